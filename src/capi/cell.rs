@@ -1,0 +1,310 @@
+//! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
+
+use core::mem::{align_of, size_of};
+
+use super::limit::{limit64, tatcell_limit_t};
+use super::{
+    decision, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_ERR_OPTION,
+    TATCELL_PASS,
+};
+use crate::cell::{Cell, ExclusiveCell};
+use crate::gcra::Change;
+use crate::outcome::{Decision, Permit};
+
+/// Bytes of a tatcell_cell_t.
+pub const TATCELL_CELL_SIZE: usize = 8;
+/// Alignment of a tatcell_cell_t.
+pub const TATCELL_CELL_ALIGN: usize = 8;
+
+/// One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub struct tatcell_cell_t {
+    /// The state word; copy it to save a cell. 0 = fresh.
+    pub word: u64,
+}
+
+const _: () = assert!(size_of::<tatcell_cell_t>() == TATCELL_CELL_SIZE);
+const _: () = assert!(align_of::<tatcell_cell_t>() == TATCELL_CELL_ALIGN);
+const _: () = assert!(size_of::<Cell>() == TATCELL_CELL_SIZE && align_of::<Cell>() <= TATCELL_CELL_ALIGN);
+const _: () = assert!(size_of::<ExclusiveCell>() == TATCELL_CELL_SIZE);
+
+/// Keep the debt of a cell the same in time when its limit changes.
+pub const TATCELL_CHANGE_KEEP_TIME: u32 = 0;
+/// Keep the debt of a cell the same in units when its limit changes.
+pub const TATCELL_CHANGE_KEEP_TOKENS: u32 = 1;
+/// Let a cell start full when its limit changes.
+pub const TATCELL_CHANGE_RESET: u32 = 2;
+
+/// # Safety
+/// As [`input`].
+#[inline(always)]
+unsafe fn shared<'a>(p: *const tatcell_cell_t) -> Result<&'a Cell, i32> {
+    // SAFETY: passed on; same size and alignment, and every access is atomic.
+    unsafe { input(p.cast::<Cell>()) }
+}
+
+/// # Safety
+/// As [`result`]; nobody else uses the cell during the call.
+#[inline(always)]
+unsafe fn owned<'a>(p: *mut tatcell_cell_t) -> Result<&'a mut ExclusiveCell, i32> {
+    // SAFETY: passed on.
+    unsafe { result(p.cast::<ExclusiveCell>()) }
+}
+
+/// Which way a change goes.
+pub(super) fn change(how: u32) -> Result<Change, i32> {
+    match how {
+        TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
+        TATCELL_CHANGE_KEEP_TOKENS => Ok(Change::KeepTokens),
+        TATCELL_CHANGE_RESET => Ok(Change::Reset),
+        _ => Err(TATCELL_ERR_OPTION),
+    }
+}
+
+/// Decides one request and charges it if it conforms.
+///
+/// @param cell        not NULL.
+/// @param limit       64-bit limit; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+/// @retval 0 passes, charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+/// Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_check(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    retry_after: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, retry) = unsafe { args!(shared(cell), limit64(limit), output(retry_after)) };
+    finish(cell.check(limit, now, cost), retry)
+}
+
+/// Decides one request with the full answer.
+///
+/// @param cell  not NULL.
+/// @param limit 64-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units; 0 looks and never writes.
+/// @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval others as tatcell_cell_check.
+/// Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_check_ex(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    room: u64,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), decision(out)) };
+    *out = cell.check_ex(limit, now, cost, room);
+    out.verdict
+}
+
+/// Tells what a request of this cost would be answered, without charging it.
+///
+/// @param cell  not NULL.
+/// @param limit 64-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_cell_check_ex; never TATCELL_CONTENDED.
+/// Thread: any number on one cell; only reads. Cost: one load, one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_peek(
+    cell: *const tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), decision(out)) };
+    *out = cell.peek(limit, now, cost);
+    out.verdict
+}
+
+/// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+///
+/// @param cell  not NULL.
+/// @param limit 64-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units; may be above the burst.
+/// @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+/// @retval 0 charged, perhaps less than cost.
+/// @retval TATCELL_CONTENDED nothing charged, ask again.
+/// @retval others as tatcell_cell_check_ex.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_charge(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let out = if out.is_null() { Ok(None) } else { unsafe { decision(out) }.map(Some) };
+    // SAFETY: the caller's contract.
+    let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), out) };
+    let made = cell.charge(limit, now, cost);
+    if let Some(out) = out {
+        *out = made;
+    }
+    made.verdict
+}
+
+/// Gives back what a permit proves was charged and has not drained since. Use a permit once.
+///
+/// @param cell     the cell that was charged; not NULL.
+/// @param limit    the limit that it was charged under; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param permit   from a decision or reservation; not NULL.
+/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval others as tatcell_cell_check.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_refund(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    permit: *const Permit,
+    credited: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, permit, credited) =
+        unsafe { args!(shared(cell), limit64(limit), input(permit), output(credited)) };
+    let back = cell.refund(limit, now, permit);
+    if let Some(out) = credited {
+        *out = back.unwrap_or(0);
+    }
+    if back.is_some() {
+        TATCELL_PASS
+    } else {
+        TATCELL_CONTENDED
+    }
+}
+
+/// Reserves units for the earliest conforming instant, for shaping. Departures of one cell are monotone.
+///
+/// @param cell      not NULL.
+/// @param limit     64-bit limit with a max_delay; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param cost      units, at most the burst.
+/// @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
+///                  would be accepted. Not NULL.
+/// @param permit    for tatcell_cell_refund should the sender give up; NULL = not wanted.
+/// @retval 0 reserved.
+/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
+/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval others as tatcell_cell_check.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_reserve(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    departure: *mut u64,
+    permit: *mut Permit,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, departure, permit) =
+        unsafe { args!(shared(cell), limit64(limit), result(departure), output(permit)) };
+    finish_reservation(cell.reserve(limit, now, cost), departure, permit)
+}
+
+/// Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
+///
+/// @param cell      not NULL.
+/// @param old_limit the limit so far; not NULL.
+/// @param new_limit the limit from now on; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param how       a TATCELL_CHANGE_ constant.
+/// @retval 0 done.
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval TATCELL_ERR_OPTION unknown how.
+/// @retval others as tatcell_cell_check.
+/// Thread: any number on one cell; while others still check with the old limit, both limits must have the same
+/// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_change(
+    cell: *mut tatcell_cell_t,
+    old_limit: *const tatcell_limit_t,
+    new_limit: *const tatcell_limit_t,
+    now: u64,
+    how: u32,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, old, new, how) =
+        unsafe { args!(shared(cell), limit64(old_limit), limit64(new_limit), change(how)) };
+    if cell.change(old, new, now, how) {
+        TATCELL_PASS
+    } else {
+        TATCELL_CONTENDED
+    }
+}
+
+/// Makes a cell fresh again: its full burst is available.
+///
+/// @param cell not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any number on one cell. Cost: one store. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_reset(cell: *mut tatcell_cell_t) -> i32 {
+    // SAFETY: the caller's contract.
+    match unsafe { shared(cell) } {
+        Ok(cell) => {
+            cell.reset();
+            TATCELL_PASS
+        }
+        Err(e) => e,
+    }
+}
+
+/// As tatcell_cell_check for a cell with one owner: plain load and store, no atomic instruction.
+///
+/// @param cell        not NULL; nobody else uses it during the call.
+/// @param limit       64-bit limit; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after as tatcell_cell_check.
+/// @retval as tatcell_cell_check; never TATCELL_CONTENDED.
+/// Thread: one at a time on one cell. Cost: one load, one store. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_check_exclusive(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    retry_after: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, retry) = unsafe { args!(owned(cell), limit64(limit), output(retry_after)) };
+    finish(cell.check(limit, now, cost), retry)
+}
+
+/// Gives sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_cell_size() -> usize {
+    TATCELL_CELL_SIZE
+}

@@ -1,0 +1,263 @@
+//! `tatcell_cell32_*`: the 32-bit cell, for targets with 32-bit atomics or half the memory.
+
+use core::mem::{align_of, size_of};
+
+use super::cell::change;
+use super::limit::{limit32, tatcell_limit_t};
+use super::{decision, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_PASS};
+use crate::cell::Cell32;
+use crate::outcome::{Decision, Permit};
+
+/// Bytes of a tatcell_cell32_t.
+pub const TATCELL_CELL32_SIZE: usize = 4;
+/// Alignment of a tatcell_cell32_t.
+pub const TATCELL_CELL32_ALIGN: usize = 4;
+
+/// One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full burst.
+///
+/// The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most one horizon
+/// until it drains. Reset idle cells once per span where that matters.
+#[derive(Debug)]
+#[repr(C, align(4))]
+pub struct tatcell_cell32_t {
+    /// The state word; copy it to save a cell. 0 = fresh.
+    pub word: u32,
+}
+
+const _: () = assert!(size_of::<tatcell_cell32_t>() == TATCELL_CELL32_SIZE);
+const _: () = assert!(align_of::<tatcell_cell32_t>() == TATCELL_CELL32_ALIGN);
+const _: () =
+    assert!(size_of::<Cell32>() == TATCELL_CELL32_SIZE && align_of::<Cell32>() <= TATCELL_CELL32_ALIGN);
+
+/// # Safety
+/// As [`input`].
+#[inline(always)]
+unsafe fn shared<'a>(p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
+    // SAFETY: passed on; same size and alignment, and every access is atomic.
+    unsafe { input(p.cast::<Cell32>()) }
+}
+
+/// Decides one request and charges it if it conforms.
+///
+/// @param cell        not NULL.
+/// @param limit       32-bit limit; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+/// @retval 0 passes, charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_LIMIT limit not initialised for 32-bit cells.
+/// Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_check(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    retry_after: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, retry) = unsafe { args!(shared(cell), limit32(limit), output(retry_after)) };
+    finish(cell.check(limit, now, cost), retry)
+}
+
+/// Decides one request with the full answer.
+///
+/// @param cell  not NULL.
+/// @param limit 32-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units; 0 looks and never writes.
+/// @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval others as tatcell_cell32_check.
+/// Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_check_ex(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    room: u64,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
+    *out = cell.check_ex(limit, now, cost, room);
+    out.verdict
+}
+
+/// Tells what a request of this cost would be answered, without charging it.
+///
+/// @param cell  not NULL.
+/// @param limit 32-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_cell32_check_ex; never TATCELL_CONTENDED.
+/// Thread: any number on one cell; only reads. Cost: one load, one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_peek(
+    cell: *const tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
+    *out = cell.peek(limit, now, cost);
+    out.verdict
+}
+
+/// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+///
+/// @param cell  not NULL.
+/// @param limit 32-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units; may be above the burst.
+/// @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+/// @retval 0 charged, perhaps less than cost.
+/// @retval TATCELL_CONTENDED nothing charged, ask again.
+/// @retval others as tatcell_cell32_check_ex.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_charge(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let out = if out.is_null() { Ok(None) } else { unsafe { decision(out) }.map(Some) };
+    // SAFETY: the caller's contract.
+    let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), out) };
+    let made = cell.charge(limit, now, cost);
+    if let Some(out) = out {
+        *out = made;
+    }
+    made.verdict
+}
+
+/// Gives back what a permit proves was charged and has not drained since. Use a permit once.
+///
+/// @param cell     the cell that was charged; not NULL.
+/// @param limit    the limit that it was charged under; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param permit   from a decision or reservation; not NULL.
+/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval others as tatcell_cell32_check.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_refund(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    permit: *const Permit,
+    credited: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, permit, credited) =
+        unsafe { args!(shared(cell), limit32(limit), input(permit), output(credited)) };
+    let back = cell.refund(limit, now, permit);
+    if let Some(out) = credited {
+        *out = back.unwrap_or(0);
+    }
+    if back.is_some() {
+        TATCELL_PASS
+    } else {
+        TATCELL_CONTENDED
+    }
+}
+
+/// Reserves units for the earliest conforming instant, for shaping. Departures of one cell are monotone.
+///
+/// @param cell      not NULL.
+/// @param limit     32-bit limit with a max_delay; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param cost      units, at most the burst.
+/// @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
+///                  would be accepted. Not NULL.
+/// @param permit    for tatcell_cell32_refund should the sender give up; NULL = not wanted.
+/// @retval 0 reserved.
+/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
+/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval others as tatcell_cell32_check.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_reserve(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    departure: *mut u64,
+    permit: *mut Permit,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, limit, departure, permit) =
+        unsafe { args!(shared(cell), limit32(limit), result(departure), output(permit)) };
+    finish_reservation(cell.reserve(limit, now, cost), departure, permit)
+}
+
+/// Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
+///
+/// @param cell      not NULL.
+/// @param old_limit the limit so far; not NULL.
+/// @param new_limit the limit from now on; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param how       a TATCELL_CHANGE_ constant.
+/// @retval 0 done.
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval TATCELL_ERR_OPTION unknown how.
+/// @retval others as tatcell_cell32_check.
+/// Thread: any number on one cell; while others still check with the old limit, both limits must have the same
+/// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_change(
+    cell: *mut tatcell_cell32_t,
+    old_limit: *const tatcell_limit_t,
+    new_limit: *const tatcell_limit_t,
+    now: u64,
+    how: u32,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (cell, old, new, how) =
+        unsafe { args!(shared(cell), limit32(old_limit), limit32(new_limit), change(how)) };
+    if cell.change(old, new, now, how) {
+        TATCELL_PASS
+    } else {
+        TATCELL_CONTENDED
+    }
+}
+
+/// Makes a cell fresh again: its full burst is available.
+///
+/// @param cell not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any number on one cell. Cost: one store. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_reset(cell: *mut tatcell_cell32_t) -> i32 {
+    // SAFETY: the caller's contract.
+    match unsafe { shared(cell) } {
+        Ok(cell) => {
+            cell.reset();
+            TATCELL_PASS
+        }
+        Err(e) => e,
+    }
+}
+
+/// Gives sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_cell32_size() -> usize {
+    TATCELL_CELL32_SIZE
+}

@@ -1,0 +1,918 @@
+//! `tatcell_table_*`, first part: options, handles and decisions.
+
+use core::mem::{align_of, size_of};
+
+use super::limit::{spec, store, table_limit, tatcell_limit_spec_t, tatcell_limit_t};
+use super::{
+    code, decision, finish, finish_reservation, input, output, result, table_code, TATCELL_CONTENDED,
+    TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_HANDLE, TATCELL_ERR_MEMORY, TATCELL_ERR_NULL,
+    TATCELL_ERR_OPTION, TATCELL_ERR_SIZE, TATCELL_PASS,
+};
+use crate::limit::TableLimit;
+use crate::outcome::{Decision, Permit};
+use crate::table::{
+    Counters, Exclusive, FullPolicy, Line, Request, Shared, Table, TableError, TableOptions, MAX_BURST,
+};
+
+/// Bytes of a tatcell_table_t.
+pub const TATCELL_TABLE_SIZE: usize = 128;
+/// Alignment of table memory.
+pub const TATCELL_TABLE_MEMORY_ALIGN: usize = 64;
+/// Most keys in one burst call.
+pub const TATCELL_BURST_MAX: u32 = 64;
+const _: () = assert!(TATCELL_BURST_MAX as usize == MAX_BURST);
+
+/// Handle of a table: private to a process, small, holds the secret. All state is in the table memory.
+#[repr(C, align(8))]
+pub struct tatcell_table_t {
+    /// Not for use.
+    pub opaque: [u64; 16],
+}
+
+/// What lies inside a tatcell_table_t.
+#[repr(C)]
+struct Handle {
+    /// `READY`, or zero in memory that was never initialised.
+    ready: u64,
+    table: Any,
+}
+
+const READY: u64 = 0x7461_7463_656c_6c01;
+
+/// Either form of a table.
+pub(super) enum Any {
+    Shared(Table<'static, Shared>),
+    Exclusive(Table<'static, Exclusive>),
+}
+
+const _: () = assert!(size_of::<tatcell_table_t>() == TATCELL_TABLE_SIZE);
+const _: () = assert!(size_of::<Handle>() <= size_of::<tatcell_table_t>());
+const _: () = assert!(align_of::<Handle>() <= align_of::<tatcell_table_t>());
+const _: () = assert!(align_of::<Line>() == TATCELL_TABLE_MEMORY_ALIGN);
+
+/// Runs an expression on either form.
+macro_rules! either {
+    ($any:expr, $table:ident => $run:expr) => {
+        match $any {
+            Any::Shared($table) => $run,
+            Any::Exclusive($table) => $run,
+        }
+    };
+}
+pub(super) use either;
+
+/// flags: one owner at a time; plain loads and stores.
+pub const TATCELL_TABLE_EXCLUSIVE: u32 = 1;
+/// flags: use the given resolution instead of choosing one.
+pub const TATCELL_TABLE_RESOLUTION: u32 = 2;
+
+/// policy: admit a new key untracked when its set is full.
+pub const TATCELL_FULL_ADMIT: u32 = 0;
+/// policy: take over the slot with the smallest lead, debt included.
+pub const TATCELL_FULL_INHERIT: u32 = 1;
+/// policy: refuse a new key when its set is full.
+pub const TATCELL_FULL_DENY: u32 = 2;
+/// policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt.
+pub const TATCELL_FULL_SAMPLED: u32 = 3;
+
+/// hash: SipHash-1-3 under the table's seed.
+pub const TATCELL_HASH_SIPHASH13: u32 = 0;
+/// hash: the caller brings hashes; use a keyed hash.
+pub const TATCELL_HASH_CALLER: u32 = 1;
+
+/// tracking: the key has its own slot; the answer is exact.
+pub const TATCELL_TRACKED: u32 = 0;
+/// tracking: the set was full and the policy decided; nothing stored.
+pub const TATCELL_UNTRACKED: u32 = 1;
+/// tracking: the key took over, or was measured against, the smallest debt of a full set.
+pub const TATCELL_INHERITED: u32 = 2;
+/// tracking: the key took over a slot of a full set, whose debt was forgiven.
+pub const TATCELL_FORGIVEN: u32 = 3;
+
+/// decision flags: passes, above the soft threshold.
+pub const TATCELL_FLAG_SOFT: u32 = 1;
+/// decision flags: passes only because the limit is in shadow mode; uncharged.
+pub const TATCELL_FLAG_SHADOW: u32 = 2;
+/// decision flags: passes inside the elastic room of the call.
+pub const TATCELL_FLAG_ELASTIC: u32 = 4;
+
+const _: () = assert!(TATCELL_FLAG_SOFT == Decision::SOFT);
+const _: () = assert!(TATCELL_FLAG_SHADOW == Decision::SHADOW);
+const _: () = assert!(TATCELL_FLAG_ELASTIC == Decision::ELASTIC);
+
+/// Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default.
+#[repr(C)]
+pub struct tatcell_table_options_t {
+    /// sizeof(tatcell_table_options_t).
+    pub size: u32,
+    /// Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION.
+    pub flags: u32,
+    /// A TATCELL_FULL_ constant.
+    pub policy: u32,
+    /// A TATCELL_HASH_ constant.
+    pub hash: u32,
+    /// 12..24; 0 = 20. Fewer bits, longer span, more tag collisions.
+    pub tag_bits: u32,
+    /// With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
+    pub resolution: i32,
+    /// The fastest limit that will be used; required.
+    pub fastest: *const tatcell_limit_spec_t,
+    /// The limit with the longest horizon; NULL = fastest.
+    pub slowest: *const tatcell_limit_spec_t,
+    /// Ticks by which callers' clocks may be apart or step back; 0 = one horizon.
+    pub skew: u64,
+    /// Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick.
+    pub claim_lifetime: u64,
+    /// 16 secret bytes from the system's random source; NULL only with TATCELL_HASH_CALLER.
+    pub seed: *const u8,
+}
+
+/// Reads 16 seed bytes.
+///
+/// # Safety
+/// If not NULL, `p` must be valid for 16 bytes.
+unsafe fn seed(p: *const u8) -> Option<[u8; 16]> {
+    // SAFETY: the caller's contract; bytes have no alignment.
+    (!p.is_null()).then(|| unsafe { p.cast::<[u8; 16]>().read() })
+}
+
+/// # Safety
+/// The pointers inside must be valid or NULL.
+unsafe fn options(o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
+    if (o.size as usize) < size_of::<tatcell_table_options_t>() {
+        return Err(TATCELL_ERR_SIZE);
+    }
+    if o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION) != 0 {
+        return Err(TATCELL_ERR_OPTION);
+    }
+    // SAFETY: the caller's contract.
+    let fastest = spec(unsafe { input(o.fastest) }?)?;
+    let mut options = TableOptions::new(fastest);
+    if !o.slowest.is_null() {
+        // SAFETY: the caller's contract.
+        options = options.slowest(spec(unsafe { input(o.slowest) }?)?);
+    }
+    options = options.policy(match o.policy {
+        TATCELL_FULL_ADMIT => FullPolicy::Admit,
+        TATCELL_FULL_INHERIT => FullPolicy::Inherit,
+        TATCELL_FULL_DENY => FullPolicy::Deny,
+        TATCELL_FULL_SAMPLED => FullPolicy::Sampled,
+        _ => return Err(TATCELL_ERR_OPTION),
+    });
+    match o.hash {
+        TATCELL_HASH_SIPHASH13 => {}
+        TATCELL_HASH_CALLER => options = options.caller_hash(),
+        _ => return Err(TATCELL_ERR_OPTION),
+    }
+    // SAFETY: the caller's contract.
+    if let Some(seed) = unsafe { seed(o.seed) } {
+        options = options.seed(seed);
+    }
+    if o.tag_bits != 0 {
+        options = options.tag_bits(o.tag_bits);
+    }
+    if o.flags & TATCELL_TABLE_RESOLUTION != 0 {
+        options = options.resolution(i8::try_from(o.resolution).map_err(|_| TATCELL_ERR_OPTION)?);
+    }
+    if o.skew != 0 {
+        options = options.skew(o.skew);
+    }
+    if o.claim_lifetime != 0 {
+        options = options.claim_lifetime(o.claim_lifetime);
+    }
+    Ok(options)
+}
+
+/// Table memory from C.
+///
+/// # Safety
+/// `bytes` bytes at `memory` must be valid, and accessed by nothing but this library, for as long as the handle.
+unsafe fn lines(memory: *mut core::ffi::c_void, bytes: usize) -> Result<&'static [Line], i32> {
+    let memory = memory.cast::<Line>();
+    if memory.is_null() {
+        return Err(TATCELL_ERR_NULL);
+    }
+    if !memory.is_aligned() {
+        return Err(TATCELL_ERR_ALIGN);
+    }
+    if bytes > isize::MAX as usize {
+        return Err(TATCELL_ERR_MEMORY);
+    }
+    // SAFETY: the caller's contract; aligned, and any bytes are valid atomics.
+    Ok(unsafe { core::slice::from_raw_parts(memory, bytes / size_of::<Line>()) })
+}
+
+/// The table behind a handle.
+///
+/// # Safety
+/// As [`input`].
+#[inline(always)]
+pub(super) unsafe fn handle<'a>(p: *const tatcell_table_t) -> Result<&'a Any, i32> {
+    // SAFETY: passed on.
+    let opaque = unsafe { input(p) }?;
+    if opaque.opaque[0] != READY {
+        return Err(TATCELL_ERR_HANDLE);
+    }
+    // SAFETY: large and aligned enough (asserted above), and READY says that a Handle was written here.
+    Ok(unsafe { &(*p.cast::<Handle>()).table })
+}
+
+/// Writes a handle.
+///
+/// # Safety
+/// As [`result`].
+unsafe fn publish(p: *mut tatcell_table_t, table: Result<Any, TableError>) -> i32 {
+    // SAFETY: passed on.
+    let made = unsafe { result(p) }.and_then(|p| Ok((p, table.map_err(table_code)?)));
+    match made {
+        Ok((p, table)) => {
+            p.opaque = [0; 16];
+            // SAFETY: large and aligned enough (asserted above).
+            unsafe { core::ptr::from_mut(p).cast::<Handle>().write(Handle { ready: READY, table }) };
+            TATCELL_PASS
+        }
+        Err(e) => e,
+    }
+}
+
+/// Formats memory as a fresh table: all keys absent.
+///
+/// @param table   handle to initialise; not NULL.
+/// @param memory  aligned to 64 bytes; belongs to the table from now on, at this or any other address.
+/// @param bytes   of memory; see tatcell_table_bytes.
+/// @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+/// @retval TATCELL_ERR_MEMORY less than a header line and one set (192 bytes).
+/// @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_OPTION a value out of range.
+/// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+/// @retval a limit's error from fastest or slowest.
+/// Nothing is changed on error.
+/// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_init(
+    table: *mut tatcell_table_t,
+    memory: *mut core::ffi::c_void,
+    bytes: usize,
+    options: *const tatcell_table_options_t,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let parsed = unsafe {
+        result(table)
+            .and_then(|_| lines(memory, bytes))
+            .and_then(|l| Ok((l, input(options)?)))
+            .and_then(|(l, o)| Ok((l, self::options(o)?, o.flags & TATCELL_TABLE_EXCLUSIVE != 0)))
+    };
+    match parsed {
+        Ok((lines, options, exclusive)) => {
+            let made = if exclusive {
+                Table::<Exclusive>::init_as(lines, &options).map(Any::Exclusive)
+            } else {
+                Table::<Shared>::init_as(lines, &options).map(Any::Shared)
+            };
+            // SAFETY: the caller's contract.
+            unsafe { publish(table, made) }
+        }
+        Err(e) => e,
+    }
+}
+
+/// Uses a table that another process (or this one) has initialised in this memory.
+///
+/// @param table  handle to initialise; not NULL.
+/// @param memory the image, aligned to 64 bytes; not NULL.
+/// @param bytes  the same number that it was initialised with.
+/// @param seed   the 16 secret bytes it was initialised with; NULL if the caller hashes.
+/// @param flags  0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
+/// @retval TATCELL_ERR_VERSION, TATCELL_ERR_GEOMETRY, TATCELL_ERR_WRONG_SEED, TATCELL_ERR_SEED, TATCELL_ERR_MODE it
+/// does not match.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad argument.
+/// Nothing is changed on error.
+/// Thread: any number, each with its own handle. Cost: reads one line. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_attach(
+    table: *mut tatcell_table_t,
+    memory: *mut core::ffi::c_void,
+    bytes: usize,
+    seed: *const u8,
+    flags: u32,
+) -> i32 {
+    if flags & !TATCELL_TABLE_EXCLUSIVE != 0 {
+        return TATCELL_ERR_OPTION;
+    }
+    // SAFETY: the caller's contract.
+    match unsafe { result(table).and_then(|_| lines(memory, bytes)) } {
+        Ok(lines) => {
+            // SAFETY: the caller's contract.
+            let seed = unsafe { self::seed(seed) };
+            let made = if flags & TATCELL_TABLE_EXCLUSIVE != 0 {
+                Table::<Exclusive>::attach_as(lines, seed).map(Any::Exclusive)
+            } else {
+                Table::<Shared>::attach_as(lines, seed).map(Any::Shared)
+            };
+            // SAFETY: the caller's contract.
+            unsafe { publish(table, made) }
+        }
+        Err(e) => e,
+    }
+}
+
+/// Fills memory from an image written by tatcell_table_save.
+///
+/// @param table        handle to initialise; not NULL.
+/// @param memory       aligned to 64 bytes; not NULL.
+/// @param bytes        as many as the image, rounded down to whole sets.
+/// @param image        the saved image, aligned to 8 bytes; not NULL.
+/// @param image_bytes  its length.
+/// @param seed         the 16 secret bytes; NULL if the caller hashes.
+/// @param flags        0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
+/// @param clock_offset what the new clock reads less what the old clock would read now, ticks.
+/// @retval 0 done; otherwise as tatcell_table_attach. TATCELL_ERR_MEMORY: memory and image differ in length.
+/// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_restore(
+    table: *mut tatcell_table_t,
+    memory: *mut core::ffi::c_void,
+    bytes: usize,
+    image: *const core::ffi::c_void,
+    image_bytes: usize,
+    seed: *const u8,
+    flags: u32,
+    clock_offset: i64,
+) -> i32 {
+    if flags & !TATCELL_TABLE_EXCLUSIVE != 0 {
+        return TATCELL_ERR_OPTION;
+    }
+    // SAFETY: the caller's contract.
+    let parsed = unsafe {
+        result(table)
+            .and_then(|_| lines(memory, bytes))
+            .and_then(|l| Ok((l, words(image.cast_mut(), image_bytes)?)))
+    };
+    match parsed {
+        Ok((lines, image)) => {
+            // SAFETY: the caller's contract.
+            let seed = unsafe { self::seed(seed) };
+            let made = if flags & TATCELL_TABLE_EXCLUSIVE != 0 {
+                Table::<Exclusive>::restore_as(lines, image, seed, clock_offset).map(Any::Exclusive)
+            } else {
+                Table::<Shared>::restore_as(lines, image, seed, clock_offset).map(Any::Shared)
+            };
+            // SAFETY: the caller's contract.
+            unsafe { publish(table, made) }
+        }
+        Err(e) => e,
+    }
+}
+
+/// An image buffer from C.
+///
+/// # Safety
+/// `bytes` bytes at `p` must be valid for the call and not be table memory.
+pub(super) unsafe fn words<'a>(p: *mut core::ffi::c_void, bytes: usize) -> Result<&'a mut [u64], i32> {
+    let p = p.cast::<u64>();
+    if p.is_null() {
+        return Err(TATCELL_ERR_NULL);
+    }
+    if !p.is_aligned() {
+        return Err(TATCELL_ERR_ALIGN);
+    }
+    if bytes > isize::MAX as usize {
+        return Err(TATCELL_ERR_MEMORY);
+    }
+    // SAFETY: the caller's contract.
+    Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<u64>()) })
+}
+
+/// Makes a limit for use with one table. Different keys may have different limits.
+///
+/// @param table handle; not NULL.
+/// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+/// @param limit to initialise; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_FOREIGN faster, or longer, than the table's options provided for.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval others as tatcell_limit_init_spec.
+/// Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_limit(
+    table: *const tatcell_table_t,
+    spec: *const tatcell_limit_spec_t,
+    limit: *mut tatcell_limit_t,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let made = unsafe { handle(table).and_then(|t| Ok((t, input(spec)?))) }
+        .and_then(|(t, s)| Ok((t, self::spec(s)?)))
+        .and_then(|(t, s)| either!(t, t => t.limit(&s)).map_err(table_code));
+    // SAFETY: the caller's contract.
+    code(made.and_then(|l| unsafe { store(limit, l.0) }))
+}
+
+/// Makes a limit of this table that everything conforms to, for exempt keys. No slot is used for them.
+///
+/// @param table handle; not NULL.
+/// @param limit to initialise; not NULL.
+/// @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE otherwise.
+/// Thread: one writer of limit. Cost: none. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_limit_unlimited(
+    table: *const tatcell_table_t,
+    limit: *mut tatcell_limit_t,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let made = unsafe { handle(table) }.map(|t| either!(t, t => t.unlimited()));
+    // SAFETY: the caller's contract.
+    code(made.and_then(|l| unsafe { store(limit, l.0) }))
+}
+
+/// A key from C.
+///
+/// # Safety
+/// `len` bytes at `key` must be valid for reads for the call.
+#[inline(always)]
+unsafe fn key<'a>(key: *const core::ffi::c_void, len: usize) -> Result<&'a [u8], i32> {
+    if key.is_null() {
+        return Err(TATCELL_ERR_NULL);
+    }
+    if len > isize::MAX as usize {
+        return Err(TATCELL_ERR_MEMORY);
+    }
+    // SAFETY: the caller's contract; bytes have no alignment.
+    Ok(unsafe { core::slice::from_raw_parts(key.cast(), len) })
+}
+
+/// Handle, limit and hash of a call.
+type Call<'a> = (&'a Any, &'a TableLimit);
+
+/// # Safety
+/// As [`input`].
+#[inline(always)]
+pub(super) unsafe fn call<'a>(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+) -> Result<Call<'a>, i32> {
+    // SAFETY: passed on.
+    unsafe { Ok((handle(table)?, table_limit(limit)?)) }
+}
+
+/// Hashes a key with the table's secret, for the _hash and _burst calls.
+///
+/// @param table   handle; not NULL.
+/// @param key     bytes of the key; not NULL. Copy only identifying bytes: padding would make new keys.
+/// @param key_len bytes.
+/// @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_MEMORY bad argument.
+/// Thread: any. Cost: SipHash-1-3, about 5 ns for 16 bytes. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_hash(
+    table: *const tatcell_table_t,
+    key: *const core::ffi::c_void,
+    key_len: usize,
+    hash: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (table, key, out) = unsafe { args!(handle(table), self::key(key, key_len), result(hash)) };
+    match either!(table, t => t.hash(key)) {
+        Ok(hash) => {
+            *out = hash;
+            TATCELL_PASS
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+/// Decides one request of a key and charges it if it conforms.
+///
+/// @param table       handle; not NULL.
+/// @param limit       from tatcell_table_limit of this table; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param key         bytes of the key; not NULL.
+/// @param key_len     bytes.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+/// @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_LIMIT not initialised; TATCELL_ERR_FOREIGN limit of another table.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY bad argument.
+/// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
+/// when it passes; only loads when not. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_check(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    key: *const core::ffi::c_void,
+    key_len: usize,
+    cost: u32,
+    retry_after: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), key, retry) =
+        unsafe { args!(call(table, limit), self::key(key, key_len), output(retry_after)) };
+    match either!(table, t => t.check(limit, now, key, cost)) {
+        Ok(outcome) => finish(outcome, retry),
+        Err(e) => table_code(e),
+    }
+}
+
+/// As tatcell_table_check for a hash made before.
+///
+/// @param table       handle; not NULL.
+/// @param limit       from tatcell_table_limit of this table; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param hash        from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after as tatcell_table_check.
+/// @retval as tatcell_table_check.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check less the hash. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_check_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u32,
+    retry_after: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), retry) = unsafe { args!(call(table, limit), output(retry_after)) };
+    match either!(table, t => t.check_hash(limit, now, hash, cost)) {
+        Ok(outcome) => finish(outcome, retry),
+        Err(e) => table_code(e),
+    }
+}
+
+/// Decides one request with the full answer.
+///
+/// @param table    handle; not NULL.
+/// @param limit    from tatcell_table_limit of this table; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param hash     from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst, at most the limit's max_room; 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+/// @retval TATCELL_ERR_SIZE out->size is not set; others as tatcell_table_check.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_check_ex(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u32,
+    room: u64,
+    out: *mut Decision,
+    counters: *mut Counters,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), out, counters) =
+        unsafe { args!(call(table, limit), decision(out), output(counters)) };
+    let request = Request { limit, now, cost, room };
+    match either!(table, t => t.check_ex(&request, hash, counters)) {
+        Ok(made) => {
+            *out = made;
+            made.verdict
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+/// Tells what a request of this cost would be answered, without charging it. An insert in progress reads as absent.
+///
+/// @param table handle; not NULL.
+/// @param limit from tatcell_table_limit of this table; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost  units.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_table_check_ex; never TATCELL_CONTENDED.
+/// Thread: any number, unless the table is exclusive; only reads. Cost: one or two cache lines. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_peek(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u32,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), out) = unsafe { args!(call(table, limit), decision(out)) };
+    match either!(table, t => t.peek(limit, now, hash, cost)) {
+        Ok(made) => {
+            *out = made;
+            made.verdict
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+/// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+///
+/// @param table handle; not NULL.
+/// @param limit from tatcell_table_limit of this table; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost  units; may be above the burst.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL. out->permit.stored tells what was charged.
+/// @retval 0 charged, perhaps less than cost; TATCELL_CONTENDED nothing charged; others as tatcell_table_check_ex.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_charge(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u32,
+    out: *mut Decision,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), out) = unsafe { args!(call(table, limit), decision(out)) };
+    match either!(table, t => t.charge(limit, now, hash, cost)) {
+        Ok(made) => {
+            *out = made;
+            made.verdict
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+/// Reserves units of a key for the earliest conforming instant, for shaping.
+///
+/// @param table     handle; not NULL.
+/// @param limit     from tatcell_table_limit of this table, with a max_delay; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param hash      from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost      units, at most the burst.
+/// @param departure as tatcell_cell_reserve; not NULL.
+/// @param permit    for tatcell_table_refund; NULL = not wanted.
+/// @retval as tatcell_cell_reserve, and the errors of tatcell_table_check_hash.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_reserve(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u32,
+    departure: *mut u64,
+    permit: *mut Permit,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), departure, permit) =
+        unsafe { args!(call(table, limit), result(departure), output(permit)) };
+    match either!(table, t => t.reserve(limit, now, hash, cost)) {
+        Ok(made) => finish_reservation(made, departure, permit),
+        Err(e) => table_code(e),
+    }
+}
+
+/// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
+///
+/// Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. Use a permit once.
+///
+/// @param table    handle; not NULL.
+/// @param limit    the limit that it was charged under; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param hash     of the key that was charged.
+/// @param permit   from a decision or reservation; not NULL.
+/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @retval 0 done (perhaps nothing was left to give back); TATCELL_CONTENDED nothing changed, ask again.
+/// @retval others as tatcell_table_check_hash.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash; never inserts. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_refund(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    permit: *const Permit,
+    credited: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), permit, credited) =
+        unsafe { args!(call(table, limit), input(permit), output(credited)) };
+    match either!(table, t => t.refund(limit, now, hash, permit)) {
+        Ok(back) => {
+            if let Some(out) = credited {
+                *out = back.unwrap_or(0);
+            }
+            if back.is_some() {
+                TATCELL_PASS
+            } else {
+                TATCELL_CONTENDED
+            }
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+/// Decides up to 64 requests at one now, in order: hashes and prefetches all, then decides.
+///
+/// The verdicts equal those of single calls in the same order, repeated keys included.
+///
+/// @param table     handle; not NULL.
+/// @param limit     from tatcell_table_limit of this table; not NULL.
+/// @param now       the caller's clock, ticks: one clock read per burst.
+/// @param keys      key i is key_len bytes at (const char *)keys + i * stride; not NULL unless count is 0.
+/// @param key_len   bytes of each key.
+/// @param stride    bytes from one key to the next: the keys may lie inside larger structures.
+/// @param costs     units of each request; NULL = 1 each.
+/// @param count     0..64.
+/// @param pass      bit i = 1: request i passes. Not NULL.
+/// @param decisions count elements, the first started from TATCELL_DECISION_INIT; NULL = not wanted.
+/// @param counters  this thread's counters; NULL = off.
+/// @retval 0 decided; see pass.
+/// @retval TATCELL_ERR_COUNT more than 64; TATCELL_ERR_SIZE decisions[0].size is not set.
+/// @retval others as tatcell_table_check. Nothing is decided on error.
+/// Thread: any number, unless the table is exclusive. Cost: as single calls, with the cache misses overlapped;
+/// fastest without decisions and counters. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_check_burst(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    keys: *const core::ffi::c_void,
+    key_len: usize,
+    stride: usize,
+    costs: *const u32,
+    count: u32,
+    pass: *mut u64,
+    decisions: *mut Decision,
+    counters: *mut Counters,
+) -> i32 {
+    let mut hashes = [0u64; MAX_BURST];
+    // SAFETY: the caller's contract.
+    let hashed = unsafe { hash_keys(table, keys, key_len, stride, count, &mut hashes) };
+    match hashed {
+        // SAFETY: the caller's contract.
+        Ok(hashes) => unsafe { burst(table, limit, now, hashes, costs, pass, decisions, counters) },
+        Err(e) => e,
+    }
+}
+
+/// As tatcell_table_check_burst for hashes made before, by tatcell_table_prefetch or by the caller.
+///
+/// @param table     handle; not NULL.
+/// @param limit     from tatcell_table_limit of this table; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param hashes    count hashes; not NULL unless count is 0.
+/// @param costs     units of each request; NULL = 1 each.
+/// @param count     0..64.
+/// @param pass      bit i = 1: request i passes. Not NULL.
+/// @param decisions as tatcell_table_check_burst.
+/// @param counters  this thread's counters; NULL = off.
+/// @retval as tatcell_table_check_burst.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_burst. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_check_burst_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hashes: *const u64,
+    costs: *const u32,
+    count: u32,
+    pass: *mut u64,
+    decisions: *mut Decision,
+    counters: *mut Counters,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    match unsafe { array(hashes, count) } {
+        // SAFETY: the caller's contract.
+        Ok(hashes) => unsafe { burst(table, limit, now, hashes, costs, pass, decisions, counters) },
+        Err(e) => e,
+    }
+}
+
+/// Hashes up to 64 keys and starts loading their lines, for a burst call that comes next.
+///
+/// @param table   handle; not NULL.
+/// @param keys    as tatcell_table_check_burst.
+/// @param key_len bytes of each key.
+/// @param stride  bytes from one key to the next.
+/// @param count   0..64.
+/// @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL.
+/// @retval 0 done; errors as tatcell_table_hash, and TATCELL_ERR_COUNT.
+/// Thread: any number. Cost: the hashes; changes nothing. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_prefetch(
+    table: *const tatcell_table_t,
+    keys: *const core::ffi::c_void,
+    key_len: usize,
+    stride: usize,
+    count: u32,
+    hashes: *mut u64,
+) -> i32 {
+    let mut made = [0u64; MAX_BURST];
+    // SAFETY: the caller's contract.
+    let parsed = unsafe {
+        array(hashes.cast_const(), count)
+            .and_then(|_| hash_keys(table, keys, key_len, stride, count, &mut made))
+            .and_then(|made| Ok((made, handle(table)?)))
+    };
+    match parsed {
+        Ok((made, table)) => {
+            either!(table, t => t.prefetch(made));
+            // SAFETY: `array` checked the pointer; count elements are the caller's contract.
+            unsafe { core::ptr::copy_nonoverlapping(made.as_ptr(), hashes, made.len()) };
+            TATCELL_PASS
+        }
+        Err(e) => e,
+    }
+}
+
+/// Hashes `count` keys into `out`.
+///
+/// # Safety
+/// Each key must be valid for reads.
+unsafe fn hash_keys<'a>(
+    table: *const tatcell_table_t,
+    keys: *const core::ffi::c_void,
+    key_len: usize,
+    stride: usize,
+    count: u32,
+    out: &'a mut [u64; MAX_BURST],
+) -> Result<&'a [u64], i32> {
+    // SAFETY: the caller's contract.
+    let table = unsafe { handle(table) }?;
+    let out = out.get_mut(..count as usize).ok_or(TATCELL_ERR_COUNT)?;
+    for (i, hash) in out.iter_mut().enumerate() {
+        if keys.is_null() {
+            return Err(TATCELL_ERR_NULL);
+        }
+        let at = keys.wrapping_byte_add(i.wrapping_mul(stride));
+        // SAFETY: the caller's contract.
+        let key = unsafe { key(at, key_len) }?;
+        *hash = either!(table, t => t.hash(key)).map_err(table_code)?;
+    }
+    Ok(out)
+}
+
+/// An array of at most 64 elements; NULL only when empty.
+///
+/// # Safety
+/// `count` elements at `p` must be valid for reads for the call.
+unsafe fn array<'a, T>(p: *const T, count: u32) -> Result<&'a [T], i32> {
+    if count as usize > MAX_BURST {
+        return Err(TATCELL_ERR_COUNT);
+    }
+    if count == 0 {
+        return Ok(&[]);
+    }
+    // SAFETY: passed on.
+    unsafe { input(p) }?;
+    // SAFETY: not NULL and aligned; the length is the caller's contract.
+    Ok(unsafe { core::slice::from_raw_parts(p, count as usize) })
+}
+
+/// # Safety
+/// The pointers must be as the burst calls document.
+#[allow(clippy::too_many_arguments)] // the C signature, handed on
+unsafe fn burst(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hashes: &[u64],
+    costs: *const u32,
+    pass: *mut u64,
+    decisions: *mut Decision,
+    counters: *mut Counters,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let ((table, limit), pass, counters) =
+        unsafe { args!(call(table, limit), result(pass), output(counters)) };
+    let costs = if costs.is_null() {
+        None
+    } else {
+        // SAFETY: the caller's contract.
+        Some(unsafe { args!(array(costs, hashes.len() as u32)) })
+    };
+    if !decisions.is_null() && !hashes.is_empty() {
+        // SAFETY: the caller's contract.
+        let _first = unsafe { args!(decision(decisions)) };
+    }
+    let decided = if decisions.is_null() && counters.is_none() {
+        either!(table, t => t.check_burst(limit, now, hashes, costs))
+    } else {
+        either!(table, t => t.check_burst_ex(limit, now, hashes, costs, counters, |i, d| {
+            if !decisions.is_null() {
+                // SAFETY: i < count, and the caller has count elements; `decision` checked the alignment.
+                unsafe { decisions.add(i).write(*d) };
+            }
+        }))
+    };
+    match decided {
+        Ok(bits) => {
+            *pass = bits;
+            TATCELL_PASS
+        }
+        Err(e) => table_code(e),
+    }
+}

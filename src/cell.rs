@@ -1,0 +1,367 @@
+//! Cells: one state word each, shared by any number of threads or owned by one.
+//!
+//! ```text
+//!  Cell           [              TAT : 64              ]   0 = fresh; wraps after 2^64 q-units (3.3 days at 1e9/s in ns)
+//!  Cell32         [     TAT : 32     ]                     0 = fresh; wraps after 2^32 q-units (49.7 days of ms)
+//!  ExclusiveCell  as Cell, through `&mut`: plain load and store
+//! ```
+//!
+//! Who may touch it: a `Cell` and a `Cell32` any number of threads, interrupts and processes at once; an
+//! `ExclusiveCell` its one owner. Every change is one compare-and-swap of the whole word, so each request takes
+//! effect at one instant (its successful swap, or its load when nothing is stored), and no interleaving admits
+//! more than one after the other would.
+//!
+//! Progress: lock-free; at most [`MAX_LOST`] lost swaps, then `Contended` with nothing charged. A swap is lost only
+//! because another thread's swap succeeded. A denied request only reads.
+//!
+//! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
+
+use crate::gcra::{self, decode, encode, whole_lead, Change, Kind, Op, Plain};
+use crate::limit::{Limit, Limit32};
+use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Lost compare-and-swaps after which a call gives up with `Contended`.
+///
+/// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
+/// would over-admit, retrying for ever would let one core stall another.
+pub const MAX_LOST: u32 = 8;
+
+/// A spurious failure (LL/SC targets) is no loss to a rival; these many are tolerated on top.
+const MAX_SPURIOUS: u32 = 64;
+
+macro_rules! shared_cell {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $word:ty) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[repr(transparent)]
+        pub struct $name {
+            word: $atomic,
+        }
+
+        impl $name {
+            /// Makes a fresh cell: the full burst is available. All-zero memory is the same.
+            #[cfg(not(tatcell_loom))]
+            pub const fn new() -> $name {
+                $name { word: $atomic::new(0) }
+            }
+
+            /// Makes a fresh cell (not `const` under the model checker).
+            #[cfg(tatcell_loom)]
+            pub fn new() -> $name {
+                $name { word: $atomic::new(0) }
+            }
+
+            /// Makes a cell from a saved word; any value is valid.
+            #[cfg(not(tatcell_loom))]
+            pub const fn from_word(word: $word) -> $name {
+                $name { word: $atomic::new(word) }
+            }
+
+            /// Reads the state word, for saving or inspection.
+            #[inline]
+            pub fn word(&self) -> $word {
+                // ORDERING: Relaxed; single word, value only.
+                self.word.load(Ordering::Relaxed)
+            }
+
+            /// Runs one bounded compare-and-swap loop with any one-word algorithm.
+            ///
+            /// `step` maps the current word to an answer and, if something changes, the next word; it may be called
+            /// several times. Returns `None` when [`MAX_LOST`] swaps were lost: nothing was stored.
+            ///
+            /// # Concurrency
+            /// Any number of callers. The answer is that of the word which was replaced (or only read).
+            #[inline(always)]
+            pub fn update<A>(&self, mut step: impl FnMut($word) -> (A, Option<$word>)) -> Option<A> {
+                let mut word = self.word();
+                let (mut lost, mut spurious) = (0, 0);
+                loop {
+                    let (answer, next) = step(word);
+                    let Some(next) = next else { return Some(answer) };
+                    // ORDERING: Relaxed on both sides; the word is the whole state and orders nothing else.
+                    match self.word.compare_exchange_weak(
+                        word,
+                        next,
+                        Ordering::Relaxed,
+                        Ordering::Relaxed,
+                    ) {
+                        Ok(_) => return Some(answer),
+                        Err(now) => {
+                            if now == word {
+                                spurious += 1;
+                            } else {
+                                lost += 1;
+                            }
+                            word = now;
+                        }
+                    }
+                    if lost >= MAX_LOST || spurious >= MAX_SPURIOUS {
+                        return None;
+                    }
+                }
+            }
+
+            /// One attempt; false if the word has changed (or, on LL/SC targets, for no reason).
+            #[inline(always)]
+            fn swap(&self, old: $word, new: $word) -> bool {
+                // ORDERING: Relaxed on both sides; the word is the whole state and orders nothing else.
+                self.word.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            }
+
+            /// Makes the cell fresh again: the full burst is available.
+            #[inline]
+            pub fn reset(&self) {
+                // ORDERING: Relaxed; single word, value only.
+                self.word.store(0, Ordering::Relaxed);
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::new()
+            }
+        }
+    };
+}
+
+shared_cell! {
+    /// A shared 64-bit cell: one limit, any number of threads.
+    ///
+    /// ```
+    /// use tatcell::{limit, Cell, Limit, Outcome};
+    /// static LIMIT: Limit = limit!(1 per 1_000_000_000, burst 5); // 1 a second, 5 at once, ticks in ns
+    /// static CELL: Cell = Cell::new();
+    /// for _ in 0..5 {
+    ///     assert_eq!(CELL.check(&LIMIT, 0, 1), Outcome::Conforming);
+    /// }
+    /// assert_eq!(CELL.check(&LIMIT, 0, 1), Outcome::NonConforming { retry_after: 1_000_000_000 });
+    /// ```
+    Cell, AtomicU64, u64
+}
+shared_cell! {
+    /// A shared 32-bit cell for targets with 32-bit atomics, or for half the memory.
+    ///
+    /// Its clock wraps after 2^32 q-units: a cell idle for nearly that long may, for a share (H + S) / 2^32 of idle
+    /// times, read as a debt of at most H + S until it drains. Reset idle cells at least every
+    /// [`Limit32::span`](crate::Limit32::span) ticks where that matters. It never admits more than the limit.
+    Cell32, AtomicU32, u32
+}
+
+/// A 64-bit cell with one owner: plain load and store, no atomic instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct ExclusiveCell {
+    word: u64,
+}
+
+impl ExclusiveCell {
+    /// Makes a fresh cell: the full burst is available. All-zero memory is the same.
+    pub const fn new() -> ExclusiveCell {
+        ExclusiveCell { word: 0 }
+    }
+
+    /// Makes a cell from a saved word; any value is valid.
+    pub const fn from_word(word: u64) -> ExclusiveCell {
+        ExclusiveCell { word }
+    }
+
+    /// Reads the state word, for saving or inspection.
+    #[inline]
+    pub const fn word(&self) -> u64 {
+        self.word
+    }
+
+    /// Runs one step of any one-word algorithm; never `None`.
+    #[inline(always)]
+    pub fn update<A>(&mut self, mut step: impl FnMut(u64) -> (A, Option<u64>)) -> Option<A> {
+        let (answer, next) = step(self.word);
+        if let Some(next) = next {
+            self.word = next;
+        }
+        Some(answer)
+    }
+
+    #[inline(always)]
+    fn swap(&mut self, _old: u64, new: u64) -> bool {
+        self.word = new;
+        true
+    }
+
+    /// Makes the cell fresh again: the full burst is available.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.word = 0;
+    }
+}
+
+/// The operations, written once for the three cells.
+macro_rules! operations {
+    ($cell:ident, $limit:ident, $word:ty, $me:ident, ($($recv:tt)+)) => {
+        impl $cell {
+            const MASK: u64 = <$word>::MAX as u64;
+
+            /// Decodes, steps and encodes: every operation but the plain check is one [`Op`].
+            #[inline(never)]
+            fn drive($($recv)+, op: &Op<'_>, now_q: u64) -> Option<gcra::Answer> {
+                $me.update(|word| {
+                    let (lead, healed) = decode(op.p, word as u64, now_q, Self::MASK);
+                    let step = op.step(lead);
+                    let store = if healed { Some(step.store.unwrap_or(lead)) } else { step.store };
+                    (step.answer, store.map(|lead| encode(now_q, lead, Self::MASK) as $word))
+                })
+            }
+
+            /// Decides one request and charges it if it conforms.
+            ///
+            /// `now` is the caller's clock in ticks, `cost` in units. Cost 0 is a look that never writes.
+            ///
+            /// # Concurrency
+            /// One compare-and-swap when conforming, one load when not. Cost: O(1), no division.
+            ///
+            /// Source: ITU-T I.371 annex A (virtual scheduling), with weights.
+            #[inline]
+            pub fn check($($recv)+, limit: &$limit, now: u64, cost: u32) -> Outcome {
+                let p = &limit.0;
+                let now_q = p.now_q(now);
+                let word = $me.word();
+                let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
+                match gcra::plain(p, lead, cost) {
+                    Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
+                    Plain::Look => return Outcome::Conforming,
+                    Plain::Store(lead) => {
+                        if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) {
+                            return Outcome::Conforming;
+                        }
+                    }
+                    Plain::Other => {}
+                }
+                $me.check_again(limit, now, cost)
+            }
+
+            /// Options, a cost above the burst, or a first attempt lost to a rival.
+            #[cold]
+            #[inline(never)]
+            fn check_again($($recv)+, limit: &$limit, now: u64, cost: u32) -> Outcome {
+                let now_q = limit.0.now_q(now);
+                match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now_q) {
+                    Some(answer) => answer.outcome(&limit.0, now),
+                    None => Outcome::Contended,
+                }
+            }
+
+            /// Decides one request with the full answer; `room` units above the burst are allowed for this call, at
+            /// most the limit's `max_room`.
+            #[inline]
+            pub fn check_ex($($recv)+, limit: &$limit, now: u64, cost: u32, room: u64) -> Decision {
+                let now_q = limit.0.now_q(now);
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Check, cost, room), now_q);
+                Self::decision(limit, now, now_q, cost, answer)
+            }
+
+            /// Charges after the fact: always charges, up to the burst plus the limit's `max_debt`.
+            ///
+            /// The decision passes; `permit.stored` tells what was charged. `Contended` charged nothing.
+            #[inline]
+            pub fn charge($($recv)+, limit: &$limit, now: u64, cost: u32) -> Decision {
+                let now_q = limit.0.now_q(now);
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Charge, cost, 0), now_q);
+                Self::decision(limit, now, now_q, cost, answer)
+            }
+
+            /// Gives back what a permit proves was charged and has not drained since.
+            ///
+            /// Returns the ticks of debt removed, rounded down; `None` when contended (nothing changed, ask again).
+            /// Use a permit once: a second refund of it would give back another request's charge.
+            #[inline]
+            pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
+                let now_q = limit.0.now_q(now);
+                let credit = gcra::credit(&limit.0, permit, now_q, Self::MASK);
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Refund, 0, credit), now_q)?;
+                Some((answer.stored >> limit.0.shl) << limit.0.shr)
+            }
+
+            /// Reserves `cost` units for the earliest conforming instant, for shaping.
+            ///
+            /// Departures of one cell are monotone in the order of their reservations. A request that would wait
+            /// longer than the limit's `max_delay` is refused and charges nothing.
+            ///
+            /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which is this at max(now, group eligibility).
+            #[inline]
+            pub fn reserve($($recv)+, limit: &$limit, now: u64, cost: u32) -> Reservation {
+                let now_q = limit.0.now_q(now);
+                match $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), now_q) {
+                    Some(answer) => {
+                        let permit = answer.permit(&limit.0, now_q, Self::MASK, 0);
+                        answer.reservation(&limit.0, now, permit)
+                    }
+                    None => Reservation::Contended,
+                }
+            }
+
+            /// Moves the state from one limit to another, from `now` on. Returns false when contended.
+            ///
+            /// While other threads still check with the old limit, both must have the same
+            /// [resolution](crate::LimitSpec::resolution); otherwise change when nobody checks.
+            #[inline]
+            pub fn change(
+                $($recv)+,
+                old: &$limit,
+                new: &$limit,
+                now: u64,
+                how: Change,
+            ) -> bool {
+                let (old_q, new_q) = (old.0.now_q(now), new.0.now_q(now));
+                $me.update(|word| {
+                    let (lead, _) = decode(&old.0, word as u64, old_q, Self::MASK);
+                    let next = match gcra::change(&old.0, &new.0, lead, how) {
+                        0 => 0,
+                        lead => encode(new_q, lead, Self::MASK) as $word,
+                    };
+                    ((), if next == word { None } else { Some(next) })
+                })
+                .is_some()
+            }
+
+            #[inline(always)]
+            fn decision(
+                limit: &$limit,
+                now: u64,
+                now_q: u64,
+                cost: u32,
+                answer: Option<gcra::Answer>,
+            ) -> Decision {
+                match answer {
+                    Some(answer) => {
+                        let permit = answer.permit(&limit.0, now_q, Self::MASK, 0);
+                        answer.decision(&limit.0, now, cost, Tracking::Tracked, permit)
+                    }
+                    None => Decision::contended(cost, limit.0.burst),
+                }
+            }
+        }
+    };
+}
+
+operations!(Cell, Limit, u64, self, (&self));
+operations!(Cell32, Limit32, u32, self, (&self));
+operations!(ExclusiveCell, Limit, u64, self, (&mut self));
+
+macro_rules! looks {
+    ($cell:ident, $limit:ident) => {
+        impl $cell {
+            /// Answers what a request of this cost would be told, without charging it. Reads only.
+            #[inline]
+            pub fn peek(&self, limit: &$limit, now: u64, cost: u32) -> Decision {
+                let now_q = limit.0.now_q(now);
+                let (lead, _) = decode(&limit.0, self.word() as u64, now_q, Self::MASK);
+                let answer = gcra::peek(&limit.0, lead, cost, 0).answer;
+                answer.decision(&limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+            }
+        }
+    };
+}
+
+looks!(Cell, Limit);
+looks!(Cell32, Limit32);
+looks!(ExclusiveCell, Limit);

@@ -1,0 +1,373 @@
+//! The generic cell rate algorithm (ITU-T I.371, virtual scheduling form), as pure functions.
+//!
+//! ```text
+//!  word   [                TAT : W                ]   0 = EMPTY; a computed 0 is stored as 1
+//!
+//!         now            TAT              now + L      now + H          now + H + S
+//!  -------+---------------+-----------------+------------+-----------------+------------>
+//!   expired  <--- lead -->| <- available -> | room/debt  | backward clock  |  expired
+//! ```
+//!
+//! All state of a key is its theoretical arrival time (TAT). `lead` = TAT - now while that is within the window of
+//! H + S q-units, else 0: an expired word and an absent one are the same. A request of cost c conforms iff
+//! `lead + c * T <= L`; it then moves the TAT by `c * T`. Because a step only adds to a live lead, the TAT never
+//! regresses, and a wrap of the word can only produce a false debt, never a minted unit (the decode theorem is
+//! exhausted for W = 16 in the tests).
+//!
+//! The functions here map a lead to an answer and, where something is stored, the next lead. They know no word
+//! layout, no atomics and no clock; cells and tables drive them. No step divides.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking, CONFORMING, NEVER, NON_CONFORMING};
+use crate::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
+
+/// What one step decided, before it is turned into ticks and units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Answer {
+    pub verdict: i32,
+    pub flags: u32,
+    /// Lead after the step, q-units.
+    pub lead: u64,
+    /// q-units until the same request conforms (0 when it does), or until it may depart.
+    pub wait: u64,
+    /// q-units charged.
+    pub stored: u64,
+}
+
+/// An answer and the lead to store, if any.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Step {
+    pub answer: Answer,
+    pub store: Option<u64>,
+}
+
+impl Step {
+    const fn keep(verdict: i32, flags: u32, lead: u64, wait: u64) -> Step {
+        Step { answer: Answer { verdict, flags, lead, wait, stored: 0 }, store: None }
+    }
+}
+
+/// Lead of a TAT `tat` at `now_q` in a word of `mask`'s width: TAT - now where that is in 1..=window, else 0.
+#[inline(always)]
+pub(crate) const fn lead_of(tat: u64, now_q: u64, mask: u64, window: u64) -> u64 {
+    let d = tat.wrapping_sub(now_q) & mask;
+    if d.wrapping_sub(1) < window {
+        d
+    } else {
+        0
+    }
+}
+
+/// Lead of a whole-word cell, where 0 is EMPTY.
+#[inline(always)]
+pub(crate) const fn whole_lead(word: u64, now_q: u64, mask: u64, window: u64) -> u64 {
+    if word == 0 {
+        0
+    } else {
+        lead_of(word, now_q, mask, window)
+    }
+}
+
+/// Decodes a whole-word cell: its lead, and whether the word is so far ahead that `heal` applies.
+#[inline(always)]
+pub(crate) const fn decode(p: &Params, word: u64, now_q: u64, mask: u64) -> (u64, bool) {
+    if word == 0 {
+        return (0, false);
+    }
+    let d = word.wrapping_sub(now_q) & mask;
+    if d.wrapping_sub(1) < p.window_q {
+        (d, false)
+    } else if p.has(FLAG_HEAL) && d > p.window_q && d <= mask >> 1 {
+        (p.burst_q, true)
+    } else {
+        (0, false)
+    }
+}
+
+/// Encodes a lead as a whole-word cell; 0 is EMPTY and therefore stored as 1.
+#[inline(always)]
+pub(crate) const fn encode(now_q: u64, lead: u64, mask: u64) -> u64 {
+    let word = now_q.wrapping_add(lead) & mask;
+    word | (word == 0) as u64
+}
+
+/// A request: conforms iff `lead + cost <= L + room`.
+///
+/// No overflow: cost <= burst + room bounds the product by H < 2^63, and lead <= H + S < 2^63.
+#[inline(always)]
+pub(crate) fn check(p: &Params, lead: u64, cost: u32, room: u64) -> Step {
+    let room = if room < p.room { room } else { p.room };
+    if cost as u64 > p.burst.saturating_add(room) {
+        if p.has(FLAG_SHADOW) {
+            return Step::keep(CONFORMING, Decision::SHADOW, lead, u64::MAX);
+        }
+        return Step::keep(NEVER, 0, lead, u64::MAX);
+    }
+    let charge = (cost as u64).wrapping_mul(p.t_q);
+    let limit = p.burst_q.wrapping_add(room.wrapping_mul(p.t_q));
+    let next = lead.wrapping_add(charge);
+    if next <= limit {
+        let mut flags = 0;
+        if next > p.soft_q {
+            flags |= Decision::SOFT;
+        }
+        if next > p.burst_q {
+            flags |= Decision::ELASTIC;
+        }
+        let answer = Answer { verdict: CONFORMING, flags, lead: next, wait: 0, stored: charge };
+        // Cost 0 looks and never writes.
+        return Step { answer, store: if charge == 0 { None } else { Some(next) } };
+    }
+    if p.has(FLAG_SHADOW) {
+        return Step::keep(CONFORMING, Decision::SHADOW, lead, next.wrapping_sub(limit));
+    }
+    if p.has(FLAG_PENALTY) && lead < p.penalty_q && charge != 0 {
+        let lead = if next < p.penalty_q { next } else { p.penalty_q };
+        let mut step = Step::keep(NON_CONFORMING, 0, lead, lead.wrapping_add(charge).wrapping_sub(limit));
+        step.store = Some(lead);
+        return step;
+    }
+    Step::keep(NON_CONFORMING, 0, lead, next.wrapping_sub(limit))
+}
+
+/// A look: the answer of [`check`] without any store.
+#[inline(always)]
+pub(crate) fn peek(p: &Params, lead: u64, cost: u32, room: u64) -> Step {
+    let mut step = check(p, lead, cost, room);
+    if step.store.is_some() {
+        step.store = None;
+        step.answer.lead = lead;
+        step.answer.stored = 0;
+        if step.answer.verdict == NON_CONFORMING {
+            // The penalty that is not stored does not lengthen the wait.
+            let charge = (cost as u64).wrapping_mul(p.t_q);
+            let room = if room < p.room { room } else { p.room };
+            let limit = p.burst_q.wrapping_add(room.wrapping_mul(p.t_q));
+            step.answer.wait = lead.wrapping_add(charge).wrapping_sub(limit);
+        }
+    }
+    step
+}
+
+/// Charge after the fact: always charges, until the debt reaches its cap (`debt_q`, burst included).
+#[inline(always)]
+pub(crate) fn charge(p: &Params, lead: u64, cost: u32) -> Step {
+    let wanted = (cost as u64).saturating_mul(p.t_q);
+    let wanted = if wanted < p.debt_q { wanted } else { p.debt_q };
+    // lead <= H + S < 2^63 and debt_q <= H < 2^63.
+    let next = lead.wrapping_add(wanted);
+    let next = if next < p.debt_q { next } else { p.debt_q };
+    let next = if next > lead { next } else { lead };
+    let flags = if next > p.soft_q { Decision::SOFT } else { 0 };
+    let stored = next.wrapping_sub(lead);
+    let answer = Answer { verdict: CONFORMING, flags, lead: next, wait: 0, stored };
+    Step { answer, store: if stored == 0 { None } else { Some(next) } }
+}
+
+/// A request to send later: `wait` is the time until departure; denied beyond the maximum delay.
+#[inline(always)]
+pub(crate) fn reserve(p: &Params, lead: u64, cost: u32) -> Step {
+    if cost as u64 > p.burst {
+        return Step::keep(NEVER, 0, lead, u64::MAX);
+    }
+    let charge = (cost as u64).wrapping_mul(p.t_q);
+    let next = lead.wrapping_add(charge);
+    let wait = next.saturating_sub(p.burst_q);
+    if wait > p.delay_q {
+        return Step::keep(NON_CONFORMING, 0, lead, wait.wrapping_sub(p.delay_q));
+    }
+    let answer = Answer { verdict: CONFORMING, flags: 0, lead: next, wait, stored: charge };
+    Step { answer, store: if charge == 0 { None } else { Some(next) } }
+}
+
+/// The part of a permit that may still be given back at `now_q`: min(stored, TAT after the charge - now), and 0
+/// when the charge has drained, belongs to another epoch or lies beyond H.
+#[inline(always)]
+pub(crate) const fn credit(p: &Params, permit: &Permit, now_q: u64, mask: u64) -> u64 {
+    if permit.epoch != p.epoch {
+        return 0;
+    }
+    let left = permit.tat.wrapping_sub(now_q) & mask;
+    if left == 0 || left > p.horizon_q {
+        0
+    } else if left < permit.stored {
+        left
+    } else {
+        permit.stored
+    }
+}
+
+/// Gives credit back; never lifts a key above a full burst.
+#[inline(always)]
+pub(crate) const fn refund(lead: u64, credit: u64) -> Step {
+    let back = if credit < lead { credit } else { lead };
+    let next = lead.wrapping_sub(back);
+    let answer = Answer { verdict: CONFORMING, flags: 0, lead: next, wait: 0, stored: back };
+    Step { answer, store: if back == 0 { None } else { Some(next) } }
+}
+
+/// An operation on a lead, as a value: what cells and tables carry through their retry loops.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Op<'a> {
+    pub p: &'a Params,
+    pub kind: Kind,
+    pub cost: u32,
+    /// Elastic room in units (check), or credit in q-units (refund).
+    pub amount: u64,
+}
+
+/// Which operation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Check,
+    Charge,
+    Reserve,
+    Refund,
+}
+
+impl<'a> Op<'a> {
+    #[inline(always)]
+    pub const fn new(p: &'a Params, kind: Kind, cost: u32, amount: u64) -> Op<'a> {
+        Op { p, kind, cost, amount }
+    }
+
+    /// What the operation does to a lead.
+    #[inline]
+    pub fn step(&self, lead: u64) -> Step {
+        match self.kind {
+            Kind::Check => check(self.p, lead, self.cost, self.amount),
+            Kind::Charge => charge(self.p, lead, self.cost),
+            Kind::Reserve => reserve(self.p, lead, self.cost),
+            Kind::Refund => refund(lead, self.amount),
+        }
+    }
+}
+
+/// The common case of [`check`], for the first attempt of a hot path: no options, no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Plain {
+    /// Conforms; store this lead.
+    Store(u64),
+    /// Conforms, nothing to store.
+    Look,
+    /// Does not conform for this many q-units.
+    Wait(u64),
+    /// Options are set or the cost is above the burst: [`check`] decides.
+    Other,
+}
+
+/// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
+#[inline(always)]
+pub(crate) const fn plain(p: &Params, lead: u64, cost: u32) -> Plain {
+    if cost as u64 > p.burst || p.flags != 0 {
+        return Plain::Other;
+    }
+    let charge = (cost as u64).wrapping_mul(p.t_q);
+    let next = lead.wrapping_add(charge);
+    if next > p.burst_q {
+        Plain::Wait(next.wrapping_sub(p.burst_q))
+    } else if charge == 0 {
+        Plain::Look
+    } else {
+        Plain::Store(next)
+    }
+}
+
+/// What a key's state becomes when its limit changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Change {
+    /// The debt stays the same in time: 2 s until full remain 2 s, whatever the new rate.
+    KeepTime,
+    /// The debt stays the same in units: 7 units short of full remain 7 units short.
+    KeepTokens,
+    /// The key starts full.
+    Reset,
+}
+
+/// Lead under `new` of a key that has `lead` under `old`; rounded up and clamped to the new horizon. The change
+/// starts now: nothing is earned or lost for the past.
+pub(crate) fn change(old: &Params, new: &Params, lead: u64, how: Change) -> u64 {
+    let moved = match how {
+        Change::Reset => 0,
+        Change::KeepTime => {
+            // q -> ticks -> q, as one rational with both roundings up.
+            let up = (lead as u128).wrapping_shl(old.shr as u32).wrapping_shl(new.shl as u32);
+            let down = 1u128.wrapping_shl(old.shl as u32).wrapping_shl(new.shr as u32);
+            up.div_ceil(down)
+        }
+        Change::KeepTokens => match old.t_q {
+            0 => 0,
+            t => (lead as u128).wrapping_mul(new.t_q as u128).div_ceil(t as u128),
+        },
+    };
+    if moved > new.horizon_q as u128 {
+        new.horizon_q
+    } else {
+        moved as u64
+    }
+}
+
+impl Answer {
+    /// The short answer; one shift at most.
+    #[inline(always)]
+    pub fn outcome(&self, p: &Params, now: u64) -> Outcome {
+        match self.verdict {
+            CONFORMING => Outcome::Conforming,
+            NON_CONFORMING => Outcome::NonConforming { retry_after: p.ticks_up(self.wait, now) },
+            _ => Outcome::Never,
+        }
+    }
+
+    /// The departure of a reservation.
+    #[inline(always)]
+    pub fn reservation(&self, p: &Params, now: u64, permit: Permit) -> Reservation {
+        match self.verdict {
+            CONFORMING => {
+                Reservation::Reserved { departure: now.wrapping_add(p.ticks_up(self.wait, now)), permit }
+            }
+            NON_CONFORMING => Reservation::TooLong { retry_after: p.ticks_up(self.wait, now) },
+            _ => Reservation::Never,
+        }
+    }
+
+    /// The permit of what was charged into a word of `mask`'s width.
+    #[inline(always)]
+    pub const fn permit(&self, p: &Params, now_q: u64, mask: u64, slot: u32) -> Permit {
+        if self.stored == 0 {
+            return Permit::NONE;
+        }
+        let tat = now_q.wrapping_add(self.lead) & mask;
+        Permit { tat, stored: self.stored, epoch: p.epoch, slot }
+    }
+
+    /// The full answer. The only place that divides, and off the hot path.
+    pub fn decision(&self, p: &Params, now: u64, cost: u32, tracking: Tracking, permit: Permit) -> Decision {
+        let available = p.burst_q.saturating_sub(self.lead);
+        // t_q is 0 only for an unlimited limit.
+        let (remaining, next_unit) = match available.checked_div(p.t_q) {
+            None => (u64::MAX, 0),
+            Some(left) if left >= p.burst => (p.burst, 0),
+            Some(left) => {
+                // left + 1 <= burst, so this is at most burst_q.
+                let wanted = left.wrapping_add(1).wrapping_mul(p.t_q);
+                (left, self.lead.wrapping_add(wanted).wrapping_sub(p.burst_q))
+            }
+        };
+        Decision {
+            size: core::mem::size_of::<Decision>() as u32,
+            verdict: self.verdict,
+            flags: self.flags,
+            tracking: tracking as u32,
+            policy: 0,
+            cost,
+            limit: p.burst,
+            remaining,
+            retry_after: if self.wait == u64::MAX { u64::MAX } else { p.ticks_up(self.wait, now) },
+            next_unit: p.ticks_up(next_unit, now),
+            reset_after: p.ticks_up(self.lead, now),
+            permit,
+        }
+    }
+}

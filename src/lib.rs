@@ -1,0 +1,35 @@
+//! Rate limiting without heap, lock or clock.
+//!
+//! tatcell decides, for (key, cost, now), whether a request conforms to a rate limit: in bounded time, in memory that
+//! the caller owns, with one atomic word per key and the exact token-bucket answer on every interleaving.
+//!
+//! - [`Limit`]: units per period of ticks, and a burst. Validated once; `const`.
+//! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
+//! - [`Table`]: many keys in fixed memory; several processes may share it.
+//!
+//! Time is always the caller's tick count (`u64`): nanoseconds, cycles, milliseconds. The library never reads a
+//! clock, never allocates, never locks, never panics.
+#![no_std]
+
+#[cfg(feature = "std")]
+extern crate std;
+
+#[cfg(feature = "capi")]
+mod capi;
+mod cell;
+mod gcra;
+mod limit;
+mod outcome;
+mod params;
+mod sync;
+mod table;
+
+pub use cell::{Cell, Cell32, ExclusiveCell, MAX_LOST};
+pub use gcra::Change;
+pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
+pub use outcome::{Decision, Outcome, Permit, Reservation, Tracking};
+pub use table::{
+    full_set_ppb, lines_for, lines_for_load, Access, Counters, Exclusive, ExclusiveTable, FullPolicy,
+    HashKind, Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions, LAYOUT_VERSION, MAX_BURST,
+    MIN_SLOTS, SLOTS_PER_LINE,
+};

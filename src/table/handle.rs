@@ -1,0 +1,481 @@
+//! The handle of a table: a private copy of the geometry beside the caller's memory, and the calls for one key.
+
+use core::marker::PhantomData;
+
+use super::hash::{home_line, HashKind, Seed};
+use super::image::{self, Line, RestoreOptions};
+use super::insert::{Access, Done, Exclusive, Set, Shared};
+use super::operate::Counters;
+use super::options::{FullPolicy, Geometry, TableError, TableOptions, SLOTS_PER_LINE};
+use super::word::Tag;
+use crate::gcra::{self, Kind, Op, Plain};
+use crate::limit::{LimitSpec, TableLimit};
+use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking};
+
+/// A keyed table in the caller's memory; shared by threads and processes unless `M` is [`Exclusive`].
+///
+/// The handle is small and private (geometry, seed, pointer); copy or rebuild it freely. All state is in the lines.
+///
+/// ```
+/// use tatcell::{Line, LimitSpec, Outcome, Table, TableOptions};
+/// static MEMORY: [Line; 65] = [Line::EMPTY; 65]; // header + 64 lines = 512 slots, 8 bytes each
+///
+/// let spec = LimitSpec::new(10, 1_000_000_000, 20); // 10 a second, 20 at once, ticks in ns
+/// let options = TableOptions::new(spec).seed(*b"16 random bytes!"); // take them from getrandom()
+/// let table = Table::init(&MEMORY, &options)?;
+/// let limit = table.limit(&spec)?;
+/// assert_eq!(table.check(&limit, 0, b"192.0.2.1", 20)?, Outcome::Conforming);
+/// assert_eq!(table.check(&limit, 0, b"192.0.2.1", 1)?, Outcome::NonConforming { retry_after: 100_000_000 });
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
+pub struct Table<'m, M: Access = Shared> {
+    pub(crate) slots: &'m [Line],
+    pub(crate) geometry: Geometry,
+    seed: Option<Seed>,
+    // Shared is Sync and Send; Exclusive must be neither shared nor duplicated.
+    mode: PhantomData<(M, core::cell::Cell<()>)>,
+}
+
+/// A table with one owner: the same answers by plain loads and stores.
+pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
+
+// SAFETY: all shared state is in atomics; the rest of the handle is never written after construction.
+unsafe impl Sync for Table<'_, Shared> {}
+// SAFETY: as above; nothing in a handle is tied to its thread.
+unsafe impl Send for Table<'_, Shared> {}
+// SAFETY: the one owner moves; without Sync and Clone there is still only one.
+unsafe impl Send for Table<'_, Exclusive> {}
+
+impl Clone for Table<'_, Shared> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl Copy for Table<'_, Shared> {}
+
+impl core::fmt::Debug for Table<'_, Shared> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        // The seed is a secret and stays out.
+        f.debug_struct("Table").field("geometry", &self.geometry).finish_non_exhaustive()
+    }
+}
+
+/// One request with its options, for [`Table::check_ex`].
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The limit that applies to this key now.
+    pub limit: &'a TableLimit,
+    /// The caller's clock, in ticks.
+    pub now: u64,
+    /// Units asked for; 0 looks and never writes.
+    pub cost: u32,
+    /// Elastic room in units above the burst, at most the limit's `max_room`.
+    pub room: u64,
+}
+
+impl<'m> Table<'m, Shared> {
+    /// Formats memory as a fresh table: all keys absent. The magic is published last.
+    ///
+    /// The first line holds the header, the rest the slots; an odd line at the end stays unused.
+    ///
+    /// # Errors
+    /// [`TableError`]: too little memory, limits that do not fit one word, a missing seed, bad options. The memory
+    /// is not touched then.
+    ///
+    /// # Concurrency
+    /// One caller, before anyone else uses the memory; other processes [`attach`](Table::attach) afterwards.
+    pub fn init(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
+        Self::init_as(lines, options)
+    }
+
+    /// Uses a table that another thread or process has initialised in this memory.
+    ///
+    /// # Errors
+    /// [`TableError::NotReady`] until the initialising process has published the image: ask again. Otherwise what
+    /// does not match: version, geometry, seed, mode.
+    pub fn attach(lines: &'m [Line], seed: Option<[u8; 16]>) -> Result<Self, TableError> {
+        Self::attach_as(lines, seed)
+    }
+
+    /// Fills memory from an image made by [`save`](Table::save). `clock_offset` is what the new clock reads less
+    /// what the old clock would read at the same moment; time that passed in between thus counts as idle time.
+    ///
+    /// # Errors
+    /// As [`attach`](Table::attach), and [`TableError::BufferTooSmall`] unless the memory has as many lines as the
+    /// image.
+    pub fn restore(
+        lines: &'m [Line],
+        image: &[u64],
+        seed: Option<[u8; 16]>,
+        clock_offset: i64,
+    ) -> Result<Self, TableError> {
+        Self::restore_as(lines, image, seed, clock_offset)
+    }
+}
+
+impl<'m> Table<'m, Exclusive> {
+    /// Formats memory as a fresh table with one owner. As [`Table::init`], by plain loads and stores afterwards.
+    ///
+    /// # Errors
+    /// As [`Table::init`].
+    pub fn init_exclusive(lines: &'m mut [Line], options: &TableOptions) -> Result<Self, TableError> {
+        Self::init_as(lines, options)
+    }
+
+    /// Takes over an exclusive table that is already in this memory. Refuses a shared image.
+    ///
+    /// # Errors
+    /// As [`Table::attach`]; [`TableError::BadMode`] for a shared image.
+    pub fn attach_exclusive(lines: &'m mut [Line], seed: Option<[u8; 16]>) -> Result<Self, TableError> {
+        Self::attach_as(lines, seed)
+    }
+
+    /// Fills memory from a saved exclusive image; as [`Table::restore`].
+    ///
+    /// # Errors
+    /// As [`Table::restore`].
+    pub fn restore_exclusive(
+        lines: &'m mut [Line],
+        image: &[u64],
+        seed: Option<[u8; 16]>,
+        clock_offset: i64,
+    ) -> Result<Self, TableError> {
+        Self::restore_as(lines, image, seed, clock_offset)
+    }
+}
+
+impl<'m, M: Access> Table<'m, M> {
+    pub(crate) fn init_as(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
+        let geometry = Geometry::choose(options, lines.len())?;
+        let seed = options.seed.as_ref().map(Seed::new);
+        let image = used(lines, &geometry)?;
+        image::format(image, &geometry, seed.as_ref(), M::EXCLUSIVE, |_| 0);
+        Self::over(image, geometry, seed)
+    }
+
+    pub(crate) fn attach_as(lines: &'m [Line], seed: Option<[u8; 16]>) -> Result<Self, TableError> {
+        let header = lines.first().ok_or(TableError::TooSmall)?;
+        let seed = seed.as_ref().map(Seed::new);
+        let geometry = image::read(&header.words, lines.len(), seed.as_ref(), M::EXCLUSIVE)?;
+        Self::over(used(lines, &geometry)?, geometry, seed)
+    }
+
+    pub(crate) fn restore_as(
+        lines: &'m [Line],
+        image: &[u64],
+        seed: Option<[u8; 16]>,
+        offset: i64,
+    ) -> Result<Self, TableError> {
+        let seed = seed.as_ref().map(Seed::new);
+        let options = RestoreOptions { seed: seed.as_ref(), exclusive: M::EXCLUSIVE, offset };
+        let geometry = image::restore(lines, image, &options)?;
+        Self::over(lines, geometry, seed)
+    }
+
+    fn over(image: &'m [Line], geometry: Geometry, seed: Option<Seed>) -> Result<Self, TableError> {
+        let (_, slots) = image.split_first().ok_or(TableError::TooSmall)?;
+        // Every later index relies on this.
+        if slots.len() != geometry.lines as usize || geometry.lines < 2 {
+            return Err(TableError::BadGeometry);
+        }
+        Ok(Table { slots, geometry, seed, mode: PhantomData })
+    }
+
+    /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
+    /// has expired at `now` is left out. Returns the words written; [`image_words`](Table::image_words) tells how
+    /// many are needed.
+    ///
+    /// # Errors
+    /// [`TableError::BufferTooSmall`].
+    pub fn save(&self, now: u64, out: &mut [u64]) -> Result<usize, TableError> {
+        let g = &self.geometry;
+        image::save(self.slots, g, self.seed.as_ref(), M::EXCLUSIVE, self.now_q(now), out)
+    }
+
+    /// Words that a saved image takes.
+    pub fn image_words(&self) -> usize {
+        (self.slots.len() + 1) * SLOTS_PER_LINE
+    }
+
+    /// Slots of the table.
+    pub fn slots(&self) -> usize {
+        self.slots.len() * SLOTS_PER_LINE
+    }
+
+    /// The full-set policy.
+    pub fn policy(&self) -> FullPolicy {
+        self.geometry.policy
+    }
+
+    /// The resolution s of this table: one q-unit is `2^-s` ticks.
+    pub fn resolution(&self) -> i32 {
+        self.geometry.shl as i32 - self.geometry.shr as i32
+    }
+
+    /// Ticks within which every slot should be [swept](Table::sweep) once: a key that stays away longer may, for a
+    /// small share of idle times, meet a false debt that drains. Saturates.
+    pub fn sweep_interval(&self) -> u64 {
+        self.geometry.sweep_interval()
+    }
+
+    /// Makes a limit in this table's q-unit. Different keys may have different limits.
+    ///
+    /// # Errors
+    /// [`TableError::Limit`] for a bad specification, [`TableError::ForeignLimit`] for one that is faster or has a
+    /// longer horizon than the table's options provided for.
+    pub fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
+        self.geometry.limit(spec)
+    }
+
+    /// A limit that everything conforms to, for exempt keys; no slot is used.
+    pub fn unlimited(&self) -> TableLimit {
+        self.geometry.unlimited()
+    }
+
+    /// Hashes a key with the table's secret.
+    ///
+    /// # Errors
+    /// [`TableError::BadHashKind`] where the caller hashes.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
+        match (self.geometry.hash, &self.seed) {
+            (HashKind::SipHash13, Some(seed)) => Ok(seed.hash(key)),
+            _ => Err(TableError::BadHashKind),
+        }
+    }
+
+    /// Decides one request of a key and charges it if it conforms.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`], [`TableError::BadHashKind`]; nothing is touched then.
+    ///
+    /// # Concurrency
+    /// Any number of threads and processes. A known key costs one hash, one or two cache lines and one
+    /// compare-and-swap when conforming; only loads when not.
+    #[inline]
+    pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u32) -> Result<Outcome, TableError> {
+        self.check_hash(limit, now, self.hash(key)?, cost)
+    }
+
+    /// As [`check`](Table::check) for a hash made before, by [`hash`](Table::hash) or by the caller.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    #[inline]
+    pub fn check_hash(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u32,
+    ) -> Result<Outcome, TableError> {
+        self.own(limit)?;
+        Ok(self.check_owned(limit, now, hash, cost))
+    }
+
+    /// The hot path: one attempt on the key's live slot; the rest is out of line.
+    #[inline(always)]
+    pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Outcome {
+        let (p, layout) = (&limit.0, &self.geometry.layout);
+        let now_q = self.now_q(now);
+        let (set, tag) = self.place(hash);
+        if let Some((at, word)) = set.find(layout, tag) {
+            match gcra::plain(p, layout.lead(word, now_q), cost) {
+                Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
+                Plain::Look => return Outcome::Conforming,
+                Plain::Store(lead) => {
+                    let next = layout.live(tag, now_q.wrapping_add(lead));
+                    if M::replace(set.slot(at), word, next).is_ok() {
+                        return Outcome::Conforming;
+                    }
+                }
+                Plain::Other => {}
+            }
+        }
+        self.check_again(limit, now, hash, cost)
+    }
+
+    /// Absent keys, options, a cost above the burst, or a first attempt lost to a rival.
+    #[cold]
+    #[inline(never)]
+    fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Outcome {
+        let op = Op::new(&limit.0, Kind::Check, cost, 0);
+        match self.run(hash, self.now_q(now), &op).answer {
+            Some(answer) => answer.outcome(&limit.0, now),
+            None => Outcome::Contended,
+        }
+    }
+
+    /// As [`check_hash`](Table::check_hash) with the full answer, elastic room and counters.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    #[inline]
+    pub fn check_ex(
+        &self,
+        request: &Request<'_>,
+        hash: u64,
+        counters: Option<&mut Counters>,
+    ) -> Result<Decision, TableError> {
+        let Request { limit, now, cost, room } = *request;
+        self.own(limit)?;
+        let op = Op::new(&limit.0, Kind::Check, cost, room);
+        let done = self.run(hash, self.now_q(now), &op);
+        let decision = self.decision(limit, now, hash, cost, &done);
+        if let Some(counters) = counters {
+            counters.count(&decision, done.inserted);
+        }
+        Ok(decision)
+    }
+
+    /// Answers what a request of this cost would be told, without charging it. Reads only; an insert in progress
+    /// reads as absent.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Result<Decision, TableError> {
+        self.own(limit)?;
+        let (layout, p) = (&self.geometry.layout, &limit.0);
+        let (set, tag) = self.place(hash);
+        let lead = set.find(layout, tag).map_or(0, |(_, word)| layout.lead(word, self.now_q(now)));
+        let answer = gcra::peek(p, lead, cost, 0).answer;
+        Ok(answer.decision(p, now, cost, Tracking::Tracked, Permit::NONE))
+    }
+
+    /// Charges after the fact, up to the burst plus the limit's `max_debt`; inserts an absent key.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn charge(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Result<Decision, TableError> {
+        self.own(limit)?;
+        let done = self.run(hash, self.now_q(now), &Op::new(&limit.0, Kind::Charge, cost, 0));
+        Ok(self.decision(limit, now, hash, cost, &done))
+    }
+
+    /// Reserves `cost` units for the earliest conforming instant, at most `max_delay` away.
+    ///
+    /// A key that finds its set full is told to leave at once, uncharged, under `Admit` and `Sampled`.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn reserve(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u32,
+    ) -> Result<Reservation, TableError> {
+        self.own(limit)?;
+        let (p, now_q) = (&limit.0, self.now_q(now));
+        let done = self.run(hash, now_q, &Op::new(p, Kind::Reserve, cost, 0));
+        Ok(match &done.answer {
+            Some(answer) => answer.reservation(p, now, self.permit(limit, now_q, hash, &done)),
+            None => Reservation::Contended,
+        })
+    }
+
+    /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
+    ///
+    /// Never inserts and never lifts a key above a full burst. Where slots change hands it credits only what it can
+    /// prove: under [`FullPolicy::Sampled`] nothing, under [`FullPolicy::Inherit`] only in the same slot. Returns
+    /// the ticks of debt removed, rounded down; `None` when contended.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn refund(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        permit: &Permit,
+    ) -> Result<Option<u64>, TableError> {
+        self.own(limit)?;
+        let g = &self.geometry;
+        let now_q = self.now_q(now);
+        let credit = gcra::credit(&limit.0, permit, now_q, g.layout.mask);
+        if credit == 0 || matches!(g.policy, FullPolicy::Sampled) {
+            return Ok(Some(0));
+        }
+        let (set, tag) = self.place(hash);
+        let proved =
+            |at: usize| !matches!(g.policy, FullPolicy::Inherit) || self.slot_number(hash, at) == permit.slot;
+        let answer = set.update::<M>(&g.layout, tag, now_q, |at, lead| {
+            gcra::refund(lead, if proved(at) { credit } else { 0 })
+        });
+        Ok(answer.map(|a| (a.stored >> g.shl) << g.shr))
+    }
+
+    #[inline(always)]
+    pub(crate) fn now_q(&self, now: u64) -> u64 {
+        crate::params::now_q(now, self.geometry.shl, self.geometry.shr)
+    }
+
+    /// A limit with another q-unit or a longer horizon would misread the slots.
+    #[inline(always)]
+    pub(crate) fn own(&self, limit: &TableLimit) -> Result<(), TableError> {
+        let (p, g) = (&limit.0, &self.geometry);
+        if p.shl == g.shl && p.shr == g.shr && p.horizon_q <= g.horizon {
+            Ok(())
+        } else {
+            Err(TableError::ForeignLimit)
+        }
+    }
+
+    /// The set and tag of a hash.
+    #[inline(always)]
+    pub(crate) fn place(&self, hash: u64) -> (Set<'m, SLOTS_PER_LINE>, Tag) {
+        let home = home_line(hash, self.geometry.lines);
+        // SAFETY: multiply-shift gives home < lines; lines is even, so home ^ 1 < lines too; `over` checked that
+        // the slice has exactly `lines` lines.
+        let (line, next) = unsafe { (self.slots.get_unchecked(home), self.slots.get_unchecked(home ^ 1)) };
+        let set = Set { home: &line.words, next: &next.words, odd: home & 1 == 1 };
+        (set, self.geometry.layout.tag(hash))
+    }
+
+    pub(crate) fn run(&self, hash: u64, now_q: u64, op: &Op<'_>) -> Done {
+        let (set, tag) = self.place(hash);
+        let g = &self.geometry;
+        // One in 16, independent of set and tag: the high bits of a product of hash and clock.
+        let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
+        set.run::<M>(&g.layout, g.policy, tag, now_q, op, sample)
+    }
+
+    /// Number of the slot at a position in search order.
+    #[inline(always)]
+    pub(crate) fn slot_number(&self, hash: u64, at: usize) -> u32 {
+        let home = home_line(hash, self.geometry.lines);
+        let line = if at < SLOTS_PER_LINE { home } else { home ^ 1 };
+        (line * SLOTS_PER_LINE + at % SLOTS_PER_LINE) as u32
+    }
+
+    fn permit(&self, limit: &TableLimit, now_q: u64, hash: u64, done: &Done) -> Permit {
+        match &done.answer {
+            Some(answer) if !matches!(done.tracking, Tracking::Untracked) => {
+                answer.permit(&limit.0, now_q, self.geometry.layout.mask, self.slot_number(hash, done.at))
+            }
+            _ => Permit::NONE,
+        }
+    }
+
+    pub(crate) fn decision(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u32,
+        done: &Done,
+    ) -> Decision {
+        match &done.answer {
+            Some(answer) => {
+                let permit = self.permit(limit, self.now_q(now), hash, done);
+                answer.decision(&limit.0, now, cost, done.tracking, permit)
+            }
+            None => Decision::contended(cost, limit.0.burst),
+        }
+    }
+}
+
+/// The lines that a geometry uses, header included.
+fn used<'m>(lines: &'m [Line], g: &Geometry) -> Result<&'m [Line], TableError> {
+    lines.get(..g.lines as usize + 1).ok_or(TableError::TooSmall)
+}

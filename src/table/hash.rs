@@ -1,0 +1,77 @@
+//! From a key to a 64-bit hash, and from a hash to line and tag.
+//!
+//! ```text
+//!  hash   63                32 31            t t-1        0
+//!        [    line: high 32   |                |    tag    ]
+//!
+//!  home line = (high32 * lines) >> 32          (multiply-shift: any even number of lines)
+//!  set       = home line and home line ^ 1
+//!  tag       = low t bits, 0 becoming 1
+//! ```
+//!
+//! This mapping is ABI: caller-supplied hashes, shared and saved images depend on it.
+//!
+//! A fixed table is a collision oracle, so the hash must be keyed with a secret: with a known hash an attacker fills
+//! the set of a victim. The hash of a network card (Toeplitz RSS) is linear and does not do.
+#![forbid(unsafe_code)]
+
+use core::hash::Hasher;
+use siphasher::sip::SipHasher13;
+
+/// How the keys of a table are hashed. The number is stored in the image.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum HashKind {
+    /// SipHash-1-3 of the key's bytes under the table's secret seed.
+    #[default]
+    SipHash13 = 0,
+    /// The caller hashes: only the `_hash` calls work, no seed is needed. Use a keyed hash.
+    Caller = 1,
+}
+
+impl HashKind {
+    pub(crate) const fn from_number(n: u8) -> Option<HashKind> {
+        match n {
+            0 => Some(HashKind::SipHash13),
+            1 => Some(HashKind::Caller),
+            _ => None,
+        }
+    }
+}
+
+/// The secret of a table: 16 bytes, as two little-endian words.
+#[derive(Clone, Copy)]
+pub(crate) struct Seed {
+    k0: u64,
+    k1: u64,
+}
+
+impl Seed {
+    pub const fn new(bytes: &[u8; 16]) -> Seed {
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = *bytes;
+        Seed {
+            k0: u64::from_le_bytes([a, b, c, d, e, f, g, h]),
+            k1: u64::from_le_bytes([i, j, k, l, m, n, o, p]),
+        }
+    }
+
+    /// SipHash-1-3 of `key`.
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> u64 {
+        let mut hasher = SipHasher13::new_with_keys(self.k0, self.k1);
+        hasher.write(key);
+        hasher.finish()
+    }
+
+    /// What the image stores so that another process can tell that it has the same seed. One hash of a fixed
+    /// string reveals nothing about the hash of other strings.
+    pub fn check_value(&self) -> u64 {
+        self.hash(b"tatcell seed check")
+    }
+}
+
+/// The home line of a hash; below `lines`.
+#[inline(always)]
+pub(crate) const fn home_line(hash: u64, lines: u32) -> usize {
+    (((hash >> 32) * lines as u64) >> 32) as usize
+}

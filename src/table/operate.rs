@@ -1,0 +1,215 @@
+//! Running a table: counters, sweep, statistics, iteration, reset of one key.
+
+use super::handle::Table;
+use super::image::Line;
+use super::insert::Access;
+use super::options::SLOTS_PER_LINE;
+use super::word::Layout;
+use crate::gcra::{self, Answer, Step};
+use crate::outcome::{Decision, Tracking, CONFORMING, NEVER, NON_CONFORMING};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Counts decisions. Caller-owned, one per thread, so that no cache line is shared; all zero is a valid start.
+///
+/// The layout is part of the C ABI. Counters wrap.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Counters {
+    /// Passed and charged (soft, elastic and untracked ones too).
+    pub conforming: u64,
+    /// Of the conforming: above the soft threshold.
+    pub soft: u64,
+    /// Passed only because the limit is in shadow mode.
+    pub shadow: u64,
+    /// Refused for now.
+    pub non_conforming: u64,
+    /// Refused for ever: cost above the burst.
+    pub never: u64,
+    /// No verdict: every swap lost to rivals.
+    pub contended: u64,
+    /// Decided by the full-set policy without a slot.
+    pub untracked: u64,
+    /// Measured against an inherited slot.
+    pub inherited: u64,
+    /// Took a slot over and forgave its debt.
+    pub forgiven: u64,
+    /// New keys that got a slot.
+    pub inserted: u64,
+}
+
+impl Counters {
+    pub(crate) fn count(&mut self, d: &Decision, inserted: bool) {
+        let add = |n: &mut u64, yes: bool| *n = n.wrapping_add(yes as u64);
+        let shadow = d.flags & Decision::SHADOW != 0;
+        add(&mut self.conforming, d.verdict == CONFORMING && !shadow);
+        add(&mut self.shadow, shadow);
+        add(&mut self.soft, d.flags & Decision::SOFT != 0);
+        add(&mut self.non_conforming, d.verdict == NON_CONFORMING);
+        add(&mut self.never, d.verdict == NEVER);
+        add(&mut self.contended, d.outcome() == crate::Outcome::Contended);
+        add(&mut self.untracked, d.tracking == Tracking::Untracked as u32);
+        add(&mut self.inherited, d.tracking == Tracking::Inherited as u32);
+        add(&mut self.forgiven, d.tracking == Tracking::Forgiven as u32);
+        add(&mut self.inserted, inserted);
+    }
+}
+
+/// What a scan of the slots found.
+///
+/// The layout is part of the C ABI.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
+pub struct Stats {
+    /// Size of this structure in bytes.
+    pub size: u32,
+    /// Load alpha in millionths: live slots / slots.
+    pub load_ppm: u32,
+    /// Slots looked at.
+    pub slots: u64,
+    /// Slots with a live key.
+    pub live: u64,
+    /// Inserts in progress (or abandoned and not yet reused).
+    pub claims: u64,
+    /// Slots whose key has drained; as good as empty.
+    pub expired: u64,
+    /// Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads.
+    pub debt: [u64; 8],
+}
+
+/// One live slot, as of its reading.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Slot {
+    /// Number of the slot.
+    pub number: u32,
+    /// Tag of its key: the low bits of the hash.
+    pub tag: u32,
+    /// Ticks until the key's burst is full again.
+    pub reset_after: u64,
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Empties expired slots among `count` slots from number `from`; returns the number to continue from, 0 after
+    /// the last. Needed at most once per [`sweep_interval`](Table::sweep_interval); a few slots a call from a timer
+    /// do. Changes no decision.
+    ///
+    /// # Concurrency
+    /// Beside any other call. One load per slot, one swap per expired one.
+    pub fn sweep(&self, now: u64, from: usize, count: usize) -> usize {
+        let layout = &self.geometry.layout;
+        let now_q = self.now_q(now);
+        let end = from.saturating_add(count).min(self.slots());
+        for word in (from..end).filter_map(|i| self.word(i)) {
+            // ORDERING: Relaxed; single word, and the swap below decides.
+            let seen = word.load(Ordering::Relaxed);
+            if seen != 0 && layout.lead(seen, now_q) == 0 && !layout.is_recent_empty(seen, now_q) {
+                // Lost to a newer word: that slot is in use again.
+                let _ = M::replace(word, seen, layout.swept(now_q));
+            }
+        }
+        if end >= self.slots() {
+            0
+        } else {
+            end
+        }
+    }
+
+    /// Scans all slots and sums up.
+    ///
+    /// # Concurrency
+    /// Beside any other call; each word as of its reading. Reads every line once.
+    pub fn stats(&self, now: u64) -> Stats {
+        let layout = &self.geometry.layout;
+        let now_q = self.now_q(now);
+        let mut stats = Stats { size: core::mem::size_of::<Stats>() as u32, ..Stats::default() };
+        for word in self.slots.iter().flat_map(|line: &Line| &line.words) {
+            // ORDERING: Relaxed; single word, value only.
+            let word = word.load(Ordering::Relaxed);
+            stats.slots = stats.slots.wrapping_add(1);
+            let lead = layout.lead(word, now_q);
+            if layout.is_claim(word) {
+                stats.claims = stats.claims.wrapping_add(1);
+            } else if layout.is_live(word) && lead != 0 {
+                stats.live = stats.live.wrapping_add(1);
+                // H / 2^(k+1) < lead <= H / 2^k; a lead beyond H (skewed clock) counts as H.
+                let mut k = 0;
+                let mut above = self.geometry.horizon / 2;
+                while k < 7 && lead <= above {
+                    above /= 2;
+                    k += 1;
+                }
+                if let Some(n) = stats.debt.get_mut(k) {
+                    *n = n.wrapping_add(1);
+                }
+            } else if layout.is_live(word) {
+                stats.expired = stats.expired.wrapping_add(1);
+            }
+        }
+        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or(0) as u32;
+        stats
+    }
+
+    /// Finds the next live slot at or after number `from`; None after the last. Continue from `number + 1`.
+    ///
+    /// # Concurrency
+    /// Beside any other call; each word as of its reading.
+    pub fn next_live(&self, now: u64, from: usize) -> Option<Slot> {
+        let g = &self.geometry;
+        let now_q = self.now_q(now);
+        (from..self.slots()).find_map(|number| {
+            // ORDERING: Relaxed; single word, value only.
+            let word = self.word(number)?.load(Ordering::Relaxed);
+            let lead = g.layout.lead(word, now_q);
+            (g.layout.is_live(word) && lead != 0).then(|| Slot {
+                number: number as u32,
+                tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
+                reset_after: crate::params::ticks_up(lead, now, g.shl, g.shr),
+            })
+        })
+    }
+
+    /// Makes one key full again; an absent key already is. Returns false when contended.
+    ///
+    /// # Concurrency
+    /// Beside any other call.
+    pub fn reset_key(&self, now: u64, hash: u64) -> bool {
+        let (set, tag) = self.place(hash);
+        let now_q = self.now_q(now);
+        set.update::<M>(&self.geometry.layout, tag, now_q, |_, lead| gcra::refund(lead, lead)).is_some()
+    }
+
+    fn word(&self, number: usize) -> Option<&AtomicU64> {
+        self.slots.get(number / SLOTS_PER_LINE)?.words.get(number % SLOTS_PER_LINE)
+    }
+}
+
+impl Layout {
+    /// An empty word whose version is at most a quarter of the span old: no need to refresh it.
+    fn is_recent_empty(&self, word: u64, now_q: u64) -> bool {
+        self.is_empty(word) && now_q.wrapping_sub(word) & self.mask <= self.mask / 4
+    }
+}
+
+impl<const N: usize> super::insert::Set<'_, N> {
+    /// Runs a step on the key's live slot if there is one; never inserts. None when contended.
+    pub(crate) fn update<A: Access>(
+        &self,
+        layout: &Layout,
+        tag: super::word::Tag,
+        now_q: u64,
+        step: impl Fn(usize, u64) -> Step,
+    ) -> Option<Answer> {
+        for _ in 0..crate::cell::MAX_LOST {
+            let Some((at, word)) = self.find(layout, tag) else {
+                return Some(gcra::refund(0, 0).answer);
+            };
+            let Step { answer, store } = step(at, layout.lead(word, now_q));
+            let Some(lead) = store else { return Some(answer) };
+            let next = layout.live(tag, now_q.wrapping_add(lead));
+            if A::replace(self.slot(at), word, next).is_ok() {
+                return Some(answer);
+            }
+        }
+        None
+    }
+}

@@ -1,0 +1,148 @@
+//! The packed slot word of the keyed table, as pure functions.
+//!
+//! ```text
+//!  bit 63   62            63-t   62-t                                 0
+//!  [CLAIM:1][   tag : t       ][              payload : W = 63-t       ]
+//!
+//!  EMPTY    0    tag 0    version; 0 in an all-zero word, which counts as "now"
+//!  LIVE     0    tag x    TAT of key x
+//!  CLAIM    1    tag x    version: a key is being inserted, nothing is charged yet
+//! ```
+//!
+//! The payload of a claim is strictly above everything that the slot held before, so a claim word never recurs and
+//! a stalled thread cannot mistake a new claim for its own. Its parity says how it commits: an even claim took a
+//! reusable slot, an odd one took over a live slot (its payload - 1 is the debt taken over). Payloads wrap after
+//! 2^W q-units; every comparison is modular and any 64-bit value is a valid word.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use crate::gcra::lead_of;
+
+const CLAIM: u64 = 1 << 63;
+
+/// Where tag and payload lie, and how a payload is decoded. The same for every slot of a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Layout {
+    /// W = 63 - tag bits.
+    pub bits: u32,
+    /// 2^W - 1.
+    pub mask: u64,
+    /// H + S of the table, never of a caller's limit: another H would misread a stranger's debt.
+    pub window: u64,
+    /// G, the claim lifetime, in q-units.
+    pub lifetime: u64,
+}
+
+/// A tag in its place inside a word, CLAIM bit clear. Never 0.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Tag(u64);
+
+impl Layout {
+    /// The layout for a tag width of 12..=24 bits.
+    pub const fn new(tag_bits: u32, window: u64, lifetime: u64) -> Layout {
+        let bits = 63u32.wrapping_sub(tag_bits);
+        Layout { bits, mask: (1u64 << bits).wrapping_sub(1), window, lifetime }
+    }
+
+    /// The tag of a hash: its low bits, 0 becoming 1.
+    #[inline(always)]
+    pub const fn tag(&self, hash: u64) -> Tag {
+        let low = hash & (u64::MAX >> self.bits.wrapping_add(1));
+        Tag((low | (low == 0) as u64) << self.bits)
+    }
+
+    /// The tag field of a word, in its place; 0 = EMPTY.
+    #[inline(always)]
+    pub const fn tag_field(&self, word: u64) -> u64 {
+        word & !CLAIM & !self.mask
+    }
+
+    #[inline(always)]
+    pub const fn payload(&self, word: u64) -> u64 {
+        word & self.mask
+    }
+
+    #[inline(always)]
+    pub const fn is_empty(&self, word: u64) -> bool {
+        self.tag_field(word) == 0
+    }
+
+    #[inline(always)]
+    pub const fn is_claim(&self, word: u64) -> bool {
+        word & CLAIM != 0 && !self.is_empty(word)
+    }
+
+    #[inline(always)]
+    pub const fn is_live(&self, word: u64) -> bool {
+        word & CLAIM == 0 && !self.is_empty(word)
+    }
+
+    /// LIVE with this tag?
+    #[inline(always)]
+    pub const fn is_live_of(&self, word: u64, tag: Tag) -> bool {
+        word & !self.mask == tag.0
+    }
+
+    /// CLAIM with this tag?
+    #[inline(always)]
+    pub const fn is_claim_of(&self, word: u64, tag: Tag) -> bool {
+        word & !self.mask == tag.0 | CLAIM
+    }
+
+    /// How far the payload lies ahead: 1..=H + S, else 0 (expired).
+    #[inline(always)]
+    pub const fn lead(&self, word: u64, now_q: u64) -> u64 {
+        lead_of(word & self.mask, now_q, self.mask, self.window)
+    }
+
+    /// May an insert of any key take this slot?
+    #[inline(always)]
+    pub const fn is_reusable(&self, word: u64, now_q: u64) -> bool {
+        self.is_empty(word) || self.lead(word, now_q) == 0
+    }
+
+    #[inline(always)]
+    pub const fn live(&self, tag: Tag, tat: u64) -> u64 {
+        tag.0 | tat & self.mask
+    }
+
+    /// The claim that an insert puts on a reusable slot: above what was there, alive for G. Odd only to keep the
+    /// debt of a takeover that was dropped (`keep_debt`).
+    #[inline(always)]
+    pub const fn claim_of_reusable(&self, tag: Tag, old: u64, now_q: u64, keep_debt: bool) -> u64 {
+        let ahead = if old == 0 { 0 } else { self.lead(old, now_q) };
+        let payload = if keep_debt && self.is_empty(old) && old & 1 == 1 && ahead != 0 {
+            old.wrapping_add(2)
+        } else {
+            let above = ahead.wrapping_add(1);
+            let ahead = if above > self.lifetime { above } else { self.lifetime };
+            let v = now_q.wrapping_add(ahead);
+            v.wrapping_add(v & 1)
+        };
+        tag.0 | CLAIM | payload & self.mask
+    }
+
+    /// The claim that takes a live slot over: the smallest odd payload above its TAT.
+    #[inline(always)]
+    pub const fn claim_of_live(&self, tag: Tag, old: u64) -> u64 {
+        tag.0 | CLAIM | (old.wrapping_add(1) | 1) & self.mask
+    }
+
+    /// A dropped claim: EMPTY above it, parity kept.
+    #[inline(always)]
+    pub const fn dropped(&self, claim: u64) -> u64 {
+        claim.wrapping_add(2) & self.mask
+    }
+
+    /// An EMPTY word of even version at `now_q`, above the payload of an expired word.
+    #[inline(always)]
+    pub const fn swept(&self, now_q: u64) -> u64 {
+        now_q.wrapping_add(2) & self.mask & !1
+    }
+
+    /// Is this claim a takeover of a live slot?
+    #[inline(always)]
+    pub const fn is_takeover(claim: u64) -> bool {
+        claim & 1 == 1
+    }
+}
