@@ -183,7 +183,7 @@ impl Params {
             Some(ticks) => ticks_to_q_up(ticks, shl, shr),
             None => default_skew(width.bits, shl, horizon_q),
         };
-        let window = horizon_q as u128 + skew_q as u128;
+        let window = (horizon_q as u128).wrapping_add(skew_q as u128);
         if window >= 1 << (width.bits.wrapping_sub(width.spare)) || window << shr >= 1 << 63 {
             return Err(LimitError::HorizonTooLong);
         }

@@ -832,14 +832,14 @@ pub unsafe extern "C" fn tatcell_table_prefetch(
 ///
 /// # Safety
 /// Each key must be valid for reads.
-unsafe fn hash_keys<'a>(
+unsafe fn hash_keys(
     table: *const tatcell_table_t,
     keys: *const core::ffi::c_void,
     key_len: usize,
     stride: usize,
     count: u32,
-    out: &'a mut [u64; MAX_BURST],
-) -> Result<&'a [u64], i32> {
+    out: &mut [u64; MAX_BURST],
+) -> Result<&[u64], i32> {
     // SAFETY: the caller's contract.
     let table = unsafe { handle(table) }?;
     let out = out.get_mut(..count as usize).ok_or(TATCELL_ERR_COUNT)?;

@@ -142,7 +142,7 @@ struct Look {
     claim: Option<Seen>,
     /// The first reusable slot, in search order.
     free: Option<Seen>,
-    /// The live slot with the smallest lead, any key.
+    /// The slot with the smallest debt, any key: live, or (where debts are inherited) emptied with its debt kept.
     least: Option<Seen>,
     least_lead: u64,
 }
@@ -234,7 +234,8 @@ impl<const N: usize> Set<'_, N> {
         Some(Done::untracked(None, Tracking::Tracked))
     }
 
-    fn look(&self, layout: &Layout, tag: Tag, now_q: u64) -> Look {
+    fn look(&self, layout: &Layout, policy: FullPolicy, tag: Tag, now_q: u64) -> Look {
+        let inherit = matches!(policy, FullPolicy::Inherit);
         let mut look = Look { live: None, claim: None, free: None, least: None, least_lead: u64::MAX };
         for at in 0..2 * N {
             // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
@@ -245,14 +246,14 @@ impl<const N: usize> Set<'_, N> {
                     look.live = Some(seen);
                 }
             } else if layout.is_claim_of(word, tag) {
-                if !look.claim.is_some_and(|c| self.rank(c.at) < self.rank(at)) {
+                if look.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
                     look.claim = Some(seen);
                 }
-            } else if layout.is_reusable(word, now_q) {
+            } else if layout.is_reusable(word, now_q) && !(inherit && layout.holds_debt(word, now_q)) {
                 if look.free.is_none() {
                     look.free = Some(seen);
                 }
-            } else if layout.is_live(word) {
+            } else if !layout.is_claim(word) {
                 let lead = layout.lead(word, now_q);
                 if lead < look.least_lead {
                     look.least = Some(seen);
@@ -270,20 +271,18 @@ impl<const N: usize> Set<'_, N> {
         }
     }
 
-    /// Drops every other claim of the key that is higher than `than`. False: one changed meanwhile, look again.
+    /// Drops every claim of the key that is higher than `than`. False: one of them changed, or has committed, since
+    /// the look; look again.
     fn drop_higher<A: Access>(&self, layout: &Layout, tag: Tag, than: usize) -> bool {
-        for at in 0..2 * N {
-            if self.rank(at) <= self.rank(than) {
-                continue;
-            }
-            // ORDERING: Acquire; pairs with the AcqRel swap that placed the claim.
+        (0..2 * N).filter(|&at| self.rank(at) > self.rank(than)).all(|at| {
+            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
             let word = self.slot(at).load(Ordering::Acquire);
-            if layout.is_claim_of(word, tag) && A::replace(self.slot(at), word, layout.dropped(word)).is_err()
-            {
-                return false;
+            if layout.is_claim_of(word, tag) {
+                A::replace(self.slot(at), word, layout.dropped(word)).is_ok()
+            } else {
+                !layout.is_live_of(word, tag)
             }
-        }
-        true
+        })
     }
 
     /// The lead that a claim commits on: what it took over, or nothing.
@@ -316,7 +315,7 @@ impl<const N: usize> Set<'_, N> {
             if pass != 0 {
                 A::fence();
             }
-            let look = self.look(layout, tag, now_q);
+            let look = self.look(layout, policy, tag, now_q);
             if let Some(seen) = look.live {
                 match self.charge::<A>(layout, tag, now_q, op, seen, &mut lost) {
                     None => continue,
@@ -329,10 +328,6 @@ impl<const N: usize> Set<'_, N> {
             if let Some(claim) = look.claim {
                 if !known.is_some_and(|k| k.at == claim.at && k.word == claim.word) {
                     known = Some(claim);
-                    continue;
-                }
-                if !self.drop_higher::<A>(layout, tag, claim.at) {
-                    lost += 1;
                     continue;
                 }
                 let takeover = Layout::is_takeover(claim.word);
@@ -350,16 +345,21 @@ impl<const N: usize> Set<'_, N> {
                         return Done::untracked(Some(answer), tracking);
                     }
                 };
-                let mut tat = now_q.wrapping_add(lead);
-                if !takeover {
-                    // The payload does not fall at a commit: with clocks apart the claim may be ahead.
-                    let ahead = layout.lead(claim.word, now_q);
-                    if ahead > lead {
-                        tat = now_q.wrapping_add(ahead);
-                        answer.lead = ahead;
-                    }
+                if !self.drop_higher::<A>(layout, tag, claim.at) {
+                    lost += 1;
+                    continue;
                 }
-                if A::replace(self.slot(claim.at), claim.word, layout.live(tag, tat)).is_ok() {
+                let ahead = layout.lead(claim.word, now_q);
+                let lead = if takeover || lead > ahead { lead } else { ahead };
+                answer.lead = lead;
+                // A refund of this charge must not bring the payload below the claim, or a stalled thread could take
+                // a later claim for its own: the permit is for what lies above it.
+                let above = lead.saturating_sub(ahead);
+                if answer.stored > above {
+                    answer.stored = above;
+                }
+                let next = layout.live(tag, now_q.wrapping_add(lead));
+                if A::replace(self.slot(claim.at), claim.word, next).is_ok() {
                     return Done { answer: Some(answer), tracking, at: claim.at, inserted: true };
                 }
                 lost += 1;
@@ -371,7 +371,12 @@ impl<const N: usize> Set<'_, N> {
                 return Done::untracked(Some(fresh.answer), Tracking::Tracked);
             }
             let (seen, claim) = if let Some(seen) = look.free {
-                (seen, layout.claim_of_reusable(tag, seen.word, now_q, policy.takes_over()))
+                let claim = if layout.holds_debt(seen.word, now_q) {
+                    layout.claim_of_debt(tag, seen.word)
+                } else {
+                    layout.claim_of_reusable(tag, seen.word, now_q)
+                };
+                (seen, claim)
             } else {
                 let take = match policy {
                     FullPolicy::Inherit => true,
@@ -380,13 +385,14 @@ impl<const N: usize> Set<'_, N> {
                 };
                 match look.least {
                     Some(seen) if take => {
+                        let claim = layout.claim_of_debt(tag, seen.word);
                         if matches!(policy, FullPolicy::Inherit) {
-                            let inherited = op.step(look.least_lead);
+                            let inherited = op.step(self.claim_lead(layout, policy, claim, now_q));
                             if inherited.answer.verdict != CONFORMING {
                                 return Done::untracked(Some(inherited.answer), Tracking::Inherited);
                             }
                         }
-                        (seen, layout.claim_of_live(tag, seen.word))
+                        (seen, claim)
                     }
                     // Every slot is being inserted into at this moment: no verdict rather than a guess.
                     None if matches!(policy, FullPolicy::Inherit) => break,

@@ -54,6 +54,9 @@ impl Counters {
     }
 }
 
+/// q-units above the claim lifetime that a reset leaves: room for 16 dropped claims of one slot at one instant.
+const RESET_FLOOR: u64 = 32;
+
 /// What a scan of the slots found.
 ///
 /// The layout is part of the C ABI.
@@ -102,7 +105,7 @@ impl<M: Access> Table<'_, M> {
         for word in (from..end).filter_map(|i| self.word(i)) {
             // ORDERING: Relaxed; single word, and the swap below decides.
             let seen = word.load(Ordering::Relaxed);
-            if seen != 0 && layout.lead(seen, now_q) == 0 && !layout.is_recent_empty(seen, now_q) {
+            if layout.is_sweepable(seen, now_q) {
                 // Lost to a newer word: that slot is in use again.
                 let _ = M::replace(word, seen, layout.swept(now_q));
             }
@@ -168,25 +171,26 @@ impl<M: Access> Table<'_, M> {
         })
     }
 
-    /// Makes one key full again; an absent key already is. Returns false when contended.
+    /// Makes one key full again, but for a few q-units that drain within the claim lifetime; an absent key already is.
+    /// Returns false when contended.
+    ///
+    /// What stays keeps the slot's version above every claim of this instant, without which a stalled insert of
+    /// another key could come back to life (see `RESET_FLOOR`).
     ///
     /// # Concurrency
     /// Beside any other call.
     pub fn reset_key(&self, now: u64, hash: u64) -> bool {
         let (set, tag) = self.place(hash);
-        let now_q = self.now_q(now);
-        set.update::<M>(&self.geometry.layout, tag, now_q, |_, lead| gcra::refund(lead, lead)).is_some()
+        let layout = &self.geometry.layout;
+        let floor = layout.lifetime.saturating_add(RESET_FLOOR);
+        set.update::<M>(layout, tag, self.now_q(now), |_, lead| {
+            gcra::refund(lead, lead.saturating_sub(floor))
+        })
+        .is_some()
     }
 
     fn word(&self, number: usize) -> Option<&AtomicU64> {
         self.slots.get(number / SLOTS_PER_LINE)?.words.get(number % SLOTS_PER_LINE)
-    }
-}
-
-impl Layout {
-    /// An empty word whose version is at most a quarter of the span old: no need to refresh it.
-    fn is_recent_empty(&self, word: u64, now_q: u64) -> bool {
-        self.is_empty(word) && now_q.wrapping_sub(word) & self.mask <= self.mask / 4
     }
 }
 

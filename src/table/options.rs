@@ -38,11 +38,6 @@ impl FullPolicy {
             _ => None,
         }
     }
-
-    /// Can a live slot change its key?
-    pub(crate) const fn takes_over(self) -> bool {
-        matches!(self, FullPolicy::Inherit | FullPolicy::Sampled)
-    }
 }
 
 /// Says why a table, or a call on it, was refused. Nothing was changed.
@@ -343,7 +338,8 @@ impl Geometry {
 
     /// Ticks within which every slot must be swept once so that no returning key meets a false debt. Saturates.
     pub const fn sweep_interval(&self) -> u64 {
-        let q = (self.layout.mask - self.layout.window) as u128;
+        // A sweep leaves words alone until they have expired by H + S.
+        let q = (self.layout.mask - 2 * self.layout.window) as u128;
         let ticks = (q >> self.shl) << self.shr;
         if ticks > u64::MAX as u128 {
             u64::MAX

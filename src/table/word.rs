@@ -11,7 +11,7 @@
 //!
 //! The payload of a claim is strictly above everything that the slot held before, so a claim word never recurs and
 //! a stalled thread cannot mistake a new claim for its own. Its parity says how it commits: an even claim took a
-//! reusable slot, an odd one took over a live slot (its payload - 1 is the debt taken over). Payloads wrap after
+//! reusable slot, an odd one took over a debt (payload - 1). A dropped claim leaves an EMPTY of the same parity. Payloads wrap after
 //! 2^W q-units; every comparison is modular and any 64-bit value is a valid word.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
@@ -95,10 +95,17 @@ impl Layout {
         lead_of(word & self.mask, now_q, self.mask, self.window)
     }
 
-    /// May an insert of any key take this slot?
+    /// May an insert of any key take this slot? An empty slot may still hold the debt of a dropped takeover: it is
+    /// reusable unless debts are inherited (`holds_debt`).
     #[inline(always)]
     pub const fn is_reusable(&self, word: u64, now_q: u64) -> bool {
         self.is_empty(word) || self.lead(word, now_q) == 0
+    }
+
+    /// Is this the empty word of a dropped takeover, with its debt not yet drained?
+    #[inline(always)]
+    pub const fn holds_debt(&self, word: u64, now_q: u64) -> bool {
+        self.is_empty(word) && word & 1 == 1 && self.lead(word, now_q) != 0
     }
 
     #[inline(always)]
@@ -106,25 +113,19 @@ impl Layout {
         tag.0 | tat & self.mask
     }
 
-    /// The claim that an insert puts on a reusable slot: above what was there, alive for G. Odd only to keep the
-    /// debt of a takeover that was dropped (`keep_debt`).
+    /// The claim that an insert puts on a reusable slot: even, above what was there, alive for G.
     #[inline(always)]
-    pub const fn claim_of_reusable(&self, tag: Tag, old: u64, now_q: u64, keep_debt: bool) -> u64 {
+    pub const fn claim_of_reusable(&self, tag: Tag, old: u64, now_q: u64) -> u64 {
         let ahead = if old == 0 { 0 } else { self.lead(old, now_q) };
-        let payload = if keep_debt && self.is_empty(old) && old & 1 == 1 && ahead != 0 {
-            old.wrapping_add(2)
-        } else {
-            let above = ahead.wrapping_add(1);
-            let ahead = if above > self.lifetime { above } else { self.lifetime };
-            let v = now_q.wrapping_add(ahead);
-            v.wrapping_add(v & 1)
-        };
-        tag.0 | CLAIM | payload & self.mask
+        let above = ahead.wrapping_add(1);
+        let ahead = if above > self.lifetime { above } else { self.lifetime };
+        let v = now_q.wrapping_add(ahead);
+        tag.0 | CLAIM | v.wrapping_add(v & 1) & self.mask
     }
 
-    /// The claim that takes a live slot over: the smallest odd payload above its TAT.
+    /// The claim that takes over a debt: the smallest odd payload above it.
     #[inline(always)]
-    pub const fn claim_of_live(&self, tag: Tag, old: u64) -> u64 {
+    pub const fn claim_of_debt(&self, tag: Tag, old: u64) -> u64 {
         tag.0 | CLAIM | (old.wrapping_add(1) | 1) & self.mask
     }
 
@@ -134,13 +135,22 @@ impl Layout {
         claim.wrapping_add(2) & self.mask
     }
 
+    /// May a sweep empty this word? Only when it has expired by more than H + S, so that no caller whose clock is
+    /// within the skew still counts it as live, and unless it is an empty word of a recent version.
+    #[inline(always)]
+    pub const fn is_sweepable(&self, word: u64, now_q: u64) -> bool {
+        let age = now_q.wrapping_sub(word) & self.mask;
+        let old = if self.is_empty(word) { self.mask / 4 } else { self.window };
+        word != 0 && self.lead(word, now_q) == 0 && age > old
+    }
+
     /// An EMPTY word of even version at `now_q`, above the payload of an expired word.
     #[inline(always)]
     pub const fn swept(&self, now_q: u64) -> u64 {
         now_q.wrapping_add(2) & self.mask & !1
     }
 
-    /// Is this claim a takeover of a live slot?
+    /// Is this claim, or dropped claim, a takeover of a debt?
     #[inline(always)]
     pub const fn is_takeover(claim: u64) -> bool {
         claim & 1 == 1

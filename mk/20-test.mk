@@ -1,0 +1,22 @@
+# The tests. Each suite is a target of its own and prints PASS, FAIL and SKIP lines; tests/run sums them up.
+SUITES := test-lint test-rust test-loom test-ffi test-package test-docs
+
+.PHONY: test test-lint test-rust test-loom test-docs test-long
+test: ## Run every test suite (minutes); says what it skipped and why
+	@MAKE="$(MAKE)" tests/run $(SUITES)
+
+test-lint: ## Formatting, clippy and rustdoc without a warning
+	@tests/lint
+
+test-rust: ## Rust tests: semantics, properties, races, kills, the protocol explorer
+	$(CARGO) test --quiet --features std --no-run
+	$(CARGO) test --features std -- --nocapture --test-threads=2
+
+test-loom: loom
+
+test-docs: lib ## Compile and run every program and command of README.md and the header
+	@tests/docs README.md include/tatcell.h
+
+test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer and loom models
+	$(CARGO) test --release --features std -- --ignored --nocapture --test-threads=2
+	$(MAKE) loom-long
