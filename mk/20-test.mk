@@ -3,6 +3,7 @@ SUITES := test-lint test-rust test-loom test-ffi test-package test-docs
 
 .PHONY: test test-lint test-rust test-loom test-docs test-long
 test: ## Run every test suite (minutes); says what it skipped and why
+	@tests/tools
 	@MAKE="$(MAKE)" tests/run $(SUITES)
 
 test-lint: ## Formatting, clippy and rustdoc without a warning
