@@ -35,9 +35,8 @@
  * THREADS  Every function may be called from any number of threads, interrupts and processes on the same cell or
  *          table, unless its line "Thread" says otherwise. No lock is held; a killed thread blocks nothing.
  * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); negative = caller error, nothing was changed,
- *          and tatcell_strerror tells which. Every structure that starts with `size` has an _INIT macro: use it.
+ *          and tatcell_strerror tells which. Every structure that starts with `size` has an _INIT macro: start from it.
  */
-
 
 #ifndef TATCELL_H
 #define TATCELL_H
@@ -69,325 +68,204 @@
 /** Counters that start at zero. */
 #define TATCELL_COUNTERS_INIT {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-
-/**
- * Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).
- */
+/** Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision). */
 #define TATCELL_PASS 0
 
-/**
- * Does not pass now; the retry time tells when it would.
- */
+/** Does not pass now; the retry time tells when it would. */
 #define TATCELL_NON_CONFORMING 1
 
-/**
- * Can never pass: the cost is greater than the burst.
- */
+/** Can never pass: the cost is greater than the burst. */
 #define TATCELL_NEVER 2
 
-/**
- * No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself.
- */
+/** No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself. */
 #define TATCELL_CONTENDED 3
 
-/**
- * A required pointer is NULL.
- */
-#define TATCELL_ERR_NULL -1
+/** A required pointer is NULL. */
+#define TATCELL_ERR_NULL (-1)
 
-/**
- * A pointer is not aligned for its type (table memory: 64 bytes).
- */
-#define TATCELL_ERR_ALIGN -2
+/** A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN). */
+#define TATCELL_ERR_ALIGN (-2)
 
-/**
- * A structure's size field is 0 or smaller than this library knows it: use its _INIT macro.
- */
-#define TATCELL_ERR_SIZE -3
+/** A structure's size field is 0 or too small: start from its _INIT macro. */
+#define TATCELL_ERR_SIZE (-3)
 
-/**
- * The rate is 0.
- */
-#define TATCELL_ERR_RATE -4
+/** The rate is 0. */
+#define TATCELL_ERR_RATE (-4)
 
-/**
- * The period is 0.
- */
-#define TATCELL_ERR_PERIOD -5
+/** The period is 0. */
+#define TATCELL_ERR_PERIOD (-5)
 
-/**
- * The burst is 0.
- */
-#define TATCELL_ERR_BURST -6
+/** The burst is 0. */
+#define TATCELL_ERR_BURST (-6)
 
-/**
- * Rate or burst cannot be represented at this resolution.
- */
-#define TATCELL_ERR_REPRESENT -7
+/** Rate or burst cannot be represented at this resolution. */
+#define TATCELL_ERR_REPRESENT (-7)
 
-/**
- * Burst and allowances together are too long for the word.
- */
-#define TATCELL_ERR_HORIZON -8
+/** Burst and allowances together are too long for the word. */
+#define TATCELL_ERR_HORIZON (-8)
 
-/**
- * The limit was not initialised, or for another kind of word.
- */
-#define TATCELL_ERR_LIMIT -9
+/** The limit was not initialised, or for another kind of word. */
+#define TATCELL_ERR_LIMIT (-9)
 
-/**
- * The limit was made for another table.
- */
-#define TATCELL_ERR_FOREIGN -10
+/** The limit was made for another table. */
+#define TATCELL_ERR_FOREIGN (-10)
 
-/**
- * An option is out of range or unknown, or options contradict each other.
- */
-#define TATCELL_ERR_OPTION -11
+/** An option is out of range or unknown, or options contradict each other. */
+#define TATCELL_ERR_OPTION (-11)
 
-/**
- * A keyed hash needs 16 secret bytes.
- */
-#define TATCELL_ERR_SEED -12
+/** A keyed hash needs 16 secret bytes. */
+#define TATCELL_ERR_SEED (-12)
 
-/**
- * The memory is too small, or too large, for a table or an image.
- */
-#define TATCELL_ERR_MEMORY -13
+/** The memory is too small, or too large, for a table or an image. */
+#define TATCELL_ERR_MEMORY (-13)
 
-/**
- * Fastest and slowest limit do not fit one slot word: use fewer tag bits.
- */
-#define TATCELL_ERR_SPAN -14
+/** Fastest and slowest limit do not fit one slot word: use fewer tag bits. */
+#define TATCELL_ERR_SPAN (-14)
 
-/**
- * The table handle was not initialised.
- */
-#define TATCELL_ERR_HANDLE -15
+/** The table handle was not initialised. */
+#define TATCELL_ERR_HANDLE (-15)
 
-/**
- * The memory holds no table image, or none yet.
- */
-#define TATCELL_ERR_NOT_READY -16
+/** The memory holds no table image, or none yet. */
+#define TATCELL_ERR_NOT_READY (-16)
 
-/**
- * The image has another layout version.
- */
-#define TATCELL_ERR_VERSION -17
+/** The image has another layout version. */
+#define TATCELL_ERR_VERSION (-17)
 
-/**
- * The image's geometry is not valid or does not match its size.
- */
-#define TATCELL_ERR_GEOMETRY -18
+/** The image's geometry is not valid or does not match its size. */
+#define TATCELL_ERR_GEOMETRY (-18)
 
-/**
- * The image was made with another seed.
- */
-#define TATCELL_ERR_WRONG_SEED -19
+/** The image was made with another seed. */
+#define TATCELL_ERR_WRONG_SEED (-19)
 
-/**
- * The image is exclusive and the call wants a shared one, or the other way round.
- */
-#define TATCELL_ERR_MODE -20
+/** The image is exclusive and the call wants a shared one, or the other way round. */
+#define TATCELL_ERR_MODE (-20)
 
-/**
- * The table hashes and the call brought a hash, or the caller hashes and the call brought a key.
- */
-#define TATCELL_ERR_HASH -21
+/** The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key. */
+#define TATCELL_ERR_HASH (-21)
 
-/**
- * More than 64 keys in a burst.
- */
-#define TATCELL_ERR_COUNT -22
+/** More than 64 keys in a burst. */
+#define TATCELL_ERR_COUNT (-22)
 
-/**
- * The soft threshold is above the burst.
- */
-#define TATCELL_ERR_SOFT -23
+/** The soft threshold is above the burst. */
+#define TATCELL_ERR_SOFT (-23)
 
-/**
- * Version of the library: major * 10000 + minor * 100 + patch.
- */
+/** Version of the library: major * 10000 + minor * 100 + patch. */
 #define TATCELL_VERSION 100
 
-/**
- * Version of the C ABI; changes only when a program must be rebuilt.
- */
+/** Version of the C ABI; changes only when a program must be rebuilt. */
 #define TATCELL_ABI_VERSION 0
 
-/**
- * Version of the table image.
- */
+/** Version of the table image. */
 #define TATCELL_LAYOUT_VERSION 1
 
-/**
- * Bytes of a tatcell_cell_t.
- */
+/** Bytes of a tatcell_cell_t. */
 #define TATCELL_CELL_SIZE 8
 
-/**
- * Alignment of a tatcell_cell_t.
- */
+/** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
 
-/**
- * Keep the debt of a cell the same in time when its limit changes.
- */
+/** Keep the debt of a cell the same in time when its limit changes. */
 #define TATCELL_CHANGE_KEEP_TIME 0
 
-/**
- * Keep the debt of a cell the same in units when its limit changes.
- */
+/** Keep the debt of a cell the same in units when its limit changes. */
 #define TATCELL_CHANGE_KEEP_TOKENS 1
 
-/**
- * Let a cell start full when its limit changes.
- */
+/** Let a cell start full when its limit changes. */
 #define TATCELL_CHANGE_RESET 2
 
-/**
- * Bytes of a tatcell_cell32_t.
- */
+/** Bytes of a tatcell_cell32_t. */
 #define TATCELL_CELL32_SIZE 4
 
-/**
- * Alignment of a tatcell_cell32_t.
- */
+/** Alignment of a tatcell_cell32_t. */
 #define TATCELL_CELL32_ALIGN 4
 
-/**
- * Bytes of a tatcell_limit_t.
- */
+/** Bytes of a tatcell_limit_t. */
 #define TATCELL_LIMIT_SIZE 112
 
-/**
- * flags: a word ahead of now by more than the skew counts as a full debt (64-bit cells).
- */
+/** Alignment of a tatcell_limit_t. */
+#define TATCELL_LIMIT_ALIGN 8
+
+/** flags: a word ahead of now by more than horizon and skew counts as a full debt (64-bit cells only). */
 #define TATCELL_LIMIT_HEAL 1
 
-/**
- * flags: pass what would have been denied, flagged and uncharged.
- */
+/** flags: pass what would have been denied, flagged and uncharged. */
 #define TATCELL_LIMIT_SHADOW 2
 
-/**
- * flags: use the given resolution instead of choosing one.
- */
+/** flags: use the given resolution instead of choosing one. */
 #define TATCELL_LIMIT_RESOLUTION 4
 
-/**
- * skew: tolerate no backward step at all.
- */
+/** skew: tolerate no backward step at all. */
 #define TATCELL_SKEW_NONE UINT64_MAX
 
-/**
- * Bytes of a tatcell_table_t.
- */
-#define TATCELL_TABLE_SIZE 128
+/** Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). */
+#define TATCELL_TABLE_HANDLE_SIZE 128
 
-/**
- * Alignment of table memory.
- */
+/** Alignment of a tatcell_table_t. */
+#define TATCELL_TABLE_HANDLE_ALIGN 8
+
+/** Alignment of table memory. */
 #define TATCELL_TABLE_MEMORY_ALIGN 64
 
-/**
- * Most keys in one burst call.
- */
+/** Most keys in one burst call. */
 #define TATCELL_BURST_MAX 64
 
-/**
- * flags: one owner at a time; plain loads and stores.
- */
+/** flags: one owner at a time; plain loads and stores. */
 #define TATCELL_TABLE_EXCLUSIVE 1
 
-/**
- * flags: use the given resolution instead of choosing one.
- */
+/** flags: use the given resolution instead of choosing one. */
 #define TATCELL_TABLE_RESOLUTION 2
 
-/**
- * policy: admit a new key untracked when its set is full.
- */
+/** policy: admit a new key untracked when its set is full. */
 #define TATCELL_FULL_ADMIT 0
 
-/**
- * policy: take over the slot with the smallest lead, debt included.
- */
+/** policy: take over the slot with the smallest lead, debt included. */
 #define TATCELL_FULL_INHERIT 1
 
-/**
- * policy: refuse a new key when its set is full.
- */
+/** policy: refuse a new key when its set is full. */
 #define TATCELL_FULL_DENY 2
 
-/**
- * policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt.
- */
+/** policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt. */
 #define TATCELL_FULL_SAMPLED 3
 
-/**
- * hash: SipHash-1-3 under the table's seed.
- */
+/** hash: SipHash-1-3 under the table's seed. */
 #define TATCELL_HASH_SIPHASH13 0
 
-/**
- * hash: the caller brings hashes; use a keyed hash.
- */
+/** hash: the caller brings hashes; use a keyed hash. */
 #define TATCELL_HASH_CALLER 1
 
-/**
- * tracking: the key has its own slot; the answer is exact.
- */
+/** tracking: the key has its own slot; the answer is exact. */
 #define TATCELL_TRACKED 0
 
-/**
- * tracking: the set was full and the policy decided; nothing stored.
- */
+/** tracking: the set was full and the policy decided; nothing stored. */
 #define TATCELL_UNTRACKED 1
 
-/**
- * tracking: the key took over, or was measured against, the smallest debt of a full set.
- */
+/** tracking: the key took over, or was measured against, the smallest debt of a full set. */
 #define TATCELL_INHERITED 2
 
-/**
- * tracking: the key took over a slot of a full set, whose debt was forgiven.
- */
+/** tracking: the key took over a slot of a full set, whose debt was forgiven. */
 #define TATCELL_FORGIVEN 3
 
-/**
- * decision flags: passes, above the soft threshold.
- */
+/** decision flags: passes, above the soft threshold. */
 #define TATCELL_FLAG_SOFT 1
 
-/**
- * decision flags: passes only because the limit is in shadow mode; uncharged.
- */
+/** decision flags: passes only because the limit is in shadow mode; uncharged. */
 #define TATCELL_FLAG_SHADOW 2
 
-/**
- * decision flags: passes inside the elastic room of the call.
- */
+/** decision flags: passes inside the elastic room of the call. */
 #define TATCELL_FLAG_ELASTIC 4
 
-/**
- * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
- */
-typedef struct TATCELL_ALIGNED(8) {
-    /**
-     * The state word; copy it to save a cell. 0 = fresh.
-     */
+/** One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst. */
+typedef struct TATCELL_ALIGNED(8) tatcell_cell_t {
+    /** The state word; copy it to save a cell. 0 = fresh. */
     uint64_t word;
 } tatcell_cell_t;
 
 /**
  * A validated limit. Initialise it with a tatcell_limit_init function or tatcell_table_limit; read-only afterwards,
- * and then any number of threads may use it at once.
+ * and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_LIMIT.
  */
-typedef struct TATCELL_ALIGNED(8) {
-    /**
-     * Not for use.
-     */
+typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
+    /** Not for use. */
     uint64_t opaque[14];
 } tatcell_limit_t;
 
@@ -396,28 +274,16 @@ typedef struct TATCELL_ALIGNED(8) {
  *
  * The permit of a request that was not charged (denied, untracked, shadow, cost 0) is all zero and refunds nothing.
  */
-typedef struct {
-    /**
-     * TAT after the charge, in q-units.
-     */
+typedef struct tatcell_permit_t {
+    /** TAT after the charge, in q-units. */
     uint64_t tat;
-    /**
-     * What the charge stored, in q-units; 0 = nothing.
-     */
+    /** What the charge stored, in q-units; 0 = nothing. */
     uint64_t stored;
-    /**
-     * Epoch of the limit that charged.
-     */
+    /** Epoch of the limit that charged. */
     uint32_t epoch;
-    /**
-     * Slot that was charged (tables), else 0.
-     */
+    /** Slot that was charged (tables), else 0. */
     uint32_t slot;
 } tatcell_permit_t;
-/**
- * The permit of a request that charged nothing.
- */
-#define tatcell_permit_t_NONE (tatcell_permit_t){ .tat = 0, .stored = 0, .epoch = 0, .slot = 0 }
 
 /**
  * Answers everything about one request: verdict, what is left, when to come back, and the permit for a refund.
@@ -425,69 +291,35 @@ typedef struct {
  * Times are ticks after now; amounts are units. Every field is true on every verdict except contended, where nothing
  * was read consistently and all amounts are 0. The layout is part of the C ABI.
  */
-typedef struct {
-    /**
-     * Size of this structure in bytes.
-     */
+typedef struct tatcell_decision_t {
+    /** Size of this structure in bytes. */
     uint32_t size;
-    /**
-     * 0 passes, 1 non-conforming, 2 never, 3 contended.
-     */
+    /** 0 passes, 1 non-conforming, 2 never, 3 contended. */
     int32_t verdict;
-    /**
-     * Flags: 1 soft (above the soft threshold), 2 shadow (would not have passed), 4 elastic (inside the room).
-     */
+    /** Flags: 1 soft (above the soft threshold), 2 shadow (would not have passed), 4 elastic (inside the room). */
     uint32_t flags;
-    /**
-     * How the table accounted for it: 0 tracked, 1 untracked, 2 inherited, 3 forgiven.
-     */
+    /** How the table accounted for it: 0 tracked, 1 untracked, 2 inherited, 3 forgiven. */
     uint32_t tracking;
-    /**
-     * Index of the limit that decided, for several limits in one call; 0 otherwise.
-     */
+    /** Index of the limit that decided, for several limits in one call; 0 otherwise. */
     uint32_t policy;
-    /**
-     * Units the request asked for.
-     */
+    /** Units the request asked for. */
     uint32_t cost;
-    /**
-     * The burst: most units at one instant after idle.
-     */
+    /** The burst: most units at one instant after idle. */
     uint64_t limit;
-    /**
-     * Units that would conform right after this decision, rounded down.
-     */
+    /** Units that would conform right after this decision, rounded down. */
     uint64_t remaining;
     /**
      * 0 when conforming, all ones when never; otherwise ticks until the same cost conforms. With the shadow flag it
      * is what would have been answered.
      */
     uint64_t retry_after;
-    /**
-     * Ticks until remaining grows by one; 0 when the burst is full.
-     */
+    /** Ticks until remaining grows by one; 0 when the burst is full. */
     uint64_t next_unit;
-    /**
-     * Ticks until the whole burst is available again, rounded up.
-     */
+    /** Ticks until the whole burst is available again, rounded up. */
     uint64_t reset_after;
-    /**
-     * What was charged, for a refund.
-     */
+    /** What was charged, for a refund. */
     tatcell_permit_t permit;
 } tatcell_decision_t;
-/**
- * Passed, but above the soft threshold of the limit.
- */
-#define tatcell_decision_t_SOFT 1
-/**
- * Passed only because the limit is in shadow mode; nothing was charged.
- */
-#define tatcell_decision_t_SHADOW 2
-/**
- * Passed inside the elastic room of this call.
- */
-#define tatcell_decision_t_ELASTIC 4
 
 /**
  * One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full burst.
@@ -495,128 +327,73 @@ typedef struct {
  * The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most one horizon
  * until it drains. Reset idle cells once per span where that matters.
  */
-typedef struct TATCELL_ALIGNED(4) {
-    /**
-     * The state word; copy it to save a cell. 0 = fresh.
-     */
+typedef struct TATCELL_ALIGNED(4) tatcell_cell32_t {
+    /** The state word; copy it to save a cell. 0 = fresh. */
     uint32_t word;
 } tatcell_cell32_t;
 
-/**
- * A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default.
- */
-typedef struct {
-    /**
-     * sizeof(tatcell_limit_spec_t).
-     */
+/** A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default. */
+typedef struct tatcell_limit_spec_t {
+    /** sizeof(tatcell_limit_spec_t). */
     uint32_t size;
-    /**
-     * Any of the TATCELL_LIMIT_ flags.
-     */
+    /** Any of the TATCELL_LIMIT_ flags. */
     uint32_t flags;
-    /**
-     * Units per period.
-     */
+    /** Units per period. */
     uint64_t units;
-    /**
-     * Ticks of the caller's clock.
-     */
+    /** Ticks of the caller's clock. */
     uint64_t period;
-    /**
-     * Most units at one instant after idle.
-     */
+    /** Most units at one instant after idle. */
     uint64_t burst;
-    /**
-     * Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst.
-     */
+    /** Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst. */
     uint64_t soft;
-    /**
-     * Units: most elastic room a call may ask for.
-     */
+    /** Units: most elastic room a call may ask for. */
     uint64_t max_room;
-    /**
-     * Ticks: reserve refuses departures further away.
-     */
+    /** Ticks: reserve refuses departures further away. */
     uint64_t max_delay;
-    /**
-     * Units: charge may go this far beyond the burst.
-     */
+    /** Units: charge may go this far beyond the burst. */
     uint64_t max_debt;
-    /**
-     * Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing.
-     */
+    /** Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing. */
     uint64_t penalty;
-    /**
-     * Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none.
-     */
+    /** Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none. In a table the table's counts. */
     uint64_t skew;
-    /**
-     * With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63.
-     */
+    /** With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. */
     int32_t resolution;
-    /**
-     * Permits carry it; a refund of another epoch credits nothing.
-     */
+    /** Permits carry it; a refund of another epoch credits nothing. */
     uint32_t epoch;
 } tatcell_limit_spec_t;
 
 /**
- * Handle of a table: private to a process, small, holds the secret. All state is in the table memory.
+ * Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only after
+ * its init call, and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_HANDLE.
  */
-typedef struct TATCELL_ALIGNED(8) {
-    /**
-     * Not for use.
-     */
+typedef struct TATCELL_ALIGNED(8) tatcell_table_t {
+    /** Not for use. */
     uint64_t opaque[16];
 } tatcell_table_t;
 
-/**
- * Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default.
- */
-typedef struct {
-    /**
-     * sizeof(tatcell_table_options_t).
-     */
+/** Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default. */
+typedef struct tatcell_table_options_t {
+    /** sizeof(tatcell_table_options_t). */
     uint32_t size;
-    /**
-     * Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION.
-     */
+    /** Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION. */
     uint32_t flags;
-    /**
-     * A TATCELL_FULL_ constant.
-     */
+    /** A TATCELL_FULL_ constant. */
     uint32_t policy;
-    /**
-     * A TATCELL_HASH_ constant.
-     */
+    /** A TATCELL_HASH_ constant. */
     uint32_t hash;
-    /**
-     * 12..24; 0 = 20. Fewer bits, longer span, more tag collisions.
-     */
+    /** 12..24; 0 = 20. Fewer bits, longer span, more tag collisions. */
     uint32_t tag_bits;
-    /**
-     * With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
-     */
+    /** With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks. */
     int32_t resolution;
-    /**
-     * The fastest limit that will be used; required.
-     */
+    /** The fastest limit that will be used; not NULL. */
     const tatcell_limit_spec_t *fastest;
-    /**
-     * The limit with the longest horizon; NULL = fastest.
-     */
+    /** The limit with the longest horizon; NULL = fastest. */
     const tatcell_limit_spec_t *slowest;
-    /**
-     * Ticks by which callers' clocks may be apart or step back; 0 = one horizon.
-     */
+    /** Ticks by which callers' clocks may be apart or step back; 0 = one horizon. */
     uint64_t skew;
-    /**
-     * Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick.
-     */
+    /** Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick. */
     uint64_t claim_lifetime;
-    /**
-     * 16 secret bytes from the system's random source; NULL only with TATCELL_HASH_CALLER.
-     */
+    /** 16 secret bytes from the system's random source; NULL only with TATCELL_HASH_CALLER. */
     const uint8_t *seed;
 } tatcell_table_options_t;
 
@@ -625,46 +402,26 @@ typedef struct {
  *
  * The layout is part of the C ABI. Counters wrap.
  */
-typedef struct {
-    /**
-     * Passed and charged (soft, elastic and untracked ones too).
-     */
+typedef struct tatcell_counters_t {
+    /** Passed and charged (soft, elastic and untracked ones too). */
     uint64_t conforming;
-    /**
-     * Of the conforming: above the soft threshold.
-     */
+    /** Of the conforming: above the soft threshold. */
     uint64_t soft;
-    /**
-     * Passed only because the limit is in shadow mode.
-     */
+    /** Passed only because the limit is in shadow mode. */
     uint64_t shadow;
-    /**
-     * Refused for now.
-     */
+    /** Refused for now. */
     uint64_t non_conforming;
-    /**
-     * Refused for ever: cost above the burst.
-     */
+    /** Refused for ever: cost above the burst. */
     uint64_t never;
-    /**
-     * No verdict: every swap lost to rivals.
-     */
+    /** No verdict: every swap lost to rivals. */
     uint64_t contended;
-    /**
-     * Decided by the full-set policy without a slot.
-     */
+    /** Decided by the full-set policy without a slot. */
     uint64_t untracked;
-    /**
-     * Measured against an inherited slot.
-     */
+    /** Measured against an inherited slot. */
     uint64_t inherited;
-    /**
-     * Took a slot over and forgave its debt.
-     */
+    /** Took a slot over and forgave its debt. */
     uint64_t forgiven;
-    /**
-     * New keys that got a slot.
-     */
+    /** New keys that got a slot. */
     uint64_t inserted;
 } tatcell_counters_t;
 
@@ -673,58 +430,32 @@ typedef struct {
  *
  * The layout is part of the C ABI.
  */
-typedef struct {
-    /**
-     * Size of this structure in bytes.
-     */
+typedef struct tatcell_stats_t {
+    /** Size of this structure in bytes. */
     uint32_t size;
-    /**
-     * Load alpha in millionths: live slots / slots.
-     */
+    /** Load alpha in millionths: live slots / slots. */
     uint32_t load_ppm;
-    /**
-     * Slots looked at.
-     */
+    /** Slots looked at. */
     uint64_t slots;
-    /**
-     * Slots with a live key.
-     */
+    /** Slots with a live key. */
     uint64_t live;
-    /**
-     * Inserts in progress (or abandoned and not yet reused).
-     */
+    /** Inserts in progress (or abandoned and not yet reused). */
     uint64_t claims;
-    /**
-     * Slots whose key has drained; as good as empty.
-     */
+    /** Slots whose key has drained; as good as empty. */
     uint64_t expired;
-    /**
-     * Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads.
-     */
+    /** Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads. */
     uint64_t debt[8];
 } tatcell_stats_t;
 
-/**
- * One live slot, as of its reading.
- */
-typedef struct {
-    /**
-     * Number of the slot.
-     */
+/** One live slot, as of its reading. */
+typedef struct tatcell_slot_t {
+    /** Number of the slot. */
     uint32_t number;
-    /**
-     * Tag of its key: the low bits of the hash.
-     */
+    /** Tag of its key: the low bits of the hash. */
     uint32_t tag;
-    /**
-     * Ticks until the key's burst is full again.
-     */
+    /** Ticks until the key's burst is full again. */
     uint64_t reset_after;
 } tatcell_slot_t;
-
-
-
-
 
 #ifdef __cplusplus
 extern "C" {
@@ -762,7 +493,8 @@ const char *tatcell_strerror(int32_t code);
  * @param limit       64-bit limit; not NULL.
  * @param now         the caller's clock, ticks.
  * @param cost        units; 0 looks and never writes.
- * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+ *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged.
  * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -782,9 +514,10 @@ int32_t tatcell_cell_check(tatcell_cell_t *cell,
  * @param limit 64-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; 0 looks and never writes.
- * @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+ * @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
+ *              0 = none.
  * @param out   started from TATCELL_DECISION_INIT; not NULL.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
@@ -859,7 +592,7 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
  * @param now       the caller's clock, ticks.
  * @param cost      units, at most the burst.
  * @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
- *                  would be accepted. Not NULL.
+ *                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
  * @param permit    for tatcell_cell_refund should the sender give up; NULL = not wanted.
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
@@ -937,7 +670,8 @@ size_t tatcell_cell_size(void);
  * @param limit       32-bit limit; not NULL.
  * @param now         the caller's clock, ticks.
  * @param cost        units; 0 looks and never writes.
- * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+ *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged.
  * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -957,9 +691,10 @@ int32_t tatcell_cell32_check(tatcell_cell32_t *cell,
  * @param limit 32-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; 0 looks and never writes.
- * @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+ * @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
+ *              0 = none.
  * @param out   started from TATCELL_DECISION_INIT; not NULL.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell32_check.
  * Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
@@ -1034,7 +769,7 @@ int32_t tatcell_cell32_refund(tatcell_cell32_t *cell,
  * @param now       the caller's clock, ticks.
  * @param cost      units, at most the burst.
  * @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
- *                  would be accepted. Not NULL.
+ *                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
  * @param permit    for tatcell_cell32_refund should the sender give up; NULL = not wanted.
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
@@ -1116,7 +851,8 @@ int32_t tatcell_limit_init(tatcell_limit_t *limit,
  * @param units_per_second not 0.
  * @param ticks_per_second frequency of the clock that now is read from; not 0.
  * @param burst            units, at least 1.
- * @retval 0 done; otherwise as tatcell_limit_init.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
 int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
@@ -1131,20 +867,23 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_SIZE spec->size is not set.
- * @retval TATCELL_ERR_OPTION unknown flag, or resolution out of range.
+ * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL for a word below 64 bits.
  * @retval TATCELL_ERR_SOFT soft threshold above the burst.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
-int32_t tatcell_limit_init_spec(tatcell_limit_t *limit, const tatcell_limit_spec_t *spec);
+int32_t tatcell_limit_init_spec(tatcell_limit_t *limit,
+                                const tatcell_limit_spec_t *spec);
 
 /**
  * Makes a limit for 32-bit cells with options.
  *
  * @param limit to initialise; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
- * @retval 0 done; otherwise as tatcell_limit_init_spec. TATCELL_ERR_HORIZON comes earlier: horizon and skew must
- * stay below an eighth of 2^32 q-units, or half with TATCELL_LIMIT_RESOLUTION.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
+ *         TATCELL_LIMIT_RESOLUTION.
+ * @retval others as tatcell_limit_init_spec.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
 int32_t tatcell_limit_init_spec32(tatcell_limit_t *limit,
@@ -1172,13 +911,15 @@ size_t tatcell_limit_size(void);
  * Formats memory as a fresh table: all keys absent.
  *
  * @param table   handle to initialise; not NULL.
- * @param memory  aligned to 64 bytes; belongs to the table from now on, at this or any other address.
+ * @param memory  aligned to 64 bytes; not NULL. Belongs to the table from now on, at this or any other address.
  * @param bytes   of memory; see tatcell_table_bytes.
  * @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
  * @retval TATCELL_ERR_MEMORY less than a header line and one set (192 bytes).
- * @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_OPTION a value out of range.
+ * @retval TATCELL_ERR_SEED no seed.
+ * @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
+ *         emission interval.
  * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
  * @retval a limit's error from fastest or slowest.
  * Nothing is changed on error.
@@ -1199,9 +940,14 @@ int32_t tatcell_table_init(tatcell_table_t *table,
  * @param flags  0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
  * @retval 0 done.
  * @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
- * @retval TATCELL_ERR_VERSION, TATCELL_ERR_GEOMETRY, TATCELL_ERR_WRONG_SEED, TATCELL_ERR_SEED, TATCELL_ERR_MODE it
- * does not match.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad argument.
+ * @retval TATCELL_ERR_VERSION made by a library with another image layout.
+ * @retval TATCELL_ERR_GEOMETRY damaged, or bytes is another number.
+ * @retval TATCELL_ERR_SEED the table hashes, and seed is NULL.
+ * @retval TATCELL_ERR_WRONG_SEED made with another seed.
+ * @retval TATCELL_ERR_MODE exclusive and the call wants a shared one, or the other way round.
+ * @retval TATCELL_ERR_MEMORY no line at all, or more than a size_t may hold.
+ * @retval TATCELL_ERR_OPTION unknown flag.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Nothing is changed on error.
  * Thread: any number, each with its own handle. Cost: reads one line. Since 0.1.
  */
@@ -1222,7 +968,9 @@ int32_t tatcell_table_attach(tatcell_table_t *table,
  * @param seed         the 16 secret bytes; NULL if the caller hashes.
  * @param flags        0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
  * @param clock_offset what the new clock reads less what the old clock would read now, ticks.
- * @retval 0 done; otherwise as tatcell_table_attach. TATCELL_ERR_MEMORY: memory and image differ in length.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_MEMORY memory and image differ in length.
+ * @retval others as tatcell_table_attach. Nothing is changed on error.
  * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
  */
 int32_t tatcell_table_restore(tatcell_table_t *table,
@@ -1255,7 +1003,8 @@ int32_t tatcell_table_limit(const tatcell_table_t *table,
  *
  * @param table handle; not NULL.
  * @param limit to initialise; not NULL.
- * @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE otherwise.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: one writer of limit. Cost: none. Since 0.1.
  */
 int32_t tatcell_table_limit_unlimited(const tatcell_table_t *table,
@@ -1265,7 +1014,7 @@ int32_t tatcell_table_limit_unlimited(const tatcell_table_t *table,
  * Hashes a key with the table's secret, for the _hash and _burst calls.
  *
  * @param table   handle; not NULL.
- * @param key     bytes of the key; not NULL. Copy only identifying bytes: padding would make new keys.
+ * @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
  * @param key_len bytes.
  * @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
  * @retval 0 done.
@@ -1284,13 +1033,16 @@ int32_t tatcell_table_hash(const tatcell_table_t *table,
  * @param table       handle; not NULL.
  * @param limit       from tatcell_table_limit of this table; not NULL.
  * @param now         the caller's clock, ticks.
- * @param key         bytes of the key; not NULL.
+ * @param key         bytes of the key; not NULL, even when empty.
  * @param key_len     bytes.
  * @param cost        units; 0 looks and never writes.
- * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+ *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
  * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
- * @retval TATCELL_ERR_HANDLE, TATCELL_ERR_LIMIT not initialised; TATCELL_ERR_FOREIGN limit of another table.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
+ * @retval TATCELL_ERR_FOREIGN limit of another table.
  * @retval TATCELL_ERR_HASH the caller hashes for this table.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY bad argument.
  * Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
@@ -1331,11 +1083,12 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
  * @param now      the caller's clock, ticks.
  * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
  * @param cost     units; 0 looks and never writes.
- * @param room     elastic room in units above the burst, at most the limit's max_room; 0 = none.
+ * @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
- * @retval TATCELL_ERR_SIZE out->size is not set; others as tatcell_table_check.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_table_check_hash.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
  */
 int32_t tatcell_table_check_ex(const tatcell_table_t *table,
@@ -1374,8 +1127,10 @@ int32_t tatcell_table_peek(const tatcell_table_t *table,
  * @param now   the caller's clock, ticks.
  * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT; not NULL. out->permit.stored tells what was charged.
- * @retval 0 charged, perhaps less than cost; TATCELL_CONTENDED nothing charged; others as tatcell_table_check_ex.
+ * @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+ * @retval 0 charged, perhaps less than cost.
+ * @retval TATCELL_CONTENDED nothing charged, ask again.
+ * @retval others as tatcell_table_check_ex.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
  */
 int32_t tatcell_table_charge(const tatcell_table_t *table,
@@ -1409,7 +1164,8 @@ int32_t tatcell_table_reserve(const tatcell_table_t *table,
 /**
  * Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
  *
- * Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. Use a permit once.
+ * Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. The permit of the charge that brought a
+ * key into the table covers up to one claim lifetime less than was charged. Use a permit once.
  *
  * @param table    handle; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -1417,7 +1173,8 @@ int32_t tatcell_table_reserve(const tatcell_table_t *table,
  * @param hash     of the key that was charged.
  * @param permit   from a decision or reservation; not NULL.
  * @param credited ticks of debt removed, rounded down; NULL = not wanted.
- * @retval 0 done (perhaps nothing was left to give back); TATCELL_CONTENDED nothing changed, ask again.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_table_check_hash.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash; never inserts. Since 0.1.
  */
@@ -1438,14 +1195,15 @@ int32_t tatcell_table_refund(const tatcell_table_t *table,
  * @param now       the caller's clock, ticks: one clock read per burst.
  * @param keys      key i is key_len bytes at (const char *)keys + i * stride; not NULL unless count is 0.
  * @param key_len   bytes of each key.
- * @param stride    bytes from one key to the next: the keys may lie inside larger structures.
+ * @param stride    bytes from one key to the next, any number: the keys may lie inside larger structures.
  * @param costs     units of each request; NULL = 1 each.
  * @param count     0..64.
  * @param pass      bit i = 1: request i passes. Not NULL.
  * @param decisions count elements, the first started from TATCELL_DECISION_INIT; NULL = not wanted.
  * @param counters  this thread's counters; NULL = off.
- * @retval 0 decided; see pass.
- * @retval TATCELL_ERR_COUNT more than 64; TATCELL_ERR_SIZE decisions[0].size is not set.
+ * @retval 0 decided; see pass. Contended requests have bit 0.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval TATCELL_ERR_SIZE decisions[0].size is not set.
  * @retval others as tatcell_table_check. Nothing is decided on error.
  * Thread: any number, unless the table is exclusive. Cost: as single calls, with the cache misses overlapped;
  * fastest without decisions and counters. Since 0.1.
@@ -1495,8 +1253,10 @@ int32_t tatcell_table_check_burst_hash(const tatcell_table_t *table,
  * @param key_len bytes of each key.
  * @param stride  bytes from one key to the next.
  * @param count   0..64.
- * @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL.
- * @retval 0 done; errors as tatcell_table_hash, and TATCELL_ERR_COUNT.
+ * @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL unless count is 0.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval others as tatcell_table_hash.
  * Thread: any number. Cost: the hashes; changes nothing. Since 0.1.
  */
 int32_t tatcell_table_prefetch(const tatcell_table_t *table,
@@ -1541,7 +1301,7 @@ uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
  *
  * @param table  handle; not NULL.
  * @param now    the caller's clock, ticks.
- * @param image  buffer, aligned to 8 bytes; not NULL.
+ * @param image  buffer outside the table's memory, aligned to 8 bytes; not NULL.
  * @param bytes  its length; the bytes that the table was initialised with are enough.
  * @param used   gets the bytes written; NULL = not wanted.
  * @retval 0 done.
@@ -1556,16 +1316,20 @@ int32_t tatcell_table_save(const tatcell_table_t *table,
                            size_t *used);
 
 /**
- * Makes one key full again; an absent key already is.
+ * Makes one key full again, but for a trace of debt (the claim lifetime and 32 q-units at most) that keeps a stalled
+ * insert from coming back to life. An absent key is full already.
  *
  * @param table handle; not NULL.
  * @param now   the caller's clock, ticks.
  * @param hash  of the key.
- * @retval 0 done; TATCELL_CONTENDED nothing changed, ask again.
+ * @retval 0 done.
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
  */
-int32_t tatcell_table_reset_key(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+int32_t tatcell_table_reset_key(const tatcell_table_t *table,
+                                uint64_t now,
+                                uint64_t hash);
 
 /**
  * Empties expired slots, a few at a time. Needed at most once per tatcell_table_sweep_interval; changes no decision.
@@ -1575,7 +1339,8 @@ int32_t tatcell_table_reset_key(const tatcell_table_t *table, uint64_t now, uint
  * @param from  slot to start at: 0, or what the last call put into next.
  * @param count slots to look at.
  * @param next  gets the slot to continue from, 0 after the last; NULL = not wanted.
- * @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: beside any other call, unless the table is exclusive. Cost: one load a slot. Since 0.1.
  */
 int32_t tatcell_table_sweep(const tatcell_table_t *table,
@@ -1590,7 +1355,8 @@ int32_t tatcell_table_sweep(const tatcell_table_t *table,
  *
  * @param table handle; not NULL.
  * @param ticks gets the interval; not NULL.
- * @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: any. Cost: none. Since 0.1.
  */
 int32_t tatcell_table_sweep_interval(const tatcell_table_t *table,
@@ -1603,7 +1369,8 @@ int32_t tatcell_table_sweep_interval(const tatcell_table_t *table,
  * @param now   the caller's clock, ticks.
  * @param out   started from TATCELL_STATS_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_SIZE out->size is not set; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: beside any other call; each word as of its reading. Cost: reads all of it. Since 0.1.
  */
 int32_t tatcell_table_stats(const tatcell_table_t *table,
@@ -1617,7 +1384,8 @@ int32_t tatcell_table_stats(const tatcell_table_t *table,
  * @param now   the caller's clock, ticks.
  * @param from  slot number to start at.
  * @param out   gets the slot; not NULL.
- * @retval 0 found; TATCELL_NON_CONFORMING no more live slots.
+ * @retval 0 found.
+ * @retval TATCELL_NON_CONFORMING no more live slots; out is not written.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
  */
@@ -1627,7 +1395,7 @@ int32_t tatcell_table_next(const tatcell_table_t *table,
                            tatcell_slot_t *out);
 
 /**
- * Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_SIZE.
+ * Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
  *
  * @return bytes.
  * Thread: any. Cost: none. Since 0.1.
@@ -1637,8 +1405,6 @@ size_t tatcell_table_handle_size(void);
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
-
-#endif  /* TATCELL_H */
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define TATCELL_ASSERT_(test, name) static_assert(test, name)
@@ -1653,7 +1419,11 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell_t) == TATCELL_CELL_ALIGN, "cell al
 TATCELL_ASSERT_(sizeof(tatcell_cell32_t) == TATCELL_CELL32_SIZE, "32-bit cell size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell32_t) == TATCELL_CELL32_ALIGN, "32-bit cell alignment");
 TATCELL_ASSERT_(sizeof(tatcell_limit_t) == TATCELL_LIMIT_SIZE, "limit size");
-TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_SIZE, "table handle size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_limit_t) == TATCELL_LIMIT_ALIGN, "limit alignment");
+TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_HANDLE_SIZE, "table handle size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_table_t) == TATCELL_TABLE_HANDLE_ALIGN, "table handle alignment");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_
+
+#endif /* TATCELL_H */

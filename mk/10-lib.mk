@@ -18,11 +18,10 @@ $(LIB_A): $(LIB_SOURCES)
 	rm -f $@
 	ar rcs $@ $(BUILD)/tatcell.o
 
-$(LIB_SO): $(LIB_SOURCES)
-	@mkdir -p $(BUILD)
-	$(CARGO) rustc --quiet --release --lib --features capi --crate-type cdylib -- \
-	    -C link-arg=-Wl,--version-script=$(EXPORTS)
-	cp target/release/libtatcell.so $@
+# The same object again, so that both libraries hold the same code; rustc's own cdylib would drop the symbol versions.
+$(LIB_SO): $(LIB_A)
+	$(CC) -shared -nostdlib -o $@ $(BUILD)/tatcell.o -Wl,-soname,libtatcell.so.0 -Wl,--version-script=$(EXPORTS) \
+	    -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--build-id
 	ln -sf $(notdir $@) $(BUILD)/libtatcell.so.0
 	ln -sf $(notdir $@) $(BUILD)/libtatcell.so
 

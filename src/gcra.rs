@@ -286,14 +286,19 @@ pub enum Change {
     Reset,
 }
 
-/// Lead under `new` of a key that has `lead` under `old`; rounded up and clamped to the new horizon. The change
-/// starts now: nothing is earned or lost for the past.
-pub(crate) fn change(old: &Params, new: &Params, lead: u64, how: Change) -> u64 {
+/// Lead under `new` of a key that has `lead` under `old` at tick `now`; rounded up and clamped to the new horizon.
+/// The change starts now: nothing is earned or lost for the past.
+pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> u64 {
     let moved = match how {
+        _ if lead == 0 => 0,
         Change::Reset => 0,
         Change::KeepTime => {
-            // q -> ticks -> q, as one rational with both roundings up.
-            let up = (lead as u128).wrapping_shl(old.shr as u32).wrapping_shl(new.shl as u32);
+            // q -> ticks -> q, as one rational, rounded up once. A lead counts from the start of a q-unit: where that
+            // is coarser than a tick, the part of it that has passed is taken off here and added there.
+            let passed = |shr: u8| (now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1)) as u128;
+            let ticks = (lead as u128).wrapping_shl(old.shr as u32).wrapping_sub(passed(old.shr));
+            let up =
+                ticks.wrapping_add(passed(new.shr).wrapping_shl(old.shl as u32)).wrapping_shl(new.shl as u32);
             let down = 1u128.wrapping_shl(old.shl as u32).wrapping_shl(new.shr as u32);
             up.div_ceil(down)
         }
@@ -371,3 +376,7 @@ impl Answer {
         }
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "gcra_tests.rs"]
+mod tests;

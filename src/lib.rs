@@ -19,6 +19,10 @@ mod capi;
 mod cell;
 mod gcra;
 mod limit;
+#[cfg(all(test, tatcell_loom))]
+mod loom_atomic;
+#[cfg(all(test, tatcell_loom))]
+mod loom_cells;
 mod outcome;
 mod params;
 mod sync;

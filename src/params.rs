@@ -181,7 +181,7 @@ impl Params {
         let horizon_q = burst_q.wrapping_add(extra);
         let skew_q = match spec.skew {
             Some(ticks) => ticks_to_q_up(ticks, shl, shr),
-            None => default_skew(width.bits, shl, horizon_q),
+            None => default_skew(width.bits, shl, shr, horizon_q),
         };
         let window = (horizon_q as u128).wrapping_add(skew_q as u128);
         if window >= 1 << (width.bits.wrapping_sub(width.spare)) || window << shr >= 1 << 63 {
@@ -285,10 +285,10 @@ pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
 }
 
 /// Default S: an eighth of the span where that exceeds a year of nanosecond ticks, otherwise H.
-const fn default_skew(bits: u32, shl: u32, horizon_q: u64) -> u64 {
-    // 2^55 ns is 417 days.
+const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
+    // 2^55 ns is 417 days. Coarser than a tick: an eighth of the span of the caller's clock.
     if bits == 64 && shl <= 9 {
-        1 << 61
+        (1u64 << 61).wrapping_shr(shr)
     } else {
         horizon_q
     }

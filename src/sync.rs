@@ -7,5 +7,8 @@
 #[cfg(not(tatcell_loom))]
 pub(crate) use portable_atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
-#[cfg(tatcell_loom)]
+#[cfg(all(tatcell_loom, test))]
+pub(crate) use crate::loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(all(tatcell_loom, not(test)))]
 pub(crate) use loom::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};

@@ -38,9 +38,9 @@ pub const TATCELL_CONTENDED: i32 = 3;
 
 /// A required pointer is NULL.
 pub const TATCELL_ERR_NULL: i32 = -1;
-/// A pointer is not aligned for its type (table memory: 64 bytes).
+/// A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN).
 pub const TATCELL_ERR_ALIGN: i32 = -2;
-/// A structure's size field is 0 or smaller than this library knows it: use its _INIT macro.
+/// A structure's size field is 0 or too small: start from its _INIT macro.
 pub const TATCELL_ERR_SIZE: i32 = -3;
 /// The rate is 0.
 pub const TATCELL_ERR_RATE: i32 = -4;
@@ -76,7 +76,7 @@ pub const TATCELL_ERR_GEOMETRY: i32 = -18;
 pub const TATCELL_ERR_WRONG_SEED: i32 = -19;
 /// The image is exclusive and the call wants a shared one, or the other way round.
 pub const TATCELL_ERR_MODE: i32 = -20;
-/// The table hashes and the call brought a hash, or the caller hashes and the call brought a key.
+/// The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key.
 pub const TATCELL_ERR_HASH: i32 = -21;
 /// More than 64 keys in a burst.
 pub const TATCELL_ERR_COUNT: i32 = -22;
@@ -123,7 +123,7 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_CONTENDED => c"contended: nothing charged, no verdict",
         TATCELL_ERR_NULL => c"a required pointer is NULL",
         TATCELL_ERR_ALIGN => c"a pointer is not aligned for its type",
-        TATCELL_ERR_SIZE => c"a structure's size field is not set",
+        TATCELL_ERR_SIZE => c"a structure's size field is not set, or too small",
         TATCELL_ERR_RATE => c"rate is zero",
         TATCELL_ERR_PERIOD => c"period is zero",
         TATCELL_ERR_BURST => c"burst is zero",
@@ -131,7 +131,7 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_ERR_HORIZON => c"burst and allowances are too long for the word",
         TATCELL_ERR_LIMIT => c"limit is not initialised, or for another kind of word",
         TATCELL_ERR_FOREIGN => c"limit was made for another table",
-        TATCELL_ERR_OPTION => c"an option is out of range",
+        TATCELL_ERR_OPTION => c"an option is unknown or out of range",
         TATCELL_ERR_SEED => c"a keyed hash needs 16 secret bytes",
         TATCELL_ERR_MEMORY => c"memory is too small or too large",
         TATCELL_ERR_SPAN => c"fastest and slowest limit do not fit one word: use fewer tag bits",
@@ -141,7 +141,7 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_ERR_GEOMETRY => c"image geometry is not valid",
         TATCELL_ERR_WRONG_SEED => c"image was made with another seed",
         TATCELL_ERR_MODE => c"image is exclusive, or shared, and the other form was asked for",
-        TATCELL_ERR_HASH => c"the call does not match the hash kind of the table",
+        TATCELL_ERR_HASH => c"the caller hashes for this table, and the call brought a key",
         TATCELL_ERR_COUNT => c"more than 64 keys",
         TATCELL_ERR_SOFT => c"soft threshold is above the burst",
         _ => c"unknown code",

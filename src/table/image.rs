@@ -124,7 +124,7 @@ pub(crate) fn read(
     let policy = FullPolicy::from_number((shape >> 4) as u8 & 15);
     let (Some(hash), Some(policy)) = (hash, policy) else { return Err(TableError::BadGeometry) };
     let sound = (12..=24).contains(&tag_bits)
-        && (-62..=62).contains(&shift)
+        && (-63..=63).contains(&shift)
         && slot_lines >= 2
         && slot_lines % 2 == 0
         && slot_lines as usize == lines.saturating_sub(1) & !1
@@ -238,3 +238,7 @@ pub(crate) struct RestoreOptions<'a> {
     pub exclusive: bool,
     pub offset: i64,
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "image_tests.rs"]
+mod tests;

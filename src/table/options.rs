@@ -280,7 +280,8 @@ impl Geometry {
             None => horizon,
         };
         let window = match horizon.checked_add(skew) {
-            Some(w) if w <= 1 << (width.bits - width.spare) => w,
+            // In ticks it stays below 2^63, so that no lead overflows on its way back (attach checks the same).
+            Some(w) if w <= 1 << (width.bits - width.spare) && (w as u128) << shr < 1 << 63 => w,
             _ => return Err(TableError::SpanTooShort),
         };
         let lifetime = match options.lifetime {
@@ -320,7 +321,8 @@ impl Geometry {
             Err(e) => return Err(e),
         };
         // The claim lifetime and the rate error were sized for the fastest limit of the options.
-        if p.horizon_q > self.horizon || p.t_q / 2 < self.layout.lifetime {
+        let coarse = p.t_q < 1 << width.precision || p.t_q / 2 < self.layout.lifetime;
+        if p.horizon_q > self.horizon || coarse {
             return Err(TableError::ForeignLimit);
         }
         p.window_q = self.layout.window;

@@ -83,6 +83,12 @@ impl Layout {
         word & !self.mask == tag.0
     }
 
+    /// Mask and value that a LIVE word of this tag shows in its high half: CLAIM clear, tag x.
+    #[inline(always)]
+    pub const fn live_pattern(&self, tag: Tag) -> (u64, u64) {
+        (!self.mask, tag.0)
+    }
+
     /// CLAIM with this tag?
     #[inline(always)]
     pub const fn is_claim_of(&self, word: u64, tag: Tag) -> bool {
@@ -144,10 +150,11 @@ impl Layout {
         word != 0 && self.lead(word, now_q) == 0 && age > old
     }
 
-    /// An EMPTY word of even version at `now_q`, above the payload of an expired word.
+    /// The EMPTY word of a sweep: an even version above the expired payload, and not ahead of any caller whose clock
+    /// is within the skew, or its insert would be charged the difference.
     #[inline(always)]
     pub const fn swept(&self, now_q: u64) -> u64 {
-        now_q.wrapping_add(2) & self.mask & !1
+        now_q.wrapping_sub(self.window).wrapping_add(1) & self.mask & !1
     }
 
     /// Is this claim, or dropped claim, a takeover of a debt?
@@ -156,3 +163,7 @@ impl Layout {
         claim & 1 == 1
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "word_tests.rs"]
+mod tests;
