@@ -503,6 +503,15 @@ TEST(burst_calls_refuse_bad_arguments) {
     REFUSES(TATCELL_ERR_SIZE, tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, w.costs, 4, &w.pass, w.ds, &w.counters));
     REFUSES(TATCELL_ERR_SIZE, tatcell_table_check_burst_hash(t, l, 0, w.hashes, w.costs, 4, &w.pass, w.ds, &w.counters));
     w.ds[0].size = sizeof w.d;
+    NULL_IS(tatcell_table_prefetch_hash(NULL, w.hashes, 4));
+    NULL_IS(tatcell_table_prefetch_hash(t, NULL, 4));
+    ODD_IS(tatcell_table_prefetch_hash(OFF(t), w.hashes, 4));
+    ODD_IS(tatcell_table_prefetch_hash(t, OFF(w.hashes), 4));
+    REFUSES(TATCELL_ERR_COUNT, tatcell_table_prefetch_hash(t, w.hashes, 65));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_prefetch_hash(&w.zero_table, w.hashes, 4));
+    TAKES(tatcell_table_prefetch_hash(t, NULL, 0));
+    TAKES(tatcell_table_prefetch_hash(t, w.hashes, 64));
+    TAKES(tatcell_table_prefetch_hash(&w.caller, w.hashes, 4));
     NULL_IS(tatcell_table_prefetch(NULL, w.keys, 8, 8, 4, w.hashes));
     NULL_IS(tatcell_table_prefetch(t, NULL, 8, 8, 4, w.hashes));
     NULL_IS(tatcell_table_prefetch(t, w.keys, 8, 8, 4, NULL));
@@ -584,7 +593,7 @@ TEST(table_operations_refuse_bad_arguments) {
     ODD_IS(tatcell_table_next(OFF(t), 0, 0, &w.slot));
     ODD_IS(tatcell_table_next(t, 0, 0, OFF(&w.slot)));
     REFUSES(TATCELL_ERR_HANDLE, tatcell_table_next(&w.zero_table, 0, 0, &w.slot));
-    REFUSES(TATCELL_NON_CONFORMING, tatcell_table_next(t, 0, SIZE_MAX, &w.slot));
+    REFUSES(TATCELL_END, tatcell_table_next(t, 0, SIZE_MAX, &w.slot));
     TAKES(tatcell_table_save(t, 0, image, USED, NULL));
     TAKES(tatcell_table_sweep(t, 0, 0, SIZE_MAX, NULL));
     TAKES(tatcell_table_sweep(t, 0, SIZE_MAX, SIZE_MAX, &w.next));

@@ -11,7 +11,7 @@
 
 #include "kit.h"
 
-enum { FIRST = TATCELL_ERR_SOFT, LAST = TATCELL_CONTENDED, CODES = LAST - FIRST + 1 };
+enum { FIRST = TATCELL_ERR_SOFT, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
 static unsigned char seen[CODES];
 
@@ -104,7 +104,7 @@ TEST(bad_table_options_are_errors) {
     o.policy = 4;
     GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
     o.policy = 0;
-    o.hash = 2;
+    o.hash = 3;
     GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
     o.hash = 0;
     o.claim_lifetime = SECOND;
@@ -134,6 +134,8 @@ TEST(bad_images_are_errors) {
     GIVES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
     header[0] = magic;
     GIVES(0, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    tatcell_slot_t slot;
+    GIVES(TATCELL_END, tatcell_table_next(&t, 0, 0, &slot));
     kit_free(&k);
 }
 

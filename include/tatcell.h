@@ -80,6 +80,9 @@
 /** No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself. */
 #define TATCELL_CONTENDED 3
 
+/** An iteration is over: no more live slots. */
+#define TATCELL_END 4
+
 /** A required pointer is NULL. */
 #define TATCELL_ERR_NULL (-1)
 
@@ -272,6 +275,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
 /**
  * Proves what a charge stored, so that a later refund can give back no more than that.
  *
+ * A charge that inserts its key into a table stores in its permit up to one claim lifetime less than it cost.
  * The permit of a request that was not charged (denied, untracked, shadow, cost 0) is all zero and refunds nothing.
  */
 typedef struct tatcell_permit_t {
@@ -1267,6 +1271,22 @@ int32_t tatcell_table_prefetch(const tatcell_table_t *table,
                                uint64_t *hashes);
 
 /**
+ * Starts loading the lines of up to 64 hashes made before, for a burst call that comes next.
+ *
+ * @param table  handle; not NULL.
+ * @param hashes count hashes; not NULL unless count is 0.
+ * @param count  0..64.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number. Cost: one prefetch a key; changes nothing. Since 0.1.
+ */
+int32_t tatcell_table_prefetch_hash(const tatcell_table_t *table,
+                                    const uint64_t *hashes,
+                                    uint32_t count);
+
+/**
  * Gives the bytes of memory for a table of at least this many slots, header line included: 8 bytes a slot.
  *
  * @param slots at least; rounded up to whole sets of 16.
@@ -1385,7 +1405,7 @@ int32_t tatcell_table_stats(const tatcell_table_t *table,
  * @param from  slot number to start at.
  * @param out   gets the slot; not NULL.
  * @retval 0 found.
- * @retval TATCELL_NON_CONFORMING no more live slots; out is not written.
+ * @retval TATCELL_END no more live slots; out is not written.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
  */

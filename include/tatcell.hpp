@@ -39,7 +39,6 @@
 namespace tatcell {
 
 // ---- Codes ----
-
 /// Every status and error of the C ABI; tatcell.h says what each means.
 enum class code : std::int32_t {
     pass = TATCELL_PASS, non_conforming = TATCELL_NON_CONFORMING, never = TATCELL_NEVER, contended = TATCELL_CONTENDED,
@@ -65,13 +64,11 @@ public:
     const char *text() const noexcept { return tatcell_strerror(static_cast<std::int32_t>(code_)); }
     friend constexpr bool operator==(result a, code b) noexcept { return a.code_ == b; }
     friend constexpr bool operator!=(result a, code b) noexcept { return a.code_ != b; }
-
 private:
     code code_;
 };
 
 // ---- Time ----
-
 /// Nanoseconds as the library counts them: 64 bits, no sign.
 using duration = std::chrono::duration<std::uint64_t, std::nano>;
 /// The retry time of what can never pass.
@@ -92,13 +89,11 @@ public:
         : ticks_(static_cast<std::uint64_t>(
               std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count())) {}
     constexpr std::uint64_t count() const noexcept { return ticks_; }
-
 private:
     std::uint64_t ticks_;
 };
 
 // ---- Answers ----
-
 /// The short answer.
 struct [[nodiscard]] answer : result {
     /// 0 when it passes, `never` when it never does.
@@ -131,7 +126,6 @@ struct [[nodiscard]] reservation : result {
 };
 
 // ---- Limits ----
-
 /// A limit with all its options: set the fields of tatcell_limit_spec_t by name, times with tatcell::ticks(20ms).
 struct spec : tatcell_limit_spec_t {
     constexpr spec() noexcept : tatcell_limit_spec_t(TATCELL_LIMIT_SPEC_INIT) {}
@@ -186,7 +180,6 @@ public:
         return detail::pick<Raw>(tatcell_limit_init_spec, tatcell_limit_init_spec32)(&raw_, &s);
     }
     const tatcell_limit_t *get() const noexcept { return &raw_; }
-
 private:
     tatcell_limit_t raw_{};
 };
@@ -197,14 +190,12 @@ using limit32 = basic_limit<tatcell_cell32_t>;
 class table_limit {
 public:
     const tatcell_limit_t *get() const noexcept { return &raw_; }
-
 private:
     friend class table;
     tatcell_limit_t raw_{};
 };
 
 // ---- Cells ----
-
 /// A view of a cell that lies elsewhere: in a connection, an array, shared memory. Copy it as a pointer.
 template <class Raw>
 class basic_cell_ref {
@@ -242,7 +233,6 @@ public:
         return f(raw_, from.get(), to.get(), now.count(), static_cast<std::uint32_t>(how));
     }
     result reset() const noexcept { return pick(tatcell_cell_reset, tatcell_cell32_reset)(raw_); }
-
 private:
     template <class W, class N>
     static constexpr auto pick(W wide, N narrow) noexcept { return detail::pick<Raw>(wide, narrow); }
@@ -264,7 +254,6 @@ public:
     answer check(const basic_limit<Raw> &l, instant now, std::uint32_t cost = 1) noexcept {
         return ref().check(l, now, cost);
     }
-
 private:
     Raw raw_{};
 };
@@ -278,7 +267,6 @@ static_assert(sizeof(spec) == sizeof(tatcell_limit_spec_t), "same layout");
 static_assert(sizeof(limit) == TATCELL_LIMIT_SIZE && sizeof(result) == sizeof(std::int32_t), "same layout");
 
 // ---- Tables ----
-
 /// Bytes that identify a client: text, the elements of an array or container, or an object without padding. What has
 /// padding, or is a pointer, does not compile: it would make new keys of equal ones.
 class key {
@@ -288,7 +276,6 @@ public:
     constexpr key(const T &k) noexcept : key(of(k)) {}
     constexpr const void *data() const noexcept { return data_; }
     constexpr std::size_t size() const noexcept { return size_; }
-
 private:
     template <class T, class = void>
     struct is_sequence : std::false_type {};
@@ -403,7 +390,6 @@ public:
     /// For the calls that have no wrapper: save, restore, sweep, stats, next, ...
     const tatcell_table_t *get() const noexcept { return &raw_; }
     tatcell_table_t *get() noexcept { return &raw_; }
-
 private:
     tatcell_table_t raw_{};
 };

@@ -299,8 +299,8 @@ pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Chang
             let ticks = (lead as u128).wrapping_shl(old.shr as u32).wrapping_sub(passed(old.shr));
             let up =
                 ticks.wrapping_add(passed(new.shr).wrapping_shl(old.shl as u32)).wrapping_shl(new.shl as u32);
-            let down = 1u128.wrapping_shl(old.shl as u32).wrapping_shl(new.shr as u32);
-            up.div_ceil(down)
+            let down = (old.shl as u32).wrapping_add(new.shr as u32);
+            up.wrapping_add(1u128.wrapping_shl(down).wrapping_sub(1)).wrapping_shr(down)
         }
         Change::KeepTokens => match old.t_q {
             0 => 0,

@@ -94,11 +94,20 @@ const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
     if num < den {
         return 0;
     }
-    let t = num.div_ceil(den);
+    let t = ceil_div(num, den);
     if t >= 1 << 62 {
         0
     } else {
         t as u64
+    }
+}
+
+/// `num / den` rounded up; saturates where `den` is 0, so that no division can panic.
+const fn ceil_div(num: u128, den: u128) -> u128 {
+    match num.checked_div(den) {
+        Some(q) if q.wrapping_mul(den) == num => q,
+        Some(q) => q.wrapping_add(1),
+        None => u128::MAX,
     }
 }
 
@@ -306,7 +315,8 @@ const fn ticks_to_q_down(ticks: u64, shl: u32, shr: u32) -> u64 {
 
 /// Ticks to q-units, rounded up; saturates at `u64::MAX`.
 pub(crate) const fn ticks_to_q_up(ticks: u64, shl: u32, shr: u32) -> u64 {
-    let q = ((ticks as u128) << shl).div_ceil(1u128 << shr);
+    let part = (1u128 << shr).wrapping_sub(1);
+    let q = ((ticks as u128) << shl).wrapping_add(part) >> shr;
     if q > u64::MAX as u128 {
         u64::MAX
     } else {

@@ -4,7 +4,7 @@ use core::mem::{align_of, size_of};
 
 use super::limit::{limit64, tatcell_limit_t};
 use super::{
-    decision, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_ERR_OPTION,
+    decision, fill, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_ERR_OPTION,
     TATCELL_PASS,
 };
 use crate::cell::{Cell, ExclusiveCell};
@@ -112,8 +112,7 @@ pub unsafe extern "C" fn tatcell_cell_check_ex(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), decision(out)) };
-    *out = cell.check_ex(limit, now, cost, room);
-    out.verdict
+    fill(out, cell.check_ex(limit, now, cost, room))
 }
 
 /// Tells what a request of this cost would be answered, without charging it.
@@ -135,8 +134,7 @@ pub unsafe extern "C" fn tatcell_cell_peek(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), decision(out)) };
-    *out = cell.peek(limit, now, cost);
-    out.verdict
+    fill(out, cell.peek(limit, now, cost))
 }
 
 /// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
@@ -164,7 +162,7 @@ pub unsafe extern "C" fn tatcell_cell_charge(
     let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), out) };
     let made = cell.charge(limit, now, cost);
     if let Some(out) = out {
-        *out = made;
+        fill(out, made);
     }
     made.verdict
 }

@@ -4,7 +4,9 @@ use core::mem::{align_of, size_of};
 
 use super::cell::change;
 use super::limit::{limit32, tatcell_limit_t};
-use super::{decision, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_PASS};
+use super::{
+    decision, fill, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_PASS,
+};
 use crate::cell::Cell32;
 use crate::outcome::{Decision, Permit};
 
@@ -87,8 +89,7 @@ pub unsafe extern "C" fn tatcell_cell32_check_ex(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
-    *out = cell.check_ex(limit, now, cost, room);
-    out.verdict
+    fill(out, cell.check_ex(limit, now, cost, room))
 }
 
 /// Tells what a request of this cost would be answered, without charging it.
@@ -110,8 +111,7 @@ pub unsafe extern "C" fn tatcell_cell32_peek(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
-    *out = cell.peek(limit, now, cost);
-    out.verdict
+    fill(out, cell.peek(limit, now, cost))
 }
 
 /// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
@@ -139,7 +139,7 @@ pub unsafe extern "C" fn tatcell_cell32_charge(
     let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), out) };
     let made = cell.charge(limit, now, cost);
     if let Some(out) = out {
-        *out = made;
+        fill(out, made);
     }
     made.verdict
 }

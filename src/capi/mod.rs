@@ -36,6 +36,9 @@ pub const TATCELL_NEVER: i32 = 2;
 /// No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself.
 pub const TATCELL_CONTENDED: i32 = 3;
 
+/// An iteration is over: no more live slots.
+pub const TATCELL_END: i32 = 4;
+
 /// A required pointer is NULL.
 pub const TATCELL_ERR_NULL: i32 = -1;
 /// A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN).
@@ -121,6 +124,7 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_NON_CONFORMING => c"does not conform now",
         TATCELL_NEVER => c"cost is greater than the burst: can never conform",
         TATCELL_CONTENDED => c"contended: nothing charged, no verdict",
+        TATCELL_END => c"no more live slots",
         TATCELL_ERR_NULL => c"a required pointer is NULL",
         TATCELL_ERR_ALIGN => c"a pointer is not aligned for its type",
         TATCELL_ERR_SIZE => c"a structure's size field is not set, or too small",
@@ -238,6 +242,13 @@ unsafe fn decision<'a>(p: *mut Decision) -> Result<&'a mut Decision, i32> {
         return Err(TATCELL_ERR_SIZE);
     }
     Ok(d)
+}
+
+/// Fills a decision in and gives its verdict. The size stays the caller's: fields that a newer header has beyond this
+/// library's stay as they were.
+fn fill(out: &mut Decision, made: Decision) -> i32 {
+    *out = Decision { size: out.size, ..made };
+    made.verdict
 }
 
 /// Writes the retry time and gives the code of an outcome.

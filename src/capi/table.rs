@@ -4,7 +4,7 @@ use core::mem::{align_of, size_of};
 
 use super::limit::{spec, store, table_limit, tatcell_limit_spec_t, tatcell_limit_t};
 use super::{
-    code, decision, finish, finish_reservation, input, output, result, table_code, TATCELL_CONTENDED,
+    code, decision, fill, finish, finish_reservation, input, output, result, table_code, TATCELL_CONTENDED,
     TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_HANDLE, TATCELL_ERR_MEMORY, TATCELL_ERR_NULL,
     TATCELL_ERR_OPTION, TATCELL_ERR_SIZE, TATCELL_PASS,
 };
@@ -599,10 +599,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex(
         unsafe { args!(call(table, limit), decision(out), output(counters)) };
     let request = Request { limit, now, cost, room };
     match either!(table, t => t.check_ex(&request, hash, counters)) {
-        Ok(made) => {
-            *out = made;
-            made.verdict
-        }
+        Ok(made) => fill(out, made),
         Err(e) => table_code(e),
     }
 }
@@ -629,10 +626,7 @@ pub unsafe extern "C" fn tatcell_table_peek(
     // SAFETY: the caller's contract.
     let ((table, limit), out) = unsafe { args!(call(table, limit), decision(out)) };
     match either!(table, t => t.peek(limit, now, hash, cost)) {
-        Ok(made) => {
-            *out = made;
-            made.verdict
-        }
+        Ok(made) => fill(out, made),
         Err(e) => table_code(e),
     }
 }
@@ -665,7 +659,7 @@ pub unsafe extern "C" fn tatcell_table_charge(
     match either!(table, t => t.charge(limit, now, hash, cost)) {
         Ok(made) => {
             if let Some(out) = out {
-                *out = made;
+                fill(out, made);
             }
             made.verdict
         }
@@ -862,6 +856,28 @@ pub unsafe extern "C" fn tatcell_table_prefetch(
     }
 }
 
+/// Starts loading the lines of up to 64 hashes made before, for a burst call that comes next.
+///
+/// @param table  handle; not NULL.
+/// @param hashes count hashes; not NULL unless count is 0.
+/// @param count  0..64.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_COUNT more than 64.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any number. Cost: one prefetch a key; changes nothing. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_prefetch_hash(
+    table: *const tatcell_table_t,
+    hashes: *const u64,
+    count: u32,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (table, hashes) = unsafe { args!(handle(table), array(hashes, count)) };
+    either!(table, t => t.prefetch(hashes));
+    TATCELL_PASS
+}
+
 /// Hashes `count` keys into `out`.
 ///
 /// # Safety
@@ -928,17 +944,23 @@ unsafe fn burst(
         // SAFETY: the caller's contract.
         Some(unsafe { args!(array(costs, hashes.len() as u32)) })
     };
+    // The caller's own structure size is the distance from one decision to the next.
+    let mut stride = 0;
     if !decisions.is_null() && !hashes.is_empty() {
         // SAFETY: the caller's contract.
-        let _first = unsafe { args!(decision(decisions)) };
+        stride = unsafe { args!(decision(decisions)) }.size;
+        if stride as usize % align_of::<Decision>() != 0 {
+            return TATCELL_ERR_SIZE;
+        }
     }
     let decided = if decisions.is_null() && counters.is_none() {
         either!(table, t => t.check_burst(limit, now, hashes, costs))
     } else {
         either!(table, t => t.check_burst_ex(limit, now, hashes, costs, counters, |i, d| {
             if !decisions.is_null() {
-                // SAFETY: i < count, and the caller has count elements; `decision` checked the alignment.
-                unsafe { decisions.add(i).write(*d) };
+                let out = decisions.wrapping_byte_add(i * stride as usize);
+                // SAFETY: i < count, and the caller has count elements of `stride` bytes, a multiple of the alignment.
+                unsafe { out.write(Decision { size: stride, ..*d }) };
             }
         }))
     };

@@ -165,7 +165,7 @@ pub unsafe extern "C" fn tatcell_table_stats(
 /// @param from  slot number to start at.
 /// @param out   gets the slot; not NULL.
 /// @retval 0 found.
-/// @retval TATCELL_NON_CONFORMING no more live slots; out is not written.
+/// @retval TATCELL_END no more live slots; out is not written.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
 #[no_mangle]
@@ -182,7 +182,7 @@ pub unsafe extern "C" fn tatcell_table_next(
             *out = slot;
             TATCELL_PASS
         }
-        None => super::TATCELL_NON_CONFORMING,
+        None => super::TATCELL_END,
     }
 }
 

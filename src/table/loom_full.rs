@@ -26,8 +26,8 @@ fn debt(w: &World, words: [[u64; 1]; 2]) -> u64 {
     words.iter().flatten().filter(owed).map(|word| w.layout.lead(*word, NOW)).sum()
 }
 
-/// Inherit: two new keys and the key whose slot they want. All of them share the set's three units of room less
-/// nothing: what they owe in the end is what they owed plus what passed. Does not show: time passing, N > 1.
+/// Inherit: two new keys and the key whose slot they want. All of them share one unit of
+/// room: what the keys owe in the end is what they owed plus what passed. Does not show: time passing, N > 1.
 #[test]
 fn inherit_never_admits_more_than_the_set_has_room_for() {
     explore("takeover, Inherit: strangers", Bound::At(3, 4), || {
@@ -55,8 +55,7 @@ fn inherit_takes_one_slot_over_once() {
         let w = World::new(2, 2, FullPolicy::Inherit);
         let slots = full_set(&w);
         let (a, b) = (slots.clone(), slots.clone());
-        let (a, b) =
-            race(move || w.check::<Shared, 1>(&a, X, NOW), move || w.check::<Shared, 1>(&b, X, NOW));
+        let (a, b) = race(move || w.check::<Shared, 1>(&a, X, NOW), move || w.check::<Shared, 1>(&b, X, NOW));
         let words = w.assert_settled(&slots, &[X, Y, Z]);
         assert_eq!(admitted(&[a, b]), 1, "room for one unit: {a:x?} {b:x?} {words:x?}");
         assert_eq!((w.lives(words, X), w.lives(words, Y)), (1, 0), "not taken over: {words:x?}");
@@ -64,8 +63,8 @@ fn inherit_takes_one_slot_over_once() {
     });
 }
 
-/// Inherit: a thread stopped in the middle of a takeover; whoever completes it takes the debt, or a stranger does
-/// when the key stays away. Does not show: the stopped thread going on (`loom_insert` has that).
+/// Inherit: a thread stopped in the middle of a takeover; whoever completes it takes the debt, beside
+/// the key itself and beside a stranger. Does not show: the stopped thread going on.
 #[test]
 fn stalled_takeover_keeps_its_debt() {
     for others in [X, V] {
@@ -87,7 +86,7 @@ fn stalled_takeover_keeps_its_debt() {
 /// which is outside the promise.
 #[test]
 fn sampled_takes_one_slot_over_and_says_so() {
-    explore("takeover, Sampled", Bound::At(3, 4), || {
+    explore("takeover, Sampled", Bound::At(2, 3), || {
         let w = World::new(1, 2, FullPolicy::Sampled);
         let slots = Slots::new([[w.live(Y, NOW + T - 9)], [w.live(Z, NOW + T)]]);
         let (a, b, c) = (slots.clone(), slots.clone(), slots.clone());
@@ -139,8 +138,7 @@ fn inherit_among_claims_guesses_nothing() {
         let w = World::new(1, 2, FullPolicy::Inherit);
         let slots = Slots::new([[w.claim(Y, NOW)], [w.claim(Z, NOW)]]);
         let (a, b) = (slots.clone(), slots.clone());
-        let (a, b) =
-            race(move || w.check::<Shared, 1>(&a, X, NOW), move || w.check::<Shared, 1>(&b, Y, NOW));
+        let (a, b) = race(move || w.check::<Shared, 1>(&a, X, NOW), move || w.check::<Shared, 1>(&b, Y, NOW));
         let words = w.assert_settled(&slots, &[X, Y]);
         assert!(b.admitted(), "{b:x?}");
         // Measured against Y's debt once that is live, without a verdict before.

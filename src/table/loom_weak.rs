@@ -76,7 +76,7 @@ impl Access for Stores {
 
 /// Two shipped inserts whose clocks have a slot expire between them.
 fn two_inserts<A: Access + 'static>(name: &str) {
-    explore(name, Bound::First(3), || {
+    explore(name, Bound::Exhaustive, || {
         let w = world();
         let slots = Slots::new([[w.live(Y, NOW + 5)], [0]]);
         let (a, b) = (slots.clone(), slots.clone());
@@ -113,10 +113,7 @@ fn store_for_swap_on_a_hit_is_caught() {
         let w = World::new(4, 2, FullPolicy::Admit);
         let slots = Slots::new([[w.live(X, NOW + T)], [0]]);
         let (a, b) = (slots.clone(), slots.clone());
-        race(
-            move || w.check::<Stores, 1>(&a, X, NOW),
-            move || w.check::<Stores, 1>(&b, X, NOW),
-        );
+        race(move || w.check::<Stores, 1>(&a, X, NOW), move || w.check::<Stores, 1>(&b, X, NOW));
         assert_eq!(slots.words(), [[w.live(X, NOW + 3 * T)], [0]], "a charge was lost");
     });
 }
@@ -183,7 +180,8 @@ impl Rules {
             fence(Ordering::SeqCst);
             let words = [0, 1].map(|at| set.slot(at).load(Ordering::Acquire));
             if let Some(at) = words.iter().position(|word| layout.is_live_of(*word, x)) {
-                if layout.lead(words[at], now) != 0 || Shared::replace(set.slot(at), words[at], live).is_ok() {
+                if layout.lead(words[at], now) != 0 || Shared::replace(set.slot(at), words[at], live).is_ok()
+                {
                     return;
                 }
             } else if let Some(at) = words.iter().position(|word| layout.is_claim_of(*word, x)) {
@@ -217,7 +215,7 @@ impl Rules {
 
 /// Two checks with clocks apart, and a thread that saw an empty second slot, then claims it and stops for good.
 fn beside_a_stopped_thread(name: &str, rules: Rules) {
-    explore(name, Bound::First(3), move || {
+    explore(name, Bound::At(4, 5), move || {
         let w = world();
         let slots = Slots::new([[w.live(Y, NOW + 5)], [0]]);
         let (a, b, c) = (slots.clone(), slots.clone(), slots.clone());
