@@ -25,6 +25,7 @@
 //! Progress: lock-free, at most [`MAX_LOST`] lost swaps and [`MAX_PASSES`] passes, then contended and nothing
 //! charged. A hit costs one swap, a denied hit only reads.
 
+use super::find::matches;
 use super::options::FullPolicy;
 use super::word::{Layout, Tag};
 use crate::cell::MAX_LOST;
@@ -165,24 +166,21 @@ impl<const N: usize> Set<'_, N> {
         }
     }
 
-    /// Finds the key's live slot: home line first.
+    /// Finds the key's live slot: home line first, lowest slot first.
     #[inline(always)]
     pub fn find(&self, layout: &Layout, tag: Tag) -> Option<(usize, u64)> {
-        for (i, slot) in self.home.iter().enumerate() {
-            // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
-            let word = slot.load(Ordering::Relaxed);
-            if layout.is_live_of(word, tag) {
-                return Some((i, word));
-            }
-        }
-        for (i, slot) in self.next.iter().enumerate() {
-            // ORDERING: as above.
-            let word = slot.load(Ordering::Relaxed);
-            if layout.is_live_of(word, tag) {
-                return Some((N + i, word));
-            }
-        }
-        None
+        let (head, want) = layout.live_pattern(tag);
+        let at = match matches(self.home, head, want) {
+            0 => match matches(self.next, head, want) {
+                0 => return None,
+                bits => N + bits.trailing_zeros() as usize,
+            },
+            bits => bits.trailing_zeros() as usize,
+        };
+        // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
+        let word = self.slot(at).load(Ordering::Relaxed);
+        // Changed hands in between: the insert path looks at the whole set.
+        layout.is_live_of(word, tag).then_some((at, word))
     }
 
     /// Runs an operation on the key: a hit by one swap, else an insert.

@@ -16,6 +16,7 @@
 //! must not happen.
 
 mod burst;
+mod find;
 mod handle;
 mod hash;
 mod image;

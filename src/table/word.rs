@@ -83,6 +83,12 @@ impl Layout {
         word & !self.mask == tag.0
     }
 
+    /// Mask and value that a LIVE word of this tag shows in its high half: CLAIM clear, tag x.
+    #[inline(always)]
+    pub const fn live_pattern(&self, tag: Tag) -> (u64, u64) {
+        (!self.mask, tag.0)
+    }
+
     /// CLAIM with this tag?
     #[inline(always)]
     pub const fn is_claim_of(&self, word: u64, tag: Tag) -> bool {
