@@ -83,6 +83,9 @@ pub const TATCELL_ERR_COUNT: i32 = -22;
 /// The soft threshold is above the burst.
 pub const TATCELL_ERR_SOFT: i32 = -23;
 
+/// This processor cannot compute the hash that was asked for, or that the image uses.
+pub const TATCELL_ERR_HASH_UNAVAILABLE: i32 = -24;
+
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 100;
 /// Version of the C ABI; changes only when a program must be rebuilt.
@@ -142,6 +145,7 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_ERR_WRONG_SEED => c"image was made with another seed",
         TATCELL_ERR_MODE => c"image is exclusive, or shared, and the other form was asked for",
         TATCELL_ERR_HASH => c"the call does not match the hash kind of the table",
+        TATCELL_ERR_HASH_UNAVAILABLE => c"this processor cannot compute the table's hash",
         TATCELL_ERR_COUNT => c"more than 64 keys",
         TATCELL_ERR_SOFT => c"soft threshold is above the burst",
         _ => c"unknown code",
@@ -171,6 +175,7 @@ const fn table_code(e: TableError) -> i32 {
         TableError::BadTagBits | TableError::BadLifetime => TATCELL_ERR_OPTION,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
+        TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,
         TableError::ForeignLimit => TATCELL_ERR_FOREIGN,
         TableError::BadCount => TATCELL_ERR_COUNT,
         TableError::NotReady => TATCELL_ERR_NOT_READY,
