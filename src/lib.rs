@@ -5,6 +5,7 @@
 //!
 //! - [`Limit`]: units per period of ticks, and a burst. Validated once; `const`.
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
+//! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
 //! - [`Table`]: many keys in fixed memory; several processes may share it.
 //!
 //! Time is always the caller's tick count (`u64`): nanoseconds, cycles, milliseconds. The library never reads a
@@ -18,6 +19,7 @@ extern crate std;
 mod capi;
 mod cell;
 mod gcra;
+mod lease;
 mod limit;
 mod outcome;
 mod params;
@@ -26,6 +28,7 @@ mod table;
 
 pub use cell::{Cell, Cell32, ExclusiveCell, MAX_LOST};
 pub use gcra::Change;
+pub use lease::Lease;
 pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
 pub use outcome::{Decision, Outcome, Permit, Reservation, Tracking};
 pub use table::{
