@@ -58,7 +58,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::cell::Cell;
-use crate::gcra::{encode, whole_lead};
+use crate::gcra::{encode, plain, whole_lead, Plain};
 use crate::limit::Limit;
 use crate::outcome::Outcome;
 use crate::params::Params;
@@ -144,6 +144,17 @@ impl Lease {
                 self.low = low.wrapping_add(charge);
                 return Outcome::Conforming;
             }
+        } else if self.life == 0 {
+            // Nothing is held. Refuse here; a refusal changes nothing. And leave a cell alone that is too poor to take
+            // anything ahead: then this is the plain check.
+            let lead = whole_lead(cell.word(), p.now_q(now), MASK, p.window_q);
+            match plain(p, lead, cost) {
+                Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
+                Plain::Store(next) if p.burst_q.wrapping_sub(next) >> 1 < next.wrapping_sub(lead) => {
+                    return cell.check(limit, now, cost);
+                }
+                _ => {}
+            }
         }
         self.refill(cell, limit, now, cost)
     }
@@ -208,6 +219,10 @@ impl Lease {
                 Outcome::Conforming
             }
             Some(Err(over)) => {
+                if held == 0 {
+                    self.life = 0;
+                    self.ahead = if lapsed { last >> 1 } else { last };
+                }
                 // What is missing shrinks with time until the held piece starts to lapse, then stands still, and
                 // shrinks again when all of that has lapsed.
                 let until_lapse = self.base.wrapping_add(low).wrapping_sub(now_q);
