@@ -55,6 +55,8 @@
 #define TATCELL_CELL_INIT {0}
 /** A fresh 32-bit cell. */
 #define TATCELL_CELL32_INIT {0}
+/** A lease that holds nothing; set batch, or leave it 0. All-zero memory is the same. */
+#define TATCELL_LEASE_INIT {0, 0, {0, 0, 0, 0, 0, 0, 0}}
 /** A specification with every option off; set units, period and burst. */
 #define TATCELL_LIMIT_SPEC_INIT \
     {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -206,6 +208,11 @@
 #define TATCELL_ERR_SOFT -23
 
 /**
+ * This processor cannot compute the hash that was asked for, or that the image uses.
+ */
+#define TATCELL_ERR_HASH_UNAVAILABLE -24
+
+/**
  * Version of the library: major * 10000 + minor * 100 + patch.
  */
 #define TATCELL_VERSION 100
@@ -256,6 +263,16 @@
 #define TATCELL_CELL32_ALIGN 4
 
 /**
+ * Bytes of a tatcell_lease_t.
+ */
+#define TATCELL_LEASE_SIZE 64
+
+/**
+ * Alignment of a tatcell_lease_t: a cache line of its own.
+ */
+#define TATCELL_LEASE_ALIGN 64
+
+/**
  * Bytes of a tatcell_limit_t.
  */
 #define TATCELL_LIMIT_SIZE 112
@@ -283,7 +300,7 @@
 /**
  * Bytes of a tatcell_table_t.
  */
-#define TATCELL_TABLE_SIZE 128
+#define TATCELL_TABLE_SIZE 256
 
 /**
  * Alignment of table memory.
@@ -334,6 +351,11 @@
  * hash: the caller brings hashes; use a keyed hash.
  */
 #define TATCELL_HASH_CALLER 1
+
+/**
+ * hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash.
+ */
+#define TATCELL_HASH_AES 2
 
 /**
  * tracking: the key has its own slot; the answer is exact.
@@ -503,6 +525,33 @@ typedef struct TATCELL_ALIGNED(4) {
 } tatcell_cell32_t;
 
 /**
+ * Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
+ * one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
+ *
+ * Any number of leases on one cell, of any batch, admit together exactly what the cell alone would: in every window
+ * of d ticks at most burst + d / T units. A unit that is not spent lapses when the cell would have regained it, so
+ * what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
+ * part that the lease is missing; other leases may hold up to their batches for the moment.
+ *
+ * Never copy one that is in use: both copies would spend the same units. Resetting the cell, refunding to it or
+ * changing it to a smaller debt admits once more what leases hold at that moment.
+ */
+typedef struct TATCELL_ALIGNED(64) {
+    /**
+     * Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner.
+     */
+    uint32_t batch;
+    /**
+     * Not for use.
+     */
+    uint32_t reserved;
+    /**
+     * Not for use.
+     */
+    uint64_t opaque[7];
+} tatcell_lease_t;
+
+/**
  * A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default.
  */
 typedef struct {
@@ -567,7 +616,7 @@ typedef struct TATCELL_ALIGNED(8) {
     /**
      * Not for use.
      */
-    uint64_t opaque[16];
+    uint64_t opaque[32];
 } tatcell_table_t;
 
 /**
@@ -1087,6 +1136,77 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
  * Thread: any. Cost: none. Since 0.1.
  */
 size_t tatcell_cell32_size(void);
+
+/**
+ * Decides one request, from what the lease holds or, for what is missing, from the cell.
+ *
+ * A lease may be used with another cell or limit at any time; what it held of the old one then lapses.
+ *
+ * @param lease       of the calling core or thread; not NULL.
+ * @param cell        shared by all; not NULL.
+ * @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
+ * @param now         the caller's clock, ticks.
+ * @param cost        units; 0 looks and charges nothing.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @retval 0 passes, charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+ * Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else one
+ * compare-and-swap, or one load when refused. Since 0.1.
+ */
+int32_t tatcell_lease_check(tatcell_lease_t *lease,
+                            tatcell_cell_t *cell,
+                            const tatcell_limit_t *limit,
+                            uint64_t now,
+                            uint32_t cost,
+                            uint64_t *retry_after);
+
+/**
+ * Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
+ *
+ * Only units that nobody was charged after can be given back; others lapse with time.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.1.
+ */
+int32_t tatcell_lease_give_back(tatcell_lease_t *lease,
+                                tatcell_cell_t *cell,
+                                const tatcell_limit_t *limit,
+                                uint64_t now,
+                                uint64_t *given);
+
+/**
+ * Tells how many units a lease could spend without asking the cell.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param units rounded down; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
+ */
+int32_t tatcell_lease_held(tatcell_lease_t *lease,
+                           tatcell_cell_t *cell,
+                           const tatcell_limit_t *limit,
+                           uint64_t now,
+                           uint64_t *units);
+
+/**
+ * Gives sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+size_t tatcell_lease_size(void);
 
 /**
  * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
@@ -1652,6 +1772,8 @@ TATCELL_ASSERT_(sizeof(tatcell_cell_t) == TATCELL_CELL_SIZE, "cell size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell_t) == TATCELL_CELL_ALIGN, "cell alignment");
 TATCELL_ASSERT_(sizeof(tatcell_cell32_t) == TATCELL_CELL32_SIZE, "32-bit cell size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell32_t) == TATCELL_CELL32_ALIGN, "32-bit cell alignment");
+TATCELL_ASSERT_(sizeof(tatcell_lease_t) == TATCELL_LEASE_SIZE, "lease size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_lease_t) == TATCELL_LEASE_ALIGN, "lease alignment");
 TATCELL_ASSERT_(sizeof(tatcell_limit_t) == TATCELL_LIMIT_SIZE, "limit size");
 TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_SIZE, "table handle size");
 #endif

@@ -17,6 +17,7 @@ macro_rules! args {
 
 mod cell;
 mod cell32;
+mod lease;
 mod limit;
 mod table;
 mod table_ops;
