@@ -9,7 +9,8 @@
 //! - [`Table`]: many keys in fixed memory; several processes may share it.
 //!
 //! Time is always the caller's tick count (`u64`): nanoseconds, cycles, milliseconds. The library never reads a
-//! clock, never allocates, never locks, never panics.
+//! clock, never allocates, never locks, never panics. Feature `host` adds ways to get a clock and memory on Unix (the
+//! module `host`); nothing else uses them.
 #![no_std]
 
 #[cfg(feature = "std")]
@@ -19,6 +20,8 @@ extern crate std;
 mod capi;
 mod cell;
 mod gcra;
+#[cfg(all(feature = "host", not(tatcell_loom)))]
+pub mod host;
 mod lease;
 mod limit;
 mod outcome;
