@@ -34,6 +34,8 @@
  *          are valid; limits and tables need an init call; there is nothing to free.
  * THREADS  Every function may be called from any number of threads, interrupts and processes on the same cell or
  *          table, unless its line "Thread" says otherwise. No lock is held; a killed thread blocks nothing.
+ * HOST     tatcell_host_* give clocks, huge-page memory and shared memory on Unix. They are in libraries built with
+ *          feature host (`make lib` is); nothing else uses them.
  * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); negative = caller error, nothing was changed,
  *          and tatcell_strerror tells which. Every structure that starts with `size` has an _INIT macro: use it.
  */
@@ -55,6 +57,8 @@
 #define TATCELL_CELL_INIT {0}
 /** A fresh 32-bit cell. */
 #define TATCELL_CELL32_INIT {0}
+/** No host memory yet. */
+#define TATCELL_HOST_MEMORY_INIT {sizeof(tatcell_host_memory_t), 0, NULL, 0, 0, 0}
 /** A lease that holds nothing; set batch, or leave it 0. All-zero memory is the same. */
 #define TATCELL_LEASE_INIT {0, 0, {0, 0, 0, 0, 0, 0, 0}}
 /** A specification with every option off; set units, period and burst. */
@@ -213,6 +217,31 @@
 #define TATCELL_ERR_HASH_UNAVAILABLE -24
 
 /**
+ * A system call failed; the errno is in system_error.
+ */
+#define TATCELL_ERR_SYSTEM -25
+
+/**
+ * This system or processor does not have it.
+ */
+#define TATCELL_ERR_UNSUPPORTED -26
+
+/**
+ * A name is neither "/name" nor an absolute path, or it is too long.
+ */
+#define TATCELL_ERR_NAME -27
+
+/**
+ * Something with this name exists already.
+ */
+#define TATCELL_ERR_EXISTS -28
+
+/**
+ * Nothing with this name exists.
+ */
+#define TATCELL_ERR_ABSENT -29
+
+/**
  * Version of the library: major * 10000 + minor * 100 + patch.
  */
 #define TATCELL_VERSION 100
@@ -261,6 +290,51 @@
  * Alignment of a tatcell_cell32_t.
  */
 #define TATCELL_CELL32_ALIGN 4
+
+/**
+ * clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix.
+ */
+#define TATCELL_HOST_CLOCK_MONOTONIC 0
+
+/**
+ * clock: CLOCK_MONOTONIC_RAW, the bare oscillator. Linux, Apple.
+ */
+#define TATCELL_HOST_CLOCK_RAW 1
+
+/**
+ * clock: CLOCK_MONOTONIC_COARSE, as of the last timer tick; cheapest. Linux.
+ */
+#define TATCELL_HOST_CLOCK_COARSE 2
+
+/**
+ * clock: CLOCK_BOOTTIME, runs while the system sleeps. Linux.
+ */
+#define TATCELL_HOST_CLOCK_BOOTTIME 3
+
+/**
+ * flags: ask for huge pages; bytes are rounded up to 2 MiB.
+ */
+#define TATCELL_HOST_HUGE 1
+
+/**
+ * flags: share with processes forked later instead of giving them a copy.
+ */
+#define TATCELL_HOST_FORK_SHARED 2
+
+/**
+ * pages: of the usual size.
+ */
+#define TATCELL_HOST_PAGES_NORMAL 0
+
+/**
+ * pages: the kernel was asked for huge pages where it can; see tatcell_host_memory_huge_bytes.
+ */
+#define TATCELL_HOST_PAGES_ADVISED 1
+
+/**
+ * pages: all of it lies on huge pages from the reserved pool.
+ */
+#define TATCELL_HOST_PAGES_HUGE 2
 
 /**
  * Bytes of a tatcell_lease_t.
@@ -523,6 +597,36 @@ typedef struct TATCELL_ALIGNED(4) {
      */
     uint32_t word;
 } tatcell_cell32_t;
+
+/**
+ * Memory from the system, for tatcell_table_init and tatcell_table_attach. Start from TATCELL_HOST_MEMORY_INIT.
+ */
+typedef struct {
+    /**
+     * sizeof(tatcell_host_memory_t).
+     */
+    uint32_t size;
+    /**
+     * A TATCELL_HOST_PAGES_ constant.
+     */
+    uint32_t pages;
+    /**
+     * Where it starts, aligned to a page; NULL = nothing is mapped.
+     */
+    void *memory;
+    /**
+     * Bytes that are mapped.
+     */
+    size_t bytes;
+    /**
+     * The errno of the system call that failed, with TATCELL_ERR_SYSTEM; otherwise 0.
+     */
+    int32_t system_error;
+    /**
+     * Not for use.
+     */
+    int32_t reserved;
+} tatcell_host_memory_t;
 
 /**
  * Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
@@ -1136,6 +1240,191 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
  * Thread: any. Cost: none. Since 0.1.
  */
 size_t tatcell_cell32_size(void);
+
+/**
+ * Reads one of the system's monotonic clocks. Only in libraries built with feature host, as all tatcell_host_
+ * functions.
+ *
+ * @param clock        a TATCELL_HOST_CLOCK_ constant.
+ * @param now          nanoseconds since a moment that is fixed until the next boot; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_OPTION unknown clock; TATCELL_ERR_UNSUPPORTED not on this system.
+ * @retval TATCELL_ERR_SYSTEM the system refuses.
+ * Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
+ */
+int32_t tatcell_host_clock(uint32_t clock,
+                           uint64_t *now,
+                           int32_t *system_error);
+
+/**
+ * Tells how fine a clock is.
+ *
+ * @param clock        a TATCELL_HOST_CLOCK_ constant.
+ * @param nanoseconds  between two of its values; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval as tatcell_host_clock.
+ * Thread: any. Cost: one clock_getres. Since 0.1.
+ */
+int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
+
+/**
+ * Reads the processor's counter (TSC, CNTVCT), which tatcell_host_ticks_calibrate has found fit to be a clock.
+ *
+ * @return ticks; 0 on processors without one.
+ * Thread: any. Cost: one instruction, 5 to 10 ns. Since 0.1.
+ */
+uint64_t tatcell_host_ticks(void);
+
+/**
+ * Finds the rate of the processor's counter, for tatcell_limit_init_rate; spins meanwhile.
+ *
+ * On x86 the TSC, if invariant, is measured against CLOCK_MONOTONIC_RAW: 10 ms give about 10 ppm, 100 ms about 1. On
+ * aarch64 the processor tells the rate and no time is spent.
+ *
+ * @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
+ * @param ticks_per_second rate; not NULL.
+ * @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
+ * NULL = not wanted.
+ * @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
+ * @retval TATCELL_ERR_OPTION interval out of range.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SYSTEM the clock cannot be read.
+ * Thread: any. Cost: the interval. Since 0.1.
+ */
+int32_t tatcell_host_ticks_calibrate(uint64_t interval_ns,
+                                     uint64_t *ticks_per_second,
+                                     uint64_t *uncertainty_ppb,
+                                     int32_t *system_error);
+
+/**
+ * Converts ticks to nanoseconds, rounded up, as a retry time should be.
+ *
+ * @param ticks            of a clock.
+ * @param ticks_per_second its rate.
+ * @return nanoseconds; UINT64_MAX where they do not fit or the rate is 0.
+ * Thread: any. Cost: one 128-bit division. Since 0.1.
+ */
+uint64_t tatcell_host_ticks_to_ns(uint64_t ticks, uint64_t ticks_per_second);
+
+/**
+ * Converts nanoseconds to ticks, rounded up.
+ *
+ * @param ns               nanoseconds.
+ * @param ticks_per_second rate of the clock.
+ * @return ticks; UINT64_MAX where they do not fit.
+ * Thread: any. Cost: one 128-bit division. Since 0.1.
+ */
+uint64_t tatcell_host_ticks_from_ns(uint64_t ns, uint64_t ticks_per_second);
+
+/**
+ * Maps zeroed memory of this process for a table; not from the heap.
+ *
+ * @param bytes  at least; not 0.
+ * @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
+ * asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells which.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_MEMORY bytes are 0 or more than half of the address space.
+ * @retval TATCELL_ERR_OPTION unknown flag.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM mmap failed; errno in memory->system_error (ENOMEM: none left).
+ * Thread: any. Cost: one to four system calls. Since 0.1.
+ */
+int32_t tatcell_host_memory_map(size_t bytes,
+                                uint32_t flags,
+                                tatcell_host_memory_t *memory);
+
+/**
+ * Creates memory with a name, exclusively, for tatcell_table_init; other processes attach to it.
+ *
+ * All of it is allocated here: a full file system is an error now and not a signal later. The creator then calls
+ * tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either says
+ * TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
+ *
+ * @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory on
+ * huge pages, if bytes are whole ones); not NULL.
+ * @param bytes  at least; not 0.
+ * @param mode   permission bits, less the umask; 0 = 0600, this user alone.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+ * @retval 0 done: this process is the one that initialises.
+ * @retval TATCELL_ERR_EXISTS another was first: attach.
+ * @retval TATCELL_ERR_NAME, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad name, size or mode.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (ENOSPC: no room). Nothing is left behind.
+ * Thread: any. Cost: some system calls; allocates the file. Since 0.1.
+ */
+int32_t tatcell_host_memory_create(const char *name,
+                                   size_t bytes,
+                                   uint32_t mode,
+                                   tatcell_host_memory_t *memory);
+
+/**
+ * Attaches to memory that another process has created, for tatcell_table_attach.
+ *
+ * A table trusts nothing that is in it. But whoever may write the file may also cut it short, and touching what is
+ * gone ends a process (SIGBUS): use names in places where only trusted users can write.
+ *
+ * @param name   that it was created with; not NULL.
+ * @param bytes  that it was created with; 0 = whatever it has, then in memory->bytes.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
+ * @retval TATCELL_ERR_MEMORY it has another size.
+ * @retval TATCELL_ERR_NAME bad name.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (EACCES: not allowed).
+ * Thread: any. Cost: four system calls. Since 0.1.
+ */
+int32_t tatcell_host_memory_attach(const char *name,
+                                   size_t bytes,
+                                   tatcell_host_memory_t *memory);
+
+/**
+ * Unmaps memory; its name, if it has one, stays.
+ *
+ * @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
+ * is done.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.
+ * Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
+ */
+int32_t tatcell_host_memory_unmap(tatcell_host_memory_t *memory);
+
+/**
+ * Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
+ *
+ * @param name         not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NAME bad name.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SYSTEM the system refuses.
+ * Thread: any. Cost: one system call. Since 0.1.
+ */
+int32_t tatcell_host_memory_unlink(const char *name,
+                                   int32_t *system_error);
+
+/**
+ * Counts how much of a mapping lies on huge pages, as the kernel tells. Memory that was never touched lies on none;
+ * tatcell_table_init touches all of it.
+ *
+ * @param memory       filled in; not NULL.
+ * @param bytes        on huge pages; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_UNSUPPORTED this system does not tell.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM /proc/self/smaps cannot be read.
+ * Thread: any. Cost: reads a file of the kernel; not for the hot path. Since 0.1.
+ */
+int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
+                                       uint64_t *bytes,
+                                       int32_t *system_error);
 
 /**
  * Decides one request, from what the lease holds or, for what is missing, from the cell.

@@ -17,6 +17,8 @@ macro_rules! args {
 
 mod cell;
 mod cell32;
+#[cfg(all(feature = "host", not(tatcell_loom)))]
+mod host;
 mod lease;
 mod limit;
 mod table;
@@ -86,6 +88,16 @@ pub const TATCELL_ERR_SOFT: i32 = -23;
 
 /// This processor cannot compute the hash that was asked for, or that the image uses.
 pub const TATCELL_ERR_HASH_UNAVAILABLE: i32 = -24;
+/// A system call failed; the errno is in system_error.
+pub const TATCELL_ERR_SYSTEM: i32 = -25;
+/// This system or processor does not have it.
+pub const TATCELL_ERR_UNSUPPORTED: i32 = -26;
+/// A name is neither "/name" nor an absolute path, or it is too long.
+pub const TATCELL_ERR_NAME: i32 = -27;
+/// Something with this name exists already.
+pub const TATCELL_ERR_EXISTS: i32 = -28;
+/// Nothing with this name exists.
+pub const TATCELL_ERR_ABSENT: i32 = -29;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 100;
@@ -149,6 +161,11 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_ERR_HASH_UNAVAILABLE => c"this processor cannot compute the table's hash",
         TATCELL_ERR_COUNT => c"more than 64 keys",
         TATCELL_ERR_SOFT => c"soft threshold is above the burst",
+        TATCELL_ERR_SYSTEM => c"a system call failed",
+        TATCELL_ERR_UNSUPPORTED => c"not available on this system or processor",
+        TATCELL_ERR_NAME => c"name is neither /name nor an absolute path, or too long",
+        TATCELL_ERR_EXISTS => c"the name exists already",
+        TATCELL_ERR_ABSENT => c"the name does not exist",
         _ => c"unknown code",
     };
     text.as_ptr()
