@@ -105,7 +105,7 @@ pub struct Lease {
     /// What is left of the piece: from `low` to `high`, q-units after `base`.
     low: u64,
     high: u64,
-    /// q-units to take ahead at the next refill, before it is doubled or halved.
+    /// Units wanted ahead at the last refill; the next one doubles or halves it.
     ahead: u64,
 }
 
@@ -181,10 +181,14 @@ impl Lease {
         }
         let need = charge.wrapping_sub(held);
         let lapsed = mine && self.life != 0 && low > self.low;
-        let last = if mine { self.ahead } else { 0 };
-        let cap = self.batch_q(p);
-        let grown = last.saturating_mul(2).saturating_add(charge);
-        let grown = if grown < cap { grown } else { cap };
+        let most = self.most(p);
+        let last = match self.ahead {
+            _ if !mine => 0,
+            ahead if ahead < most => ahead,
+            _ => most,
+        };
+        let grown = last.saturating_mul(2).saturating_add(cost as u64);
+        let grown = if grown < most { grown } else { most };
 
         let taken = cell.update(|word| {
             let lead = whole_lead(word, now_q, MASK, p.window_q);
@@ -194,10 +198,14 @@ impl Lease {
                 return (Err(first.wrapping_sub(p.burst_q)), None);
             }
             let next = if lapsed && first > p.burst_q >> 1 { last >> 1 } else { grown };
+            // Whole units, so that no lease is left with a part of one; at most 64 rounds. next <= burst, no overflow.
             let half = p.burst_q.wrapping_sub(first) >> 1;
-            let ahead = if next < half { next } else { half };
-            // A piece that would not pay one more such request is left to the others.
-            let ahead = if ahead < charge { 0 } else { ahead };
+            let mut ahead = next;
+            while ahead.wrapping_mul(p.t_q) > half {
+                ahead >>= 1;
+            }
+            // What would not pay one more such request is left to the others.
+            let ahead = if ahead < cost as u64 { 0 } else { ahead.wrapping_mul(p.t_q) };
             let high = first.wrapping_add(ahead);
             (Ok((first, high, next)), Some(encode(now_q, high, MASK)))
         });
@@ -299,13 +307,13 @@ impl Lease {
         }
     }
 
-    /// The batch in q-units; at most burst_q.
-    fn batch_q(&self, p: &Params) -> u64 {
+    /// The batch in units, at most the burst.
+    fn most(&self, p: &Params) -> u64 {
         let batch = self.batch as u64;
         match batch {
-            0 => p.burst_q >> 4,
-            _ if batch < p.burst => batch.wrapping_mul(p.t_q),
-            _ => p.burst_q,
+            0 => p.burst >> 4,
+            _ if batch < p.burst => batch,
+            _ => p.burst,
         }
     }
 }

@@ -77,7 +77,7 @@ fn hoard(limit: &Limit, cell: &Cell, leases: &mut [Lease], idle: u64, window: u6
 #[test]
 fn hoarding_leases_reach_the_bound_of_the_cell_and_no_unit_more() {
     for (n, t, burst, batch) in
-        [(1, 10, 8, 2), (4, 10, 64, 8), (8, 3, 100, 100), (2, 1, 1000, 0), (3, 7, 5, 1)]
+        [(1, 10, 64, 32), (4, 10, 64, 8), (8, 3, 100, 100), (2, 1, 1000, 0), (3, 7, 5, 1)]
     {
         let limit = Limit::new(1, t, burst).unwrap();
         for idle in [burst * t, burst * t / 2 + n as u64 * t, 10 * burst * t, batch as u64 * t / 2] {
@@ -221,6 +221,22 @@ fn a_piece_below_another_is_not_given_back_but_lapses() {
     }
     // 100 ticks * units later the cell is full again, lost units included.
     assert_eq!(cell.peek(&limit, 100_000, 1).remaining, 100);
+}
+
+#[test]
+fn the_others_miss_exactly_what_is_held_and_only_while_it_is() {
+    let limit = Limit::new(1, 1_000, 1_000).unwrap();
+    let (cell, mut spent) = (Cell::new(), 0);
+    let mut holders: Vec<Lease> = (0..4).map(|_| Lease::with_batch(32)).collect();
+    for lease in &mut holders {
+        spent += fill(lease, &cell, &limit, 0, 20);
+    }
+    let held: u64 = holders.iter().map(|l| l.held(&cell, &limit, 0)).sum();
+    assert!((80..=4 * 32).contains(&held));
+    let mut other = Lease::new();
+    assert_eq!(spend(&mut other, &cell, &limit, 0, 1 << 20), 1_000 - spent - held);
+    let rest: u64 = holders.iter_mut().map(|l| spend(l, &cell, &limit, 0, 1 << 20)).sum();
+    assert_eq!(rest, held);
 }
 
 #[test]
