@@ -101,9 +101,12 @@ fn open_with(name: &CStr, flags: c_int, mode: u32) -> Result<File, HostError> {
         Target::Path(path) => open(path),
         #[cfg(any(target_os = "linux", target_os = "android"))]
         Target::Shm(name) => with_path(name, open)?,
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        #[cfg(target_vendor = "apple")]
         // SAFETY: as above.
         Target::Shm(name) => unsafe { libc::shm_open(name.as_ptr(), flags, mode as libc::c_uint) },
+        #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+        // SAFETY: as above.
+        Target::Shm(name) => unsafe { libc::shm_open(name.as_ptr(), flags, mode as libc::mode_t) },
     };
     if fd >= 0 {
         return Ok(File(fd));
