@@ -17,6 +17,9 @@ macro_rules! args {
 
 mod cell;
 mod cell32;
+#[cfg(all(feature = "host", not(tatcell_loom)))]
+mod host;
+mod lease;
 mod limit;
 mod table;
 mod table_ops;
@@ -86,6 +89,19 @@ pub const TATCELL_ERR_COUNT: i32 = -22;
 /// The soft threshold is above the burst.
 pub const TATCELL_ERR_SOFT: i32 = -23;
 
+/// This processor cannot compute the hash that was asked for, or that the image uses.
+pub const TATCELL_ERR_HASH_UNAVAILABLE: i32 = -24;
+/// A system call failed; the errno is in system_error.
+pub const TATCELL_ERR_SYSTEM: i32 = -25;
+/// This system or processor does not have it.
+pub const TATCELL_ERR_UNSUPPORTED: i32 = -26;
+/// A name is neither "/name" nor an absolute path, or it is too long.
+pub const TATCELL_ERR_NAME: i32 = -27;
+/// Something with this name exists already.
+pub const TATCELL_ERR_EXISTS: i32 = -28;
+/// Nothing with this name exists.
+pub const TATCELL_ERR_ABSENT: i32 = -29;
+
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 100;
 /// Version of the C ABI; changes only when a program must be rebuilt.
@@ -146,8 +162,14 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_ERR_WRONG_SEED => c"image was made with another seed",
         TATCELL_ERR_MODE => c"image is exclusive, or shared, and the other form was asked for",
         TATCELL_ERR_HASH => c"the caller hashes for this table, and the call brought a key",
+        TATCELL_ERR_HASH_UNAVAILABLE => c"this processor cannot compute the table's hash",
         TATCELL_ERR_COUNT => c"more than 64 keys",
         TATCELL_ERR_SOFT => c"soft threshold is above the burst",
+        TATCELL_ERR_SYSTEM => c"a system call failed",
+        TATCELL_ERR_UNSUPPORTED => c"not available on this system or processor",
+        TATCELL_ERR_NAME => c"name is neither /name nor an absolute path, or too long",
+        TATCELL_ERR_EXISTS => c"the name exists already",
+        TATCELL_ERR_ABSENT => c"the name does not exist",
         _ => c"unknown code",
     };
     text.as_ptr()
@@ -175,6 +197,7 @@ const fn table_code(e: TableError) -> i32 {
         TableError::BadTagBits | TableError::BadLifetime => TATCELL_ERR_OPTION,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
+        TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,
         TableError::ForeignLimit => TATCELL_ERR_FOREIGN,
         TableError::BadCount => TATCELL_ERR_COUNT,
         TableError::NotReady => TATCELL_ERR_NOT_READY,

@@ -11,11 +11,12 @@ use super::{
 use crate::limit::TableLimit;
 use crate::outcome::{Decision, Permit};
 use crate::table::{
-    Counters, Exclusive, FullPolicy, Line, Request, Shared, Table, TableError, TableOptions, MAX_BURST,
+    Counters, Exclusive, FullPolicy, HashKind, Line, Request, Shared, Table, TableError, TableOptions,
+    MAX_BURST,
 };
 
 /// Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes).
-pub const TATCELL_TABLE_HANDLE_SIZE: usize = 128;
+pub const TATCELL_TABLE_HANDLE_SIZE: usize = 256;
 /// Alignment of a tatcell_table_t.
 pub const TATCELL_TABLE_HANDLE_ALIGN: usize = 8;
 /// Alignment of table memory.
@@ -29,7 +30,7 @@ const _: () = assert!(TATCELL_BURST_MAX as usize == MAX_BURST);
 #[repr(C, align(8))]
 pub struct tatcell_table_t {
     /// Not for use.
-    pub opaque: [u64; 16],
+    pub opaque: [u64; 32],
 }
 
 /// What lies inside a tatcell_table_t.
@@ -83,6 +84,8 @@ pub const TATCELL_FULL_SAMPLED: u32 = 3;
 pub const TATCELL_HASH_SIPHASH13: u32 = 0;
 /// hash: the caller brings hashes; use a keyed hash.
 pub const TATCELL_HASH_CALLER: u32 = 1;
+/// hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash.
+pub const TATCELL_HASH_AES: u32 = 2;
 
 /// tracking: the key has its own slot; the answer is exact.
 pub const TATCELL_TRACKED: u32 = 0;
@@ -166,6 +169,7 @@ unsafe fn options(o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
     match o.hash {
         TATCELL_HASH_SIPHASH13 => {}
         TATCELL_HASH_CALLER => options = options.caller_hash(),
+        TATCELL_HASH_AES => options = options.hash(HashKind::Aes),
         _ => return Err(TATCELL_ERR_OPTION),
     }
     // SAFETY: the caller's contract.
@@ -230,7 +234,7 @@ unsafe fn publish(p: *mut tatcell_table_t, table: Result<Any, TableError>) -> i3
     let made = unsafe { result(p) }.and_then(|p| Ok((p, table.map_err(table_code)?)));
     match made {
         Ok((p, table)) => {
-            p.opaque = [0; 16];
+            p.opaque = [0; 32];
             // SAFETY: large and aligned enough (asserted above).
             unsafe { core::ptr::from_mut(p).cast::<Handle>().write(Handle { ready: READY, table }) };
             TATCELL_PASS

@@ -59,6 +59,8 @@ pub enum TableError {
     BadLifetime,
     /// A keyed hash needs a secret seed, and there is no default.
     MissingSeed,
+    /// This processor cannot compute the hash that was asked for, or that the image uses.
+    HashUnavailable,
     /// The table hashes by itself and the call brought a hash, or the other way round.
     BadHashKind,
     /// The limit was made for another table: another resolution or a longer horizon.
@@ -89,6 +91,7 @@ impl core::fmt::Display for TableError {
             TableError::BadTagBits => "tag width is outside 12..=24",
             TableError::BadLifetime => "claim lifetime is longer than half an emission interval",
             TableError::MissingSeed => "a keyed hash needs a secret seed",
+            TableError::HashUnavailable => "this processor cannot compute the table's hash",
             TableError::BadHashKind => "the call does not match the hash kind of the table",
             TableError::ForeignLimit => "limit was made for another table",
             TableError::BadCount => "more than 64 keys, or costs of another number",
@@ -160,8 +163,13 @@ impl TableOptions {
     }
 
     /// Lets the caller hash; see [`HashKind::Caller`].
-    pub const fn caller_hash(mut self) -> Self {
-        self.hash = HashKind::Caller;
+    pub const fn caller_hash(self) -> Self {
+        self.hash(HashKind::Caller)
+    }
+
+    /// Chooses the hash. [`HashKind::is_available`] tells whether this processor can compute it.
+    pub const fn hash(mut self, kind: HashKind) -> Self {
+        self.hash = kind;
         self
     }
 
@@ -204,6 +212,8 @@ pub(crate) struct Geometry {
     pub hash: HashKind,
     /// H of the table, q-units.
     pub horizon: u64,
+    /// Tells whether another process has the same seed; 0 where the caller hashes.
+    pub seed_check: u64,
 }
 
 impl Geometry {
@@ -219,7 +229,7 @@ impl Geometry {
         if lines as u64 > u32::MAX as u64 {
             return Err(TableError::TooLarge);
         }
-        if matches!(options.hash, HashKind::SipHash13) && options.seed.is_none() {
+        if !matches!(options.hash, HashKind::Caller) && options.seed.is_none() {
             return Err(TableError::MissingSeed);
         }
         let width = Width { bits: 63 - options.tag_bits, precision: 10, spare: 3, kind: KIND_TABLE };
@@ -308,6 +318,7 @@ impl Geometry {
             policy: options.policy,
             hash: options.hash,
             horizon,
+            seed_check: 0,
         })
     }
 
