@@ -34,6 +34,8 @@
  *          are valid; limits and tables need an init call; there is nothing to free.
  * THREADS  Every function may be called from any number of threads, interrupts and processes on the same cell or
  *          table, unless its line "Thread" says otherwise. No lock is held; a killed thread blocks nothing.
+ * HOST     tatcell_host_* give clocks, huge-page memory and shared memory on Unix. They are in libraries built with
+ *          feature host (`make lib` is); nothing else uses them.
  * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); negative = caller error, nothing was changed,
  *          and tatcell_strerror tells which. Every structure that starts with `size` has an _INIT macro: start from it.
  */
@@ -54,6 +56,10 @@
 #define TATCELL_CELL_INIT {0}
 /** A fresh 32-bit cell. */
 #define TATCELL_CELL32_INIT {0}
+/** No host memory yet. */
+#define TATCELL_HOST_MEMORY_INIT {sizeof(tatcell_host_memory_t), 0, NULL, 0, 0, 0}
+/** A lease that holds nothing; set batch, or leave it 0. All-zero memory is the same. */
+#define TATCELL_LEASE_INIT {0, 0, {0, 0, 0, 0, 0, 0, 0}}
 /** A specification with every option off; set units, period and burst. */
 #define TATCELL_LIMIT_SPEC_INIT \
     {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -152,6 +158,24 @@
 /** The soft threshold is above the burst. */
 #define TATCELL_ERR_SOFT (-23)
 
+/** This processor cannot compute the hash that was asked for, or that the image uses. */
+#define TATCELL_ERR_HASH_UNAVAILABLE (-24)
+
+/** A system call failed; the errno is in system_error. */
+#define TATCELL_ERR_SYSTEM (-25)
+
+/** This system or processor does not have it. */
+#define TATCELL_ERR_UNSUPPORTED (-26)
+
+/** A name is neither "/name" nor an absolute path, or it is too long. */
+#define TATCELL_ERR_NAME (-27)
+
+/** Something with this name exists already. */
+#define TATCELL_ERR_EXISTS (-28)
+
+/** Nothing with this name exists. */
+#define TATCELL_ERR_ABSENT (-29)
+
 /** Version of the library: major * 10000 + minor * 100 + patch. */
 #define TATCELL_VERSION 100
 
@@ -182,6 +206,39 @@
 /** Alignment of a tatcell_cell32_t. */
 #define TATCELL_CELL32_ALIGN 4
 
+/** clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix. */
+#define TATCELL_HOST_CLOCK_MONOTONIC 0
+
+/** clock: CLOCK_MONOTONIC_RAW, the bare oscillator. Linux, Apple. */
+#define TATCELL_HOST_CLOCK_RAW 1
+
+/** clock: CLOCK_MONOTONIC_COARSE, as of the last timer tick; cheapest. Linux. */
+#define TATCELL_HOST_CLOCK_COARSE 2
+
+/** clock: CLOCK_BOOTTIME, runs while the system sleeps. Linux. */
+#define TATCELL_HOST_CLOCK_BOOTTIME 3
+
+/** flags: ask for huge pages; bytes are rounded up to 2 MiB. */
+#define TATCELL_HOST_HUGE 1
+
+/** flags: share with processes forked later instead of giving them a copy. */
+#define TATCELL_HOST_FORK_SHARED 2
+
+/** pages: of the usual size. */
+#define TATCELL_HOST_PAGES_NORMAL 0
+
+/** pages: the kernel was asked for huge pages where it can; see tatcell_host_memory_huge_bytes. */
+#define TATCELL_HOST_PAGES_ADVISED 1
+
+/** pages: all of it lies on huge pages from the reserved pool. */
+#define TATCELL_HOST_PAGES_HUGE 2
+
+/** Bytes of a tatcell_lease_t. */
+#define TATCELL_LEASE_SIZE 64
+
+/** Alignment of a tatcell_lease_t: a cache line of its own. */
+#define TATCELL_LEASE_ALIGN 64
+
 /** Bytes of a tatcell_limit_t. */
 #define TATCELL_LIMIT_SIZE 112
 
@@ -201,7 +258,7 @@
 #define TATCELL_SKEW_NONE UINT64_MAX
 
 /** Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). */
-#define TATCELL_TABLE_HANDLE_SIZE 128
+#define TATCELL_TABLE_HANDLE_SIZE 256
 
 /** Alignment of a tatcell_table_t. */
 #define TATCELL_TABLE_HANDLE_ALIGN 8
@@ -235,6 +292,9 @@
 
 /** hash: the caller brings hashes; use a keyed hash. */
 #define TATCELL_HASH_CALLER 1
+
+/** hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash. */
+#define TATCELL_HASH_AES 2
 
 /** tracking: the key has its own slot; the answer is exact. */
 #define TATCELL_TRACKED 0
@@ -336,6 +396,43 @@ typedef struct TATCELL_ALIGNED(4) tatcell_cell32_t {
     uint32_t word;
 } tatcell_cell32_t;
 
+/** Memory from the system, for tatcell_table_init and tatcell_table_attach. Start from TATCELL_HOST_MEMORY_INIT. */
+typedef struct tatcell_host_memory_t {
+    /** sizeof(tatcell_host_memory_t). */
+    uint32_t size;
+    /** A TATCELL_HOST_PAGES_ constant. */
+    uint32_t pages;
+    /** Where it starts, aligned to a page; NULL = nothing is mapped. */
+    void *memory;
+    /** Bytes that are mapped. */
+    size_t bytes;
+    /** The errno of the system call that failed, with TATCELL_ERR_SYSTEM; otherwise 0. */
+    int32_t system_error;
+    /** Not for use. */
+    int32_t reserved;
+} tatcell_host_memory_t;
+
+/**
+ * Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
+ * one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
+ *
+ * Any number of leases on one cell, of any batch, admit together exactly what the cell alone would: in every window
+ * of d ticks at most burst + d / T units. A unit that is not spent lapses when the cell would have regained it, so
+ * what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
+ * part that the lease is missing; other leases may hold up to their batches for the moment.
+ *
+ * Never copy one that is in use: both copies would spend the same units. Resetting the cell, refunding to it or
+ * changing it to a smaller debt admits once more what leases hold at that moment.
+ */
+typedef struct TATCELL_ALIGNED(64) tatcell_lease_t {
+    /** Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner. */
+    uint32_t batch;
+    /** Not for use. */
+    uint32_t reserved;
+    /** Not for use. */
+    uint64_t opaque[7];
+} tatcell_lease_t;
+
 /** A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default. */
 typedef struct tatcell_limit_spec_t {
     /** sizeof(tatcell_limit_spec_t). */
@@ -372,7 +469,7 @@ typedef struct tatcell_limit_spec_t {
  */
 typedef struct TATCELL_ALIGNED(8) tatcell_table_t {
     /** Not for use. */
-    uint64_t opaque[16];
+    uint64_t opaque[32];
 } tatcell_table_t;
 
 /** Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default. */
@@ -826,6 +923,262 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
  * Thread: any. Cost: none. Since 0.1.
  */
 size_t tatcell_cell32_size(void);
+
+/**
+ * Reads one of the system's monotonic clocks. Only in libraries built with feature host, as all tatcell_host_
+ * functions.
+ *
+ * @param clock        a TATCELL_HOST_CLOCK_ constant.
+ * @param now          nanoseconds since a moment that is fixed until the next boot; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_OPTION unknown clock; TATCELL_ERR_UNSUPPORTED not on this system.
+ * @retval TATCELL_ERR_SYSTEM the system refuses.
+ * Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
+ */
+int32_t tatcell_host_clock(uint32_t clock,
+                           uint64_t *now,
+                           int32_t *system_error);
+
+/**
+ * Tells how fine a clock is.
+ *
+ * @param clock        a TATCELL_HOST_CLOCK_ constant.
+ * @param nanoseconds  between two of its values; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval as tatcell_host_clock.
+ * Thread: any. Cost: one clock_getres. Since 0.1.
+ */
+int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
+
+/**
+ * Reads the processor's counter (TSC, CNTVCT), which tatcell_host_ticks_calibrate has found fit to be a clock.
+ *
+ * @return ticks; 0 on processors without one.
+ * Thread: any. Cost: one instruction, 5 to 10 ns. Since 0.1.
+ */
+uint64_t tatcell_host_ticks(void);
+
+/**
+ * Finds the rate of the processor's counter, for tatcell_limit_init_rate; spins meanwhile.
+ *
+ * On x86 the TSC, if invariant, is measured against CLOCK_MONOTONIC_RAW: 10 ms give about 10 ppm, 100 ms about 1. On
+ * aarch64 the processor tells the rate and no time is spent.
+ *
+ * @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
+ * @param ticks_per_second rate; not NULL.
+ * @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
+ * NULL = not wanted.
+ * @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
+ * @retval TATCELL_ERR_OPTION interval out of range.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SYSTEM the clock cannot be read.
+ * Thread: any. Cost: the interval. Since 0.1.
+ */
+int32_t tatcell_host_ticks_calibrate(uint64_t interval_ns,
+                                     uint64_t *ticks_per_second,
+                                     uint64_t *uncertainty_ppb,
+                                     int32_t *system_error);
+
+/**
+ * Converts ticks to nanoseconds, rounded up, as a retry time should be.
+ *
+ * @param ticks            of a clock.
+ * @param ticks_per_second its rate.
+ * @return nanoseconds; UINT64_MAX where they do not fit or the rate is 0.
+ * Thread: any. Cost: one 128-bit division. Since 0.1.
+ */
+uint64_t tatcell_host_ticks_to_ns(uint64_t ticks, uint64_t ticks_per_second);
+
+/**
+ * Converts nanoseconds to ticks, rounded up.
+ *
+ * @param ns               nanoseconds.
+ * @param ticks_per_second rate of the clock.
+ * @return ticks; UINT64_MAX where they do not fit.
+ * Thread: any. Cost: one 128-bit division. Since 0.1.
+ */
+uint64_t tatcell_host_ticks_from_ns(uint64_t ns, uint64_t ticks_per_second);
+
+/**
+ * Maps zeroed memory of this process for a table; not from the heap.
+ *
+ * @param bytes  at least; not 0.
+ * @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
+ * asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells which.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_MEMORY bytes are 0 or more than half of the address space.
+ * @retval TATCELL_ERR_OPTION unknown flag.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM mmap failed; errno in memory->system_error (ENOMEM: none left).
+ * Thread: any. Cost: one to four system calls. Since 0.1.
+ */
+int32_t tatcell_host_memory_map(size_t bytes,
+                                uint32_t flags,
+                                tatcell_host_memory_t *memory);
+
+/**
+ * Creates memory with a name, exclusively, for tatcell_table_init; other processes attach to it.
+ *
+ * All of it is allocated here: a full file system is an error now and not a signal later. The creator then calls
+ * tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either says
+ * TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
+ *
+ * @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory on
+ * huge pages, if bytes are whole ones); not NULL.
+ * @param bytes  at least; not 0.
+ * @param mode   permission bits, less the umask; 0 = 0600, this user alone.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+ * @retval 0 done: this process is the one that initialises.
+ * @retval TATCELL_ERR_EXISTS another was first: attach.
+ * @retval TATCELL_ERR_NAME, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad name, size or mode.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (ENOSPC: no room). Nothing is left behind.
+ * Thread: any. Cost: some system calls; allocates the file. Since 0.1.
+ */
+int32_t tatcell_host_memory_create(const char *name,
+                                   size_t bytes,
+                                   uint32_t mode,
+                                   tatcell_host_memory_t *memory);
+
+/**
+ * Attaches to memory that another process has created, for tatcell_table_attach.
+ *
+ * A table trusts nothing that is in it. But whoever may write the file may also cut it short, and touching what is
+ * gone ends a process (SIGBUS): use names in places where only trusted users can write.
+ *
+ * @param name   that it was created with; not NULL.
+ * @param bytes  that it was created with; 0 = whatever it has, then in memory->bytes.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
+ * @retval TATCELL_ERR_MEMORY it has another size.
+ * @retval TATCELL_ERR_NAME bad name.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (EACCES: not allowed).
+ * Thread: any. Cost: four system calls. Since 0.1.
+ */
+int32_t tatcell_host_memory_attach(const char *name,
+                                   size_t bytes,
+                                   tatcell_host_memory_t *memory);
+
+/**
+ * Unmaps memory; its name, if it has one, stays.
+ *
+ * @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
+ * is done.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.
+ * Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
+ */
+int32_t tatcell_host_memory_unmap(tatcell_host_memory_t *memory);
+
+/**
+ * Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
+ *
+ * @param name         not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NAME bad name.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SYSTEM the system refuses.
+ * Thread: any. Cost: one system call. Since 0.1.
+ */
+int32_t tatcell_host_memory_unlink(const char *name,
+                                   int32_t *system_error);
+
+/**
+ * Counts how much of a mapping lies on huge pages, as the kernel tells. Memory that was never touched lies on none;
+ * tatcell_table_init touches all of it.
+ *
+ * @param memory       filled in; not NULL.
+ * @param bytes        on huge pages; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_UNSUPPORTED this system does not tell.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM /proc/self/smaps cannot be read.
+ * Thread: any. Cost: reads a file of the kernel; not for the hot path. Since 0.1.
+ */
+int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
+                                       uint64_t *bytes,
+                                       int32_t *system_error);
+
+/**
+ * Decides one request, from what the lease holds or, for what is missing, from the cell.
+ *
+ * A lease may be used with another cell or limit at any time; what it held of the old one then lapses.
+ *
+ * @param lease       of the calling core or thread; not NULL.
+ * @param cell        shared by all; not NULL.
+ * @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
+ * @param now         the caller's clock, ticks.
+ * @param cost        units; 0 looks and charges nothing.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @retval 0 passes, charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+ * Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else one
+ * compare-and-swap, or one load when refused. Since 0.1.
+ */
+int32_t tatcell_lease_check(tatcell_lease_t *lease,
+                            tatcell_cell_t *cell,
+                            const tatcell_limit_t *limit,
+                            uint64_t now,
+                            uint32_t cost,
+                            uint64_t *retry_after);
+
+/**
+ * Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
+ *
+ * Only units that nobody was charged after can be given back; others lapse with time.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.1.
+ */
+int32_t tatcell_lease_give_back(tatcell_lease_t *lease,
+                                tatcell_cell_t *cell,
+                                const tatcell_limit_t *limit,
+                                uint64_t now,
+                                uint64_t *given);
+
+/**
+ * Tells how many units a lease could spend without asking the cell.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param units rounded down; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
+ */
+int32_t tatcell_lease_held(tatcell_lease_t *lease,
+                           tatcell_cell_t *cell,
+                           const tatcell_limit_t *limit,
+                           uint64_t now,
+                           uint64_t *units);
+
+/**
+ * Gives sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+size_t tatcell_lease_size(void);
 
 /**
  * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
@@ -1438,6 +1791,8 @@ TATCELL_ASSERT_(sizeof(tatcell_cell_t) == TATCELL_CELL_SIZE, "cell size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell_t) == TATCELL_CELL_ALIGN, "cell alignment");
 TATCELL_ASSERT_(sizeof(tatcell_cell32_t) == TATCELL_CELL32_SIZE, "32-bit cell size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell32_t) == TATCELL_CELL32_ALIGN, "32-bit cell alignment");
+TATCELL_ASSERT_(sizeof(tatcell_lease_t) == TATCELL_LEASE_SIZE, "lease size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_lease_t) == TATCELL_LEASE_ALIGN, "lease alignment");
 TATCELL_ASSERT_(sizeof(tatcell_limit_t) == TATCELL_LIMIT_SIZE, "limit size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_limit_t) == TATCELL_LIMIT_ALIGN, "limit alignment");
 TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_HANDLE_SIZE, "table handle size");
