@@ -275,13 +275,13 @@ impl<'m, M: Access> Table<'m, M> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
         let now_q = self.now_q(now);
         let (set, tag) = self.place(hash);
-        if let Some((at, word)) = set.find(layout, tag) {
+        if let Some((_, slot, word)) = set.find(layout, tag) {
             match gcra::plain(p, layout.lead(word, now_q), cost) {
                 Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
                 Plain::Look => return Outcome::Conforming,
                 Plain::Store(lead) => {
                     let next = layout.live(tag, now_q.wrapping_add(lead));
-                    if M::replace(set.slot(at), word, next).is_ok() {
+                    if M::replace(slot, word, next).is_ok() {
                         return Outcome::Conforming;
                     }
                 }
@@ -333,7 +333,7 @@ impl<'m, M: Access> Table<'m, M> {
         self.own(limit)?;
         let (layout, p) = (&self.geometry.layout, &limit.0);
         let (set, tag) = self.place(hash);
-        let lead = set.find(layout, tag).map_or(0, |(_, word)| layout.lead(word, self.now_q(now)));
+        let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, self.now_q(now)));
         let answer = gcra::peek(p, lead, cost, 0).answer;
         Ok(answer.decision(p, now, cost, Tracking::Tracked, Permit::NONE))
     }

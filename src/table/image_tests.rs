@@ -42,19 +42,24 @@ fn any_geometry_that_init_accepts_survives_the_header() {
         let options = options(&mut seed);
         let Ok(g) = Geometry::choose(&options, lines) else { continue };
         accepted += 1;
-        let secret = options.seed.as_ref().map(Seed::new);
+        let secret = options.seed.as_ref();
+        let (_, check) = Hasher::new(options.hash, secret).unwrap();
+        let g = Geometry { seed_check: check, ..g };
+        let read = |header: &[AtomicU64; 8], lines, seed, exclusive| {
+            super::read(header, lines, seed, exclusive).map(|(geometry, _)| geometry)
+        };
         let memory: [Line; 8] = core::array::from_fn(|_| Line::new());
         let exclusive = random(&mut seed) % 2 == 0;
-        format(&memory[..g.lines as usize + 1], &g, secret.as_ref(), exclusive, |_| 0);
+        format(&memory[..g.lines as usize + 1], &g, exclusive, |_| 0);
         let header = &memory[0].words;
-        assert_eq!(read(header, lines, secret.as_ref(), exclusive), Ok(g), "case {case}: {options:?}");
-        assert_eq!(read(header, lines, secret.as_ref(), !exclusive), Err(TableError::BadMode));
-        assert_eq!(read(header, lines + 2, secret.as_ref(), exclusive), Err(TableError::BadGeometry));
+        assert_eq!(read(header, lines, secret, exclusive), Ok(g), "case {case}: {options:?}");
+        assert_eq!(read(header, lines, secret, !exclusive), Err(TableError::BadMode));
+        assert_eq!(read(header, lines + 2, secret, exclusive), Err(TableError::BadGeometry));
         // No lead that a slot can show overflows the way back to ticks.
         assert!((g.layout.window as u128) << g.shr < 1 << 63, "case {case}: {options:?}");
         if secret.is_some() {
             assert_eq!(read(header, lines, None, exclusive), Err(TableError::MissingSeed));
-            let other = Seed::new(&[6; 16]);
+            let other = [6; 16];
             assert_eq!(read(header, lines, Some(&other), exclusive), Err(TableError::WrongSeed));
         }
     }
@@ -68,10 +73,10 @@ fn header_layout_is_the_documented_one() {
     let options = TableOptions::new(spec).policy(FullPolicy::Deny).seed([7; 16]).skew(5 << 20);
     let g = Geometry::choose(&options, 6).unwrap();
     let memory: [Line; 5] = core::array::from_fn(|_| Line::new());
-    let secret = Seed::new(&[7; 16]);
-    format(&memory, &g, Some(&secret), true, |_| 0);
+    let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
+    format(&memory, &Geometry { seed_check: check, ..g }, true, |_| 0);
     let words: [u64; 8] = core::array::from_fn(|i| memory[0].words[i].load(Ordering::Relaxed));
     let shape = 4 << 32 | 20 << 24 | 2 << 4 | 1;
-    let check = secret.hash(b"tatcell seed check");
+    assert_eq!(hasher.hash(b"tatcell seed check"), Some(check));
     assert_eq!(words, [0x7461_7463_656c_0001, shape, 3 << 20, 8 << 20, 2, check, 0, 0]);
 }
