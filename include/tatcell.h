@@ -1112,7 +1112,8 @@ int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
 /**
  * Decides one request, from what the lease holds or, for what is missing, from the cell.
  *
- * A lease may be used with another cell or limit at any time; what it held of the old one then lapses.
+ * A lease may be used with another cell or limit at any time: what it held of another cell, or in another resolution,
+ * lapses.
  *
  * @param lease       of the calling core or thread; not NULL.
  * @param cell        shared by all; not NULL.

@@ -68,8 +68,8 @@ const MASK: u64 = u64::MAX;
 /// Units of a shared [`Cell`], taken ahead by one owner and spent without touching the cell.
 ///
 /// Give each core or thread its own, in memory of its own (it is one aligned cache line). It may be used with another
-/// cell or another limit at any time; what it held of the old one then lapses. It cannot be cloned: that would spend
-/// units twice. All-zero memory is a valid lease that holds nothing.
+/// cell or another limit at any time: what it held of another cell, or in another resolution, lapses. It cannot be
+/// cloned: that would spend units twice. All-zero memory is a valid lease that holds nothing.
 ///
 /// ```
 /// use tatcell::{limit, Cell, Lease, Limit, Outcome};

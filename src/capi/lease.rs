@@ -56,7 +56,8 @@ unsafe fn shared<'a>(p: *mut tatcell_cell_t) -> Result<&'a Cell, i32> {
 
 /// Decides one request, from what the lease holds or, for what is missing, from the cell.
 ///
-/// A lease may be used with another cell or limit at any time; what it held of the old one then lapses.
+/// A lease may be used with another cell or limit at any time: what it held of another cell, or in another resolution,
+/// lapses.
 ///
 /// @param lease       of the calling core or thread; not NULL.
 /// @param cell        shared by all; not NULL.

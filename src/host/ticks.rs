@@ -23,7 +23,7 @@ use super::HostError;
 #[inline(always)]
 pub fn counter() -> u64 {
     #[cfg(target_arch = "x86_64")]
-    // SAFETY: RDTSC is on every x86-64 processor; a kernel that forbids it to programs would have failed calibrate.
+    // SAFETY: RDTSC is on every x86-64 processor; a process that has forbidden it to itself (prctl) gets a signal.
     return unsafe { core::arch::x86_64::_rdtsc() };
     #[cfg(all(target_arch = "x86", target_feature = "sse2"))]
     // SAFETY: as above; a processor with SSE2 has it.
