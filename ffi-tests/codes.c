@@ -11,7 +11,7 @@
 
 #include "kit.h"
 
-enum { FIRST = TATCELL_ERR_SOFT, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
+enum { FIRST = TATCELL_ERR_ABSENT, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
 static unsigned char seen[CODES];
 
@@ -54,7 +54,7 @@ TEST(bad_limits_are_errors) {
     spec.soft = 3;
     GIVES(TATCELL_ERR_SOFT, tatcell_limit_init_spec(&limit, &spec));
     spec.soft = 0;
-    spec.flags = 8;
+    spec.flags = 16;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
     spec.flags = TATCELL_LIMIT_RESOLUTION;
     spec.resolution = 64;
@@ -245,6 +245,8 @@ TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
 TEST(every_code_was_produced) {
     for (int32_t c = FIRST; c <= LAST; c++) {
         if (c == TATCELL_CONTENDED && !race.contended) continue; /* its own line says so */
+        if (c == TATCELL_ERR_HASH_UNAVAILABLE) continue; /* only on a processor without AES */
+        if (c <= TATCELL_ERR_SYSTEM) continue; /* host.c */
         NOTE("code %d, %s", c, tatcell_strerror(c));
         EXPECT(seen[c - FIRST]);
     }

@@ -22,7 +22,7 @@ arguments_of() {
     esac
 }
 
-for name in layout codes arguments vectors property semantics threads process cpp17 cpp20 archives; do
+for name in layout codes arguments vectors property semantics threads process lease host cpp17 cpp20 archives; do
     suite "$name" "$OUT/plain/$name" $(arguments_of "$name")
 done
 suite shared "$OUT/shared/semantics"
@@ -35,7 +35,7 @@ works() {
 }
 
 if works -fsanitize=address,undefined; then
-    for name in layout codes arguments vectors semantics threads process property cpp20; do
+    for name in layout codes arguments vectors semantics threads process property lease host cpp20; do
         if ! log=$($MAKE --no-print-directory -s "$OUT/asan/$name" 2>&1); then
             echo "$log"
             fail "asan_$name" "does not compile"

@@ -254,6 +254,9 @@
 /** flags: use the given resolution instead of choosing one. */
 #define TATCELL_LIMIT_RESOLUTION 4
 
+/** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
+#define TATCELL_LIMIT_STRICT_REFUNDS 8
+
 /** skew: tolerate no backward step at all. */
 #define TATCELL_SKEW_NONE UINT64_MAX
 
@@ -667,7 +670,8 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
                             tatcell_decision_t *out);
 
 /**
- * Gives back what a permit proves was charged and has not drained since. Use a permit once.
+ * Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
+ * one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -844,7 +848,8 @@ int32_t tatcell_cell32_charge(tatcell_cell32_t *cell,
                               tatcell_decision_t *out);
 
 /**
- * Gives back what a permit proves was charged and has not drained since. Use a permit once.
+ * Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
+ * one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -1523,7 +1528,8 @@ int32_t tatcell_table_reserve(const tatcell_table_t *table,
  * Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
  *
  * Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. The permit of the charge that brought a
- * key into the table covers up to one claim lifetime less than was charged. Use a permit once.
+ * key into the table covers up to one claim lifetime less than was charged. Use a permit once, not after a reset of
+ * the key, and of several of one key the newest first (or set TATCELL_LIMIT_STRICT_REFUNDS).
  *
  * @param table    handle; not NULL.
  * @param limit    the limit that it was charged under; not NULL.

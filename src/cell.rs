@@ -273,7 +273,9 @@ macro_rules! operations {
             /// Gives back what a permit proves was charged and has not drained since.
             ///
             /// Returns the ticks of debt removed, rounded down; `None` when contended (nothing changed, ask again).
-            /// Use a permit once: a second refund of it would give back another request's charge.
+            /// Use a permit once: a second refund of it would give back another request's charge, and so would a refund
+            /// after a reset (give the limit another epoch when you reset). Of several permits of one key refund the
+            /// newest first, or make the limit with [`strict_refunds`](crate::LimitSpec::strict_refunds).
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
                 let now_q = limit.0.now_q(now);

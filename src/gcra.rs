@@ -20,7 +20,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking, CONFORMING, NEVER, NON_CONFORMING};
-use crate::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
+use crate::params::{Params, FLAGS_NOT_PLAIN, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW, FLAG_STRICT};
 
 /// What one step decided, before it is turned into ticks and units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +260,7 @@ pub(crate) enum Plain {
 /// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
 #[inline(always)]
 pub(crate) const fn plain(p: &Params, lead: u64, cost: u32) -> Plain {
-    if cost as u64 > p.burst || p.flags != 0 {
+    if cost as u64 > p.burst || p.has(FLAGS_NOT_PLAIN) {
         return Plain::Other;
     }
     let charge = (cost as u64).wrapping_mul(p.t_q);
@@ -343,7 +343,8 @@ impl Answer {
         if self.stored == 0 {
             return Permit::NONE;
         }
-        let tat = now_q.wrapping_add(self.lead) & mask;
+        let ahead = if p.has(FLAG_STRICT) { self.stored } else { self.lead };
+        let tat = now_q.wrapping_add(ahead) & mask;
         Permit { tat, stored: self.stored, epoch: p.epoch, slot }
     }
 

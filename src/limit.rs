@@ -81,6 +81,7 @@ pub struct LimitSpec {
     pub(crate) epoch: u32,
     pub(crate) heal: bool,
     pub(crate) shadow: bool,
+    pub(crate) strict_refunds: bool,
 }
 
 impl LimitSpec {
@@ -100,6 +101,7 @@ impl LimitSpec {
             epoch: 0,
             heal: false,
             shadow: false,
+            strict_refunds: false,
         }
     }
 
@@ -167,6 +169,18 @@ impl LimitSpec {
     /// Passes what would have been denied, flagged ([`Decision::SHADOW`](crate::Decision::SHADOW)) and uncharged.
     pub const fn shadow(mut self) -> Self {
         self.shadow = true;
+        self
+    }
+
+    /// Makes several refunds of one key safe in any order: what a permit can give back drains from the moment of its
+    /// charge on, as if no debt had lain before it.
+    ///
+    /// Without this a refund gives back all that has not drained, which is exact for one charge, and for several as
+    /// long as the newest is refunded first. Refunded oldest first, the older refund moves the newer charge forward
+    /// without its permit knowing, and the newer refund can then give back what has drained already: at most one cost
+    /// a refund. Choose this where a key can have several permits outstanding and their order is not yours.
+    pub const fn strict_refunds(mut self) -> Self {
+        self.strict_refunds = true;
         self
     }
 

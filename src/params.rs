@@ -25,8 +25,12 @@ pub(crate) const KIND_TABLE: u8 = 0xC7;
 pub(crate) const FLAG_HEAL: u8 = 1;
 /// Pass what would have been denied, and store nothing for it.
 pub(crate) const FLAG_SHADOW: u8 = 2;
-/// Denied requests are charged too. Any flag keeps a limit off the plain path of a check.
+/// Denied requests are charged too.
 pub(crate) const FLAG_PENALTY: u8 = 4;
+/// A permit drains from the moment of its charge on, whatever debt lay before it.
+pub(crate) const FLAG_STRICT: u8 = 8;
+/// Any of these keeps a limit off the plain path of a check.
+pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 
 /// A limit in q-units. `repr(C)`: it is stored as it is inside the C ABI's opaque limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -208,6 +212,9 @@ impl Params {
         }
         if spec.penalty != 0 {
             flags |= FLAG_PENALTY;
+        }
+        if spec.strict_refunds {
+            flags |= FLAG_STRICT;
         }
         Ok(Params {
             t_q,

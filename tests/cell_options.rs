@@ -359,3 +359,59 @@ fn change_of_rate_is_not_retroactive() {
     // The debt of 950 ms stays in time, clamped to the new horizon of 100 ms.
     assert_eq!(cell.peek(&fast, 50_000, 0).reset_after, 100_000);
 }
+
+#[test]
+fn strict_refunds_mint_nothing_in_any_order() {
+    // Two units at once, one per 10 ticks. Charges i and j at 1000; i is refunded, m is charged, j is refunded.
+    let admitted = |strict: bool| {
+        let spec = LimitSpec::new(1, 10, 2);
+        let limit = if strict { spec.strict_refunds() } else { spec }.build().unwrap();
+        let cell = Cell::new();
+        let i = cell.check_ex(&limit, 1000, 1, 0).permit;
+        let j = cell.check_ex(&limit, 1000, 1, 0).permit;
+        assert!(cell.refund(&limit, 1000, &i).is_some());
+        assert!(cell.check(&limit, 1010, 1).passes());
+        assert!(cell.refund(&limit, 1010, &j).is_some());
+        (0..5).filter(|_| cell.check(&limit, 1010, 1).passes()).count()
+    };
+    assert_eq!(admitted(true), 1, "m and one more make the burst of 2");
+    assert_eq!(admitted(false), 2, "the documented excess of a refund out of order");
+}
+
+#[test]
+fn strict_refunds_stay_above_the_counterfactual() {
+    // Random charges and refunds in random order: what was charged and not refunded conforms by itself.
+    let mut seed = 7u64;
+    let mut next = |n: u64| {
+        seed ^= seed << 13;
+        seed ^= seed >> 7;
+        seed ^= seed << 17;
+        seed % n
+    };
+    let limit = LimitSpec::new(1, 10, 8).strict_refunds().build().unwrap();
+    for round in 0..20_000 {
+        let cell = Cell::new();
+        let mut now = 1000;
+        let mut open = Vec::new();
+        let mut kept: Vec<(u64, u32)> = Vec::new();
+        for _ in 0..24 {
+            now += next(25);
+            if next(3) == 0 && !open.is_empty() {
+                let (at, permit) = open.swap_remove(next(open.len() as u64) as usize);
+                assert!(cell.refund(&limit, now, &permit).is_some());
+                kept[at as usize].1 = 0;
+            } else {
+                let cost = 1 + next(4) as u32;
+                let decision = cell.check_ex(&limit, now, cost, 0);
+                if decision.passes() {
+                    open.push((kept.len() as u64, decision.permit));
+                    kept.push((now, cost));
+                }
+            }
+        }
+        let alone = Cell::new();
+        for (now, cost) in kept {
+            assert!(alone.check(&limit, now, cost).passes(), "round {round}");
+        }
+    }
+}

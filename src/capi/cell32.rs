@@ -144,7 +144,8 @@ pub unsafe extern "C" fn tatcell_cell32_charge(
     made.verdict
 }
 
-/// Gives back what a permit proves was charged and has not drained since. Use a permit once.
+/// Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
+/// one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
 ///
 /// @param cell     the cell that was charged; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.

@@ -31,6 +31,8 @@ pub const TATCELL_LIMIT_HEAL: u32 = 1;
 pub const TATCELL_LIMIT_SHADOW: u32 = 2;
 /// flags: use the given resolution instead of choosing one.
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
+/// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on.
+pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
 /// skew: tolerate no backward step at all.
 pub const TATCELL_SKEW_NONE: u64 = u64::MAX;
 
@@ -71,7 +73,8 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     if (s.size as usize) < size_of::<tatcell_limit_spec_t>() {
         return Err(TATCELL_ERR_SIZE);
     }
-    let known = TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION;
+    let known =
+        TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_STRICT_REFUNDS;
     if s.flags & !known != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
@@ -90,6 +93,9 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     }
     if s.flags & TATCELL_LIMIT_HEAL != 0 {
         spec = spec.heal();
+    }
+    if s.flags & TATCELL_LIMIT_STRICT_REFUNDS != 0 {
+        spec = spec.strict_refunds();
     }
     if s.flags & TATCELL_LIMIT_SHADOW != 0 {
         spec = spec.shadow();

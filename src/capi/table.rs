@@ -704,7 +704,8 @@ pub unsafe extern "C" fn tatcell_table_reserve(
 /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
 ///
 /// Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. The permit of the charge that brought a
-/// key into the table covers up to one claim lifetime less than was charged. Use a permit once.
+/// key into the table covers up to one claim lifetime less than was charged. Use a permit once, not after a reset of
+/// the key, and of several of one key the newest first (or set TATCELL_LIMIT_STRICT_REFUNDS).
 ///
 /// @param table    handle; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
