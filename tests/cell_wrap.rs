@@ -147,6 +147,21 @@ fn long_idle_words_show_false_debts_only_beyond_the_span() {
 }
 
 #[test]
+fn debt_that_ends_exactly_at_the_wrap_is_not_an_empty_word() {
+    // TAT = 2^W = 0, which would read as fresh: it is stored as 1.
+    let spec = LimitSpec::new(1, 1 << 12, 3).resolution(0);
+    let wide = Word::Wide(Cell::new(), spec.build().unwrap());
+    let narrow = Word::Narrow(Cell32::new(), spec.build32().unwrap());
+    for (word, wrap) in [(wide, 0u64), (narrow, 1 << 40)] {
+        let now = wrap.wrapping_sub(3 << 12);
+        assert!(word.check(now, 3).passes());
+        let d = word.check(now, 1);
+        assert!(!d.passes() && d.retry_after == (1 << 12) + 1, "{d:?}");
+        assert!(!word.check(now + (1 << 12), 1).passes() && word.check(now + (1 << 12) + 1, 1).passes());
+    }
+}
+
+#[test]
 fn wrap_over_admits_nothing_in_the_long_run() {
     // Greedy traffic over many turns of a 32-bit word: the envelope holds over the whole run.
     for (t, burst, s) in [(1_000u64, 3u64, 6i8), (70_000, 5, 3), (1 << 22, 7, 0)] {

@@ -70,6 +70,7 @@ struct Found {
     admitted: u64,
     contended: u64,
     counted: u64,
+    strangers: u64,
 }
 
 /// Waits without blocking; yields when the other thread seems not to run.
@@ -90,7 +91,7 @@ fn race(insert: &dyn Insert, rounds: u64) -> Found {
     // Result of the second thread: round << 2 | passed << 1 | contended.
     let theirs = AtomicU64::new(0);
     let counted = AtomicU64::new(0);
-    let mut found = Found { double: 0, admitted: 0, contended: 0, counted: 0 };
+    let mut found = Found { double: 0, admitted: 0, contended: 0, counted: 0, strangers: 0 };
     std::thread::scope(|scope| {
         let (open, done, theirs, counted) = (&open, &done, &theirs, &counted);
         scope.spawn(move || {
@@ -112,7 +113,7 @@ fn race(insert: &dyn Insert, rounds: u64) -> Found {
         for round in 1..=rounds {
             let (base, ahead, _) = clocks(round);
             // A stranger in the first slot, which drains between the two clocks.
-            assert!(insert.ask(base, 1, &mut counters).passes());
+            found.strangers += insert.ask(base, 1, &mut counters).passes() as u64;
             open.store(round, SeqCst);
             for _ in 0..rng.below(24) {
                 std::hint::spin_loop();
@@ -147,6 +148,7 @@ fn a_million_races_for_a_fresh_key_admit_it_once() {
     println!("{rounds} races: {} double, {} contended", found.double, found.contended);
     assert_eq!(found.double, 0, "a key was admitted twice");
     assert_eq!(found.contended, found.counted, "every contended call is counted");
+    assert_eq!(found.strangers, rounds, "a slot was aged in every round");
     // Contended is rare, and a race without a winner rarer.
     assert!(found.admitted >= rounds - rounds / 100, "{} of {rounds}", found.admitted);
     let claims = words(&lines)[8..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();

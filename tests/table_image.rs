@@ -169,6 +169,83 @@ fn hostile_words_stop_no_key_for_longer_than_the_window() {
 }
 
 #[test]
+fn an_abandoned_claim_is_committed_for_its_key_and_never_below_its_version() {
+    // A thread with a clock ahead claimed a slot for this key and died. Whoever comes commits the claim in its place,
+    // in the same slot, and the payload does not fall: or a stalled thread could meet the same claim again.
+    for policy in POLICIES {
+        let lines = memory(3);
+        let table = Table::init(&lines, &TableOptions::new(SPEC).caller_hash().policy(policy)).unwrap();
+        let limit = table.limit(&SPEC).unwrap();
+        let (bits, tag, now) = (43, 9u64, 1u64 << 30);
+        for ahead in [0u64, 2, 100, 1 << 12, 5 << 12, 8 << 12] {
+            for slot in 0..16 {
+                words(&lines)[8..].iter().for_each(|w| w.store(0, Relaxed));
+                words(&lines)[8 + slot].store(1 << 63 | tag << bits | (now + ahead), Relaxed);
+                assert_eq!(table.peek(&limit, now, tag, 0).unwrap().remaining, 8, "a claim reads as absent");
+                assert_eq!(table.check_hash(&limit, now, tag, 0), Ok(Outcome::Conforming));
+                let word = words(&lines)[8 + slot].load(Relaxed);
+                assert_eq!(word >> 63, 1, "a look leaves it alone");
+                let d = table.check_ex(&Request { limit: &limit, now, cost: 1, room: 0 }, tag, None).unwrap();
+                let tat = now + ahead.max(1 << 12);
+                assert_eq!(
+                    words(&lines)[8 + slot].load(Relaxed),
+                    tag << bits | tat,
+                    "{policy:?} ahead {ahead}"
+                );
+                assert_eq!((d.verdict, d.reset_after), (0, tat - now));
+                // The permit ends at the version, so that a refund does not lower it either.
+                assert_eq!(d.permit.stored, (1u64 << 12).saturating_sub(ahead));
+                let _ = table.refund(&limit, now, tag, &d.permit).unwrap();
+                assert!(words(&lines)[8 + slot].load(Relaxed) >= tag << bits | (now + ahead));
+            }
+        }
+    }
+}
+
+#[test]
+fn of_two_abandoned_claims_the_lower_is_committed_and_the_higher_dropped() {
+    for home in 0..2 {
+        let lines = memory(3);
+        let table = Table::init(&lines, &TableOptions::new(SPEC).caller_hash()).unwrap();
+        let limit = table.limit(&SPEC).unwrap();
+        let (hash, now) = (hash_of(home, 2, 9), 1u64 << 30);
+        for (low, high) in [(0, 1), (3, 12), (7, 8), (14, 15)] {
+            words(&lines)[8..].iter().for_each(|w| w.store(0, Relaxed));
+            for slot in [low, high] {
+                words(&lines)[8 + slot].store(1 << 63 | 9 << 43 | (now + 2), Relaxed);
+            }
+            assert_eq!(table.check_hash(&limit, now, hash, 8), Ok(Outcome::Conforming));
+            // Address order, whatever the home line is.
+            assert_eq!(words(&lines)[8 + low].load(Relaxed), 9 << 43 | (now + (8 << 12)), "home {home}");
+            assert_eq!(words(&lines)[8 + high].load(Relaxed), now + 4, "empty, above the claim");
+            assert!(!table.check_hash(&limit, now, hash, 1).unwrap().passes());
+        }
+    }
+}
+
+#[test]
+fn contended_is_counted_and_charges_nothing() {
+    // Sixteen inserts of strangers in progress: under Inherit there is no debt to measure against, so no verdict.
+    let lines = memory(3);
+    let options = TableOptions::new(SPEC).caller_hash().policy(FullPolicy::Inherit);
+    let table = Table::init(&lines, &options).unwrap();
+    let limit = table.limit(&SPEC).unwrap();
+    for (i, slot) in words(&lines)[8..].iter().enumerate() {
+        slot.store(1 << 63 | (i as u64 + 100) << 43 | 1_002, Relaxed);
+    }
+    let snapshot = || words(&lines).iter().map(|w| w.load(Relaxed)).collect::<Vec<_>>();
+    let (before, mut counters) = (snapshot(), Counters::default());
+    let request = Request { limit: &limit, now: 1_000, cost: 1, room: 0 };
+    let d = table.check_ex(&request, 9, Some(&mut counters)).unwrap();
+    assert_eq!((d.outcome(), d.permit), (Outcome::Contended, Permit::NONE));
+    assert_eq!(counters, Counters { contended: 1, ..Counters::default() });
+    assert_eq!(table.check_hash(&limit, 1_000, 9, 1), Ok(Outcome::Contended));
+    assert_eq!(snapshot(), before);
+    // The claims expire, and with them the reason.
+    assert_eq!(table.check_hash(&limit, 1_002, 9, 1), Ok(Outcome::Conforming));
+}
+
+#[test]
 fn corrupted_headers_are_refused_or_usable_but_never_fatal() {
     let good = memory(5);
     Table::init(&good, &options()).unwrap();

@@ -26,17 +26,32 @@ fn in_rounds(rounds: u64, each: impl Fn(u64, u64) + Sync, mut after: impl FnMut(
             scope.spawn(move || {
                 for round in 1..=rounds {
                     wait(|| round_open.load(SeqCst) >= round);
+                    if round_open.load(SeqCst) == u64::MAX {
+                        return;
+                    }
                     each(thread, round);
                     arrived.fetch_add(1, SeqCst);
                 }
             });
         }
+        let _stop = Stop(&round_open);
         for round in 1..=rounds {
             round_open.store(round, SeqCst);
             wait(|| arrived.load(SeqCst) == THREADS * round);
             after(round);
         }
     });
+}
+
+/// Sends the threads home when a round fails, or the test would wait for them.
+struct Stop<'a>(&'a AtomicU64);
+
+impl Drop for Stop<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.store(u64::MAX, SeqCst);
+        }
+    }
 }
 
 fn wait(ready: impl Fn() -> bool) {
@@ -95,6 +110,80 @@ fn threads_at_one_instant_admit_exactly_the_burst() {
             }
         },
     );
+}
+
+/// All threads ask as fast as they can, at one instant, until each is refused. Contended is asked again.
+fn drain(rounds: u64, burst: u64, form: &str, ask: impl Fn(u64) -> Outcome + Sync) {
+    let admitted = AtomicU64::new(0);
+    in_rounds(
+        rounds,
+        |_, round| {
+            let mut passed = 0;
+            while verdict(|| ask(round << 40)) {
+                passed += 1;
+            }
+            admitted.fetch_add(passed, Relaxed);
+        },
+        |round| assert_eq!(admitted.swap(0, Relaxed), burst, "{form}, round {round}"),
+    );
+}
+
+#[test]
+fn threads_that_drain_a_large_burst_admit_exactly_it() {
+    // Long enough for all threads to be at it, whenever they wake up.
+    const B: u64 = 1_000_000;
+    let spec = LimitSpec::new(1, 1 << 10, B).resolution(0);
+    let rounds = rounds() / 4_000;
+    let (wide, cell) = (spec.build().unwrap(), Cell::new());
+    drain(rounds, B, "Cell, short answer", |now| cell.check(&wide, now, 1));
+    cell.reset();
+    drain(rounds, B, "Cell, full answer", |now| cell.check_ex(&wide, now, 1, 0).outcome());
+    let lines = memory(3);
+    let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
+    let keyed = table.limit(&spec).unwrap();
+    // A span of the table's word is 2^43 ticks: rounds are 2^40 apart.
+    drain(rounds, B, "Table", |now| table.check_hash(&keyed, now, 7, 1).unwrap());
+    let request = |now| Request { limit: &keyed, now, cost: 1, room: 0 };
+    drain(rounds, B, "Table, full", |now| table.check_ex(&request(now), 8, None).unwrap().outcome());
+    let narrow = LimitSpec::new(1, 16, B).resolution(0).build32().unwrap();
+    let cell = Cell32::new();
+    // Rounds are 2^28 ticks apart in the 32-bit word.
+    drain(rounds, B, "Cell32", |now| cell.check(&narrow, now >> 12, 1));
+}
+
+#[test]
+fn every_admission_of_every_thread_is_in_the_word() {
+    // One instant, and a burst that nobody reaches: the debt is the sum of what passed.
+    const B: u64 = 1 << 28;
+    let spec = LimitSpec::new(1, 1 << 10, B).resolution(0);
+    let lines = memory(3);
+    let table = Table::init(&lines, &TableOptions::new(spec).caller_hash().tag_bits(12)).unwrap();
+    let (wide, keyed, now) = (spec.build().unwrap(), table.limit(&spec).unwrap(), 1 << 40);
+    let (cell, admitted) = (Cell::new(), [const { AtomicU64::new(0) }; 2]);
+    // Tens of milliseconds a thread, so that they meet whenever they wake up.
+    let each = rounds() * 400;
+    in_rounds(
+        1,
+        |_, _| {
+            let mut passed = [0; 2];
+            for _ in 0..each {
+                passed[0] += cell.check(&wide, now, 1).passes() as u64;
+            }
+            for _ in 0..each {
+                passed[1] += table.check_hash(&keyed, now, 3, 1).unwrap().passes() as u64;
+            }
+            for (sum, n) in admitted.iter().zip(passed) {
+                sum.fetch_add(n, Relaxed);
+            }
+        },
+        |_| (),
+    );
+    let debt = [cell.peek(&wide, now, 0), table.peek(&keyed, now, 3, 0).unwrap()].map(|d| d.reset_after);
+    for (form, (debt, sum)) in ["Cell", "Table"].iter().zip(debt.iter().zip(&admitted)) {
+        let n = sum.load(Relaxed);
+        assert_eq!(*debt, n << 10, "{form}: {n} admitted");
+        assert!(n > THREADS * each * 9 / 10, "{form}: contended too often: {n}");
+    }
 }
 
 #[test]

@@ -30,13 +30,16 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::Mutex;
 use std::time::Duration;
 use table::{Now, Table};
-use verdict::{grouped, judge, speed, Outcome, OVERLOAD_BINS};
+use verdict::{grouped, judge, speed, Outcome, Watched, OVERLOAD_BINS};
 
 const USAGE: &str = "usage: tatcell-demo --gate PROGRAM [--port N] [--svg FILE] [--buffer BYTES]";
 /// What `run` says when the phase without the limiter shows that the calibration did not hold.
 const CHANGED: &str = "the machine's speed changed";
-/// How often a demo calibrates again for that reason before it goes on all the same.
-const CALIBRATIONS: u32 = 3;
+/// A run in which the gate wanted a core and had none for more than this time with the limiter on shows the other
+/// programs, not the limiter: it is played again, whatever its verdict would be.
+const MOST_WAIT_US: u64 = (END_US - SWITCH_US) / 4;
+/// How often a demo is played, for either reason, before the verdict is given all the same.
+const PLAYS: u32 = 3;
 /// Time after the last request in which answers still count.
 const DRAIN_US: u64 = 700_000;
 
@@ -101,7 +104,7 @@ fn run(setup: &Setup, calibration: Calibration, last_try: bool) -> Result<Outcom
     let stats = Mutex::new(Stats::new(start_ns, (END_US / BIN_US) as usize));
     let audit = Mutex::new(Audit::default());
     let (done, give_up) = (AtomicBool::new(false), AtomicBool::new(false));
-    let (figures, resident_kib) = std::thread::scope(|scope| {
+    let (figures, watched) = std::thread::scope(|scope| {
         let load = scope.spawn(|| {
             load::sleep_precisely();
             load::play(&mut net, &events, start_ns, start_ns + (END_US + DRAIN_US) * 1_000, &stats, &give_up);
@@ -121,27 +124,26 @@ fn run(setup: &Setup, calibration: Calibration, last_try: bool) -> Result<Outcom
         let watched = watch(&mut gate, start_ns, &stats, &audit, last_try);
         give_up.store(watched.is_err(), Relaxed);
         load.join().expect("load thread");
-        let figures = watched.and_then(|resident| Ok((gate.finish()?, resident)));
+        let figures = watched.and_then(|seen| Ok((gate.finish()?, seen)));
         done.store(true, Relaxed);
         let followed: Result<(), String> = follow.join().expect("oracle thread");
         followed.and(figures)
     })?;
     let stats = stats.into_inner().expect("stats lock");
     let audit = audit.into_inner().expect("audit lock");
-    Ok(Outcome { calibration, stats, audit, resident_kib, figures })
+    Ok(Outcome { calibration, stats, audit, watched, figures })
 }
 
-/// Draws the table every half second, switches the limiter on at its time, and returns the gate's resident
-/// memory a second after that and at the end.
+/// Draws the table every half second, switches the limiter on at its time, and watches the gate from outside.
 fn watch(
     gate: &mut Gate,
     start_ns: u64,
     stats: &Mutex<Stats>,
     audit: &Mutex<Audit>,
     last_try: bool,
-) -> Result<(u64, u64), String> {
+) -> Result<Watched, String> {
     let mut table = Table::new();
-    let mut resident_at_start = 0;
+    let mut seen = Watched::default();
     for step in 1..=END_US / BIN_US {
         let due_ns = start_ns + step * BIN_US * 1_000;
         while clock_ns() < due_ns {
@@ -156,13 +158,14 @@ fn watch(
                 return Err(CHANGED.to_string());
             }
             gate.toggle();
+            seen.waited_ns = waited_ns(gate);
         }
         if let Some(why) = gate.ended() {
             return Err(why);
         }
         let resident_kib = gate.resident_kib().ok_or("cannot read the gate's memory from /proc")?;
         if step * BIN_US == SWITCH_US + SETTLE_US {
-            resident_at_start = resident_kib;
+            seen.resident_kib.0 = resident_kib;
         }
         let (sent, answered, recent) = {
             let mut stats = stats.lock().expect("stats lock");
@@ -184,8 +187,13 @@ fn watch(
         };
         table.draw(&now);
     }
-    let resident_at_end = gate.resident_kib().ok_or("cannot read the gate's memory from /proc")?;
-    Ok((resident_at_start, resident_at_end))
+    seen.resident_kib.1 = gate.resident_kib().ok_or("cannot read the gate's memory from /proc")?;
+    seen.waited_ns = waited_ns(gate) - seen.waited_ns;
+    Ok(seen)
+}
+
+fn waited_ns(gate: &Gate) -> u64 {
+    gate.run_and_wait_ns().map_or(0, |(_, wait)| wait)
 }
 
 fn describe(c: &Calibration) {
@@ -216,14 +224,18 @@ fn demo() -> Result<bool, String> {
         SWITCH_US / 1_000_000,
         (END_US - SWITCH_US) / 1_000_000
     );
-    let mut tries = 1..=CALIBRATIONS;
+    let mut tries = 1..=PLAYS;
     let outcome = loop {
-        let last_try = tries.next() == Some(CALIBRATIONS);
+        let last_try = tries.next() == Some(PLAYS);
         println!("calibrating ...");
         let calibration = calibrate(&setup)?;
         describe(&calibration);
         match run(&setup, calibration, last_try) {
             Err(why) if why == CHANGED => println!("{CHANGED} since the calibration: once more"),
+            Ok(outcome) if outcome.watched.waited_ns > MOST_WAIT_US * 1_000 && !last_try => {
+                let seconds = outcome.watched.waited_ns as f64 / 1e9;
+                println!("the gate waited {seconds:.1} s for a core that other programs had: once more");
+            }
             other => break other?,
         }
     };
@@ -236,6 +248,12 @@ fn demo() -> Result<bool, String> {
     if outcome.stats.send_errors > 0 || outcome.stats.max_lag_us > 200_000 {
         let ms = outcome.stats.max_lag_us / 1_000;
         println!("note: the sender fell behind by up to {ms} ms, {} sends failed", outcome.stats.send_errors);
+    }
+    let waited_s = outcome.watched.waited_ns as f64 / 1e9;
+    if waited_s > 0.5 {
+        println!(
+            "note: with the limiter on the gate waited {waited_s:.1} s for a core that other programs had"
+        );
     }
     plot::draw(&options.svg, &outcome)?;
     println!("     picture: {}", options.svg.display());

@@ -16,13 +16,21 @@ const P99_SHARE: f64 = 0.2;
 /// Resident memory may differ by this between a second after the switch and the end: four pages.
 const GROWTH_KIB: u64 = 16;
 
+/// What the gate looks like from outside.
+#[derive(Default)]
+pub struct Watched {
+    /// Resident memory a second after the switch, and at the end.
+    pub resident_kib: (u64, u64),
+    /// Time with the limiter on in which the gate wanted a core and had none.
+    pub waited_ns: u64,
+}
+
 /// Everything one run has shown.
 pub struct Outcome {
     pub calibration: Calibration,
     pub stats: Stats,
     pub audit: Audit,
-    /// Resident memory of the gate a second after the switch, and at the end.
-    pub resident_kib: (u64, u64),
+    pub watched: Watched,
     /// What the gate printed at its end.
     pub figures: HashMap<String, f64>,
 }
@@ -57,7 +65,7 @@ fn share((sent, answered): (u64, u64)) -> f64 {
 
 /// Judges a run.
 pub fn judge(outcome: &Outcome) -> Vec<Line> {
-    let Outcome { stats, audit, resident_kib, .. } = outcome;
+    let Outcome { stats, audit, watched, .. } = outcome;
     let mut lines = Vec::new();
     let mut line = |pass: bool, text: String| lines.push(Line { pass, text });
 
@@ -123,7 +131,7 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
         ),
     );
 
-    let (start, end) = *resident_kib;
+    let (start, end) = watched.resident_kib;
     line(
         start > 0 && end <= start + GROWTH_KIB,
         format!("memory of the gate: {start} KiB a second after the switch, {end} KiB at the end (growth at most {GROWTH_KIB})"),
@@ -171,6 +179,7 @@ mod tests {
             request(END_US - 1_000_000, source, true, 1_000_000);
             audit.decision(18_000_000, address_of(source), true);
         }
+        let watched = Watched { resident_kib: (1_000, 1_000), waited_ns: 0 };
         let figures = HashMap::from([("decisions".to_string(), audit.decisions as f64)]);
         let calibration = Calibration {
             scale: 1.0,
@@ -183,7 +192,7 @@ mod tests {
             core_share: 1.0,
             greeting: String::new(),
         };
-        Outcome { calibration, stats, audit, resident_kib: (1_000, 1_000), figures }
+        Outcome { calibration, stats, audit, watched, figures }
     }
 
     fn failed(outcome: &Outcome) -> Vec<usize> {
@@ -244,9 +253,9 @@ mod tests {
     #[test]
     fn growth_fails_the_last_line() {
         let mut run = good();
-        run.resident_kib.1 += GROWTH_KIB;
+        run.watched.resident_kib.1 += GROWTH_KIB;
         assert_eq!(failed(&run), [] as [usize; 0]);
-        run.resident_kib.1 += 1;
+        run.watched.resident_kib.1 += 1;
         assert_eq!(failed(&run), [5]);
     }
 

@@ -3,7 +3,8 @@
 //! A model runs the shipped code on atomics that loom controls, through every schedule and every stale value a load
 //! may return, up to its preemption bound. What no model here shows: loom treats a SeqCst access as acquire and
 //! release (fences are exact), reorders no load after a later store (no load buffering), lets a failed swap see only
-//! the newest word, never fails a weak swap without cause, and forgets all but the last seven stores of a word.
+//! the newest word, never fails a weak swap without cause, and forgets all but the last seven stores of a word. Its
+//! search alone would leave schedules out; `loom_atomic` says which, and what is done about it.
 //!
 //! `TATCELL_LOOM=long` takes the higher of the two bounds a model names, `all` none, a number that number.
 
@@ -43,15 +44,30 @@ pub(crate) fn explore(name: &str, bound: Bound, body: impl Fn() + Send + Sync + 
     };
     builder.max_branches = 10_000;
     let bound = builder.preemption_bound.map_or("exhaustive".into(), |n| std::format!("bound {n}"));
-    let (runs, start) = (Arc::new(AtomicUsize::new(0)), Instant::now());
-    let count = Arc::clone(&runs);
+    let report = Report { name, bound, runs: Arc::default(), start: Instant::now() };
+    let runs = Arc::clone(&report.runs);
     builder.check(move || {
-        count.fetch_add(1, Plain::Relaxed);
+        runs.fetch_add(1, Plain::Relaxed);
         body();
     });
-    let (runs, time) = (runs.load(Plain::Relaxed), start.elapsed().as_secs_f32());
-    // Past the test harness, which would hold it back until the test fails.
-    let _ = writeln!(std::io::stdout(), "{name}: {bound}, {runs} executions, {time:.1} s");
+}
+
+/// Says how far the search came, also when it ends at a failure.
+struct Report<'a> {
+    name: &'a str,
+    bound: std::string::String,
+    runs: Arc<AtomicUsize>,
+    start: Instant,
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        let Report { name, bound, runs, start } = self;
+        let (runs, time) = (runs.load(Plain::Relaxed), start.elapsed().as_secs_f32());
+        let end = if std::thread::panicking() { ", the last one failed" } else { "" };
+        // Past the test harness, which would hold it back until a test fails.
+        let _ = writeln!(std::io::stdout(), "{name}: {bound}, {runs} executions, {time:.1} s{end}");
+    }
 }
 
 /// Runs two threads, one of them the model's own.
