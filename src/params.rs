@@ -67,6 +67,9 @@ pub(crate) struct Params {
     pub kind: u8,
 }
 
+/// Up to this resolution the span of a 64-bit word exceeds a year of nanoseconds: 2^55 ns are 417 days.
+const LONG_SPAN_SHL: u32 = 9;
+
 /// How the resolution is chosen when the caller does not give one.
 #[derive(Clone, Copy)]
 pub(crate) struct Width {
@@ -202,7 +205,7 @@ impl Params {
         }
         let mut flags = 0;
         if spec.heal {
-            if width.bits != 64 {
+            if width.bits != 64 || shl > LONG_SPAN_SHL {
                 return Err(LimitError::BadHeal);
             }
             flags |= FLAG_HEAL;
@@ -302,8 +305,8 @@ pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
 
 /// Default S: an eighth of the span where that exceeds a year of nanosecond ticks, otherwise H.
 const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
-    // 2^55 ns is 417 days. Coarser than a tick: an eighth of the span of the caller's clock.
-    if bits == 64 && shl <= 9 {
+    // Coarser than a tick: an eighth of the span of the caller's clock.
+    if bits == 64 && shl <= LONG_SPAN_SHL {
         (1u64 << 61).wrapping_shr(shr)
     } else {
         horizon_q
