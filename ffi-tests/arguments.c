@@ -202,7 +202,7 @@ TEST(limit_functions_refuse_bad_arguments) {
         REFUSES(TATCELL_ERR_SIZE, tatcell_limit_init_spec32(&w.limit, &w.short_spec));
         REFUSES(TATCELL_ERR_SIZE, tatcell_table_limit(&w.table, &w.short_spec, &w.limit));
     }
-    for (int bit = 3; bit < 32; bit++) {
+    for (int bit = 4; bit < 32; bit++) {
         w.spec.flags = UINT32_C(1) << bit;
         NOTE("flag bit %d", bit);
         REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&w.limit, &w.spec));

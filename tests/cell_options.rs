@@ -6,7 +6,9 @@ mod common;
 use common::forms::{self, Form};
 use common::oracle::{seen, Oracle};
 use common::{cases, Rng};
-use tatcell::{Cell, Change, Decision, ExclusiveCell, Limit, LimitSpec, Outcome, Permit, Reservation};
+use tatcell::{
+    Cell, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Outcome, Permit, Reservation,
+};
 
 /// T = 64 ticks, 1024 q-units in every form.
 fn spec(burst: u64) -> LimitSpec {
@@ -127,7 +129,8 @@ fn shadow_passes_flags_and_stores_nothing_it_would_have_denied() {
 
 #[test]
 fn heal_turns_an_impossible_lead_into_one_burst_of_debt() {
-    let spec = spec(4).skew(1 << 20);
+    assert_eq!(spec(4).heal().build(), Err(LimitError::BadHeal), "its span is days, not years");
+    let spec = spec(4).skew(1 << 20).resolution(4);
     let (plain, heal) = (spec.build().unwrap(), spec.heal().build().unwrap());
     let far = Cell::new();
     assert!(far.check(&plain, 1 << 40, 1).passes());
