@@ -61,7 +61,7 @@ impl Trace {
             3..=5 => ((r >> 8) % (burst + 2)) as u32,
             _ => 1 + (r >> 8) as u32 % 3,
         };
-        cost.wrapping_add((self.flip == Some(self.done)) as u32)
+        cost.wrapping_add((self.flip.is_some_and(|from| self.done >= from)) as u32)
     }
 
     /// Takes a value into the digest. A step is a bijection of the digest, so no later step hides a difference.

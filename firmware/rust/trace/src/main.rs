@@ -4,8 +4,8 @@
 //! gives the same answers: `make test-trace` compares them. Nothing here depends on word size, byte order or
 //! an address. Each section prints eight running digests, so a difference is located to an eighth of a section.
 //!
-//! The hosted program takes one argument, the number of a request whose cost is raised by one: the digest must
-//! then differ, which shows that the comparison can fail.
+//! The hosted program takes one argument, the request of each section from which all costs are one higher: the
+//! digests must then differ, which shows that the comparison can fail.
 #![cfg_attr(target_os = "none", no_std)]
 #![cfg_attr(target_os = "none", no_main)]
 

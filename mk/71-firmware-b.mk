@@ -1,0 +1,9 @@
+# Other machines: one trace with the same answers everywhere, and the crate's own tests on other hosts.
+.PHONY: test-trace test-hosts
+test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
+	@firmware/hosts/tools
+	@firmware/hosts/trace
+
+test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long)
+	@firmware/hosts/tools
+	@firmware/hosts/tests
