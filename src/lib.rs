@@ -17,10 +17,12 @@ extern crate std;
 #[cfg(feature = "capi")]
 mod capi;
 mod cell;
+mod critical;
 mod gcra;
 mod limit;
 mod outcome;
 mod params;
+mod small;
 mod sync;
 mod table;
 
@@ -28,6 +30,7 @@ pub use cell::{Cell, Cell32, ExclusiveCell, MAX_LOST};
 pub use gcra::Change;
 pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
 pub use outcome::{Decision, Outcome, Permit, Reservation, Tracking};
+pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, Counters, Exclusive, ExclusiveTable, FullPolicy,
     HashKind, Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions, LAYOUT_VERSION, MAX_BURST,

@@ -36,6 +36,8 @@ pub enum LimitError {
     BadSoft,
     /// `heal` is for 64-bit cells only: in narrower words it would turn long idle keys into debtors.
     BadHeal,
+    /// A small limit has no option but a delay.
+    NotSmall,
 }
 
 impl core::fmt::Display for LimitError {
@@ -49,6 +51,7 @@ impl core::fmt::Display for LimitError {
             LimitError::BadResolution => "resolution is outside -63..=63",
             LimitError::BadSoft => "soft threshold is above the burst",
             LimitError::BadHeal => "heal needs a 64-bit cell",
+            LimitError::NotSmall => "a small limit has no option but a delay",
         })
     }
 }
