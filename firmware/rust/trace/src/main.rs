@@ -11,6 +11,7 @@
 
 mod cells;
 mod digest;
+mod small;
 mod tables;
 
 use digest::Trace;
@@ -39,6 +40,13 @@ fn run(flip: Option<u64>) -> bool {
     }
     take(tables::keyed(flip));
     take(tables::burst(flip));
+    let shared = take(small::cell(flip));
+    let owned = take(small::exclusive(flip));
+    ok &= same("exclusive_small_cell_equals_shared_small_cell", shared, owned);
+    take(small::cell32(flip));
+    for policy in small::POLICIES {
+        take(small::table(policy, flip));
+    }
 
     say!("EVENTS {events}");
     say!("DIGEST {:016x}", all.end());
