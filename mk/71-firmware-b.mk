@@ -7,3 +7,8 @@ test-trace: ## One trace of requests on this host, bare machines in QEMU and oth
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long)
 	@firmware/hosts/tools
 	@firmware/hosts/tests
+
+.PHONY: test-frames
+test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
+	@firmware/hosts/tools
+	@firmware/frames/test
