@@ -12,3 +12,8 @@ test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
 	@firmware/hosts/tools
 	@firmware/frames/test
+
+.PHONY: test-firmware-rust
+test-firmware-rust: ## The Rust firmware example on four boards in QEMU
+	@firmware/hosts/tools
+	@firmware/rust/test
