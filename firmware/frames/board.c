@@ -57,16 +57,9 @@ void board_exit(uint32_t status) {
 #define FPGAIO_COUNTER (*(volatile uint32_t *)0x40028018u)
 #define FPGAIO_PRESCALE (*(volatile uint32_t *)0x4002801cu)
 
-static uint32_t clock_low, clock_high;
-
 void clock_start(void) {
-    FPGAIO_PRESCALE = 24; /* one count a microsecond */
-    FPGAIO_COUNTER = clock_low = (uint32_t)-1500000; /* wraps after 1.5 s */
+    FPGAIO_PRESCALE = 24;                /* one count a microsecond */
+    FPGAIO_COUNTER = (uint32_t)-1500000; /* wraps after 1.5 s */
 }
 
-uint64_t clock_now(void) {
-    uint32_t low = FPGAIO_COUNTER;
-    if (low < clock_low) clock_high++;
-    clock_low = low;
-    return (uint64_t)clock_high << 32 | low;
-}
+uint32_t clock_now(void) { return FPGAIO_COUNTER; }

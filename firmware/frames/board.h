@@ -7,8 +7,8 @@
 /** Starts the microsecond clock a little before its 32-bit register wraps, so that every run meets the wrap. */
 void clock_start(void);
 
-/** Microseconds since some instant, never backwards. Must be read at least once in 71 minutes. */
-uint64_t clock_now(void);
+/** Microseconds, modulo 2^32: wraps every 71 minutes. */
+uint32_t clock_now(void);
 
 /** Writes a line to the emulator's standard error. */
 void say(const char *text);

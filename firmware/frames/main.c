@@ -9,14 +9,14 @@
  *   port 7009   control: "LOG n" answers the log from entry n on, "END " ends the emulator
  *
  * Every decision is logged with the clock it was made at: the host repeats them all with its own arithmetic.
- * Time is the board's microsecond counter, extended from 32 bits; it wraps during every test.
+ * Time is the board's 32-bit microsecond counter; it wraps during every test.
  */
 #include <stdint.h>
 #include <string.h>
 
 #include "board.h"
 #include "lan9118.h"
-#include "tatcell.h"
+#include "tatcell_small.h"
 
 #define POLICE_RATE 100
 #define POLICE_BURST 20
@@ -29,24 +29,26 @@ enum { ARP = 0x0806, IPV4 = 0x0800, UDP = 17, HEADERS = 42 };
 static const uint8_t MAC[6] = {0x02, 't', 'a', 't', 'c', 'l'};
 static const uint8_t ADDRESS[4] = {10, 0, 2, 15};
 
-/* The limiter. The table is in .bss: 16 lines of 8 slots and a header line. */
-static uint64_t memory[17 * 8] __attribute__((aligned(TATCELL_TABLE_MEMORY_ALIGN)));
-static tatcell_table_t table;
-static tatcell_limit_t per_sender, departures;
-static tatcell_cell_t line = TATCELL_CELL_INIT;
+/* The limiter: limits computed by the compiler, 128 slots of 8 bytes in .bss. */
+static tatcell_small_slot_t slots[128];
+static tatcell_small_table_t table =
+    TATCELL_SMALL_TABLE(slots, POLICE_RATE, 1000000, POLICE_BURST, TATCELL_FULL_DENY);
+static const tatcell_small32_limit_t departures =
+    TATCELL_SMALL32_LIMIT_SHAPED(SHAPE_RATE, 1000000, SHAPE_BURST, SHAPE_MAX_DELAY);
+static tatcell_cell32_t line;
 
 /* One logged decision; sent in network byte order. */
 struct entry {
-    uint64_t now;       /* clock of the decision */
-    uint64_t departure; /* shaped: promised; policed: retry_after */
-    uint64_t sent;      /* clock when it was echoed; 0 = not */
-    uint32_t sequence;  /* first four bytes of the payload */
+    uint32_t now;      /* clock of the decision */
+    uint32_t wait;     /* policed: 0 or ticks until it would pass; shaped: ticks until departure */
+    uint32_t sent;     /* clock when it was echoed, if it was */
+    uint32_t sequence; /* first four bytes of the payload */
     uint8_t address[4];
     uint16_t port;
     uint8_t shaped;
-    uint8_t verdict; /* 0 passes, 1 does not now, 2 never, 3 contended */
+    uint8_t passed;
 };
-enum { ENTRY_BYTES = 36, LOG_ENTRIES = 32768, PER_ANSWER = 38 };
+enum { ENTRY_BYTES = 24, LOG_ENTRIES = 32768, PER_ANSWER = 57 };
 static struct entry decisions[LOG_ENTRIES];
 static uint32_t logged;
 
@@ -67,14 +69,6 @@ static uint32_t get16(const uint8_t *p) { return (uint32_t)p[0] << 8 | p[1]; }
 static uint32_t get32(const uint8_t *p) { return get16(p) << 16 | get16(p + 2); }
 static uint8_t *put16(uint8_t *p, uint32_t v) { p[0] = (uint8_t)(v >> 8); p[1] = (uint8_t)v; return p + 2; }
 static uint8_t *put32(uint8_t *p, uint32_t v) { return put16(put16(p, v >> 16), v & 0xffff); }
-static uint8_t *put64(uint8_t *p, uint64_t v) { return put32(put32(p, (uint32_t)(v >> 32)), (uint32_t)v); }
-
-static void die(const char *text, int32_t code) {
-    say(text);
-    say(tatcell_strerror(code));
-    say("\n");
-    board_exit(1);
-}
 
 /* Turns the received datagram into an answer of `payload` bytes: everything swapped, checksums renewed. */
 static uint32_t answer(uint32_t payload) {
@@ -106,50 +100,49 @@ static void on_arp(uint32_t bytes) {
     lan9118_send(frame, 42);
 }
 
-static struct entry *log_decision(uint64_t now, uint32_t shaped, int32_t verdict) {
+static struct entry *log_decision(uint32_t now, uint32_t shaped, uint32_t passed, uint32_t wait) {
     struct entry *e = &decisions[logged < LOG_ENTRIES ? logged++ : LOG_ENTRIES - 1];
     e->now = now;
+    e->wait = wait;
     e->sequence = get32(f + HEADERS);
     memcpy(e->address, f + 26, 4);
     e->port = (uint16_t)get16(f + 34);
     e->shaped = (uint8_t)shaped;
-    e->verdict = (uint8_t)verdict;
+    e->passed = (uint8_t)passed;
     return e;
 }
 
-static void police(uint64_t now, uint32_t payload) {
+static void police(uint32_t now, uint32_t payload) {
     uint8_t key[6]; /* address and port of the sender, in network order */
     memcpy(key, f + 26, 4);
     memcpy(key + 4, f + 34, 2);
-    uint64_t retry_after;
-    int32_t rc = tatcell_table_check(&table, &per_sender, now, key, sizeof key, 1, &retry_after);
-    if (rc < 0) die("FAIL frames_firmware: check: ", rc);
-    struct entry *e = log_decision(now, 0, rc);
-    e->departure = retry_after;
-    if (rc != TATCELL_PASS) return;
+    uint32_t answered = tatcell_small_table_check_exclusive(&table, now, key, sizeof key, 1);
+    struct entry *e = log_decision(now, 0, answered == 0, answered);
+    if (answered != 0) return;
     e->sent = now;
     lan9118_send(frame, answer(payload));
 }
 
-static void shape(uint64_t now, uint32_t payload) {
+static void shape(uint32_t now, uint32_t payload) {
     if (HEADERS + payload > QUEUE_BYTES || queue_head - queue_tail == QUEUE) return;
-    uint64_t departure = 0;
-    int32_t rc = tatcell_cell_reserve(&line, &departures, now, 1, &departure, NULL);
-    if (rc < 0) die("FAIL frames_firmware: reserve: ", rc);
-    struct entry *e = log_decision(now, 1, rc);
-    e->departure = departure;
-    if (rc != TATCELL_PASS) return;
+    uint32_t wait = tatcell_small32_reserve(&line, &departures, now, 1);
+    uint32_t reserved = wait < TATCELL_SMALL32_REFUSED; /* else refused, never or contended: not sent */
+    struct entry *e = log_decision(now, 1, reserved, wait);
+    if (!reserved) return;
     uint32_t at = queue_head++ % QUEUE;
     queue[at].bytes = answer(payload);
     queue[at].entry = e;
     memcpy(queue[at].frame, frame, queue[at].bytes);
 }
 
-static void send_due(uint64_t now) {
-    while (queue_tail != queue_head && queue[queue_tail % QUEUE].entry->departure <= now) {
-        uint32_t at = queue_tail++ % QUEUE;
-        queue[at].entry->sent = now;
+static void send_due(uint32_t now) {
+    while (queue_tail != queue_head) {
+        uint32_t at = queue_tail % QUEUE;
+        struct entry *e = queue[at].entry;
+        if (now - e->now < e->wait) return; /* differences only: the counter wraps */
+        e->sent = now;
         lan9118_send(queue[at].frame, queue[at].bytes);
+        queue_tail++;
     }
 }
 
@@ -160,16 +153,16 @@ static void control(uint32_t payload) {
         uint8_t *to = put32(put32(p, logged), from);
         for (; count < PER_ANSWER && from + count < logged; count++) {
             const struct entry *e = &decisions[from + count];
-            to = put32(put64(put64(put64(to, e->now), e->departure), e->sent), e->sequence);
+            to = put32(put32(put32(put32(to, e->now), e->wait), e->sent), e->sequence);
             memcpy(to, e->address, 4);
             to = put16(to + 4, e->port);
             *to++ = e->shaped;
-            *to++ = e->verdict;
+            *to++ = e->passed;
         }
         lan9118_send(frame, answer(8 + count * ENTRY_BYTES));
     } else if (payload >= 4 && memcmp(p, "END ", 4) == 0) {
         uint32_t passed = 0;
-        for (uint32_t i = 0; i < logged; i++) passed += decisions[i].verdict == TATCELL_PASS;
+        for (uint32_t i = 0; i < logged; i++) passed += decisions[i].passed;
         lan9118_send(frame, answer(4));
         say_number("frames: decisions", logged);
         say_number("frames: passed", passed);
@@ -186,7 +179,7 @@ static void on_frame(uint32_t bytes) {
     if (memcmp(f + 30, ADDRESS, 4) != 0) return;
     uint32_t length = get16(f + 38);
     if (length < 12 || 34 + length > bytes) return;
-    uint64_t now = clock_now();
+    uint32_t now = clock_now();
     switch (get16(f + 36)) {
     case 7000: police(now, length - 8); break;
     case 7001: shape(now, length - 8); break;
@@ -197,24 +190,13 @@ static void on_frame(uint32_t bytes) {
 
 int main(void) {
     clock_start();
-    /* A real device takes the seed from its random source; a test must repeat. */
-    static const uint8_t seed[16] = "not a secret....";
-    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT, shaping = TATCELL_LIMIT_SPEC_INIT;
-    spec.units = POLICE_RATE;
-    spec.period = 1000000;
-    spec.burst = POLICE_BURST;
-    tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
-    options.fastest = &spec;
-    options.seed = seed;
-    int32_t rc = tatcell_table_init(&table, memory, sizeof memory, &options);
-    if (rc == 0) rc = tatcell_table_limit(&table, &spec, &per_sender);
-    shaping.units = SHAPE_RATE;
-    shaping.period = 1000000;
-    shaping.burst = SHAPE_BURST;
-    shaping.max_delay = SHAPE_MAX_DELAY;
-    if (rc == 0) rc = tatcell_limit_init_spec(&departures, &shaping);
-    if (rc != 0) die("FAIL frames_firmware: limits: ", rc);
-    if (lan9118_start(MAC) != 0) die("FAIL frames_firmware: no LAN9118: ", 0);
+    /* A real device takes eight bytes from its random source; a test must repeat. */
+    static const uint8_t seed[8] = {0x6e, 0x6f, 0x74, 0x20, 0x61, 0x20, 0x6b, 0x65};
+    tatcell_small_table_seed(&table, seed);
+    if (lan9118_start(MAC) != 0) {
+        say("FAIL frames_firmware: no LAN9118\n");
+        board_exit(1);
+    }
     say("frames: ready\n");
     for (;;) {
         uint32_t bytes = lan9118_receive(frame);
