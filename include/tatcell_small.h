@@ -61,7 +61,9 @@ typedef struct tatcell_small_limit_t {
     /** Units. */
     uint32_t burst;
     /** 0 to 31. */
-    uint32_t shift;
+    uint16_t shift;
+    /** 31 - shift. */
+    uint16_t back;
 } tatcell_small_limit_t;
 
 /** A limit for 32-bit cells and 32-bit ticks: static data, made by TATCELL_SMALL32_LIMIT. */
@@ -158,7 +160,7 @@ typedef struct tatcell_small_table_t {
                                                                     max_delay, TATCELL_S64_(units, period) & 31)), \
             TATCELL_U_(max_delay) << (TATCELL_S64_(units, period) & 31),                                        \
             (uint32_t)(TATCELL_U_(burst) > UINT32_MAX ? UINT32_MAX : TATCELL_U_(burst)),                        \
-            (uint32_t)(TATCELL_S64_(units, period))                                                             \
+            (uint16_t)(TATCELL_S64_(units, period)), (uint16_t)(31 - TATCELL_S64_(units, period))               \
     }
 
 /** Initialiser of a tatcell_small32_limit_t; as TATCELL_SMALL_LIMIT. The burst must refill within 2^28 q-units. */

@@ -21,7 +21,7 @@ use crate::outcome::Outcome;
 use crate::sync::{step32, step64};
 
 macro_rules! small {
-    ($small:ident, $word:ty, $limit:ident) => {
+    ($small:ident, $word:ty, $signed:ty, $limit:ident) => {
         /// A small answer; see the module.
         #[derive(Clone, Copy, PartialEq, Eq)]
         #[repr(transparent)]
@@ -63,6 +63,9 @@ macro_rules! small {
             }
 
             /// A request of `charge` q-units: the answer, and the word to store if it conforms.
+            ///
+            /// No overflow: lead <= H + S < half of the word and charge <= L, so that `limit - next` lies between
+            /// -(H + S) and L: its sign tells the verdict, and its size the wait.
             #[inline(always)]
             pub(crate) fn take(
                 &self,
@@ -70,14 +73,12 @@ macro_rules! small {
                 now_q: $word,
                 charge: impl Fn() -> $word,
             ) -> ($small, Option<$word>) {
-                // No overflow: lead <= H + S and charge <= L are both below half of the word.
                 let next = self.lead(word, now_q).wrapping_add(charge());
-                let limit = fresh(&self.limit);
-                let over = next.wrapping_sub(limit);
-                if next > limit {
-                    ($small(self.ticks_up(over)), None)
-                } else {
+                let room = fresh(&self.limit).wrapping_sub(next);
+                if (room as $signed) >= 0 {
                     ($small(0), Some($limit::word(now_q, next)))
+                } else {
+                    ($small(self.ticks_up(room)), None)
                 }
             }
 
@@ -89,16 +90,16 @@ macro_rules! small {
                 now_q: $word,
                 charge: $word,
             ) -> ($small, Option<$word>) {
-                // No overflow: as above, and delay <= H.
                 let next = self.lead(word, now_q).wrapping_add(charge);
-                let over = next.wrapping_sub(self.limit);
-                if next <= self.limit {
-                    ($small(0), Some($limit::word(now_q, next)))
-                } else if over <= self.delay {
-                    ($small(self.ticks_up(over)), Some($limit::word(now_q, next)))
+                let room = fresh(&self.limit).wrapping_sub(next);
+                let wait = if (room as $signed) >= 0 {
+                    0
+                } else if room.wrapping_neg() <= fresh(&self.delay) {
+                    self.ticks_up(room)
                 } else {
-                    ($small::REFUSED, None)
-                }
+                    return ($small::REFUSED, None);
+                };
+                ($small(wait), Some($limit::word(now_q, next)))
             }
 
             /// May a word be emptied? Only when it has expired by more than H + S, so that no caller whose clock is
@@ -112,8 +113,8 @@ macro_rules! small {
     };
 }
 
-small!(Small, u64, SmallLimit);
-small!(Small32, u32, SmallLimit32);
+small!(Small, u64, i64, SmallLimit);
+small!(Small32, u32, i32, SmallLimit32);
 
 macro_rules! operations {
     ($cell:ident, $limit:ident, $small:ident, $word:ty, $me:ident, ($($recv:tt)+), $step:expr) => {

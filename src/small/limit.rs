@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  SmallLimit32, 24 bytes   t | limit | window | delay | burst | shift        6 x u32
-//!  SmallLimit,   40 bytes   t | limit | window | delay   4 x u64, burst | shift   2 x u32
+//!  SmallLimit,   40 bytes   t | limit | window | delay   4 x u64, burst : u32, shift | 31 - shift   2 x u16
 //!
 //!  t       T_q, emission interval          q-unit = 2^-shift ticks, shift 0..=31 (never coarser than a tick)
 //!  limit   L = burst * T_q                 burst is cut at 2^32 - 1, which no u32 cost exceeds
@@ -37,7 +37,9 @@ pub struct SmallLimit {
     pub(crate) window: u64,
     pub(crate) delay: u64,
     pub(crate) burst: u32,
-    pub(crate) shift: u32,
+    pub(crate) shift: u16,
+    /// 31 - shift: the part of a 64-bit shift that crosses from one register to the other.
+    pub(crate) back: u16,
 }
 
 /// A plain limit for a 32-bit cell and 32-bit ticks: no 64-bit number in a decision.
@@ -101,6 +103,9 @@ const fn times(x: u32, y: u32) -> u64 {
     ((b.wrapping_mul(d) as u64) << 32 | a.wrapping_mul(c) as u64).wrapping_add(cross << 16)
 }
 
+/// A core whose instructions reach eight registers, and that has no 64-bit product: Cortex-M0.
+const SCARCE: bool = cfg!(all(target_arch = "arm", not(target_has_atomic = "32")));
+
 /// Reads a field where it is used. A Cortex-M0 has few registers: without this the compiler loads all fields first and
 /// spills what it cannot hold.
 #[inline(always)]
@@ -155,39 +160,46 @@ impl SmallLimit {
                 window: p.window_q,
                 delay: p.delay_q,
                 burst: cut(p.burst),
-                shift: p.shl as u32,
+                shift: p.shl as u16,
+                // shl <= 31: checked above.
+                back: 31u16.wrapping_sub(p.shl as u16),
             }),
             Err(e) => Err(e),
         }
+    }
+
+    /// `shift` and 31 - `shift`.
+    #[inline(always)]
+    fn shifts(&self) -> (u32, u32) {
+        let back = bounded(fresh(&self.back) as u32);
+        (bounded(fresh(&self.shift) as u32), back)
     }
 
     /// The caller's clock in q-units, mod 2^64: `now << shift` from 32-bit shifts, as a core without 64-bit shifts
     /// would otherwise call a function for it.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u64) -> u64 {
-        let shift = bounded(fresh(&self.shift));
+        let (shift, back) = self.shifts();
         let (low, high) = (now as u32, (now >> 32) as u32);
-        // shift <= 31, so the complement of its low five bits is 31 - shift.
-        let carry = (low >> 1).wrapping_shr(31 ^ shift);
+        let carry = (low >> 1).wrapping_shr(back);
         let high = high.wrapping_shl(shift) | carry;
         (high as u64) << 32 | low.wrapping_shl(shift) as u64
     }
 
-    /// q-units to ticks, rounded up; `q` is at least 1.
+    /// A negative room of q-units as a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift).
     #[inline(always)]
-    pub(crate) fn ticks_up(&self, q: u64) -> u64 {
-        let shift = bounded(fresh(&self.shift));
-        let q = q.wrapping_sub(1);
-        let (low, high) = (q as u32, (q >> 32) as u32);
-        let carry = (high << 1).wrapping_shl(31 ^ shift);
-        let low = low.wrapping_shr(shift) | carry;
-        ((high.wrapping_shr(shift) as u64) << 32 | low as u64).wrapping_add(1)
+    pub(crate) fn ticks_up(&self, room: u64) -> u64 {
+        let (shift, back) = self.shifts();
+        let (low, high) = (room as u32, (room >> 32) as u32);
+        let low = low.wrapping_shr(shift) | high.wrapping_shl(1).wrapping_shl(back);
+        let high = (high as i32).wrapping_shr(shift) as u32;
+        ((high as u64) << 32 | low as u64).wrapping_neg()
     }
 
     /// `cost * t`. It fits: cost <= burst.
     #[inline(always)]
     pub(crate) fn charge(&self, cost: u32) -> u64 {
-        if cfg!(all(target_arch = "arm", not(target_has_atomic = "32"))) {
+        if SCARCE {
             if cost == 1 {
                 return fresh(&self.t);
             }
@@ -261,12 +273,12 @@ impl SmallLimit32 {
     /// The caller's clock in q-units, mod 2^32.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u32) -> u32 {
-        now.wrapping_shl(bounded(fresh(&self.shift)))
+        now.wrapping_shl(bounded(if SCARCE { fresh(&self.shift) } else { self.shift }))
     }
 
-    /// q-units to ticks, rounded up; `q` is at least 1.
+    /// A negative room of q-units as a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift).
     #[inline(always)]
-    pub(crate) fn ticks_up(&self, q: u32) -> u32 {
-        q.wrapping_sub(1).wrapping_shr(bounded(fresh(&self.shift))).wrapping_add(1)
+    pub(crate) fn ticks_up(&self, room: u32) -> u32 {
+        ((room as i32).wrapping_shr(bounded(if SCARCE { fresh(&self.shift) } else { self.shift })) as u32).wrapping_neg()
     }
 }

@@ -89,8 +89,8 @@ impl Head {
 
     /// Hash of a key; nothing while there is no seed, as an unkeyed table would be a collision oracle.
     ///
-    /// The seed must not be set at the same time.
-    #[inline(always)]
+    /// The seed must not be set at the same time. A function of its own, so that its frame is gone while deciding.
+    #[inline(never)]
     pub fn hash(&self, key: &[u8]) -> Option<u32> {
         // SAFETY: the seed is set once, before keys are hashed.
         let seed = unsafe { self.seed.0.get().read_volatile() };
@@ -105,7 +105,7 @@ impl Head {
     ///
     /// # Safety
     /// The slots are `sets` times 16. Where not `MASKED`, nobody else uses this table meanwhile.
-    #[inline(always)]
+    #[inline(never)]
     pub unsafe fn check<const MASKED: bool>(&self, now: u32, hash: u32, cost: u32) -> Small32 {
         let limit = &self.limit;
         if cost > limit.burst {
@@ -164,7 +164,7 @@ impl Head {
             unsafe { *self.full.0.get() = (*self.full.0.get()).wrapping_add(1) };
             if self.policy == FullPolicy::Deny as u32 {
                 // The first slot to drain.
-                return Small32(limit.ticks_up(least));
+                return Small32(limit.ticks_up(least.wrapping_neg()));
             }
             if self.policy != FullPolicy::Inherit as u32 {
                 return Small32(0);
