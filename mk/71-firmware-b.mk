@@ -17,3 +17,8 @@ test-frames: ## Firmware on a board with an Ethernet controller polices and shap
 test-firmware-rust: ## The Rust firmware example on four boards in QEMU
 	@firmware/hosts/tools
 	@firmware/rust/test
+
+.PHONY: test-recipes
+test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
+	@firmware/hosts/tools
+	@packaging/firmware/test/run
