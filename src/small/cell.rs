@@ -126,7 +126,7 @@ macro_rules! operations {
                 }
                 let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
                 // Cost 0 looks and never writes.
-                let look = cost == 0;
+                let look = charge == 0;
                 $step($me, |word| match limit.take(word, now_q, || charge) {
                     (answer, _) if look => (answer, None),
                     other => other,
@@ -146,7 +146,7 @@ macro_rules! operations {
                     return $small::NEVER;
                 }
                 let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
-                let look = cost == 0;
+                let look = charge == 0;
                 $step($me, |word| match limit.reserve(word, now_q, charge) {
                     (answer, _) if look => (answer, None),
                     other => other,

@@ -200,9 +200,6 @@ impl SmallLimit {
     #[inline(always)]
     pub(crate) fn charge(&self, cost: u32) -> u64 {
         if SCARCE {
-            if cost == 1 {
-                return fresh(&self.t);
-            }
             let t = fresh(&self.t);
             times(cost, t as u32).wrapping_add((cost.wrapping_mul((t >> 32) as u32) as u64) << 32)
         } else {
@@ -279,6 +276,7 @@ impl SmallLimit32 {
     /// A negative room of q-units as a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift).
     #[inline(always)]
     pub(crate) fn ticks_up(&self, room: u32) -> u32 {
-        ((room as i32).wrapping_shr(bounded(if SCARCE { fresh(&self.shift) } else { self.shift })) as u32).wrapping_neg()
+        ((room as i32).wrapping_shr(bounded(if SCARCE { fresh(&self.shift) } else { self.shift })) as u32)
+            .wrapping_neg()
     }
 }

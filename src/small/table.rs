@@ -113,8 +113,9 @@ impl Head {
         }
         let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
         let tag = if hash == 0 { 1 } else { hash };
+        let set = self.set(hash);
         // SAFETY: the caller's.
-        section::<MASKED, _>(|| unsafe { self.decide(self.set(hash), tag, now_q, charge) })
+        section::<MASKED, _>(|| unsafe { self.decide(set, tag, now_q, charge) })
     }
 
     /// First slot of the set of a hash.
