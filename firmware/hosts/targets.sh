@@ -80,5 +80,5 @@ rust_target() { # triple
         ;;
     esac
     RUST=(env RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc RUSTC_BOOTSTRAP=1 /usr/bin/cargo)
-    case $t in *-none-*) STD=(-Z build-std=core) ;; *) STD=(-Z build-std=std,test) ;; esac
+    case $t in *-none-*) STD=(-Z build-std=core) ;; *) STD=(-Z build-std=std,panic_abort,test) ;; esac
 }
