@@ -13,8 +13,8 @@ void print_u32(uint32_t n);
 /** Ends the program; the emulator exits with this status. */
 void board_exit(int status) __attribute__((noreturn));
 
-/** Starts the timer: on_timer runs every `ticks` of it (Cortex-M: cycles of SysTick, RISC-V: ticks of mtime). */
-void timer_start(uint32_t ticks);
+/** Starts the timer: on_timer runs after `first` and then every `ticks` of it (cycles of SysTick, ticks of mtime). */
+void timer_start(uint32_t first, uint32_t ticks);
 
 /** Stops the timer. */
 void timer_stop(void);

@@ -27,15 +27,18 @@ void board_exit(int status) {
     }
 }
 
-void timer_start(uint32_t ticks) {
+void timer_start(uint32_t first, uint32_t ticks) {
 #ifdef BOARD_LM3S
     /* Run from the main oscillator without PLL: the emulator computes the core clock only when this is written. */
     *(volatile uint32_t *)0x400FE060 = 0x078E3AC0;
 #endif
     SYST_CSR = 0;
-    SYST_RVR = ticks - 1;
+    SYST_RVR = first - 1;
     SYST_CVR = 0;
     SYST_CSR = 7; /* core clock, interrupt, on */
+    while (SYST_CVR == 0) {
+    }
+    SYST_RVR = ticks - 1; /* counts from the next time on */
 }
 
 void timer_stop(void) {

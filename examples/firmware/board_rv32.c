@@ -34,10 +34,10 @@ void board_exit(int status) {
     }
 }
 
-void timer_start(uint32_t ticks) {
+void timer_start(uint32_t first, uint32_t ticks) {
     reload = ticks;
     MTIMECMP_HIGH = 0;
-    MTIMECMP_LOW = MTIME_LOW + ticks;
+    MTIMECMP_LOW = MTIME_LOW + first;
     __asm__ volatile("csrs mie, %0\n csrsi mstatus, 8" ::"r"(1 << 7));
 }
 

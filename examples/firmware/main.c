@@ -59,7 +59,7 @@ int main(void) {
     tatcell_small_table_seed(&table, seed);
 
     uint32_t lines = 0, logged = 0, wrong = 0;
-    timer_start(2500);
+    timer_start(2500, 2500);
     for (uint32_t ms = 0; ms < 10000; ms++) {
         const uint32_t now = now_ms;
         if ((ms & 127) == 0)

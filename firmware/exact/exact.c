@@ -3,6 +3,8 @@
  * holds; the units admitted must be the burst exactly. The timer's period differs from round to round, so that the
  * interrupt lands on every instruction (run it with -icount: one instruction is a fixed time).
  *
+ * With TRACE one round runs without the timer, for a trace of the instructions that could be interrupted.
+ *
  * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE; and the controls that must fail, where both
  * contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
  */
@@ -17,7 +19,12 @@
 #define CELL64_PLAIN 6
 #define TABLE_PLAIN 7
 
-enum { ROUNDS = 400, BURST = 24, FIRST_PERIOD = 400, KEYS = 2 };
+#ifdef TRACE
+enum { ROUNDS = 1 };
+#else
+enum { ROUNDS = 400 };
+#endif
+enum { BURST = 24, SOON = 20, PERIOD = 400, KEYS = 2 };
 #define T (1 << 20)
 
 static const tatcell_small32_limit_t limit32 = TATCELL_SMALL32_LIMIT(1, T, BURST);
@@ -70,6 +77,11 @@ void on_timer(uint32_t pc) {
     admitted[1][key] += ask(1007, key, 3);
 }
 
+/* Marks, in a trace, where interrupts begin. */
+__attribute__((noinline)) void window(void) {
+    __asm__ volatile("");
+}
+
 int main(void) {
     static const uint8_t seed[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     const uint32_t keys = VARIANT == TABLE || VARIANT == TABLE_PLAIN ? KEYS : 1;
@@ -83,7 +95,13 @@ int main(void) {
         for (uint32_t key = 0; key < KEYS; key++)
             admitted[0][key] = admitted[1][key] = 0;
         interrupts = 0;
-        timer_start(FIRST_PERIOD + round_number);
+#ifndef TRACE
+        timer_start(SOON + round_number % 256, PERIOD + round_number);
+#endif
+        /* So that the soonest interrupts come before the first request, and later ones inside it. */
+        for (volatile int i = 0; i < 8;)
+            i++;
+        window();
         for (uint32_t i = 0; i < 2 * BURST * keys; i++)
             admitted[0][i % keys] += ask(1000, i % keys, 2);
         timer_stop();
@@ -117,5 +135,12 @@ int main(void) {
     print(" instructions_hit ");
     print_u32(hits);
     print("\n");
+    /* Where: halfwords from the start of the library. */
+    for (uint32_t at = 0; at < sizeof hit; at++)
+        if (hit[at]) {
+            print("hit ");
+            print_u32(at);
+            print("\n");
+        }
     return wrong != 0 || idle != 0;
 }
