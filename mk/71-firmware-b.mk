@@ -22,3 +22,6 @@ test-firmware-rust: ## The Rust firmware example on four boards in QEMU
 test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
 	@firmware/hosts/tools
 	@packaging/firmware/test/run
+
+# All of it belongs to the firmware tests.
+test-firmware: test-trace test-firmware-rust test-frames test-recipes
