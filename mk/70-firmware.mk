@@ -14,5 +14,8 @@ $(FIRMWARE)/%/libtatcell-single.a: $(FIRMWARE_SOURCES)
 $(FIRMWARE)/%/libtatcell-critical.a: $(FIRMWARE_SOURCES)
 	firmware/build $* critical $@
 
+# `make test` runs it too; without the tools it says what is missing.
+SUITES += test-firmware
+
 test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets, same answers
 	@firmware/test
