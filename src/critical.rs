@@ -236,6 +236,7 @@ macro_rules! word {
 
         impl core::fmt::Debug for $name {
             fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                // ORDERING: Relaxed; ignored here.
                 self.load(Ordering::Relaxed).fmt(f)
             }
         }

@@ -60,7 +60,7 @@ fn small_64_bit_checks_equal_the_big_ones() {
             assert_eq!(c.word(), a.word(), "{}", what());
             assert_eq!(b.check_unit(&small, now), a.check(&big, now, 1), "{}", what());
             c.check_small(&small, now, 1).passes();
-            now = now.wrapping_add(rng.any(40) * period.div_ceil(units).min(1 << 20) >> 20);
+            now = now.wrapping_add((rng.any(40) * period.div_ceil(units).min(1 << 20)) >> 20);
         }
     }
 }
@@ -84,7 +84,7 @@ fn small_32_bit_checks_equal_the_big_ones_across_wraps_of_the_clock() {
             assert_eq!(b.check_small(&small, now as u32, cost), a.check(&big, now, cost), "{}", what());
             assert_eq!(b.check_unit(&small, now as u32), a.check(&big, now, 1), "{}", what());
             assert_eq!(b.word(), a.word(), "{}", what());
-            let later = now + (rng.any(20) * period.div_ceil(units).min(1 << 12) >> 8);
+            let later = now + ((rng.any(20) * period.div_ceil(units).min(1 << 12)) >> 8);
             wraps += u32::from(later >> 32 != now >> 32);
             now = later;
         }
