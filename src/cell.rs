@@ -36,7 +36,7 @@ macro_rules! shared_cell {
         #[derive(Debug)]
         #[repr(transparent)]
         pub struct $name {
-            word: $atomic,
+            pub(crate) word: $atomic,
         }
 
         impl $name {

@@ -19,6 +19,7 @@ extern crate std;
 #[cfg(feature = "capi")]
 mod capi;
 mod cell;
+mod critical;
 mod gcra;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
@@ -30,6 +31,7 @@ mod loom_atomic;
 mod loom_cells;
 mod outcome;
 mod params;
+mod small;
 mod sync;
 mod table;
 
@@ -38,6 +40,7 @@ pub use gcra::Change;
 pub use lease::Lease;
 pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
 pub use outcome::{Decision, Outcome, Permit, Reservation, Tracking};
+pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, Counters, Exclusive, ExclusiveTable, FullPolicy,
     HashKind, Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions, LAYOUT_VERSION, MAX_BURST,

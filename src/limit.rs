@@ -36,6 +36,8 @@ pub enum LimitError {
     BadSoft,
     /// `heal` is for 64-bit cells whose span exceeds a year: in shorter ones it would turn idle keys into debtors.
     BadHeal,
+    /// A small limit has no option but a delay.
+    NotSmall,
 }
 
 impl core::fmt::Display for LimitError {
@@ -49,6 +51,7 @@ impl core::fmt::Display for LimitError {
             LimitError::BadResolution => "resolution is outside -63..=63",
             LimitError::BadSoft => "soft threshold is above the burst",
             LimitError::BadHeal => "heal needs a 64-bit cell with a span of more than a year",
+            LimitError::NotSmall => "a small limit has no option but a delay",
         })
     }
 }

@@ -184,7 +184,7 @@ const fn limit_code(e: LimitError) -> i32 {
         LimitError::NotRepresentable => TATCELL_ERR_REPRESENT,
         LimitError::HorizonTooLong => TATCELL_ERR_HORIZON,
         LimitError::BadSoft => TATCELL_ERR_SOFT,
-        LimitError::BadResolution | LimitError::BadHeal => TATCELL_ERR_OPTION,
+        LimitError::BadResolution | LimitError::BadHeal | LimitError::NotSmall => TATCELL_ERR_OPTION,
     }
 }
 
@@ -194,7 +194,7 @@ const fn table_code(e: TableError) -> i32 {
         TableError::Limit(e) => limit_code(e),
         TableError::TooSmall | TableError::TooLarge | TableError::BufferTooSmall => TATCELL_ERR_MEMORY,
         TableError::SpanTooShort => TATCELL_ERR_SPAN,
-        TableError::BadTagBits | TableError::BadLifetime => TATCELL_ERR_OPTION,
+        TableError::BadTagBits | TableError::BadLifetime | TableError::NotSmall => TATCELL_ERR_OPTION,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
         TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,

@@ -32,17 +32,13 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) slots: &'m [Line],
     pub(crate) geometry: Geometry,
     hasher: Hasher,
-    // Shared is Sync and Send; Exclusive must be neither shared nor duplicated.
-    mode: PhantomData<(M, core::cell::Cell<()>)>,
+    // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
+    mode: PhantomData<M::Sharing>,
 }
 
 /// A table with one owner: the same answers by plain loads and stores.
 pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
 
-// SAFETY: all shared state is in atomics; the rest of the handle is never written after construction.
-unsafe impl Sync for Table<'_, Shared> {}
-// SAFETY: as above; nothing in a handle is tied to its thread.
-unsafe impl Send for Table<'_, Shared> {}
 // SAFETY: the one owner moves; without Sync and Clone there is still only one.
 unsafe impl Send for Table<'_, Exclusive> {}
 

@@ -42,6 +42,10 @@ pub trait Access: sealed::Sealed {
     #[doc(hidden)]
     const EXCLUSIVE: bool;
 
+    /// Decides whether a handle is `Sync`.
+    #[doc(hidden)]
+    type Sharing;
+
     /// Replaces `old` by `new`; `Err` is the word found instead.
     #[doc(hidden)]
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64>;
@@ -67,6 +71,7 @@ pub enum Exclusive {}
 
 impl Access for Shared {
     const EXCLUSIVE: bool = false;
+    type Sharing = ();
 
     #[inline(always)]
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
@@ -87,6 +92,7 @@ impl Access for Shared {
 
 impl Access for Exclusive {
     const EXCLUSIVE: bool = true;
+    type Sharing = core::cell::Cell<()>;
 
     #[inline(always)]
     fn replace(slot: &AtomicU64, _old: u64, new: u64) -> Result<(), u64> {

@@ -79,6 +79,8 @@ pub enum TableError {
     BadMode,
     /// The buffer is too small for the image.
     BufferTooSmall,
+    /// A small table has no sampled policy.
+    NotSmall,
 }
 
 impl core::fmt::Display for TableError {
@@ -101,6 +103,7 @@ impl core::fmt::Display for TableError {
             TableError::WrongSeed => "image was made with another seed",
             TableError::BadMode => "image is exclusive, or shared, and the other form was asked for",
             TableError::BufferTooSmall => "buffer is too small for the image",
+            TableError::NotSmall => "a small table has no sampled policy",
         })
     }
 }

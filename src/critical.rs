@@ -1,0 +1,247 @@
+//! Atomics for cores that lack them: a plain word, changed while the firmware keeps everyone else out.
+//!
+//! How, is the firmware's choice, by feature (the first one that is set counts):
+//!
+//! - `critical-section-c`: two C functions of the firmware, `uint32_t tatcell_critical_enter(void)` and
+//!   `void tatcell_critical_exit(uint32_t)`. What enter returns is handed to exit; they nest. With an RTOS, or with
+//!   two cores, this is the place for its own lock.
+//! - `critical-section`: the same by the `critical-section` crate, whose implementation the binary chooses.
+//! - `single-core`: interrupts are masked (PRIMASK on Cortex-M, mstatus.MIE on RISC-V). Only for one core and
+//!   privileged code (Cortex-M) or machine mode (RISC-V): elsewhere the mask has no effect or traps.
+//! - `exclusive`: nobody is kept out, and the words are not `Sync`: a `Cell` or `Table` then stays with one owner,
+//!   and the compiler sees to it in Rust. C firmware must see to it by itself.
+//!
+//! What a masked section costs in interrupt latency is measured by `make test-firmware`. No section holds a
+//! division, a hash or a loop over more than one set of a table.
+#![allow(dead_code)] // what is used depends on the target
+
+use core::cell::UnsafeCell;
+use core::sync::atomic::Ordering;
+
+/// Runs `f` while no interrupt, task or core can enter another section.
+#[inline(always)]
+pub(crate) fn with<R>(f: impl FnOnce() -> R) -> R {
+    let state = imp::enter();
+    let result = f();
+    imp::exit(state);
+    result
+}
+
+#[cfg(feature = "critical-section-c")]
+mod imp {
+    extern "C" {
+        fn tatcell_critical_enter() -> u32;
+        fn tatcell_critical_exit(state: u32);
+    }
+
+    #[inline(always)]
+    pub fn enter() -> u32 {
+        // SAFETY: the firmware's function; it takes nothing and returns a plain number.
+        unsafe { tatcell_critical_enter() }
+    }
+
+    #[inline(always)]
+    pub fn exit(state: u32) {
+        // SAFETY: as above; `state` is what the matching enter returned.
+        unsafe { tatcell_critical_exit(state) }
+    }
+}
+
+#[cfg(all(feature = "critical-section", not(feature = "critical-section-c")))]
+mod imp {
+    use critical_section::RestoreState;
+
+    #[inline(always)]
+    pub fn enter() -> RestoreState {
+        // SAFETY: `with` releases it on the same core, in the reverse order of acquiring.
+        unsafe { critical_section::acquire() }
+    }
+
+    #[inline(always)]
+    pub fn exit(state: RestoreState) {
+        // SAFETY: as above.
+        unsafe { critical_section::release(state) }
+    }
+}
+
+#[cfg(all(
+    feature = "single-core",
+    not(any(feature = "critical-section", feature = "critical-section-c")),
+    target_os = "none",
+    target_arch = "arm"
+))]
+mod imp {
+    use core::arch::asm;
+
+    #[inline(always)]
+    pub fn enter() -> u32 {
+        let primask: u32;
+        // SAFETY: reads PRIMASK and masks interrupts; no memory operand, so nothing moves into or out of the section
+        // (asm without `nomem` is a compiler barrier, and a Cortex-M sees its own accesses in order).
+        unsafe { asm!("mrs {}, PRIMASK", "cpsid i", out(reg) primask, options(nostack, preserves_flags)) };
+        primask
+    }
+
+    #[inline(always)]
+    pub fn exit(primask: u32) {
+        // SAFETY: puts back what `enter` read, so a section inside a section leaves interrupts masked.
+        unsafe { asm!("msr PRIMASK, {}", in(reg) primask, options(nostack, preserves_flags)) };
+    }
+}
+
+#[cfg(all(
+    feature = "single-core",
+    not(any(feature = "critical-section", feature = "critical-section-c")),
+    target_os = "none",
+    any(target_arch = "riscv32", target_arch = "riscv64")
+))]
+mod imp {
+    use core::arch::asm;
+
+    #[inline(always)]
+    pub fn enter() -> u32 {
+        let mstatus: u32;
+        // SAFETY: reads mstatus and clears MIE (bit 3); a compiler barrier, as no `nomem` is given.
+        unsafe { asm!("csrrci {}, mstatus, 8", out(reg) mstatus, options(nostack, preserves_flags)) };
+        mstatus & 8
+    }
+
+    #[inline(always)]
+    pub fn exit(mie: u32) {
+        // SAFETY: sets MIE if it was set before `enter`.
+        unsafe { asm!("csrs mstatus, {}", in(reg) mie, options(nostack, preserves_flags)) };
+    }
+}
+
+#[cfg(not(any(
+    feature = "critical-section",
+    feature = "critical-section-c",
+    all(
+        feature = "single-core",
+        target_os = "none",
+        any(target_arch = "arm", target_arch = "riscv32", target_arch = "riscv64")
+    )
+)))]
+mod imp {
+    #[cfg(not(any(
+        target_has_atomic = "64",
+        feature = "fallback",
+        feature = "exclusive",
+        feature = "single-core"
+    )))]
+    compile_error!(
+        "tatcell: this target has no 64-bit atomics. Choose how cells are shared with interrupts and tasks, by a \
+         feature: `single-core` (one core, privileged code: interrupts are masked), `critical-section` (the crate of \
+         that name), `critical-section-c` (two C functions of the firmware), `exclusive` (nothing is shared), or on \
+         a hosted system `fallback` (portable-atomic's spin lock)."
+    );
+    #[cfg(all(
+        feature = "single-core",
+        not(any(target_has_atomic = "64", feature = "fallback", feature = "exclusive"))
+    ))]
+    compile_error!(
+        "tatcell: `single-core` knows Cortex-M and RISC-V firmware; use `critical-section` on this target."
+    );
+
+    pub struct Open;
+
+    #[inline(always)]
+    pub fn enter() -> Open {
+        Open
+    }
+
+    #[inline(always)]
+    pub fn exit(_: Open) {}
+}
+
+/// A value that is only touched by its one owner, or in a masked section.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub(crate) struct Masked<T>(pub UnsafeCell<T>);
+
+// Without a choice of section the type is not Sync and has one owner.
+#[cfg(any(
+    feature = "critical-section",
+    feature = "critical-section-c",
+    all(
+        feature = "single-core",
+        target_os = "none",
+        any(target_arch = "arm", target_arch = "riscv32", target_arch = "riscv64")
+    )
+))]
+// SAFETY: every shared access is inside a section that excludes all others.
+unsafe impl<T: Send> Sync for Masked<T> {}
+
+macro_rules! word {
+    ($name:ident, $int:ty, $align:literal) => {
+        /// Stands in for the atomic of that name: same interface, same meaning, by a masked section.
+        #[repr(C, align($align))]
+        pub struct $name(Masked<$int>);
+
+        impl $name {
+            pub const fn new(value: $int) -> $name {
+                $name(Masked(UnsafeCell::new(value)))
+            }
+
+            #[inline(always)]
+            pub fn load(&self, _: Ordering) -> $int {
+                // SAFETY: valid for reads, and no other access overlaps the section.
+                with(|| unsafe { self.0 .0.get().read() })
+            }
+
+            #[inline(always)]
+            pub fn store(&self, value: $int, _: Ordering) {
+                // SAFETY: valid for writes, and no other access overlaps the section.
+                with(|| unsafe { self.0 .0.get().write(value) })
+            }
+
+            #[inline(always)]
+            pub fn compare_exchange(
+                &self,
+                old: $int,
+                new: $int,
+                _: Ordering,
+                _: Ordering,
+            ) -> Result<$int, $int> {
+                self.step(|word| if word == old { (Ok(word), Some(new)) } else { (Err(word), None) })
+            }
+
+            #[inline(always)]
+            pub fn compare_exchange_weak(
+                &self,
+                old: $int,
+                new: $int,
+                success: Ordering,
+                failure: Ordering,
+            ) -> Result<$int, $int> {
+                self.compare_exchange(old, new, success, failure)
+            }
+
+            /// Reads the word, decides, and stores what was decided, all in one section.
+            #[inline(always)]
+            pub fn step<A>(&self, f: impl FnOnce($int) -> (A, Option<$int>)) -> A {
+                with(|| {
+                    // SAFETY: valid for reads and writes, and no other access overlaps the section.
+                    unsafe {
+                        let word = self.0 .0.get();
+                        let (answer, next) = f(word.read());
+                        if let Some(next) = next {
+                            word.write(next);
+                        }
+                        answer
+                    }
+                })
+            }
+        }
+
+        impl core::fmt::Debug for $name {
+            fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+                // ORDERING: Relaxed; ignored here.
+                self.load(Ordering::Relaxed).fmt(f)
+            }
+        }
+    };
+}
+
+word!(AtomicU32, u32, 4);
+word!(AtomicU64, u64, 8);

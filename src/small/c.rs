@@ -1,0 +1,143 @@
+//! The C ABI of `include/tatcell_small.h`, for firmware: `tatcell_small_*` and `tatcell_small32_*`.
+//!
+//! Unlike the functions of `tatcell.h` these check no pointer and no limit: cell and limit are static objects of the
+//! firmware, typed in C, and each check would cost bytes on every call path. The answer is one number (0 passes), so
+//! there is no pointer for a result either.
+
+use super::cell::{Small, Small32};
+use super::table::Head;
+use super::{SmallLimit, SmallLimit32};
+use crate::cell::{Cell, Cell32, ExclusiveCell};
+
+/// Wraps the functions, so that the generator of `tatcell.h` (which expands no macro) leaves them alone.
+macro_rules! exports {
+    ($($item:item)+) => { $(#[no_mangle] $item)+ };
+}
+
+exports! {
+    // SAFETY: (each function) the header demands a valid cell and a valid limit.
+
+    pub unsafe extern "C" fn tatcell_small_check(cell: &Cell, limit: &SmallLimit, now: u64, cost: u32) -> Small {
+        cell.small_check(limit, now, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_check_unit(cell: &Cell, limit: &SmallLimit, now: u64) -> Small {
+        cell.small_check1(limit, now)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_check_exclusive(
+        cell: &mut ExclusiveCell,
+        limit: &SmallLimit,
+        now: u64,
+        cost: u32,
+    ) -> Small {
+        cell.small_check(limit, now, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_reserve(cell: &Cell, limit: &SmallLimit, now: u64, cost: u32) -> Small {
+        cell.small_reserve(limit, now, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_idle(cell: &Cell, limit: &SmallLimit, now: u64) {
+        cell.small_idle(limit, now);
+    }
+
+    pub unsafe extern "C" fn tatcell_small_reset(cell: &Cell) {
+        cell.reset();
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_check(
+        cell: &Cell32,
+        limit: &SmallLimit32,
+        now: u32,
+        cost: u32,
+    ) -> Small32 {
+        cell.small_check(limit, now, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_check_unit(cell: &Cell32, limit: &SmallLimit32, now: u32) -> Small32 {
+        cell.small_check1(limit, now)
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_reserve(
+        cell: &Cell32,
+        limit: &SmallLimit32,
+        now: u32,
+        cost: u32,
+    ) -> Small32 {
+        cell.small_reserve(limit, now, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_idle(cell: &Cell32, limit: &SmallLimit32, now: u32) {
+        cell.small_idle(limit, now);
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_reset(cell: &Cell32) {
+        cell.reset();
+    }
+
+    pub unsafe extern "C" fn tatcell_small_table_seed(table: &Head, seed: &[u8; 8]) {
+        // SAFETY: the header demands a table made by its macro.
+        unsafe { table.seed::<true>(seed) }
+    }
+
+    pub unsafe extern "C" fn tatcell_small_table_hash(table: &Head, key: *const u8, len: u32) -> u32 {
+        // SAFETY: the header demands len readable bytes.
+        table.hash(unsafe { core::slice::from_raw_parts(key, len as usize) }).unwrap_or(0)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_table_check(
+        table: &Head,
+        now: u32,
+        key: *const u8,
+        len: u32,
+        cost: u32,
+    ) -> Small32 {
+        // SAFETY: as above.
+        match table.hash(unsafe { core::slice::from_raw_parts(key, len as usize) }) {
+            // SAFETY: as above.
+            Some(hash) => unsafe { table.check::<true>(now, hash, cost) },
+            None => Small32::REFUSED,
+        }
+    }
+
+    pub unsafe extern "C" fn tatcell_small_table_check_hash(
+        table: &Head,
+        now: u32,
+        hash: u32,
+        cost: u32,
+    ) -> Small32 {
+        // SAFETY: as above.
+        unsafe { table.check::<true>(now, hash, cost) }
+    }
+
+    pub unsafe extern "C" fn tatcell_small_table_check_exclusive(
+        table: &Head,
+        now: u32,
+        key: *const u8,
+        len: u32,
+        cost: u32,
+    ) -> Small32 {
+        // SAFETY: as above.
+        match table.hash(unsafe { core::slice::from_raw_parts(key, len as usize) }) {
+            // SAFETY: as above, and the header demands one caller at a time.
+            Some(hash) => unsafe { table.check::<false>(now, hash, cost) },
+            None => Small32::REFUSED,
+        }
+    }
+
+    pub unsafe extern "C" fn tatcell_small_table_sweep(table: &Head, now: u32) {
+        // SAFETY: as above.
+        unsafe { table.sweep::<true>(now) }
+    }
+}
+
+/// A library without std needs a panic handler to link, though nothing here can panic: a test asserts that this
+/// one is not in the archive.
+#[cfg(not(any(feature = "std", feature = "capi")))]
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    loop {
+        core::hint::spin_loop();
+    }
+}

@@ -1,0 +1,282 @@
+//! Limits for small machines: the part of a limit that a plain check needs, in the width of the cell.
+//!
+//! ```text
+//!  SmallLimit32, 24 bytes   t | limit | window | delay | burst | shift        6 x u32
+//!  SmallLimit,   40 bytes   t | limit | window | delay   4 x u64, burst : u32, shift | 31 - shift   2 x u16
+//!
+//!  t       T_q, emission interval          q-unit = 2^-shift ticks, shift 0..=31 (never coarser than a tick)
+//!  limit   L = burst * T_q                 burst is cut at 2^32 - 1, which no u32 cost exceeds
+//!  window  H + S                           delay: most lead beyond L that a reservation may build
+//! ```
+//!
+//! The numbers are those of [`Limit`] and [`Limit32`] for the same rate, and so are the answers. They are constants
+//! of the program, computed by the compiler: in Rust by these `const fn`, in C by the macros of `tatcell_small.h`,
+//! which the tests compare with these. Nothing divides on the target.
+#![warn(clippy::arithmetic_side_effects)]
+
+use crate::limit::{Limit, Limit32, LimitError, LimitSpec};
+use crate::params::Params;
+
+/// A plain limit for a 64-bit cell on a small machine: a tick is 2^shift q-units, and no option but a delay.
+///
+/// ```
+/// use tatcell::{Cell, Outcome, SmallLimit};
+/// const LIMIT: SmallLimit = match SmallLimit::new(1, 1_000_000, 5) {
+///     Ok(limit) => limit, // 1 a second in microseconds, 5 at once
+///     Err(_) => panic!("cannot be represented"),
+/// };
+/// let cell = Cell::new();
+/// assert_eq!(cell.check_small(&LIMIT, 0, 5), Outcome::Conforming);
+/// assert_eq!(cell.check_small(&LIMIT, 0, 1), Outcome::NonConforming { retry_after: 1_000_000 });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct SmallLimit {
+    pub(crate) t: u64,
+    pub(crate) limit: u64,
+    pub(crate) window: u64,
+    pub(crate) delay: u64,
+    pub(crate) burst: u32,
+    pub(crate) shift: u16,
+    /// 31 - shift: the part of a 64-bit shift that crosses from one register to the other.
+    pub(crate) back: u16,
+}
+
+/// A plain limit for a 32-bit cell and 32-bit ticks: no 64-bit number in a decision.
+///
+/// The clock may wrap: only differences of `now` count. A cell that rests for nearly 2^32 q-units may read as a
+/// debt of at most its window until that drains; see [`Cell32::idle`](crate::Cell32::idle).
+///
+/// ```
+/// use tatcell::{Cell32, Outcome, SmallLimit32};
+/// const LIMIT: SmallLimit32 = match SmallLimit32::new(10, 1_000, 3) {
+///     Ok(limit) => limit, // 10 a second in milliseconds, 3 at once
+///     Err(_) => panic!("cannot be represented"),
+/// };
+/// let cell = Cell32::new();
+/// let just_before_the_wrap = u32::MAX - 1;
+/// assert_eq!(cell.check_small(&LIMIT, just_before_the_wrap, 3), Outcome::Conforming);
+/// assert_eq!(cell.check_small(&LIMIT, 0, 1), Outcome::NonConforming { retry_after: 98 });
+/// assert_eq!(cell.check_small(&LIMIT, 98, 1), Outcome::Conforming);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct SmallLimit32 {
+    pub(crate) t: u32,
+    pub(crate) limit: u32,
+    pub(crate) window: u32,
+    pub(crate) delay: u32,
+    pub(crate) burst: u32,
+    pub(crate) shift: u32,
+}
+
+/// Refuses what the small form cannot say: options, and q-units coarser than a tick or finer than 2^-31.
+const fn plain(p: &Params) -> Result<(), LimitError> {
+    if p.flags != 0 || p.room != 0 || p.soft_q != u64::MAX || p.debt_q != p.burst_q || p.t_q == 0 {
+        return Err(LimitError::NotSmall);
+    }
+    if p.shr != 0 {
+        return Err(LimitError::HorizonTooLong);
+    }
+    if p.shl > 31 {
+        return Err(LimitError::NotRepresentable);
+    }
+    Ok(())
+}
+
+/// The shift, known to the compiler as at most 31: an ARM core shifts by the low eight bits of a register, so that
+/// otherwise each shift would be masked first.
+#[inline(always)]
+const fn bounded(shift: u32) -> u32 {
+    // SAFETY: the constructors refuse more, and the C header demands a limit made by its macros, which do the same.
+    unsafe { core::hint::assert_unchecked(shift <= 31) };
+    shift
+}
+
+/// A Cortex-M0 multiplies 32 bits to 32 bits only, and a call of the compiler's 64-bit multiplication costs more than
+/// these five.
+#[inline(never)]
+const fn times(x: u32, y: u32) -> u64 {
+    let (a, b) = (x & 0xffff, x >> 16);
+    let (c, d) = (y & 0xffff, y >> 16);
+    let cross = (a.wrapping_mul(d) as u64).wrapping_add(b.wrapping_mul(c) as u64);
+    ((b.wrapping_mul(d) as u64) << 32 | a.wrapping_mul(c) as u64).wrapping_add(cross << 16)
+}
+
+/// A core whose instructions reach eight registers, and that has no 64-bit product: Cortex-M0.
+const SCARCE: bool = cfg!(all(target_arch = "arm", not(target_has_atomic = "32")));
+
+/// Reads a field where it is used. A Cortex-M0 has few registers: without this the compiler loads all fields first and
+/// spills what it cannot hold.
+#[inline(always)]
+pub(crate) fn fresh<T: Copy>(field: &T) -> T {
+    // SAFETY: a reference is valid for reads; volatile only fixes the place of the load.
+    unsafe { core::ptr::from_ref(field).read_volatile() }
+}
+
+const fn cut(burst: u64) -> u32 {
+    if burst > u32::MAX as u64 {
+        u32::MAX
+    } else {
+        burst as u32
+    }
+}
+
+impl SmallLimit {
+    /// Makes a limit of `units` per `period` ticks and at most `burst` units at one instant after idle.
+    ///
+    /// # Errors
+    /// [`LimitError`], as [`Limit::new`]; and `NotRepresentable` where a unit takes less than 2^-15 ticks.
+    pub const fn new(units: u64, period: u64, burst: u64) -> Result<SmallLimit, LimitError> {
+        SmallLimit::shaped(units, period, burst, 0)
+    }
+
+    /// As [`new`](Self::new), for [`reserve_small`](crate::Cell::reserve_small): departures up to `max_delay` ticks away.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub const fn shaped(
+        units: u64,
+        period: u64,
+        burst: u64,
+        max_delay: u64,
+    ) -> Result<SmallLimit, LimitError> {
+        match LimitSpec::new(units, period, burst).max_delay(max_delay).build() {
+            Ok(limit) => SmallLimit::from_limit(&limit),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Takes over a limit, which both then decide alike.
+    ///
+    /// # Errors
+    /// `NotSmall` where it has an option that the small form lacks, otherwise as [`new`](Self::new).
+    pub const fn from_limit(limit: &Limit) -> Result<SmallLimit, LimitError> {
+        let p = &limit.0;
+        match plain(p) {
+            Ok(()) => Ok(SmallLimit {
+                t: p.t_q,
+                limit: p.burst_q,
+                window: p.window_q,
+                delay: p.delay_q,
+                burst: cut(p.burst),
+                shift: p.shl as u16,
+                // shl <= 31: checked above.
+                back: 31u16.wrapping_sub(p.shl as u16),
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// `shift` and 31 - `shift`.
+    #[inline(always)]
+    fn shifts(&self) -> (u32, u32) {
+        let back = bounded(fresh(&self.back) as u32);
+        (bounded(fresh(&self.shift) as u32), back)
+    }
+
+    /// The caller's clock in q-units, mod 2^64: `now << shift` from 32-bit shifts, as a core without 64-bit shifts
+    /// would otherwise call a function for it.
+    #[inline(always)]
+    pub(crate) fn now_q(&self, now: u64) -> u64 {
+        let (shift, back) = self.shifts();
+        let (low, high) = (now as u32, (now >> 32) as u32);
+        let carry = (low >> 1).wrapping_shr(back);
+        let high = high.wrapping_shl(shift) | carry;
+        (high as u64) << 32 | low.wrapping_shl(shift) as u64
+    }
+
+    /// A negative room of q-units as a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift).
+    #[inline(always)]
+    pub(crate) fn ticks_up(&self, room: u64) -> u64 {
+        let (shift, back) = self.shifts();
+        let (low, high) = (room as u32, (room >> 32) as u32);
+        let low = low.wrapping_shr(shift) | high.wrapping_shl(1).wrapping_shl(back);
+        let high = (high as i32).wrapping_shr(shift) as u32;
+        ((high as u64) << 32 | low as u64).wrapping_neg()
+    }
+
+    /// `cost * t`. It fits: cost <= burst.
+    #[inline(always)]
+    pub(crate) fn charge(&self, cost: u32) -> u64 {
+        if SCARCE {
+            let t = fresh(&self.t);
+            times(cost, t as u32).wrapping_add((cost.wrapping_mul((t >> 32) as u32) as u64) << 32)
+        } else {
+            (cost as u64).wrapping_mul(self.t)
+        }
+    }
+}
+
+impl SmallLimit32 {
+    /// Makes a limit of `units` per `period` ticks and at most `burst` units at one instant after idle.
+    ///
+    /// # Errors
+    /// [`LimitError`], as [`Limit32::new`]; and `HorizonTooLong` where the burst takes longer than 2^28 ticks to
+    /// refill: use a slower clock or a 64-bit cell.
+    pub const fn new(units: u64, period: u64, burst: u64) -> Result<SmallLimit32, LimitError> {
+        SmallLimit32::shaped(units, period, burst, 0)
+    }
+
+    /// As [`new`](Self::new), for [`reserve_small`](crate::Cell32::reserve_small): departures up to `max_delay` ticks
+    /// away.
+    ///
+    /// # Errors
+    /// As [`new`](Self::new).
+    pub const fn shaped(
+        units: u64,
+        period: u64,
+        burst: u64,
+        max_delay: u64,
+    ) -> Result<SmallLimit32, LimitError> {
+        match LimitSpec::new(units, period, burst).max_delay(max_delay).build32() {
+            Ok(limit) => SmallLimit32::from_limit(&limit),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Takes over a limit, which both then decide alike.
+    ///
+    /// # Errors
+    /// `NotSmall` where it has an option that the small form lacks, otherwise as [`new`](Self::new).
+    pub const fn from_limit(limit: &Limit32) -> Result<SmallLimit32, LimitError> {
+        let p = &limit.0;
+        match plain(p) {
+            // H + S < 2^31 bounds every one of these.
+            Ok(()) => Ok(SmallLimit32 {
+                t: p.t_q as u32,
+                limit: p.burst_q as u32,
+                window: p.window_q as u32,
+                delay: p.delay_q as u32,
+                burst: cut(p.burst),
+                shift: p.shl as u32,
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Ticks within which an idle cell or slot should be [swept](crate::Cell32::idle) once so that it never reads as
+    /// a debt again.
+    pub const fn sweep_interval(&self) -> u32 {
+        0u32.wrapping_sub(self.window.wrapping_mul(2)).wrapping_shr(self.shift)
+    }
+
+    /// `cost * t`. It fits: cost <= burst.
+    #[inline(always)]
+    pub(crate) fn charge(&self, cost: u32) -> u32 {
+        cost.wrapping_mul(self.t)
+    }
+
+    /// The caller's clock in q-units, mod 2^32.
+    #[inline(always)]
+    pub(crate) fn now_q(&self, now: u32) -> u32 {
+        now.wrapping_shl(bounded(if SCARCE { fresh(&self.shift) } else { self.shift }))
+    }
+
+    /// A negative room of q-units as a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift).
+    #[inline(always)]
+    pub(crate) fn ticks_up(&self, room: u32) -> u32 {
+        ((room as i32).wrapping_shr(bounded(if SCARCE { fresh(&self.shift) } else { self.shift })) as u32)
+            .wrapping_neg()
+    }
+}

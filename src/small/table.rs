@@ -1,0 +1,356 @@
+//! The keyed table for small machines: 32-bit arithmetic throughout, one limit, exclusive or shared by masking.
+//!
+//! ```text
+//!  slot    [ tag : 32 ][ TAT : 32 ]     8 bytes; all zero = empty; the TAT is a 32-bit cell word of the same limit
+//!  memory  set 0: 16 slots | set 1: 16 slots | ...     64 slots = 512 bytes of .bss
+//!  key -> HalfSipHash-1-3 -> set + tag (see hash.rs); a key lives in one slot of its set
+//! ```
+//!
+//! Promise: while a set is not full and no two keys have the same 32-bit hash (16 * 2^-30 for a new key, with 4
+//! sets), each key gets the exact answer of its own 32-bit cell. A full set is answered by the [`FullPolicy`] and
+//! counted.
+//!
+//! What differs from the big [`Table`](crate::Table), and why: a set is searched, decided and stored in one masked
+//! section (or by the one owner), so there is no claim, no version and no retry; 32-bit ticks instead of 43-bit
+//! payloads keep every operation one instruction on a 32-bit core; one limit per table keeps H and S with the words.
+//! It is no image: nothing is attached, saved or shared between processes.
+//!
+//! An expired slot equals an absent key, so nothing is deleted; but a 32-bit clock wraps, and a key that stays away
+//! for nearly a whole wrap may meet a debt of at most H + S: [`sweep`](SmallTable::sweep) once per
+//! [`sweep_interval`](SmallLimit32::sweep_interval) prevents that. It never over-admits.
+
+use core::cell::UnsafeCell;
+use core::marker::PhantomData;
+
+use super::cell::Small32;
+use super::hash::half_sip_13;
+use super::limit::SmallLimit32;
+use crate::critical::{self, Masked};
+use crate::outcome::Outcome;
+use crate::table::{Access, Exclusive, FullPolicy, Shared, TableError};
+
+/// Slots of one set.
+const WAYS: usize = 16;
+
+#[derive(Clone, Copy, Debug, Default)]
+#[repr(C)]
+struct Raw {
+    tag: u32,
+    tat: u32,
+}
+
+/// One slot of a [`SmallTable`]: all zero is empty.
+#[derive(Debug, Default)]
+#[repr(transparent)]
+pub struct SmallSlot(Masked<Raw>);
+
+impl SmallSlot {
+    /// An empty slot.
+    #[allow(clippy::declare_interior_mutable_const)] // the point: `[SmallSlot::EMPTY; N]` makes N separate slots
+    pub const EMPTY: SmallSlot = SmallSlot(Masked(UnsafeCell::new(Raw { tag: 0, tat: 0 })));
+}
+
+/// Where the slots are; as shared as they are.
+#[derive(Debug)]
+#[repr(transparent)]
+pub(crate) struct Slots<T>(*const T);
+
+// SAFETY: a pointer to what may be shared; it is never written.
+unsafe impl<T: Sync> Sync for Slots<T> {}
+// SAFETY: as above.
+unsafe impl<T: Sync> Send for Slots<T> {}
+
+/// A table without its memory; what C calls tatcell_small_table_t.
+#[derive(Debug)]
+#[repr(C)]
+pub(crate) struct Head {
+    limit: SmallLimit32,
+    slots: Slots<SmallSlot>,
+    /// Sets of 16 slots, 1 to 2^16.
+    sets: u32,
+    /// A [`FullPolicy`] number.
+    policy: u32,
+    /// All zero: not seeded yet.
+    seed: Masked<[u32; 2]>,
+    /// Requests of new keys that met a full set. Wraps.
+    full: Masked<u32>,
+}
+
+impl Head {
+    /// # Safety
+    /// As [`Head::check`].
+    #[inline(always)]
+    pub unsafe fn seed<const MASKED: bool>(&self, seed: &[u8; 8]) {
+        let [a, b, c, d, e, f, g, h] = *seed;
+        let seed = [u32::from_le_bytes([a, b, c, d]), u32::from_le_bytes([e, f, g, h])];
+        // SAFETY: nobody else is in the section, or this caller is the only owner.
+        section::<MASKED, _>(|| unsafe { self.seed.0.get().write(seed) });
+    }
+
+    /// Hash of a key; nothing while there is no seed, as an unkeyed table would be a collision oracle.
+    ///
+    /// The seed must not be set at the same time. A function of its own, so that its frame is gone while deciding.
+    #[inline(never)]
+    pub fn hash(&self, key: &[u8]) -> Option<u32> {
+        // SAFETY: the seed is set once, before keys are hashed.
+        let seed = unsafe { self.seed.0.get().read_volatile() };
+        if seed[0] | seed[1] == 0 {
+            None
+        } else {
+            Some(half_sip_13(seed, key))
+        }
+    }
+
+    /// Decides one request of a hashed key.
+    ///
+    /// # Safety
+    /// The slots are `sets` times 16. Where not `MASKED`, nobody else uses this table meanwhile.
+    #[inline(never)]
+    pub unsafe fn check<const MASKED: bool>(&self, now: u32, hash: u32, cost: u32) -> Small32 {
+        let limit = &self.limit;
+        if cost > limit.burst {
+            return Small32::NEVER;
+        }
+        let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
+        let tag = if hash == 0 { 1 } else { hash };
+        let set = self.set(hash);
+        // SAFETY: the caller's.
+        section::<MASKED, _>(|| unsafe { self.decide(set, tag, now_q, charge) })
+    }
+
+    /// First slot of the set of a hash.
+    #[inline(always)]
+    fn set(&self, hash: u32) -> *mut Raw {
+        let set = (hash >> 16).wrapping_mul(self.sets) >> 16;
+        // hash >> 16 < 2^16, so set < sets: inside the slots.
+        self.slots.0.wrapping_add(set as usize * WAYS).cast_mut().cast()
+    }
+
+    /// Finds the key or a place for it, and decides.
+    ///
+    /// # Safety
+    /// `set` points to 16 slots; nobody else uses them or the counter meanwhile.
+    #[inline(always)]
+    unsafe fn decide(&self, set: *mut Raw, tag: u32, now_q: u32, charge: u32) -> Small32 {
+        let limit = &self.limit;
+        let look = charge == 0;
+        // SAFETY: 16 slots, this caller's alone until it returns.
+        let set = unsafe { core::slice::from_raw_parts_mut(set, WAYS) };
+        for slot in set.iter_mut() {
+            if slot.tag == tag {
+                let (answer, next) = limit.take(slot.tat, now_q, || charge);
+                if let (Some(tat), false) = (next, look) {
+                    slot.tat = tat;
+                }
+                return answer;
+            }
+        }
+        if look {
+            return Small32(0);
+        }
+        let (mut place, mut least) = (0, u32::MAX);
+        for (i, slot) in set.iter().enumerate() {
+            // An empty slot has the empty word, whose lead is 0.
+            let lead = limit.lead(slot.tat, now_q);
+            if lead < least {
+                (place, least) = (i, lead);
+                if lead == 0 {
+                    break;
+                }
+            }
+        }
+        let Some(slot) = set.get_mut(place) else { return Small32::NEVER };
+        if least != 0 {
+            // SAFETY: this caller's alone.
+            unsafe { *self.full.0.get() = (*self.full.0.get()).wrapping_add(1) };
+            if self.policy == FullPolicy::Deny as u32 {
+                // The first slot to drain.
+                return Small32(limit.ticks_up(least.wrapping_neg()));
+            }
+            if self.policy != FullPolicy::Inherit as u32 {
+                return Small32(0);
+            }
+        }
+        let base = if least == 0 { 0 } else { slot.tat };
+        let (answer, next) = limit.take(base, now_q, || charge);
+        if let Some(tat) = next {
+            *slot = Raw { tag, tat };
+        }
+        answer
+    }
+
+    /// Empties every slot that has long expired; a slot at a time.
+    ///
+    /// # Safety
+    /// As [`Head::check`].
+    #[inline(always)]
+    pub unsafe fn sweep<const MASKED: bool>(&self, now: u32) {
+        let now_q = self.limit.now_q(now);
+        for i in 0..self.sets as usize * WAYS {
+            let slot: *mut Raw = self.slots.0.wrapping_add(i).cast_mut().cast();
+            section::<MASKED, _>(|| {
+                // SAFETY: inside the slots, and this caller's alone.
+                unsafe {
+                    if self.limit.is_idle((*slot).tat, now_q) {
+                        slot.write(Raw { tag: 0, tat: 0 });
+                    }
+                }
+            });
+        }
+    }
+}
+
+/// Runs `f` in a masked section, or as it is for an owner.
+#[inline(always)]
+fn section<const MASKED: bool, R>(f: impl FnOnce() -> R) -> R {
+    if MASKED {
+        critical::with(f)
+    } else {
+        f()
+    }
+}
+
+/// A keyed table of 16 to 2^20 slots under one limit, for 32-bit ticks.
+///
+/// [`Exclusive`] (the default): one owner, plain loads and stores. [`Shared`]: used from interrupts and tasks at once,
+/// each call one masked section by the choice of section that the firmware made (see `single-core`,
+/// `critical-section` and `critical-section-c` in the list of features).
+///
+/// ```
+/// use tatcell::{FullPolicy, Outcome, SmallLimit32, SmallSlot, SmallTable};
+/// const LIMIT: SmallLimit32 = match SmallLimit32::new(10, 1_000, 3) {
+///     Ok(limit) => limit, // 10 a second in milliseconds, 3 at once
+///     Err(_) => panic!("cannot be represented"),
+/// };
+/// let mut slots = [SmallSlot::EMPTY; 64]; // 512 bytes
+/// let mut table = SmallTable::new(&mut slots, LIMIT, FullPolicy::Inherit)?;
+/// table.seed(*b"8 random"); // from the device's random source, once
+/// assert_eq!(table.check(0, &[192, 0, 2, 1], 3)?, Outcome::Conforming);
+/// assert_eq!(table.check(0, &[192, 0, 2, 1], 1)?, Outcome::NonConforming { retry_after: 100 });
+/// assert_eq!(table.check(0, &[192, 0, 2, 7], 1)?, Outcome::Conforming);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
+#[derive(Debug)]
+pub struct SmallTable<'m, M: Access = Exclusive> {
+    head: Head,
+    memory: PhantomData<(&'m [SmallSlot], M::Sharing)>,
+}
+
+// SAFETY: the one owner moves, and the slots with it.
+unsafe impl Send for SmallTable<'_, Exclusive> {}
+
+impl<'m> SmallTable<'m, Exclusive> {
+    /// Makes a table over slots of its own: all keys absent where they are [`SmallSlot::EMPTY`].
+    ///
+    /// # Errors
+    /// `TooSmall` below 16 slots, `TooLarge` above 2^20 (a rest below 16 stays unused); `NotSmall` for
+    /// [`FullPolicy::Sampled`].
+    pub const fn new(
+        slots: &'m mut [SmallSlot],
+        limit: SmallLimit32,
+        policy: FullPolicy,
+    ) -> Result<Self, TableError> {
+        Self::over(slots, limit, policy)
+    }
+}
+
+impl<'m> SmallTable<'m, Shared> {
+    /// Makes a table that interrupts and tasks use at once; see [`new`](SmallTable::new). Every table over the same
+    /// slots must have the same limit.
+    ///
+    /// # Errors
+    /// As [`new`](SmallTable::new).
+    pub const fn shared(
+        slots: &'m [SmallSlot],
+        limit: SmallLimit32,
+        policy: FullPolicy,
+    ) -> Result<Self, TableError> {
+        Self::over(slots, limit, policy)
+    }
+}
+
+impl<'m, M: Access> SmallTable<'m, M> {
+    const fn over(slots: &[SmallSlot], limit: SmallLimit32, policy: FullPolicy) -> Result<Self, TableError> {
+        let sets = slots.len() / WAYS;
+        if sets == 0 {
+            return Err(TableError::TooSmall);
+        }
+        if sets > 1 << 16 {
+            return Err(TableError::TooLarge);
+        }
+        if matches!(policy, FullPolicy::Sampled) {
+            return Err(TableError::NotSmall);
+        }
+        let head = Head {
+            limit,
+            slots: Slots(slots.as_ptr()),
+            sets: sets as u32,
+            policy: policy as u32,
+            seed: Masked(UnsafeCell::new([0; 2])),
+            full: Masked(UnsafeCell::new(0)),
+        };
+        Ok(SmallTable { head, memory: PhantomData })
+    }
+
+    /// Hashes a key with the table's secret.
+    ///
+    /// # Errors
+    /// `MissingSeed` before [`seed`](SmallTable::seed).
+    #[inline]
+    pub fn hash(&self, key: &[u8]) -> Result<u32, TableError> {
+        self.head.hash(key).ok_or(TableError::MissingSeed)
+    }
+
+    /// The limit of every key.
+    pub const fn limit(&self) -> &SmallLimit32 {
+        &self.head.limit
+    }
+}
+
+macro_rules! operations {
+    ($mode:ident, $masked:literal, $me:ident, ($($recv:tt)+)) => {
+        impl SmallTable<'_, $mode> {
+            /// Sets the secret seed: 8 random bytes of this device, before the first key. There is no default.
+            pub fn seed($($recv)+, seed: [u8; 8]) {
+                // SAFETY: the slots were given whole; the mode is the type's.
+                unsafe { $me.head.seed::<$masked>(&seed) }
+            }
+
+            /// Decides one request of a key and charges it if it conforms.
+            ///
+            /// # Errors
+            /// `MissingSeed` before [`seed`](SmallTable::seed).
+            ///
+            /// # Concurrency
+            /// The mode's. Cost: one hash, and a search of 16 slots.
+            #[inline]
+            pub fn check($($recv)+, now: u32, key: &[u8], cost: u32) -> Result<Outcome, TableError> {
+                let hash = $me.hash(key)?;
+                Ok($me.check_hash(now, hash, cost))
+            }
+
+            /// As `check` for a hash made before, by [`hash`](SmallTable::hash) or another keyed hash of 32 bits.
+            #[inline]
+            pub fn check_hash($($recv)+, now: u32, hash: u32, cost: u32) -> Outcome {
+                // SAFETY: as above.
+                unsafe { $me.head.check::<$masked>(now, hash, cost) }.outcome()
+            }
+
+            /// Empties slots that have long expired, so that a wrapped clock cannot read them as a debt. It changes
+            /// no answer. Call it once per [`sweep_interval`](SmallLimit32::sweep_interval).
+            pub fn sweep($($recv)+, now: u32) {
+                // SAFETY: as above.
+                unsafe { $me.head.sweep::<$masked>(now) }
+            }
+
+            /// Requests of new keys that met a full set, since the table was made. Wraps.
+            pub fn full($($recv)+) -> u32 {
+                // SAFETY: as above.
+                section::<$masked, _>(|| unsafe { $me.head.full.0.get().read() })
+            }
+        }
+    };
+}
+
+operations!(Exclusive, false, self, (&mut self));
+operations!(Shared, true, self, (&self));

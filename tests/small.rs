@@ -1,0 +1,230 @@
+//! The small forms give the answers of the big ones: same words, same verdicts, same times.
+
+use std::collections::HashMap;
+
+use tatcell::{
+    Cell, Cell32, ExclusiveCell, FullPolicy, Limit, Limit32, LimitError, LimitSpec, Outcome, Reservation,
+    SmallLimit, SmallLimit32, SmallSlot, SmallTable, TableError,
+};
+
+/// xorshift64*: a fixed, printed seed per test.
+struct Rng(u64);
+
+impl Rng {
+    fn next(&mut self) -> u64 {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        self.0.wrapping_mul(0x2545_f491_4f6c_dd1d)
+    }
+
+    fn below(&mut self, n: u64) -> u64 {
+        self.next() % n
+    }
+
+    /// Up to `bits` bits, small numbers as likely as large ones.
+    fn any(&mut self, bits: u64) -> u64 {
+        let bits = 1 + self.below(bits);
+        self.next() & (u64::MAX >> (64 - bits))
+    }
+}
+
+fn limits<T>(rng: &mut Rng, make: impl Fn(u64, u64, u64) -> Result<T, LimitError>) -> ((u64, u64, u64), T) {
+    loop {
+        let asked = (rng.any(24).max(1), rng.any(34).max(1), rng.any(14).max(1));
+        if let Ok(limit) = make(asked.0, asked.1, asked.2) {
+            return (asked, limit);
+        }
+    }
+}
+
+#[test]
+fn small_64_bit_checks_equal_the_big_ones() {
+    let mut rng = Rng(0x5eed_0001);
+    for round in 0..2_000 {
+        let ((units, period, burst), small) = limits(&mut rng, SmallLimit::new);
+        let big = Limit::new(units, period, burst).unwrap();
+        let (a, b, c) = (Cell::new(), Cell::new(), &mut ExclusiveCell::new());
+        let mut now = rng.next() >> rng.below(64);
+        for step in 0..200 {
+            let cost = rng.any(16) as u32;
+            let what = || {
+                format!(
+                    "round {round} step {step}: {units} per {period}, burst {burst}, now {now}, cost {cost}"
+                )
+            };
+            let wanted = a.check(&big, now, cost);
+            assert_eq!(b.check_small(&small, now, cost), wanted, "{}", what());
+            assert_eq!(c.check_small(&small, now, cost), wanted, "{}", what());
+            assert_eq!(b.word(), a.word(), "{}", what());
+            assert_eq!(c.word(), a.word(), "{}", what());
+            assert_eq!(b.check_unit(&small, now), a.check(&big, now, 1), "{}", what());
+            c.check_small(&small, now, 1).passes();
+            now = now.wrapping_add((rng.any(40) * period.div_ceil(units).min(1 << 20)) >> 20);
+        }
+    }
+}
+
+#[test]
+fn small_32_bit_checks_equal_the_big_ones_across_wraps_of_the_clock() {
+    let mut rng = Rng(0x5eed_0002);
+    let mut wraps = 0;
+    for round in 0..2_000 {
+        let ((units, period, burst), small) = limits(&mut rng, SmallLimit32::new);
+        let big = LimitSpec::new(units, period, burst).build32().unwrap();
+        let (a, b) = (Cell32::new(), Cell32::new());
+        let mut now = u64::from(u32::MAX) - rng.any(24);
+        for step in 0..200 {
+            let cost = rng.any(12) as u32;
+            let what = || {
+                format!(
+                    "round {round} step {step}: {units} per {period}, burst {burst}, now {now}, cost {cost}"
+                )
+            };
+            assert_eq!(b.check_small(&small, now as u32, cost), a.check(&big, now, cost), "{}", what());
+            assert_eq!(b.check_unit(&small, now as u32), a.check(&big, now, 1), "{}", what());
+            assert_eq!(b.word(), a.word(), "{}", what());
+            let later = now + ((rng.any(20) * period.div_ceil(units).min(1 << 12)) >> 8);
+            wraps += u32::from(later >> 32 != now >> 32);
+            now = later;
+        }
+    }
+    assert!(wraps > 100, "only {wraps} wraps");
+}
+
+#[test]
+fn small_reservations_equal_the_big_ones() {
+    let mut rng = Rng(0x5eed_0003);
+    for round in 0..1_000 {
+        let delay = rng.any(20);
+        let ((units, period, burst), small) = limits(&mut rng, |u, p, b| SmallLimit::shaped(u, p, b, delay));
+        let ((u32s, p32, b32), small32) = limits(&mut rng, |u, p, b| SmallLimit32::shaped(u, p, b, delay));
+        let big = LimitSpec::new(units, period, burst).max_delay(delay).build().unwrap();
+        let big32 = LimitSpec::new(u32s, p32, b32).max_delay(delay).build32().unwrap();
+        let (a, b, c, d) = (Cell::new(), Cell::new(), Cell32::new(), Cell32::new());
+        let mut now = rng.any(40);
+        for step in 0..100 {
+            let cost = rng.any(12) as u32;
+            let short = |r: Reservation| match r {
+                Reservation::Reserved { departure, .. } => Ok(departure.wrapping_sub(now)),
+                Reservation::TooLong { .. } => Err(Outcome::NonConforming { retry_after: 0 }),
+                Reservation::Never => Err(Outcome::Never),
+                Reservation::Contended => Err(Outcome::Contended),
+            };
+            let what = || format!("round {round} step {step}, now {now}, cost {cost}, delay {delay}");
+            assert_eq!(b.reserve_small(&small, now, cost), short(a.reserve(&big, now, cost)), "{}", what());
+            let small = d.reserve_small(&small32, now as u32, cost).map(u64::from);
+            assert_eq!(small, short(c.reserve(&big32, now, cost)), "32 bits, {}", what());
+            assert_eq!((b.word(), d.word()), (a.word(), c.word()), "{}", what());
+            now += rng.any(16);
+        }
+    }
+}
+
+#[test]
+fn a_swept_cell_never_reads_as_a_debt_and_a_live_one_is_left_alone() {
+    const LIMIT: SmallLimit32 = match SmallLimit32::new(1, 1_000, 5) {
+        Ok(limit) => limit,
+        Err(_) => panic!(),
+    };
+    // T = 1000, window 10 000. Charged at 0: TAT 5000.
+    let charged = || {
+        let cell = Cell32::new();
+        assert!(cell.check_small(&LIMIT, 0, 5).passes());
+        cell
+    };
+    let unswept = charged();
+    assert!(!unswept.check_small(&LIMIT, 0u32.wrapping_sub(1), 5).passes(), "the false debt after a wrap");
+    for (now, emptied) in
+        [(4_999, false), (5_000, false), (15_000, false), (15_001, true), (3_000_000_000, true)]
+    {
+        let cell = charged();
+        cell.idle(&LIMIT, now);
+        assert_eq!(cell.word() == 0, emptied, "at {now}");
+    }
+    let swept = charged();
+    swept.idle(&LIMIT, LIMIT.sweep_interval());
+    assert!(swept.check_small(&LIMIT, 0u32.wrapping_sub(1), 5).passes());
+}
+
+#[test]
+fn options_that_a_small_limit_lacks_are_refused() {
+    let soft = LimitSpec::new(1, 1_000_000, 5).soft(3).build().unwrap();
+    assert_eq!(SmallLimit::from_limit(&soft), Err(LimitError::NotSmall));
+    let penal = LimitSpec::new(1, 1_000, 5).penalty(1).build32().unwrap();
+    assert_eq!(SmallLimit32::from_limit(&penal), Err(LimitError::NotSmall));
+    assert_eq!(SmallLimit::from_limit(&Limit::UNLIMITED), Err(LimitError::NotSmall));
+    assert_eq!(SmallLimit32::from_limit(&Limit32::UNLIMITED), Err(LimitError::NotSmall));
+    // A day in microseconds does not fit 32 bits at one tick a q-unit.
+    assert_eq!(SmallLimit32::new(1, 86_400_000_000, 1), Err(LimitError::HorizonTooLong));
+    assert_eq!(SmallLimit::new(0, 1, 1), Err(LimitError::ZeroRate));
+}
+
+#[test]
+fn each_key_of_a_small_table_gets_the_answer_of_its_own_cell() {
+    let mut rng = Rng(0x5eed_0004);
+    for _ in 0..100 {
+        let ((units, period, burst), limit) = limits(&mut rng, SmallLimit32::new);
+        let mut slots: Vec<SmallSlot> = (0..256).map(|_| SmallSlot::EMPTY).collect();
+        let mut table = SmallTable::new(&mut slots, limit, FullPolicy::Deny).unwrap();
+        table.seed(rng.next().to_le_bytes());
+        let mut cells: HashMap<u32, Cell32> = HashMap::new();
+        let mut now = rng.next() as u32;
+        let step_ticks = (period / units).clamp(1, 1 << 20);
+        for step in 0..2_000 {
+            let (key, cost) = (rng.below(24) as u32, rng.any(10) as u32);
+            let wanted = cells.entry(key).or_default().check_small(&limit, now, cost);
+            let got = table.check(now, &key.to_le_bytes(), cost).unwrap();
+            assert_eq!(
+                got, wanted,
+                "step {step}: {units} per {period}, burst {burst}, key {key} cost {cost}"
+            );
+            if step % 64 == 0 {
+                table.sweep(now);
+            }
+            now = now.wrapping_add(rng.below(step_ticks) as u32);
+        }
+        assert_eq!(table.full(), 0);
+    }
+}
+
+#[test]
+fn a_full_set_is_answered_by_the_policy_and_counted() {
+    let limit = SmallLimit32::new(1, 1_000, 5).unwrap();
+    for policy in [FullPolicy::Admit, FullPolicy::Deny, FullPolicy::Inherit] {
+        let mut slots = [const { SmallSlot::EMPTY }; 16];
+        let mut table = SmallTable::new(&mut slots, limit, policy).unwrap();
+        // Sixteen keys, the first with the smallest debt: 1 unit, then 2.
+        for hash in 1..=16 {
+            assert!(table.check_hash(0, hash, if hash == 1 { 1 } else { 2 }).passes());
+        }
+        assert_eq!(table.full(), 0);
+        assert!(table.check_hash(0, 99, 0).passes(), "a look is no insert");
+        let answers: Vec<Outcome> = (0..6).map(|_| table.check_hash(0, 99, 1)).collect();
+        let passed = answers.iter().filter(|a| a.passes()).count();
+        match policy {
+            FullPolicy::Admit => assert_eq!((passed, table.full()), (6, 6)),
+            FullPolicy::Deny => {
+                assert_eq!((passed, table.full()), (0, 6));
+                assert_eq!(answers[0], Outcome::NonConforming { retry_after: 1_000 });
+                assert!(table.check_hash(1_000, 99, 1).passes(), "the first slot has drained");
+            }
+            // Took over a debt of one unit: four left of five, and then it has a slot.
+            _ => assert_eq!((passed, table.full()), (4, 1)),
+        }
+    }
+}
+
+#[test]
+fn a_small_table_without_a_seed_or_memory_decides_nothing() {
+    let limit = SmallLimit32::new(1, 1_000, 5).unwrap();
+    let mut slots = [const { SmallSlot::EMPTY }; 16];
+    let mut table = SmallTable::new(&mut slots, limit, FullPolicy::Admit).unwrap();
+    assert_eq!(table.check(0, b"key", 1), Err(TableError::MissingSeed));
+    table.seed([1; 8]);
+    assert_eq!(table.check(0, b"key", 1), Ok(Outcome::Conforming));
+    let few = &mut [const { SmallSlot::EMPTY }; 15];
+    assert_eq!(SmallTable::new(few, limit, FullPolicy::Admit).err(), Some(TableError::TooSmall));
+    let mut slots = [const { SmallSlot::EMPTY }; 16];
+    assert_eq!(SmallTable::new(&mut slots, limit, FullPolicy::Sampled).err(), Some(TableError::NotSmall));
+}
