@@ -34,10 +34,11 @@
  *          are valid; limits and tables need an init call; there is nothing to free.
  * THREADS  Every function may be called from any number of threads, interrupts and processes on the same cell or
  *          table, unless its line "Thread" says otherwise. No lock is held; a killed thread blocks nothing.
+ * HOST     tatcell_host_* give clocks, huge-page memory and shared memory on Unix. They are in libraries built with
+ *          feature host (`make lib` is); nothing else uses them.
  * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); negative = caller error, nothing was changed,
- *          and tatcell_strerror tells which. Every structure that starts with `size` has an _INIT macro: use it.
+ *          and tatcell_strerror tells which. Every structure that starts with `size` has an _INIT macro: start from it.
  */
-
 
 #ifndef TATCELL_H
 #define TATCELL_H
@@ -55,6 +56,10 @@
 #define TATCELL_CELL_INIT {0}
 /** A fresh 32-bit cell. */
 #define TATCELL_CELL32_INIT {0}
+/** No host memory yet. */
+#define TATCELL_HOST_MEMORY_INIT {sizeof(tatcell_host_memory_t), 0, NULL, 0, 0, 0}
+/** A lease that holds nothing; set batch, or leave it 0. All-zero memory is the same. */
+#define TATCELL_LEASE_INIT {0, 0, {0, 0, 0, 0, 0, 0, 0}}
 /** A specification with every option off; set units, period and burst. */
 #define TATCELL_LIMIT_SPEC_INIT \
     {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
@@ -69,355 +74,283 @@
 /** Counters that start at zero. */
 #define TATCELL_COUNTERS_INIT {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-
-/**
- * Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).
- */
+/** Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision). */
 #define TATCELL_PASS 0
 
-/**
- * Does not pass now; the retry time tells when it would.
- */
+/** Does not pass now; the retry time tells when it would. */
 #define TATCELL_NON_CONFORMING 1
 
-/**
- * Can never pass: the cost is greater than the burst.
- */
+/** Can never pass: the cost is greater than the burst. */
 #define TATCELL_NEVER 2
 
-/**
- * No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself.
- */
+/** No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself. */
 #define TATCELL_CONTENDED 3
 
-/**
- * A required pointer is NULL.
- */
-#define TATCELL_ERR_NULL -1
+/** An iteration is over: no more live slots. */
+#define TATCELL_END 4
 
-/**
- * A pointer is not aligned for its type (table memory: 64 bytes).
- */
-#define TATCELL_ERR_ALIGN -2
+/** A required pointer is NULL. */
+#define TATCELL_ERR_NULL (-1)
 
-/**
- * A structure's size field is 0 or smaller than this library knows it: use its _INIT macro.
- */
-#define TATCELL_ERR_SIZE -3
+/** A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN). */
+#define TATCELL_ERR_ALIGN (-2)
 
-/**
- * The rate is 0.
- */
-#define TATCELL_ERR_RATE -4
+/** A structure's size field is 0 or too small: start from its _INIT macro. */
+#define TATCELL_ERR_SIZE (-3)
 
-/**
- * The period is 0.
- */
-#define TATCELL_ERR_PERIOD -5
+/** The rate is 0. */
+#define TATCELL_ERR_RATE (-4)
 
-/**
- * The burst is 0.
- */
-#define TATCELL_ERR_BURST -6
+/** The period is 0. */
+#define TATCELL_ERR_PERIOD (-5)
 
-/**
- * Rate or burst cannot be represented at this resolution.
- */
-#define TATCELL_ERR_REPRESENT -7
+/** The burst is 0. */
+#define TATCELL_ERR_BURST (-6)
 
-/**
- * Burst and allowances together are too long for the word.
- */
-#define TATCELL_ERR_HORIZON -8
+/** Rate or burst cannot be represented at this resolution. */
+#define TATCELL_ERR_REPRESENT (-7)
 
-/**
- * The limit was not initialised, or for another kind of word.
- */
-#define TATCELL_ERR_LIMIT -9
+/** Burst and allowances together are too long for the word. */
+#define TATCELL_ERR_HORIZON (-8)
 
-/**
- * The limit was made for another table.
- */
-#define TATCELL_ERR_FOREIGN -10
+/** The limit was not initialised, or for another kind of word. */
+#define TATCELL_ERR_LIMIT (-9)
 
-/**
- * An option is out of range or unknown, or options contradict each other.
- */
-#define TATCELL_ERR_OPTION -11
+/** The limit was made for another table. */
+#define TATCELL_ERR_FOREIGN (-10)
 
-/**
- * A keyed hash needs 16 secret bytes.
- */
-#define TATCELL_ERR_SEED -12
+/** An option is out of range or unknown, or options contradict each other. */
+#define TATCELL_ERR_OPTION (-11)
 
-/**
- * The memory is too small, or too large, for a table or an image.
- */
-#define TATCELL_ERR_MEMORY -13
+/** A keyed hash needs 16 secret bytes. */
+#define TATCELL_ERR_SEED (-12)
 
-/**
- * Fastest and slowest limit do not fit one slot word: use fewer tag bits.
- */
-#define TATCELL_ERR_SPAN -14
+/** The memory is too small, or too large, for a table or an image. */
+#define TATCELL_ERR_MEMORY (-13)
 
-/**
- * The table handle was not initialised.
- */
-#define TATCELL_ERR_HANDLE -15
+/** Fastest and slowest limit do not fit one slot word: use fewer tag bits. */
+#define TATCELL_ERR_SPAN (-14)
 
-/**
- * The memory holds no table image, or none yet.
- */
-#define TATCELL_ERR_NOT_READY -16
+/** The table handle was not initialised. */
+#define TATCELL_ERR_HANDLE (-15)
 
-/**
- * The image has another layout version.
- */
-#define TATCELL_ERR_VERSION -17
+/** The memory holds no table image, or none yet. */
+#define TATCELL_ERR_NOT_READY (-16)
 
-/**
- * The image's geometry is not valid or does not match its size.
- */
-#define TATCELL_ERR_GEOMETRY -18
+/** The image has another layout version. */
+#define TATCELL_ERR_VERSION (-17)
 
-/**
- * The image was made with another seed.
- */
-#define TATCELL_ERR_WRONG_SEED -19
+/** The image's geometry is not valid or does not match its size. */
+#define TATCELL_ERR_GEOMETRY (-18)
 
-/**
- * The image is exclusive and the call wants a shared one, or the other way round.
- */
-#define TATCELL_ERR_MODE -20
+/** The image was made with another seed. */
+#define TATCELL_ERR_WRONG_SEED (-19)
 
-/**
- * The table hashes and the call brought a hash, or the caller hashes and the call brought a key.
- */
-#define TATCELL_ERR_HASH -21
+/** The image is exclusive and the call wants a shared one, or the other way round. */
+#define TATCELL_ERR_MODE (-20)
 
-/**
- * More than 64 keys in a burst.
- */
-#define TATCELL_ERR_COUNT -22
+/** The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key. */
+#define TATCELL_ERR_HASH (-21)
 
-/**
- * The soft threshold is above the burst.
- */
-#define TATCELL_ERR_SOFT -23
+/** More than 64 keys in a burst. */
+#define TATCELL_ERR_COUNT (-22)
 
-/**
- * Version of the library: major * 10000 + minor * 100 + patch.
- */
+/** The soft threshold is above the burst. */
+#define TATCELL_ERR_SOFT (-23)
+
+/** This processor cannot compute the hash that was asked for, or that the image uses. */
+#define TATCELL_ERR_HASH_UNAVAILABLE (-24)
+
+/** A system call failed; the errno is in system_error. */
+#define TATCELL_ERR_SYSTEM (-25)
+
+/** This system or processor does not have it. */
+#define TATCELL_ERR_UNSUPPORTED (-26)
+
+/** A name is neither "/name" nor an absolute path, or it is too long. */
+#define TATCELL_ERR_NAME (-27)
+
+/** Something with this name exists already. */
+#define TATCELL_ERR_EXISTS (-28)
+
+/** Nothing with this name exists. */
+#define TATCELL_ERR_ABSENT (-29)
+
+/** Version of the library: major * 10000 + minor * 100 + patch. */
 #define TATCELL_VERSION 100
 
-/**
- * Version of the C ABI; changes only when a program must be rebuilt.
- */
+/** Version of the C ABI; changes only when a program must be rebuilt. */
 #define TATCELL_ABI_VERSION 0
 
-/**
- * Version of the table image.
- */
+/** Version of the table image. */
 #define TATCELL_LAYOUT_VERSION 1
 
-/**
- * Bytes of a tatcell_cell_t.
- */
+/** Bytes of a tatcell_cell_t. */
 #define TATCELL_CELL_SIZE 8
 
-/**
- * Alignment of a tatcell_cell_t.
- */
+/** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
 
-/**
- * Keep the debt of a cell the same in time when its limit changes.
- */
+/** Keep the debt of a cell the same in time when its limit changes. */
 #define TATCELL_CHANGE_KEEP_TIME 0
 
-/**
- * Keep the debt of a cell the same in units when its limit changes.
- */
+/** Keep the debt of a cell the same in units when its limit changes. */
 #define TATCELL_CHANGE_KEEP_TOKENS 1
 
-/**
- * Let a cell start full when its limit changes.
- */
+/** Let a cell start full when its limit changes. */
 #define TATCELL_CHANGE_RESET 2
 
-/**
- * Bytes of a tatcell_cell32_t.
- */
+/** Bytes of a tatcell_cell32_t. */
 #define TATCELL_CELL32_SIZE 4
 
-/**
- * Alignment of a tatcell_cell32_t.
- */
+/** Alignment of a tatcell_cell32_t. */
 #define TATCELL_CELL32_ALIGN 4
 
-/**
- * Bytes of a tatcell_limit_t.
- */
+/** clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix. */
+#define TATCELL_HOST_CLOCK_MONOTONIC 0
+
+/** clock: CLOCK_MONOTONIC_RAW, the bare oscillator. Linux, Apple. */
+#define TATCELL_HOST_CLOCK_RAW 1
+
+/** clock: CLOCK_MONOTONIC_COARSE, as of the last timer tick; cheapest. Linux. */
+#define TATCELL_HOST_CLOCK_COARSE 2
+
+/** clock: CLOCK_BOOTTIME, runs while the system sleeps. Linux. */
+#define TATCELL_HOST_CLOCK_BOOTTIME 3
+
+/** flags: ask for huge pages; bytes are rounded up to 2 MiB. */
+#define TATCELL_HOST_HUGE 1
+
+/** flags: share with processes forked later instead of giving them a copy. */
+#define TATCELL_HOST_FORK_SHARED 2
+
+/** pages: of the usual size. */
+#define TATCELL_HOST_PAGES_NORMAL 0
+
+/** pages: the kernel was asked for huge pages where it can; see tatcell_host_memory_huge_bytes. */
+#define TATCELL_HOST_PAGES_ADVISED 1
+
+/** pages: all of it lies on huge pages from the reserved pool. */
+#define TATCELL_HOST_PAGES_HUGE 2
+
+/** Bytes of a tatcell_lease_t. */
+#define TATCELL_LEASE_SIZE 64
+
+/** Alignment of a tatcell_lease_t: a cache line of its own. */
+#define TATCELL_LEASE_ALIGN 64
+
+/** Bytes of a tatcell_limit_t. */
 #define TATCELL_LIMIT_SIZE 112
 
-/**
- * flags: a word ahead of now by more than the skew counts as a full debt (64-bit cells).
- */
+/** Alignment of a tatcell_limit_t. */
+#define TATCELL_LIMIT_ALIGN 8
+
+/** flags: a word ahead of now by more than horizon and skew counts as a full debt (64-bit cells only). */
 #define TATCELL_LIMIT_HEAL 1
 
-/**
- * flags: pass what would have been denied, flagged and uncharged.
- */
+/** flags: pass what would have been denied, flagged and uncharged. */
 #define TATCELL_LIMIT_SHADOW 2
 
-/**
- * flags: use the given resolution instead of choosing one.
- */
+/** flags: use the given resolution instead of choosing one. */
 #define TATCELL_LIMIT_RESOLUTION 4
 
-/**
- * skew: tolerate no backward step at all.
- */
+/** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
+#define TATCELL_LIMIT_STRICT_REFUNDS 8
+
+/** skew: tolerate no backward step at all. */
 #define TATCELL_SKEW_NONE UINT64_MAX
 
-/**
- * Bytes of a tatcell_table_t.
- */
-#define TATCELL_TABLE_SIZE 128
+/** Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). */
+#define TATCELL_TABLE_HANDLE_SIZE 256
 
-/**
- * Alignment of table memory.
- */
+/** Alignment of a tatcell_table_t. */
+#define TATCELL_TABLE_HANDLE_ALIGN 8
+
+/** Alignment of table memory. */
 #define TATCELL_TABLE_MEMORY_ALIGN 64
 
-/**
- * Most keys in one burst call.
- */
+/** Most keys in one burst call. */
 #define TATCELL_BURST_MAX 64
 
-/**
- * flags: one owner at a time; plain loads and stores.
- */
+/** flags: one owner at a time; plain loads and stores. */
 #define TATCELL_TABLE_EXCLUSIVE 1
 
-/**
- * flags: use the given resolution instead of choosing one.
- */
+/** flags: use the given resolution instead of choosing one. */
 #define TATCELL_TABLE_RESOLUTION 2
 
-/**
- * policy: admit a new key untracked when its set is full.
- */
+/** policy: admit a new key untracked when its set is full. */
 #define TATCELL_FULL_ADMIT 0
 
-/**
- * policy: take over the slot with the smallest lead, debt included.
- */
+/** policy: take over the slot with the smallest lead, debt included. */
 #define TATCELL_FULL_INHERIT 1
 
-/**
- * policy: refuse a new key when its set is full.
- */
+/** policy: refuse a new key when its set is full. */
 #define TATCELL_FULL_DENY 2
 
-/**
- * policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt.
- */
+/** policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt. */
 #define TATCELL_FULL_SAMPLED 3
 
-/**
- * hash: SipHash-1-3 under the table's seed.
- */
+/** hash: SipHash-1-3 under the table's seed. */
 #define TATCELL_HASH_SIPHASH13 0
 
-/**
- * hash: the caller brings hashes; use a keyed hash.
- */
+/** hash: the caller brings hashes; use a keyed hash. */
 #define TATCELL_HASH_CALLER 1
 
-/**
- * tracking: the key has its own slot; the answer is exact.
- */
+/** hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash. */
+#define TATCELL_HASH_AES 2
+
+/** tracking: the key has its own slot; the answer is exact. */
 #define TATCELL_TRACKED 0
 
-/**
- * tracking: the set was full and the policy decided; nothing stored.
- */
+/** tracking: the set was full and the policy decided; nothing stored. */
 #define TATCELL_UNTRACKED 1
 
-/**
- * tracking: the key took over, or was measured against, the smallest debt of a full set.
- */
+/** tracking: the key took over, or was measured against, the smallest debt of a full set. */
 #define TATCELL_INHERITED 2
 
-/**
- * tracking: the key took over a slot of a full set, whose debt was forgiven.
- */
+/** tracking: the key took over a slot of a full set, whose debt was forgiven. */
 #define TATCELL_FORGIVEN 3
 
-/**
- * decision flags: passes, above the soft threshold.
- */
+/** decision flags: passes, above the soft threshold. */
 #define TATCELL_FLAG_SOFT 1
 
-/**
- * decision flags: passes only because the limit is in shadow mode; uncharged.
- */
+/** decision flags: passes only because the limit is in shadow mode; uncharged. */
 #define TATCELL_FLAG_SHADOW 2
 
-/**
- * decision flags: passes inside the elastic room of the call.
- */
+/** decision flags: passes inside the elastic room of the call. */
 #define TATCELL_FLAG_ELASTIC 4
 
-/**
- * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
- */
-typedef struct TATCELL_ALIGNED(8) {
-    /**
-     * The state word; copy it to save a cell. 0 = fresh.
-     */
+/** One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst. */
+typedef struct TATCELL_ALIGNED(8) tatcell_cell_t {
+    /** The state word; copy it to save a cell. 0 = fresh. */
     uint64_t word;
 } tatcell_cell_t;
 
 /**
  * A validated limit. Initialise it with a tatcell_limit_init function or tatcell_table_limit; read-only afterwards,
- * and then any number of threads may use it at once.
+ * and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_LIMIT.
  */
-typedef struct TATCELL_ALIGNED(8) {
-    /**
-     * Not for use.
-     */
+typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
+    /** Not for use. */
     uint64_t opaque[14];
 } tatcell_limit_t;
 
 /**
  * Proves what a charge stored, so that a later refund can give back no more than that.
  *
+ * A charge that inserts its key into a table stores in its permit up to one claim lifetime less than it cost.
  * The permit of a request that was not charged (denied, untracked, shadow, cost 0) is all zero and refunds nothing.
  */
-typedef struct {
-    /**
-     * TAT after the charge, in q-units.
-     */
+typedef struct tatcell_permit_t {
+    /** TAT after the charge, in q-units. */
     uint64_t tat;
-    /**
-     * What the charge stored, in q-units; 0 = nothing.
-     */
+    /** What the charge stored, in q-units; 0 = nothing. */
     uint64_t stored;
-    /**
-     * Epoch of the limit that charged.
-     */
+    /** Epoch of the limit that charged. */
     uint32_t epoch;
-    /**
-     * Slot that was charged (tables), else 0.
-     */
+    /** Slot that was charged (tables), else 0. */
     uint32_t slot;
 } tatcell_permit_t;
-/**
- * The permit of a request that charged nothing.
- */
-#define tatcell_permit_t_NONE (tatcell_permit_t){ .tat = 0, .stored = 0, .epoch = 0, .slot = 0 }
 
 /**
  * Answers everything about one request: verdict, what is left, when to come back, and the permit for a refund.
@@ -425,69 +358,35 @@ typedef struct {
  * Times are ticks after now; amounts are units. Every field is true on every verdict except contended, where nothing
  * was read consistently and all amounts are 0. The layout is part of the C ABI.
  */
-typedef struct {
-    /**
-     * Size of this structure in bytes.
-     */
+typedef struct tatcell_decision_t {
+    /** Size of this structure in bytes. */
     uint32_t size;
-    /**
-     * 0 passes, 1 non-conforming, 2 never, 3 contended.
-     */
+    /** 0 passes, 1 non-conforming, 2 never, 3 contended. */
     int32_t verdict;
-    /**
-     * Flags: 1 soft (above the soft threshold), 2 shadow (would not have passed), 4 elastic (inside the room).
-     */
+    /** Flags: 1 soft (above the soft threshold), 2 shadow (would not have passed), 4 elastic (inside the room). */
     uint32_t flags;
-    /**
-     * How the table accounted for it: 0 tracked, 1 untracked, 2 inherited, 3 forgiven.
-     */
+    /** How the table accounted for it: 0 tracked, 1 untracked, 2 inherited, 3 forgiven. */
     uint32_t tracking;
-    /**
-     * Index of the limit that decided, for several limits in one call; 0 otherwise.
-     */
+    /** Index of the limit that decided, for several limits in one call; 0 otherwise. */
     uint32_t policy;
-    /**
-     * Units the request asked for.
-     */
+    /** Units the request asked for. */
     uint32_t cost;
-    /**
-     * The burst: most units at one instant after idle.
-     */
+    /** The burst: most units at one instant after idle. */
     uint64_t limit;
-    /**
-     * Units that would conform right after this decision, rounded down.
-     */
+    /** Units that would conform right after this decision, rounded down. */
     uint64_t remaining;
     /**
      * 0 when conforming, all ones when never; otherwise ticks until the same cost conforms. With the shadow flag it
      * is what would have been answered.
      */
     uint64_t retry_after;
-    /**
-     * Ticks until remaining grows by one; 0 when the burst is full.
-     */
+    /** Ticks until remaining grows by one; 0 when the burst is full. */
     uint64_t next_unit;
-    /**
-     * Ticks until the whole burst is available again, rounded up.
-     */
+    /** Ticks until the whole burst is available again, rounded up. */
     uint64_t reset_after;
-    /**
-     * What was charged, for a refund.
-     */
+    /** What was charged, for a refund. */
     tatcell_permit_t permit;
 } tatcell_decision_t;
-/**
- * Passed, but above the soft threshold of the limit.
- */
-#define tatcell_decision_t_SOFT 1
-/**
- * Passed only because the limit is in shadow mode; nothing was charged.
- */
-#define tatcell_decision_t_SHADOW 2
-/**
- * Passed inside the elastic room of this call.
- */
-#define tatcell_decision_t_ELASTIC 4
 
 /**
  * One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full burst.
@@ -495,128 +394,110 @@ typedef struct {
  * The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most one horizon
  * until it drains. Reset idle cells once per span where that matters.
  */
-typedef struct TATCELL_ALIGNED(4) {
-    /**
-     * The state word; copy it to save a cell. 0 = fresh.
-     */
+typedef struct TATCELL_ALIGNED(4) tatcell_cell32_t {
+    /** The state word; copy it to save a cell. 0 = fresh. */
     uint32_t word;
 } tatcell_cell32_t;
 
-/**
- * A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default.
- */
-typedef struct {
-    /**
-     * sizeof(tatcell_limit_spec_t).
-     */
+/** Memory from the system, for tatcell_table_init and tatcell_table_attach. Start from TATCELL_HOST_MEMORY_INIT. */
+typedef struct tatcell_host_memory_t {
+    /** sizeof(tatcell_host_memory_t). */
     uint32_t size;
-    /**
-     * Any of the TATCELL_LIMIT_ flags.
-     */
+    /** A TATCELL_HOST_PAGES_ constant. */
+    uint32_t pages;
+    /** Where it starts, aligned to a page; NULL = nothing is mapped. */
+    void *memory;
+    /** Bytes that are mapped. */
+    size_t bytes;
+    /** The errno of the system call that failed, with TATCELL_ERR_SYSTEM; otherwise 0. */
+    int32_t system_error;
+    /** Not for use. */
+    int32_t reserved;
+} tatcell_host_memory_t;
+
+/**
+ * Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
+ * one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
+ *
+ * Any number of leases on one cell, of any batch, admit together exactly what the cell alone would: in every window
+ * of d ticks at most burst + d / T units. A unit that is not spent lapses when the cell would have regained it, so
+ * what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
+ * part that the lease is missing; other leases may hold up to their batches for the moment.
+ *
+ * Never copy one that is in use: both copies would spend the same units. Resetting the cell, refunding to it or
+ * changing it to a smaller debt admits once more what leases hold at that moment.
+ */
+typedef struct TATCELL_ALIGNED(64) tatcell_lease_t {
+    /** Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner. */
+    uint32_t batch;
+    /** Not for use. */
+    uint32_t reserved;
+    /** Not for use. */
+    uint64_t opaque[7];
+} tatcell_lease_t;
+
+/** A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default. */
+typedef struct tatcell_limit_spec_t {
+    /** sizeof(tatcell_limit_spec_t). */
+    uint32_t size;
+    /** Any of the TATCELL_LIMIT_ flags. */
     uint32_t flags;
-    /**
-     * Units per period.
-     */
+    /** Units per period. */
     uint64_t units;
-    /**
-     * Ticks of the caller's clock.
-     */
+    /** Ticks of the caller's clock. */
     uint64_t period;
-    /**
-     * Most units at one instant after idle.
-     */
+    /** Most units at one instant after idle. */
     uint64_t burst;
-    /**
-     * Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst.
-     */
+    /** Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst. */
     uint64_t soft;
-    /**
-     * Units: most elastic room a call may ask for.
-     */
+    /** Units: most elastic room a call may ask for. */
     uint64_t max_room;
-    /**
-     * Ticks: reserve refuses departures further away.
-     */
+    /** Ticks: reserve refuses departures further away. */
     uint64_t max_delay;
-    /**
-     * Units: charge may go this far beyond the burst.
-     */
+    /** Units: charge may go this far beyond the burst. */
     uint64_t max_debt;
-    /**
-     * Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing.
-     */
+    /** Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing. */
     uint64_t penalty;
-    /**
-     * Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none.
-     */
+    /** Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none. In a table the table's counts. */
     uint64_t skew;
-    /**
-     * With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63.
-     */
+    /** With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. */
     int32_t resolution;
-    /**
-     * Permits carry it; a refund of another epoch credits nothing.
-     */
+    /** Permits carry it; a refund of another epoch credits nothing. */
     uint32_t epoch;
 } tatcell_limit_spec_t;
 
 /**
- * Handle of a table: private to a process, small, holds the secret. All state is in the table memory.
+ * Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only after
+ * its init call, and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_HANDLE.
  */
-typedef struct TATCELL_ALIGNED(8) {
-    /**
-     * Not for use.
-     */
-    uint64_t opaque[16];
+typedef struct TATCELL_ALIGNED(8) tatcell_table_t {
+    /** Not for use. */
+    uint64_t opaque[32];
 } tatcell_table_t;
 
-/**
- * Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default.
- */
-typedef struct {
-    /**
-     * sizeof(tatcell_table_options_t).
-     */
+/** Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default. */
+typedef struct tatcell_table_options_t {
+    /** sizeof(tatcell_table_options_t). */
     uint32_t size;
-    /**
-     * Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION.
-     */
+    /** Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION. */
     uint32_t flags;
-    /**
-     * A TATCELL_FULL_ constant.
-     */
+    /** A TATCELL_FULL_ constant. */
     uint32_t policy;
-    /**
-     * A TATCELL_HASH_ constant.
-     */
+    /** A TATCELL_HASH_ constant. */
     uint32_t hash;
-    /**
-     * 12..24; 0 = 20. Fewer bits, longer span, more tag collisions.
-     */
+    /** 12..24; 0 = 20. Fewer bits, longer span, more tag collisions. */
     uint32_t tag_bits;
-    /**
-     * With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
-     */
+    /** With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks. */
     int32_t resolution;
-    /**
-     * The fastest limit that will be used; required.
-     */
+    /** The fastest limit that will be used; not NULL. */
     const tatcell_limit_spec_t *fastest;
-    /**
-     * The limit with the longest horizon; NULL = fastest.
-     */
+    /** The limit with the longest horizon; NULL = fastest. */
     const tatcell_limit_spec_t *slowest;
-    /**
-     * Ticks by which callers' clocks may be apart or step back; 0 = one horizon.
-     */
+    /** Ticks by which callers' clocks may be apart or step back; 0 = one horizon. */
     uint64_t skew;
-    /**
-     * Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick.
-     */
+    /** Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick. */
     uint64_t claim_lifetime;
-    /**
-     * 16 secret bytes from the system's random source; NULL only with TATCELL_HASH_CALLER.
-     */
+    /** 16 secret bytes from the system's random source; NULL only with TATCELL_HASH_CALLER. */
     const uint8_t *seed;
 } tatcell_table_options_t;
 
@@ -625,46 +506,26 @@ typedef struct {
  *
  * The layout is part of the C ABI. Counters wrap.
  */
-typedef struct {
-    /**
-     * Passed and charged (soft, elastic and untracked ones too).
-     */
+typedef struct tatcell_counters_t {
+    /** Passed and charged (soft, elastic and untracked ones too). */
     uint64_t conforming;
-    /**
-     * Of the conforming: above the soft threshold.
-     */
+    /** Of the conforming: above the soft threshold. */
     uint64_t soft;
-    /**
-     * Passed only because the limit is in shadow mode.
-     */
+    /** Passed only because the limit is in shadow mode. */
     uint64_t shadow;
-    /**
-     * Refused for now.
-     */
+    /** Refused for now. */
     uint64_t non_conforming;
-    /**
-     * Refused for ever: cost above the burst.
-     */
+    /** Refused for ever: cost above the burst. */
     uint64_t never;
-    /**
-     * No verdict: every swap lost to rivals.
-     */
+    /** No verdict: every swap lost to rivals. */
     uint64_t contended;
-    /**
-     * Decided by the full-set policy without a slot.
-     */
+    /** Decided by the full-set policy without a slot. */
     uint64_t untracked;
-    /**
-     * Measured against an inherited slot.
-     */
+    /** Measured against an inherited slot. */
     uint64_t inherited;
-    /**
-     * Took a slot over and forgave its debt.
-     */
+    /** Took a slot over and forgave its debt. */
     uint64_t forgiven;
-    /**
-     * New keys that got a slot.
-     */
+    /** New keys that got a slot. */
     uint64_t inserted;
 } tatcell_counters_t;
 
@@ -673,58 +534,32 @@ typedef struct {
  *
  * The layout is part of the C ABI.
  */
-typedef struct {
-    /**
-     * Size of this structure in bytes.
-     */
+typedef struct tatcell_stats_t {
+    /** Size of this structure in bytes. */
     uint32_t size;
-    /**
-     * Load alpha in millionths: live slots / slots.
-     */
+    /** Load alpha in millionths: live slots / slots. */
     uint32_t load_ppm;
-    /**
-     * Slots looked at.
-     */
+    /** Slots looked at. */
     uint64_t slots;
-    /**
-     * Slots with a live key.
-     */
+    /** Slots with a live key. */
     uint64_t live;
-    /**
-     * Inserts in progress (or abandoned and not yet reused).
-     */
+    /** Inserts in progress (or abandoned and not yet reused). */
     uint64_t claims;
-    /**
-     * Slots whose key has drained; as good as empty.
-     */
+    /** Slots whose key has drained; as good as empty. */
     uint64_t expired;
-    /**
-     * Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads.
-     */
+    /** Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads. */
     uint64_t debt[8];
 } tatcell_stats_t;
 
-/**
- * One live slot, as of its reading.
- */
-typedef struct {
-    /**
-     * Number of the slot.
-     */
+/** One live slot, as of its reading. */
+typedef struct tatcell_slot_t {
+    /** Number of the slot. */
     uint32_t number;
-    /**
-     * Tag of its key: the low bits of the hash.
-     */
+    /** Tag of its key: the low bits of the hash. */
     uint32_t tag;
-    /**
-     * Ticks until the key's burst is full again.
-     */
+    /** Ticks until the key's burst is full again. */
     uint64_t reset_after;
 } tatcell_slot_t;
-
-
-
-
 
 #ifdef __cplusplus
 extern "C" {
@@ -762,7 +597,8 @@ const char *tatcell_strerror(int32_t code);
  * @param limit       64-bit limit; not NULL.
  * @param now         the caller's clock, ticks.
  * @param cost        units; 0 looks and never writes.
- * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+ *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged.
  * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -782,9 +618,10 @@ int32_t tatcell_cell_check(tatcell_cell_t *cell,
  * @param limit 64-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; 0 looks and never writes.
- * @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+ * @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
+ *              0 = none.
  * @param out   started from TATCELL_DECISION_INIT; not NULL.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
@@ -833,7 +670,8 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
                             tatcell_decision_t *out);
 
 /**
- * Gives back what a permit proves was charged and has not drained since. Use a permit once.
+ * Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
+ * one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -859,7 +697,7 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
  * @param now       the caller's clock, ticks.
  * @param cost      units, at most the burst.
  * @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
- *                  would be accepted. Not NULL.
+ *                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
  * @param permit    for tatcell_cell_refund should the sender give up; NULL = not wanted.
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
@@ -937,7 +775,8 @@ size_t tatcell_cell_size(void);
  * @param limit       32-bit limit; not NULL.
  * @param now         the caller's clock, ticks.
  * @param cost        units; 0 looks and never writes.
- * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+ *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged.
  * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -957,9 +796,10 @@ int32_t tatcell_cell32_check(tatcell_cell32_t *cell,
  * @param limit 32-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; 0 looks and never writes.
- * @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+ * @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
+ *              0 = none.
  * @param out   started from TATCELL_DECISION_INIT; not NULL.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell32_check.
  * Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
@@ -1008,7 +848,8 @@ int32_t tatcell_cell32_charge(tatcell_cell32_t *cell,
                               tatcell_decision_t *out);
 
 /**
- * Gives back what a permit proves was charged and has not drained since. Use a permit once.
+ * Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
+ * one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -1034,7 +875,7 @@ int32_t tatcell_cell32_refund(tatcell_cell32_t *cell,
  * @param now       the caller's clock, ticks.
  * @param cost      units, at most the burst.
  * @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
- *                  would be accepted. Not NULL.
+ *                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
  * @param permit    for tatcell_cell32_refund should the sender give up; NULL = not wanted.
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
@@ -1089,6 +930,263 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 size_t tatcell_cell32_size(void);
 
 /**
+ * Reads one of the system's monotonic clocks. Only in libraries built with feature host, as all tatcell_host_
+ * functions.
+ *
+ * @param clock        a TATCELL_HOST_CLOCK_ constant.
+ * @param now          nanoseconds since a moment that is fixed until the next boot; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_OPTION unknown clock; TATCELL_ERR_UNSUPPORTED not on this system.
+ * @retval TATCELL_ERR_SYSTEM the system refuses.
+ * Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
+ */
+int32_t tatcell_host_clock(uint32_t clock,
+                           uint64_t *now,
+                           int32_t *system_error);
+
+/**
+ * Tells how fine a clock is.
+ *
+ * @param clock        a TATCELL_HOST_CLOCK_ constant.
+ * @param nanoseconds  between two of its values; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval as tatcell_host_clock.
+ * Thread: any. Cost: one clock_getres. Since 0.1.
+ */
+int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
+
+/**
+ * Reads the processor's counter (TSC, CNTVCT), which tatcell_host_ticks_calibrate has found fit to be a clock.
+ *
+ * @return ticks; 0 on processors without one.
+ * Thread: any. Cost: one instruction, 5 to 10 ns. Since 0.1.
+ */
+uint64_t tatcell_host_ticks(void);
+
+/**
+ * Finds the rate of the processor's counter, for tatcell_limit_init_rate; spins meanwhile.
+ *
+ * On x86 the TSC, if invariant, is measured against CLOCK_MONOTONIC_RAW: 10 ms give about 10 ppm, 100 ms about 1. On
+ * aarch64 the processor tells the rate and no time is spent.
+ *
+ * @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
+ * @param ticks_per_second rate; not NULL.
+ * @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
+ * NULL = not wanted.
+ * @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
+ * @retval TATCELL_ERR_OPTION interval out of range.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SYSTEM the clock cannot be read.
+ * Thread: any. Cost: the interval. Since 0.1.
+ */
+int32_t tatcell_host_ticks_calibrate(uint64_t interval_ns,
+                                     uint64_t *ticks_per_second,
+                                     uint64_t *uncertainty_ppb,
+                                     int32_t *system_error);
+
+/**
+ * Converts ticks to nanoseconds, rounded up, as a retry time should be.
+ *
+ * @param ticks            of a clock.
+ * @param ticks_per_second its rate.
+ * @return nanoseconds; UINT64_MAX where they do not fit or the rate is 0.
+ * Thread: any. Cost: one 128-bit division. Since 0.1.
+ */
+uint64_t tatcell_host_ticks_to_ns(uint64_t ticks, uint64_t ticks_per_second);
+
+/**
+ * Converts nanoseconds to ticks, rounded up.
+ *
+ * @param ns               nanoseconds.
+ * @param ticks_per_second rate of the clock.
+ * @return ticks; UINT64_MAX where they do not fit.
+ * Thread: any. Cost: one 128-bit division. Since 0.1.
+ */
+uint64_t tatcell_host_ticks_from_ns(uint64_t ns, uint64_t ticks_per_second);
+
+/**
+ * Maps zeroed memory of this process for a table; not from the heap.
+ *
+ * @param bytes  at least; not 0.
+ * @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
+ * asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells which.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_MEMORY bytes are 0 or more than half of the address space.
+ * @retval TATCELL_ERR_OPTION unknown flag.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM mmap failed; errno in memory->system_error (ENOMEM: none left).
+ * Thread: any. Cost: one to four system calls. Since 0.1.
+ */
+int32_t tatcell_host_memory_map(size_t bytes,
+                                uint32_t flags,
+                                tatcell_host_memory_t *memory);
+
+/**
+ * Creates memory with a name, exclusively, for tatcell_table_init; other processes attach to it.
+ *
+ * All of it is allocated here: a full file system is an error now and not a signal later. The creator then calls
+ * tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either says
+ * TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
+ *
+ * @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory on
+ * huge pages, if bytes are whole ones); not NULL.
+ * @param bytes  at least; not 0.
+ * @param mode   permission bits, less the umask; 0 = 0600, this user alone.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+ * @retval 0 done: this process is the one that initialises.
+ * @retval TATCELL_ERR_EXISTS another was first: attach.
+ * @retval TATCELL_ERR_NAME, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad name, size or mode.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (ENOSPC: no room). Nothing is left behind.
+ * Thread: any. Cost: some system calls; allocates the file. Since 0.1.
+ */
+int32_t tatcell_host_memory_create(const char *name,
+                                   size_t bytes,
+                                   uint32_t mode,
+                                   tatcell_host_memory_t *memory);
+
+/**
+ * Attaches to memory that another process has created, for tatcell_table_attach.
+ *
+ * A table trusts nothing that is in it. But whoever may write the file may also cut it short, and touching what is
+ * gone ends a process (SIGBUS): use names in places where only trusted users can write.
+ *
+ * @param name   that it was created with; not NULL.
+ * @param bytes  that it was created with; 0 = whatever it has, then in memory->bytes.
+ * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
+ * @retval TATCELL_ERR_MEMORY it has another size.
+ * @retval TATCELL_ERR_NAME bad name.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (EACCES: not allowed).
+ * Thread: any. Cost: four system calls. Since 0.1.
+ */
+int32_t tatcell_host_memory_attach(const char *name,
+                                   size_t bytes,
+                                   tatcell_host_memory_t *memory);
+
+/**
+ * Unmaps memory; its name, if it has one, stays.
+ *
+ * @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
+ * is done.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.
+ * Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
+ */
+int32_t tatcell_host_memory_unmap(tatcell_host_memory_t *memory);
+
+/**
+ * Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
+ *
+ * @param name         not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NAME bad name.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SYSTEM the system refuses.
+ * Thread: any. Cost: one system call. Since 0.1.
+ */
+int32_t tatcell_host_memory_unlink(const char *name,
+                                   int32_t *system_error);
+
+/**
+ * Counts how much of a mapping lies on huge pages, as the kernel tells. Memory that was never touched lies on none;
+ * tatcell_table_init touches all of it.
+ *
+ * @param memory       filled in; not NULL.
+ * @param bytes        on huge pages; not NULL.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_UNSUPPORTED this system does not tell.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_SYSTEM /proc/self/smaps cannot be read.
+ * Thread: any. Cost: reads a file of the kernel; not for the hot path. Since 0.1.
+ */
+int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
+                                       uint64_t *bytes,
+                                       int32_t *system_error);
+
+/**
+ * Decides one request, from what the lease holds or, for what is missing, from the cell.
+ *
+ * A lease may be used with another cell or limit at any time: what it held of another cell, or in another resolution,
+ * lapses.
+ *
+ * @param lease       of the calling core or thread; not NULL.
+ * @param cell        shared by all; not NULL.
+ * @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
+ * @param now         the caller's clock, ticks.
+ * @param cost        units; 0 looks and charges nothing.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @retval 0 passes, charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+ * Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else one
+ * compare-and-swap, or one load when refused. Since 0.1.
+ */
+int32_t tatcell_lease_check(tatcell_lease_t *lease,
+                            tatcell_cell_t *cell,
+                            const tatcell_limit_t *limit,
+                            uint64_t now,
+                            uint32_t cost,
+                            uint64_t *retry_after);
+
+/**
+ * Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
+ *
+ * Only units that nobody was charged after can be given back; others lapse with time.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.1.
+ */
+int32_t tatcell_lease_give_back(tatcell_lease_t *lease,
+                                tatcell_cell_t *cell,
+                                const tatcell_limit_t *limit,
+                                uint64_t now,
+                                uint64_t *given);
+
+/**
+ * Tells how many units a lease could spend without asking the cell.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param units rounded down; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
+ */
+int32_t tatcell_lease_held(tatcell_lease_t *lease,
+                           tatcell_cell_t *cell,
+                           const tatcell_limit_t *limit,
+                           uint64_t now,
+                           uint64_t *units);
+
+/**
+ * Gives sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+size_t tatcell_lease_size(void);
+
+/**
  * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
  *
  * The rate is never exceeded; it is at most 15 ppm lower. Not changed on error.
@@ -1116,7 +1214,8 @@ int32_t tatcell_limit_init(tatcell_limit_t *limit,
  * @param units_per_second not 0.
  * @param ticks_per_second frequency of the clock that now is read from; not 0.
  * @param burst            units, at least 1.
- * @retval 0 done; otherwise as tatcell_limit_init.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
 int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
@@ -1131,20 +1230,23 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_SIZE spec->size is not set.
- * @retval TATCELL_ERR_OPTION unknown flag, or resolution out of range.
+ * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL for a word below 64 bits.
  * @retval TATCELL_ERR_SOFT soft threshold above the burst.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
-int32_t tatcell_limit_init_spec(tatcell_limit_t *limit, const tatcell_limit_spec_t *spec);
+int32_t tatcell_limit_init_spec(tatcell_limit_t *limit,
+                                const tatcell_limit_spec_t *spec);
 
 /**
  * Makes a limit for 32-bit cells with options.
  *
  * @param limit to initialise; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
- * @retval 0 done; otherwise as tatcell_limit_init_spec. TATCELL_ERR_HORIZON comes earlier: horizon and skew must
- * stay below an eighth of 2^32 q-units, or half with TATCELL_LIMIT_RESOLUTION.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
+ *         TATCELL_LIMIT_RESOLUTION.
+ * @retval others as tatcell_limit_init_spec.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
 int32_t tatcell_limit_init_spec32(tatcell_limit_t *limit,
@@ -1172,13 +1274,15 @@ size_t tatcell_limit_size(void);
  * Formats memory as a fresh table: all keys absent.
  *
  * @param table   handle to initialise; not NULL.
- * @param memory  aligned to 64 bytes; belongs to the table from now on, at this or any other address.
+ * @param memory  aligned to 64 bytes; not NULL. Belongs to the table from now on, at this or any other address.
  * @param bytes   of memory; see tatcell_table_bytes.
  * @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
  * @retval TATCELL_ERR_MEMORY less than a header line and one set (192 bytes).
- * @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_OPTION a value out of range.
+ * @retval TATCELL_ERR_SEED no seed.
+ * @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
+ *         emission interval.
  * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
  * @retval a limit's error from fastest or slowest.
  * Nothing is changed on error.
@@ -1199,9 +1303,14 @@ int32_t tatcell_table_init(tatcell_table_t *table,
  * @param flags  0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
  * @retval 0 done.
  * @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
- * @retval TATCELL_ERR_VERSION, TATCELL_ERR_GEOMETRY, TATCELL_ERR_WRONG_SEED, TATCELL_ERR_SEED, TATCELL_ERR_MODE it
- * does not match.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad argument.
+ * @retval TATCELL_ERR_VERSION made by a library with another image layout.
+ * @retval TATCELL_ERR_GEOMETRY damaged, or bytes is another number.
+ * @retval TATCELL_ERR_SEED the table hashes, and seed is NULL.
+ * @retval TATCELL_ERR_WRONG_SEED made with another seed.
+ * @retval TATCELL_ERR_MODE exclusive and the call wants a shared one, or the other way round.
+ * @retval TATCELL_ERR_MEMORY no line at all, or more than a size_t may hold.
+ * @retval TATCELL_ERR_OPTION unknown flag.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Nothing is changed on error.
  * Thread: any number, each with its own handle. Cost: reads one line. Since 0.1.
  */
@@ -1222,7 +1331,9 @@ int32_t tatcell_table_attach(tatcell_table_t *table,
  * @param seed         the 16 secret bytes; NULL if the caller hashes.
  * @param flags        0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
  * @param clock_offset what the new clock reads less what the old clock would read now, ticks.
- * @retval 0 done; otherwise as tatcell_table_attach. TATCELL_ERR_MEMORY: memory and image differ in length.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_MEMORY memory and image differ in length.
+ * @retval others as tatcell_table_attach. Nothing is changed on error.
  * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
  */
 int32_t tatcell_table_restore(tatcell_table_t *table,
@@ -1255,7 +1366,8 @@ int32_t tatcell_table_limit(const tatcell_table_t *table,
  *
  * @param table handle; not NULL.
  * @param limit to initialise; not NULL.
- * @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE otherwise.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: one writer of limit. Cost: none. Since 0.1.
  */
 int32_t tatcell_table_limit_unlimited(const tatcell_table_t *table,
@@ -1265,7 +1377,7 @@ int32_t tatcell_table_limit_unlimited(const tatcell_table_t *table,
  * Hashes a key with the table's secret, for the _hash and _burst calls.
  *
  * @param table   handle; not NULL.
- * @param key     bytes of the key; not NULL. Copy only identifying bytes: padding would make new keys.
+ * @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
  * @param key_len bytes.
  * @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
  * @retval 0 done.
@@ -1284,13 +1396,16 @@ int32_t tatcell_table_hash(const tatcell_table_t *table,
  * @param table       handle; not NULL.
  * @param limit       from tatcell_table_limit of this table; not NULL.
  * @param now         the caller's clock, ticks.
- * @param key         bytes of the key; not NULL.
+ * @param key         bytes of the key; not NULL, even when empty.
  * @param key_len     bytes.
  * @param cost        units; 0 looks and never writes.
- * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+ *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
  * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
- * @retval TATCELL_ERR_HANDLE, TATCELL_ERR_LIMIT not initialised; TATCELL_ERR_FOREIGN limit of another table.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
+ * @retval TATCELL_ERR_FOREIGN limit of another table.
  * @retval TATCELL_ERR_HASH the caller hashes for this table.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY bad argument.
  * Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
@@ -1331,11 +1446,12 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
  * @param now      the caller's clock, ticks.
  * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
  * @param cost     units; 0 looks and never writes.
- * @param room     elastic room in units above the burst, at most the limit's max_room; 0 = none.
+ * @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
- * @retval TATCELL_ERR_SIZE out->size is not set; others as tatcell_table_check.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_table_check_hash.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
  */
 int32_t tatcell_table_check_ex(const tatcell_table_t *table,
@@ -1374,8 +1490,10 @@ int32_t tatcell_table_peek(const tatcell_table_t *table,
  * @param now   the caller's clock, ticks.
  * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT; not NULL. out->permit.stored tells what was charged.
- * @retval 0 charged, perhaps less than cost; TATCELL_CONTENDED nothing charged; others as tatcell_table_check_ex.
+ * @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+ * @retval 0 charged, perhaps less than cost.
+ * @retval TATCELL_CONTENDED nothing charged, ask again.
+ * @retval others as tatcell_table_check_ex.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
  */
 int32_t tatcell_table_charge(const tatcell_table_t *table,
@@ -1409,7 +1527,9 @@ int32_t tatcell_table_reserve(const tatcell_table_t *table,
 /**
  * Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
  *
- * Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. Use a permit once.
+ * Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. The permit of the charge that brought a
+ * key into the table covers up to one claim lifetime less than was charged. Use a permit once, not after a reset of
+ * the key, and of several of one key the newest first (or set TATCELL_LIMIT_STRICT_REFUNDS).
  *
  * @param table    handle; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -1417,7 +1537,8 @@ int32_t tatcell_table_reserve(const tatcell_table_t *table,
  * @param hash     of the key that was charged.
  * @param permit   from a decision or reservation; not NULL.
  * @param credited ticks of debt removed, rounded down; NULL = not wanted.
- * @retval 0 done (perhaps nothing was left to give back); TATCELL_CONTENDED nothing changed, ask again.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_table_check_hash.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash; never inserts. Since 0.1.
  */
@@ -1438,14 +1559,15 @@ int32_t tatcell_table_refund(const tatcell_table_t *table,
  * @param now       the caller's clock, ticks: one clock read per burst.
  * @param keys      key i is key_len bytes at (const char *)keys + i * stride; not NULL unless count is 0.
  * @param key_len   bytes of each key.
- * @param stride    bytes from one key to the next: the keys may lie inside larger structures.
+ * @param stride    bytes from one key to the next, any number: the keys may lie inside larger structures.
  * @param costs     units of each request; NULL = 1 each.
  * @param count     0..64.
  * @param pass      bit i = 1: request i passes. Not NULL.
  * @param decisions count elements, the first started from TATCELL_DECISION_INIT; NULL = not wanted.
  * @param counters  this thread's counters; NULL = off.
- * @retval 0 decided; see pass.
- * @retval TATCELL_ERR_COUNT more than 64; TATCELL_ERR_SIZE decisions[0].size is not set.
+ * @retval 0 decided; see pass. Contended requests have bit 0.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval TATCELL_ERR_SIZE decisions[0].size is not set.
  * @retval others as tatcell_table_check. Nothing is decided on error.
  * Thread: any number, unless the table is exclusive. Cost: as single calls, with the cache misses overlapped;
  * fastest without decisions and counters. Since 0.1.
@@ -1495,8 +1617,10 @@ int32_t tatcell_table_check_burst_hash(const tatcell_table_t *table,
  * @param key_len bytes of each key.
  * @param stride  bytes from one key to the next.
  * @param count   0..64.
- * @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL.
- * @retval 0 done; errors as tatcell_table_hash, and TATCELL_ERR_COUNT.
+ * @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL unless count is 0.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval others as tatcell_table_hash.
  * Thread: any number. Cost: the hashes; changes nothing. Since 0.1.
  */
 int32_t tatcell_table_prefetch(const tatcell_table_t *table,
@@ -1505,6 +1629,22 @@ int32_t tatcell_table_prefetch(const tatcell_table_t *table,
                                size_t stride,
                                uint32_t count,
                                uint64_t *hashes);
+
+/**
+ * Starts loading the lines of up to 64 hashes made before, for a burst call that comes next.
+ *
+ * @param table  handle; not NULL.
+ * @param hashes count hashes; not NULL unless count is 0.
+ * @param count  0..64.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number. Cost: one prefetch a key; changes nothing. Since 0.1.
+ */
+int32_t tatcell_table_prefetch_hash(const tatcell_table_t *table,
+                                    const uint64_t *hashes,
+                                    uint32_t count);
 
 /**
  * Gives the bytes of memory for a table of at least this many slots, header line included: 8 bytes a slot.
@@ -1541,7 +1681,7 @@ uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
  *
  * @param table  handle; not NULL.
  * @param now    the caller's clock, ticks.
- * @param image  buffer, aligned to 8 bytes; not NULL.
+ * @param image  buffer outside the table's memory, aligned to 8 bytes; not NULL.
  * @param bytes  its length; the bytes that the table was initialised with are enough.
  * @param used   gets the bytes written; NULL = not wanted.
  * @retval 0 done.
@@ -1556,16 +1696,20 @@ int32_t tatcell_table_save(const tatcell_table_t *table,
                            size_t *used);
 
 /**
- * Makes one key full again; an absent key already is.
+ * Makes one key full again, but for a trace of debt (the claim lifetime and 32 q-units at most) that keeps a stalled
+ * insert from coming back to life. An absent key is full already.
  *
  * @param table handle; not NULL.
  * @param now   the caller's clock, ticks.
  * @param hash  of the key.
- * @retval 0 done; TATCELL_CONTENDED nothing changed, ask again.
+ * @retval 0 done.
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
  */
-int32_t tatcell_table_reset_key(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+int32_t tatcell_table_reset_key(const tatcell_table_t *table,
+                                uint64_t now,
+                                uint64_t hash);
 
 /**
  * Empties expired slots, a few at a time. Needed at most once per tatcell_table_sweep_interval; changes no decision.
@@ -1575,7 +1719,8 @@ int32_t tatcell_table_reset_key(const tatcell_table_t *table, uint64_t now, uint
  * @param from  slot to start at: 0, or what the last call put into next.
  * @param count slots to look at.
  * @param next  gets the slot to continue from, 0 after the last; NULL = not wanted.
- * @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: beside any other call, unless the table is exclusive. Cost: one load a slot. Since 0.1.
  */
 int32_t tatcell_table_sweep(const tatcell_table_t *table,
@@ -1590,7 +1735,8 @@ int32_t tatcell_table_sweep(const tatcell_table_t *table,
  *
  * @param table handle; not NULL.
  * @param ticks gets the interval; not NULL.
- * @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: any. Cost: none. Since 0.1.
  */
 int32_t tatcell_table_sweep_interval(const tatcell_table_t *table,
@@ -1603,7 +1749,8 @@ int32_t tatcell_table_sweep_interval(const tatcell_table_t *table,
  * @param now   the caller's clock, ticks.
  * @param out   started from TATCELL_STATS_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_SIZE out->size is not set; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: beside any other call; each word as of its reading. Cost: reads all of it. Since 0.1.
  */
 int32_t tatcell_table_stats(const tatcell_table_t *table,
@@ -1617,7 +1764,8 @@ int32_t tatcell_table_stats(const tatcell_table_t *table,
  * @param now   the caller's clock, ticks.
  * @param from  slot number to start at.
  * @param out   gets the slot; not NULL.
- * @retval 0 found; TATCELL_NON_CONFORMING no more live slots.
+ * @retval 0 found.
+ * @retval TATCELL_END no more live slots; out is not written.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
  */
@@ -1627,7 +1775,7 @@ int32_t tatcell_table_next(const tatcell_table_t *table,
                            tatcell_slot_t *out);
 
 /**
- * Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_SIZE.
+ * Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
  *
  * @return bytes.
  * Thread: any. Cost: none. Since 0.1.
@@ -1637,8 +1785,6 @@ size_t tatcell_table_handle_size(void);
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus
-
-#endif  /* TATCELL_H */
 
 #if defined(__cplusplus) && __cplusplus >= 201103L
 #define TATCELL_ASSERT_(test, name) static_assert(test, name)
@@ -1652,8 +1798,14 @@ TATCELL_ASSERT_(sizeof(tatcell_cell_t) == TATCELL_CELL_SIZE, "cell size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell_t) == TATCELL_CELL_ALIGN, "cell alignment");
 TATCELL_ASSERT_(sizeof(tatcell_cell32_t) == TATCELL_CELL32_SIZE, "32-bit cell size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell32_t) == TATCELL_CELL32_ALIGN, "32-bit cell alignment");
+TATCELL_ASSERT_(sizeof(tatcell_lease_t) == TATCELL_LEASE_SIZE, "lease size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_lease_t) == TATCELL_LEASE_ALIGN, "lease alignment");
 TATCELL_ASSERT_(sizeof(tatcell_limit_t) == TATCELL_LIMIT_SIZE, "limit size");
-TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_SIZE, "table handle size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_limit_t) == TATCELL_LIMIT_ALIGN, "limit alignment");
+TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_HANDLE_SIZE, "table handle size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_table_t) == TATCELL_TABLE_HANDLE_ALIGN, "table handle alignment");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_
+
+#endif /* TATCELL_H */

@@ -10,8 +10,8 @@ test-lint: ## Formatting, clippy and rustdoc without a warning
 	@tests/lint
 
 test-rust: ## Rust tests: semantics, properties, races, kills, the protocol explorer
-	$(CARGO) test --quiet --features std --no-run
-	$(CARGO) test --features std -- --nocapture --test-threads=2
+	$(CARGO) test --quiet --features std,host --no-run
+	$(CARGO) test --features std,host -- --nocapture --test-threads=2
 
 test-loom: loom
 

@@ -208,7 +208,8 @@ macro_rules! operations {
                     let (lead, healed) = decode(op.p, word as u64, now_q, Self::MASK);
                     let step = op.step(lead);
                     let store = if healed { Some(step.store.unwrap_or(lead)) } else { step.store };
-                    (step.answer, store.map(|lead| encode(now_q, lead, Self::MASK) as $word))
+                    let word = |lead| if lead == 0 { 0 } else { encode(now_q, lead, Self::MASK) as $word };
+                    (step.answer, store.map(word))
                 })
             }
 
@@ -272,7 +273,9 @@ macro_rules! operations {
             /// Gives back what a permit proves was charged and has not drained since.
             ///
             /// Returns the ticks of debt removed, rounded down; `None` when contended (nothing changed, ask again).
-            /// Use a permit once: a second refund of it would give back another request's charge.
+            /// Use a permit once: a second refund of it would give back another request's charge, and so would a refund
+            /// after a reset (give the limit another epoch when you reset). Of several permits of one key refund the
+            /// newest first, or make the limit with [`strict_refunds`](crate::LimitSpec::strict_refunds).
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
                 let now_q = limit.0.now_q(now);
@@ -314,7 +317,7 @@ macro_rules! operations {
                 let (old_q, new_q) = (old.0.now_q(now), new.0.now_q(now));
                 $me.update(|word| {
                     let (lead, _) = decode(&old.0, word as u64, old_q, Self::MASK);
-                    let next = match gcra::change(&old.0, &new.0, lead, how) {
+                    let next = match gcra::change(&old.0, &new.0, lead, now, how) {
                         0 => 0,
                         lead => encode(new_q, lead, Self::MASK) as $word,
                     };

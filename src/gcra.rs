@@ -20,7 +20,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking, CONFORMING, NEVER, NON_CONFORMING};
-use crate::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
+use crate::params::{Params, FLAGS_NOT_PLAIN, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW, FLAG_STRICT};
 
 /// What one step decided, before it is turned into ticks and units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -260,7 +260,7 @@ pub(crate) enum Plain {
 /// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
 #[inline(always)]
 pub(crate) const fn plain(p: &Params, lead: u64, cost: u32) -> Plain {
-    if cost as u64 > p.burst || p.flags != 0 {
+    if cost as u64 > p.burst || p.has(FLAGS_NOT_PLAIN) {
         return Plain::Other;
     }
     let charge = (cost as u64).wrapping_mul(p.t_q);
@@ -286,16 +286,21 @@ pub enum Change {
     Reset,
 }
 
-/// Lead under `new` of a key that has `lead` under `old`; rounded up and clamped to the new horizon. The change
-/// starts now: nothing is earned or lost for the past.
-pub(crate) fn change(old: &Params, new: &Params, lead: u64, how: Change) -> u64 {
+/// Lead under `new` of a key that has `lead` under `old` at tick `now`; rounded up and clamped to the new horizon.
+/// The change starts now: nothing is earned or lost for the past.
+pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Change) -> u64 {
     let moved = match how {
+        _ if lead == 0 => 0,
         Change::Reset => 0,
         Change::KeepTime => {
-            // q -> ticks -> q, as one rational with both roundings up.
-            let up = (lead as u128).wrapping_shl(old.shr as u32).wrapping_shl(new.shl as u32);
-            let down = 1u128.wrapping_shl(old.shl as u32).wrapping_shl(new.shr as u32);
-            up.div_ceil(down)
+            // q -> ticks -> q, as one rational, rounded up once. A lead counts from the start of a q-unit: where that
+            // is coarser than a tick, the part of it that has passed is taken off here and added there.
+            let passed = |shr: u8| (now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1)) as u128;
+            let ticks = (lead as u128).wrapping_shl(old.shr as u32).wrapping_sub(passed(old.shr));
+            let up =
+                ticks.wrapping_add(passed(new.shr).wrapping_shl(old.shl as u32)).wrapping_shl(new.shl as u32);
+            let down = (old.shl as u32).wrapping_add(new.shr as u32);
+            up.wrapping_add(1u128.wrapping_shl(down).wrapping_sub(1)).wrapping_shr(down)
         }
         Change::KeepTokens => match old.t_q {
             0 => 0,
@@ -338,7 +343,8 @@ impl Answer {
         if self.stored == 0 {
             return Permit::NONE;
         }
-        let tat = now_q.wrapping_add(self.lead) & mask;
+        let ahead = if p.has(FLAG_STRICT) { self.stored } else { self.lead };
+        let tat = now_q.wrapping_add(ahead) & mask;
         Permit { tat, stored: self.stored, epoch: p.epoch, slot }
     }
 
@@ -371,3 +377,7 @@ impl Answer {
         }
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "gcra_tests.rs"]
+mod tests;

@@ -5,10 +5,12 @@
 //!
 //! - [`Limit`]: units per period of ticks, and a burst. Validated once; `const`.
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
+//! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
 //! - [`Table`]: many keys in fixed memory; several processes may share it.
 //!
 //! Time is always the caller's tick count (`u64`): nanoseconds, cycles, milliseconds. The library never reads a
-//! clock, never allocates, never locks, never panics.
+//! clock, never allocates, never locks, never panics. Feature `host` adds ways to get a clock and memory on Unix (the
+//! module `host`); nothing else uses them.
 #![no_std]
 
 #[cfg(feature = "std")]
@@ -19,7 +21,14 @@ mod capi;
 mod cell;
 mod critical;
 mod gcra;
+#[cfg(all(feature = "host", not(tatcell_loom)))]
+pub mod host;
+mod lease;
 mod limit;
+#[cfg(all(test, tatcell_loom))]
+mod loom_atomic;
+#[cfg(all(test, tatcell_loom))]
+mod loom_cells;
 mod outcome;
 mod params;
 mod small;
@@ -28,6 +37,7 @@ mod table;
 
 pub use cell::{Cell, Cell32, ExclusiveCell, MAX_LOST};
 pub use gcra::Change;
+pub use lease::Lease;
 pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
 pub use outcome::{Decision, Outcome, Permit, Reservation, Tracking};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};

@@ -34,7 +34,7 @@ pub enum LimitError {
     BadResolution,
     /// The soft threshold is above the burst.
     BadSoft,
-    /// `heal` is for 64-bit cells only: in narrower words it would turn long idle keys into debtors.
+    /// `heal` is for 64-bit cells whose span exceeds a year: in shorter ones it would turn idle keys into debtors.
     BadHeal,
     /// A small limit has no option but a delay.
     NotSmall,
@@ -50,7 +50,7 @@ impl core::fmt::Display for LimitError {
             LimitError::HorizonTooLong => "burst and allowances are too long for the word",
             LimitError::BadResolution => "resolution is outside -63..=63",
             LimitError::BadSoft => "soft threshold is above the burst",
-            LimitError::BadHeal => "heal needs a 64-bit cell",
+            LimitError::BadHeal => "heal needs a 64-bit cell with a span of more than a year",
             LimitError::NotSmall => "a small limit has no option but a delay",
         })
     }
@@ -84,6 +84,7 @@ pub struct LimitSpec {
     pub(crate) epoch: u32,
     pub(crate) heal: bool,
     pub(crate) shadow: bool,
+    pub(crate) strict_refunds: bool,
 }
 
 impl LimitSpec {
@@ -103,6 +104,7 @@ impl LimitSpec {
             epoch: 0,
             heal: false,
             shadow: false,
+            strict_refunds: false,
         }
     }
 
@@ -140,7 +142,9 @@ impl LimitSpec {
     }
 
     /// Tolerates a clock that steps back by up to this many ticks (default: an eighth of the span where that is
-    /// long, otherwise the horizon). A longer step forgives the debt of the word.
+    /// long, otherwise the horizon). A longer step forgives the debt of the word. A thread that is stopped between
+    /// reading its clock and calling counts as such a step: for fast limits, whose horizon is microseconds, give the
+    /// longest time a thread may be stopped.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
@@ -148,7 +152,8 @@ impl LimitSpec {
 
     /// Fixes the resolution: one q-unit is `2^-shift` ticks; negative is coarser than the clock.
     ///
-    /// Limits that are exchanged for one another under traffic must have the same resolution.
+    /// Limits that are exchanged for one another under traffic must have the same resolution. With a negative one the
+    /// caller's clock itself must not wrap: 64 bits of nanoseconds last 584 years.
     pub const fn resolution(mut self, shift: i8) -> Self {
         self.shift = Some(shift);
         self
@@ -161,7 +166,7 @@ impl LimitSpec {
     }
 
     /// Treats a word that is impossibly far ahead of `now` (the clock was stepped back by more than the skew) as a
-    /// full debt of one burst instead of forgiving it. 64-bit cells only.
+    /// full debt of one burst instead of forgiving it. 64-bit cells with a resolution of at most 9 only.
     pub const fn heal(mut self) -> Self {
         self.heal = true;
         self
@@ -170,6 +175,18 @@ impl LimitSpec {
     /// Passes what would have been denied, flagged ([`Decision::SHADOW`](crate::Decision::SHADOW)) and uncharged.
     pub const fn shadow(mut self) -> Self {
         self.shadow = true;
+        self
+    }
+
+    /// Makes several refunds of one key safe in any order: what a permit can give back drains from the moment of its
+    /// charge on, as if no debt had lain before it.
+    ///
+    /// Without this a refund gives back all that has not drained, which is exact for one charge, and for several as
+    /// long as the newest is refunded first. Refunded oldest first, the older refund moves the newer charge forward
+    /// without its permit knowing, and the newer refund can then give back what has drained already: at most one cost
+    /// a refund. Choose this where a key can have several permits outstanding and their order is not yours.
+    pub const fn strict_refunds(mut self) -> Self {
+        self.strict_refunds = true;
         self
     }
 

@@ -53,6 +53,7 @@ pub enum Tracking {
 
 /// Proves what a charge stored, so that a later refund can give back no more than that.
 ///
+/// A charge that inserts its key into a table stores in its permit up to one claim lifetime less than it cost.
 /// The permit of a request that was not charged (denied, untracked, shadow, cost 0) is all zero and refunds nothing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]

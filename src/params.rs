@@ -25,8 +25,12 @@ pub(crate) const KIND_TABLE: u8 = 0xC7;
 pub(crate) const FLAG_HEAL: u8 = 1;
 /// Pass what would have been denied, and store nothing for it.
 pub(crate) const FLAG_SHADOW: u8 = 2;
-/// Denied requests are charged too. Any flag keeps a limit off the plain path of a check.
+/// Denied requests are charged too.
 pub(crate) const FLAG_PENALTY: u8 = 4;
+/// A permit drains from the moment of its charge on, whatever debt lay before it.
+pub(crate) const FLAG_STRICT: u8 = 8;
+/// Any of these keeps a limit off the plain path of a check.
+pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 
 /// A limit in q-units. `repr(C)`: it is stored as it is inside the C ABI's opaque limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,6 +67,9 @@ pub(crate) struct Params {
     pub kind: u8,
 }
 
+/// Up to this resolution the span of a 64-bit word exceeds a year of nanoseconds: 2^55 ns are 417 days.
+const LONG_SPAN_SHL: u32 = 9;
+
 /// How the resolution is chosen when the caller does not give one.
 #[derive(Clone, Copy)]
 pub(crate) struct Width {
@@ -94,11 +101,20 @@ const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
     if num < den {
         return 0;
     }
-    let t = num.div_ceil(den);
+    let t = ceil_div(num, den);
     if t >= 1 << 62 {
         0
     } else {
         t as u64
+    }
+}
+
+/// `num / den` rounded up; saturates where `den` is 0, so that no division can panic.
+const fn ceil_div(num: u128, den: u128) -> u128 {
+    match num.checked_div(den) {
+        Some(q) if q.wrapping_mul(den) == num => q,
+        Some(q) => q.wrapping_add(1),
+        None => u128::MAX,
     }
 }
 
@@ -181,7 +197,7 @@ impl Params {
         let horizon_q = burst_q.wrapping_add(extra);
         let skew_q = match spec.skew {
             Some(ticks) => ticks_to_q_up(ticks, shl, shr),
-            None => default_skew(width.bits, shl, horizon_q),
+            None => default_skew(width.bits, shl, shr, horizon_q),
         };
         let window = (horizon_q as u128).wrapping_add(skew_q as u128);
         if window >= 1 << (width.bits.wrapping_sub(width.spare)) || window << shr >= 1 << 63 {
@@ -189,7 +205,7 @@ impl Params {
         }
         let mut flags = 0;
         if spec.heal {
-            if width.bits != 64 {
+            if width.bits != 64 || shl > LONG_SPAN_SHL {
                 return Err(LimitError::BadHeal);
             }
             flags |= FLAG_HEAL;
@@ -199,6 +215,9 @@ impl Params {
         }
         if spec.penalty != 0 {
             flags |= FLAG_PENALTY;
+        }
+        if spec.strict_refunds {
+            flags |= FLAG_STRICT;
         }
         Ok(Params {
             t_q,
@@ -285,10 +304,10 @@ pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
 }
 
 /// Default S: an eighth of the span where that exceeds a year of nanosecond ticks, otherwise H.
-const fn default_skew(bits: u32, shl: u32, horizon_q: u64) -> u64 {
-    // 2^55 ns is 417 days.
-    if bits == 64 && shl <= 9 {
-        1 << 61
+const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
+    // Coarser than a tick: an eighth of the span of the caller's clock.
+    if bits == 64 && shl <= LONG_SPAN_SHL {
+        (1u64 << 61).wrapping_shr(shr)
     } else {
         horizon_q
     }
@@ -306,7 +325,8 @@ const fn ticks_to_q_down(ticks: u64, shl: u32, shr: u32) -> u64 {
 
 /// Ticks to q-units, rounded up; saturates at `u64::MAX`.
 pub(crate) const fn ticks_to_q_up(ticks: u64, shl: u32, shr: u32) -> u64 {
-    let q = ((ticks as u128) << shl).div_ceil(1u128 << shr);
+    let part = (1u128 << shr).wrapping_sub(1);
+    let q = ((ticks as u128) << shl).wrapping_add(part) >> shr;
     if q > u64::MAX as u128 {
         u64::MAX
     } else {

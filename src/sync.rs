@@ -16,7 +16,10 @@
 //! holder would spin for ever. Nothing here uses `portable-atomic` on bare metal, so another crate that turns its
 //! `fallback` on changes nothing.
 
-#[cfg(tatcell_loom)]
+#[cfg(all(tatcell_loom, test))]
+pub(crate) use crate::loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};
+
+#[cfg(all(tatcell_loom, not(test)))]
 pub(crate) use loom::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 #[cfg(not(tatcell_loom))]

@@ -4,7 +4,7 @@ use core::mem::{align_of, size_of};
 
 use super::limit::{limit64, tatcell_limit_t};
 use super::{
-    decision, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_ERR_OPTION,
+    decision, fill, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_ERR_OPTION,
     TATCELL_PASS,
 };
 use crate::cell::{Cell, ExclusiveCell};
@@ -68,7 +68,8 @@ pub(super) fn change(how: u32) -> Result<Change, i32> {
 /// @param limit       64-bit limit; not NULL.
 /// @param now         the caller's clock, ticks.
 /// @param cost        units; 0 looks and never writes.
-/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+///                    NULL = not wanted. Not written on error.
 /// @retval 0 passes, charged.
 /// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -93,9 +94,10 @@ pub unsafe extern "C" fn tatcell_cell_check(
 /// @param limit 64-bit limit; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units; 0 looks and never writes.
-/// @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+/// @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
+///              0 = none.
 /// @param out   started from TATCELL_DECISION_INIT; not NULL.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
@@ -110,8 +112,7 @@ pub unsafe extern "C" fn tatcell_cell_check_ex(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), decision(out)) };
-    *out = cell.check_ex(limit, now, cost, room);
-    out.verdict
+    fill(out, cell.check_ex(limit, now, cost, room))
 }
 
 /// Tells what a request of this cost would be answered, without charging it.
@@ -133,8 +134,7 @@ pub unsafe extern "C" fn tatcell_cell_peek(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), decision(out)) };
-    *out = cell.peek(limit, now, cost);
-    out.verdict
+    fill(out, cell.peek(limit, now, cost))
 }
 
 /// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
@@ -162,12 +162,13 @@ pub unsafe extern "C" fn tatcell_cell_charge(
     let (cell, limit, out) = unsafe { args!(shared(cell), limit64(limit), out) };
     let made = cell.charge(limit, now, cost);
     if let Some(out) = out {
-        *out = made;
+        fill(out, made);
     }
     made.verdict
 }
 
-/// Gives back what a permit proves was charged and has not drained since. Use a permit once.
+/// Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
+/// one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
 ///
 /// @param cell     the cell that was charged; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
@@ -207,7 +208,7 @@ pub unsafe extern "C" fn tatcell_cell_refund(
 /// @param now       the caller's clock, ticks.
 /// @param cost      units, at most the burst.
 /// @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
-///                  would be accepted. Not NULL.
+///                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
 /// @param permit    for tatcell_cell_refund should the sender give up; NULL = not wanted.
 /// @retval 0 reserved.
 /// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.

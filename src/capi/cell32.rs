@@ -4,7 +4,9 @@ use core::mem::{align_of, size_of};
 
 use super::cell::change;
 use super::limit::{limit32, tatcell_limit_t};
-use super::{decision, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_PASS};
+use super::{
+    decision, fill, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_PASS,
+};
 use crate::cell::Cell32;
 use crate::outcome::{Decision, Permit};
 
@@ -43,7 +45,8 @@ unsafe fn shared<'a>(p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
 /// @param limit       32-bit limit; not NULL.
 /// @param now         the caller's clock, ticks.
 /// @param cost        units; 0 looks and never writes.
-/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+///                    NULL = not wanted. Not written on error.
 /// @retval 0 passes, charged.
 /// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -68,9 +71,10 @@ pub unsafe extern "C" fn tatcell_cell32_check(
 /// @param limit 32-bit limit; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units; 0 looks and never writes.
-/// @param room  elastic room in units above the burst for this call, at most the limit's max_room; 0 = none.
+/// @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
+///              0 = none.
 /// @param out   started from TATCELL_DECISION_INIT; not NULL.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_cell32_check.
 /// Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
@@ -85,8 +89,7 @@ pub unsafe extern "C" fn tatcell_cell32_check_ex(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
-    *out = cell.check_ex(limit, now, cost, room);
-    out.verdict
+    fill(out, cell.check_ex(limit, now, cost, room))
 }
 
 /// Tells what a request of this cost would be answered, without charging it.
@@ -108,8 +111,7 @@ pub unsafe extern "C" fn tatcell_cell32_peek(
 ) -> i32 {
     // SAFETY: the caller's contract.
     let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
-    *out = cell.peek(limit, now, cost);
-    out.verdict
+    fill(out, cell.peek(limit, now, cost))
 }
 
 /// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
@@ -137,12 +139,13 @@ pub unsafe extern "C" fn tatcell_cell32_charge(
     let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), out) };
     let made = cell.charge(limit, now, cost);
     if let Some(out) = out {
-        *out = made;
+        fill(out, made);
     }
     made.verdict
 }
 
-/// Gives back what a permit proves was charged and has not drained since. Use a permit once.
+/// Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
+/// one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
 ///
 /// @param cell     the cell that was charged; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
@@ -182,7 +185,7 @@ pub unsafe extern "C" fn tatcell_cell32_refund(
 /// @param now       the caller's clock, ticks.
 /// @param cost      units, at most the burst.
 /// @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
-///                  would be accepted. Not NULL.
+///                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
 /// @param permit    for tatcell_cell32_refund should the sender give up; NULL = not wanted.
 /// @retval 0 reserved.
 /// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.

@@ -8,9 +8,11 @@ use crate::params::{Params, KIND_CELL32, KIND_CELL64, KIND_TABLE};
 
 /// Bytes of a tatcell_limit_t.
 pub const TATCELL_LIMIT_SIZE: usize = 112;
+/// Alignment of a tatcell_limit_t.
+pub const TATCELL_LIMIT_ALIGN: usize = 8;
 
 /// A validated limit. Initialise it with a tatcell_limit_init function or tatcell_table_limit; read-only afterwards,
-/// and then any number of threads may use it at once.
+/// and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_LIMIT.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct tatcell_limit_t {
@@ -19,15 +21,18 @@ pub struct tatcell_limit_t {
 }
 
 const _: () = assert!(size_of::<tatcell_limit_t>() == TATCELL_LIMIT_SIZE);
+const _: () = assert!(align_of::<tatcell_limit_t>() == TATCELL_LIMIT_ALIGN);
 const _: () = assert!(size_of::<Params>() <= size_of::<tatcell_limit_t>());
 const _: () = assert!(align_of::<Params>() <= align_of::<tatcell_limit_t>());
 
-/// flags: a word ahead of now by more than the skew counts as a full debt (64-bit cells).
+/// flags: a word ahead of now by more than horizon and skew counts as a full debt (64-bit cells only).
 pub const TATCELL_LIMIT_HEAL: u32 = 1;
 /// flags: pass what would have been denied, flagged and uncharged.
 pub const TATCELL_LIMIT_SHADOW: u32 = 2;
 /// flags: use the given resolution instead of choosing one.
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
+/// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on.
+pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
 /// skew: tolerate no backward step at all.
 pub const TATCELL_SKEW_NONE: u64 = u64::MAX;
 
@@ -55,7 +60,7 @@ pub struct tatcell_limit_spec_t {
     pub max_debt: u64,
     /// Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing.
     pub penalty: u64,
-    /// Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none.
+    /// Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none. In a table the table's counts.
     pub skew: u64,
     /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63.
     pub resolution: i32,
@@ -68,7 +73,8 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     if (s.size as usize) < size_of::<tatcell_limit_spec_t>() {
         return Err(TATCELL_ERR_SIZE);
     }
-    let known = TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION;
+    let known =
+        TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_STRICT_REFUNDS;
     if s.flags & !known != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
@@ -87,6 +93,9 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     }
     if s.flags & TATCELL_LIMIT_HEAL != 0 {
         spec = spec.heal();
+    }
+    if s.flags & TATCELL_LIMIT_STRICT_REFUNDS != 0 {
+        spec = spec.strict_refunds();
     }
     if s.flags & TATCELL_LIMIT_SHADOW != 0 {
         spec = spec.shadow();
@@ -176,7 +185,8 @@ pub unsafe extern "C" fn tatcell_limit_init(
 /// @param units_per_second not 0.
 /// @param ticks_per_second frequency of the clock that now is read from; not 0.
 /// @param burst            units, at least 1.
-/// @retval 0 done; otherwise as tatcell_limit_init.
+/// @retval 0 done.
+/// @retval others as tatcell_limit_init.
 /// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_rate(
@@ -196,7 +206,7 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SIZE spec->size is not set.
-/// @retval TATCELL_ERR_OPTION unknown flag, or resolution out of range.
+/// @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL for a word below 64 bits.
 /// @retval TATCELL_ERR_SOFT soft threshold above the burst.
 /// @retval others as tatcell_limit_init.
 /// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
@@ -215,8 +225,10 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
 ///
 /// @param limit to initialise; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
-/// @retval 0 done; otherwise as tatcell_limit_init_spec. TATCELL_ERR_HORIZON comes earlier: horizon and skew must
-/// stay below an eighth of 2^32 q-units, or half with TATCELL_LIMIT_RESOLUTION.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
+///         TATCELL_LIMIT_RESOLUTION.
+/// @retval others as tatcell_limit_init_spec.
 /// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_spec32(

@@ -17,6 +17,9 @@ macro_rules! args {
 
 mod cell;
 mod cell32;
+#[cfg(all(feature = "host", not(tatcell_loom)))]
+mod host;
+mod lease;
 mod limit;
 mod table;
 mod table_ops;
@@ -36,11 +39,14 @@ pub const TATCELL_NEVER: i32 = 2;
 /// No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself.
 pub const TATCELL_CONTENDED: i32 = 3;
 
+/// An iteration is over: no more live slots.
+pub const TATCELL_END: i32 = 4;
+
 /// A required pointer is NULL.
 pub const TATCELL_ERR_NULL: i32 = -1;
-/// A pointer is not aligned for its type (table memory: 64 bytes).
+/// A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN).
 pub const TATCELL_ERR_ALIGN: i32 = -2;
-/// A structure's size field is 0 or smaller than this library knows it: use its _INIT macro.
+/// A structure's size field is 0 or too small: start from its _INIT macro.
 pub const TATCELL_ERR_SIZE: i32 = -3;
 /// The rate is 0.
 pub const TATCELL_ERR_RATE: i32 = -4;
@@ -76,12 +82,25 @@ pub const TATCELL_ERR_GEOMETRY: i32 = -18;
 pub const TATCELL_ERR_WRONG_SEED: i32 = -19;
 /// The image is exclusive and the call wants a shared one, or the other way round.
 pub const TATCELL_ERR_MODE: i32 = -20;
-/// The table hashes and the call brought a hash, or the caller hashes and the call brought a key.
+/// The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key.
 pub const TATCELL_ERR_HASH: i32 = -21;
 /// More than 64 keys in a burst.
 pub const TATCELL_ERR_COUNT: i32 = -22;
 /// The soft threshold is above the burst.
 pub const TATCELL_ERR_SOFT: i32 = -23;
+
+/// This processor cannot compute the hash that was asked for, or that the image uses.
+pub const TATCELL_ERR_HASH_UNAVAILABLE: i32 = -24;
+/// A system call failed; the errno is in system_error.
+pub const TATCELL_ERR_SYSTEM: i32 = -25;
+/// This system or processor does not have it.
+pub const TATCELL_ERR_UNSUPPORTED: i32 = -26;
+/// A name is neither "/name" nor an absolute path, or it is too long.
+pub const TATCELL_ERR_NAME: i32 = -27;
+/// Something with this name exists already.
+pub const TATCELL_ERR_EXISTS: i32 = -28;
+/// Nothing with this name exists.
+pub const TATCELL_ERR_ABSENT: i32 = -29;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 100;
@@ -121,9 +140,10 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_NON_CONFORMING => c"does not conform now",
         TATCELL_NEVER => c"cost is greater than the burst: can never conform",
         TATCELL_CONTENDED => c"contended: nothing charged, no verdict",
+        TATCELL_END => c"no more live slots",
         TATCELL_ERR_NULL => c"a required pointer is NULL",
         TATCELL_ERR_ALIGN => c"a pointer is not aligned for its type",
-        TATCELL_ERR_SIZE => c"a structure's size field is not set",
+        TATCELL_ERR_SIZE => c"a structure's size field is not set, or too small",
         TATCELL_ERR_RATE => c"rate is zero",
         TATCELL_ERR_PERIOD => c"period is zero",
         TATCELL_ERR_BURST => c"burst is zero",
@@ -131,7 +151,7 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_ERR_HORIZON => c"burst and allowances are too long for the word",
         TATCELL_ERR_LIMIT => c"limit is not initialised, or for another kind of word",
         TATCELL_ERR_FOREIGN => c"limit was made for another table",
-        TATCELL_ERR_OPTION => c"an option is out of range",
+        TATCELL_ERR_OPTION => c"an option is unknown or out of range",
         TATCELL_ERR_SEED => c"a keyed hash needs 16 secret bytes",
         TATCELL_ERR_MEMORY => c"memory is too small or too large",
         TATCELL_ERR_SPAN => c"fastest and slowest limit do not fit one word: use fewer tag bits",
@@ -141,9 +161,15 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
         TATCELL_ERR_GEOMETRY => c"image geometry is not valid",
         TATCELL_ERR_WRONG_SEED => c"image was made with another seed",
         TATCELL_ERR_MODE => c"image is exclusive, or shared, and the other form was asked for",
-        TATCELL_ERR_HASH => c"the call does not match the hash kind of the table",
+        TATCELL_ERR_HASH => c"the caller hashes for this table, and the call brought a key",
+        TATCELL_ERR_HASH_UNAVAILABLE => c"this processor cannot compute the table's hash",
         TATCELL_ERR_COUNT => c"more than 64 keys",
         TATCELL_ERR_SOFT => c"soft threshold is above the burst",
+        TATCELL_ERR_SYSTEM => c"a system call failed",
+        TATCELL_ERR_UNSUPPORTED => c"not available on this system or processor",
+        TATCELL_ERR_NAME => c"name is neither /name nor an absolute path, or too long",
+        TATCELL_ERR_EXISTS => c"the name exists already",
+        TATCELL_ERR_ABSENT => c"the name does not exist",
         _ => c"unknown code",
     };
     text.as_ptr()
@@ -171,6 +197,7 @@ const fn table_code(e: TableError) -> i32 {
         TableError::BadTagBits | TableError::BadLifetime | TableError::NotSmall => TATCELL_ERR_OPTION,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
+        TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,
         TableError::ForeignLimit => TATCELL_ERR_FOREIGN,
         TableError::BadCount => TATCELL_ERR_COUNT,
         TableError::NotReady => TATCELL_ERR_NOT_READY,
@@ -240,18 +267,31 @@ unsafe fn decision<'a>(p: *mut Decision) -> Result<&'a mut Decision, i32> {
     Ok(d)
 }
 
+/// Fills a decision in and gives its verdict. The size stays the caller's: fields that a newer header has beyond this
+/// library's stay as they were.
+fn fill(out: &mut Decision, made: Decision) -> i32 {
+    *out = Decision { size: out.size, ..made };
+    made.verdict
+}
+
 /// Writes the retry time and gives the code of an outcome.
+///
+/// One question a match: the four cases together would become an indirect jump in every function that ends here.
+#[inline(always)]
 fn finish(outcome: Outcome, retry_after: Option<&mut u64>) -> i32 {
-    let (code, ticks) = match outcome {
-        Outcome::Conforming => (TATCELL_PASS, 0),
-        Outcome::NonConforming { retry_after } => (TATCELL_NON_CONFORMING, retry_after),
-        Outcome::Never => (TATCELL_NEVER, u64::MAX),
-        Outcome::Contended => (TATCELL_CONTENDED, 0),
-    };
     if let Some(out) = retry_after {
-        *out = ticks;
+        *out = match outcome {
+            Outcome::NonConforming { retry_after } => retry_after,
+            Outcome::Never => u64::MAX,
+            Outcome::Conforming | Outcome::Contended => 0,
+        };
     }
-    code
+    match outcome {
+        Outcome::Conforming => TATCELL_PASS,
+        Outcome::NonConforming { .. } => TATCELL_NON_CONFORMING,
+        Outcome::Never => TATCELL_NEVER,
+        Outcome::Contended => TATCELL_CONTENDED,
+    }
 }
 
 /// Writes departure and permit and gives the code of a reservation; when refused, `departure` gets the retry time.

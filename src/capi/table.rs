@@ -4,29 +4,33 @@ use core::mem::{align_of, size_of};
 
 use super::limit::{spec, store, table_limit, tatcell_limit_spec_t, tatcell_limit_t};
 use super::{
-    code, decision, finish, finish_reservation, input, output, result, table_code, TATCELL_CONTENDED,
+    code, decision, fill, finish, finish_reservation, input, output, result, table_code, TATCELL_CONTENDED,
     TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_HANDLE, TATCELL_ERR_MEMORY, TATCELL_ERR_NULL,
     TATCELL_ERR_OPTION, TATCELL_ERR_SIZE, TATCELL_PASS,
 };
 use crate::limit::TableLimit;
 use crate::outcome::{Decision, Permit};
 use crate::table::{
-    Counters, Exclusive, FullPolicy, Line, Request, Shared, Table, TableError, TableOptions, MAX_BURST,
+    Counters, Exclusive, FullPolicy, HashKind, Line, Request, Shared, Table, TableError, TableOptions,
+    MAX_BURST,
 };
 
-/// Bytes of a tatcell_table_t.
-pub const TATCELL_TABLE_SIZE: usize = 128;
+/// Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes).
+pub const TATCELL_TABLE_HANDLE_SIZE: usize = 256;
+/// Alignment of a tatcell_table_t.
+pub const TATCELL_TABLE_HANDLE_ALIGN: usize = 8;
 /// Alignment of table memory.
 pub const TATCELL_TABLE_MEMORY_ALIGN: usize = 64;
 /// Most keys in one burst call.
 pub const TATCELL_BURST_MAX: u32 = 64;
 const _: () = assert!(TATCELL_BURST_MAX as usize == MAX_BURST);
 
-/// Handle of a table: private to a process, small, holds the secret. All state is in the table memory.
+/// Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only after
+/// its init call, and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_HANDLE.
 #[repr(C, align(8))]
 pub struct tatcell_table_t {
     /// Not for use.
-    pub opaque: [u64; 16],
+    pub opaque: [u64; 32],
 }
 
 /// What lies inside a tatcell_table_t.
@@ -45,7 +49,8 @@ pub(super) enum Any {
     Exclusive(Table<'static, Exclusive>),
 }
 
-const _: () = assert!(size_of::<tatcell_table_t>() == TATCELL_TABLE_SIZE);
+const _: () = assert!(size_of::<tatcell_table_t>() == TATCELL_TABLE_HANDLE_SIZE);
+const _: () = assert!(align_of::<tatcell_table_t>() == TATCELL_TABLE_HANDLE_ALIGN);
 const _: () = assert!(size_of::<Handle>() <= size_of::<tatcell_table_t>());
 const _: () = assert!(align_of::<Handle>() <= align_of::<tatcell_table_t>());
 const _: () = assert!(align_of::<Line>() == TATCELL_TABLE_MEMORY_ALIGN);
@@ -79,6 +84,8 @@ pub const TATCELL_FULL_SAMPLED: u32 = 3;
 pub const TATCELL_HASH_SIPHASH13: u32 = 0;
 /// hash: the caller brings hashes; use a keyed hash.
 pub const TATCELL_HASH_CALLER: u32 = 1;
+/// hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash.
+pub const TATCELL_HASH_AES: u32 = 2;
 
 /// tracking: the key has its own slot; the answer is exact.
 pub const TATCELL_TRACKED: u32 = 0;
@@ -115,7 +122,7 @@ pub struct tatcell_table_options_t {
     pub tag_bits: u32,
     /// With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
     pub resolution: i32,
-    /// The fastest limit that will be used; required.
+    /// The fastest limit that will be used; not NULL.
     pub fastest: *const tatcell_limit_spec_t,
     /// The limit with the longest horizon; NULL = fastest.
     pub slowest: *const tatcell_limit_spec_t,
@@ -162,6 +169,7 @@ unsafe fn options(o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
     match o.hash {
         TATCELL_HASH_SIPHASH13 => {}
         TATCELL_HASH_CALLER => options = options.caller_hash(),
+        TATCELL_HASH_AES => options = options.hash(HashKind::Aes),
         _ => return Err(TATCELL_ERR_OPTION),
     }
     // SAFETY: the caller's contract.
@@ -226,7 +234,7 @@ unsafe fn publish(p: *mut tatcell_table_t, table: Result<Any, TableError>) -> i3
     let made = unsafe { result(p) }.and_then(|p| Ok((p, table.map_err(table_code)?)));
     match made {
         Ok((p, table)) => {
-            p.opaque = [0; 16];
+            p.opaque = [0; 32];
             // SAFETY: large and aligned enough (asserted above).
             unsafe { core::ptr::from_mut(p).cast::<Handle>().write(Handle { ready: READY, table }) };
             TATCELL_PASS
@@ -238,13 +246,15 @@ unsafe fn publish(p: *mut tatcell_table_t, table: Result<Any, TableError>) -> i3
 /// Formats memory as a fresh table: all keys absent.
 ///
 /// @param table   handle to initialise; not NULL.
-/// @param memory  aligned to 64 bytes; belongs to the table from now on, at this or any other address.
+/// @param memory  aligned to 64 bytes; not NULL. Belongs to the table from now on, at this or any other address.
 /// @param bytes   of memory; see tatcell_table_bytes.
 /// @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
 /// @retval TATCELL_ERR_MEMORY less than a header line and one set (192 bytes).
-/// @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_OPTION a value out of range.
+/// @retval TATCELL_ERR_SEED no seed.
+/// @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
+///         emission interval.
 /// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
 /// @retval a limit's error from fastest or slowest.
 /// Nothing is changed on error.
@@ -286,9 +296,14 @@ pub unsafe extern "C" fn tatcell_table_init(
 /// @param flags  0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
-/// @retval TATCELL_ERR_VERSION, TATCELL_ERR_GEOMETRY, TATCELL_ERR_WRONG_SEED, TATCELL_ERR_SEED, TATCELL_ERR_MODE it
-/// does not match.
-/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad argument.
+/// @retval TATCELL_ERR_VERSION made by a library with another image layout.
+/// @retval TATCELL_ERR_GEOMETRY damaged, or bytes is another number.
+/// @retval TATCELL_ERR_SEED the table hashes, and seed is NULL.
+/// @retval TATCELL_ERR_WRONG_SEED made with another seed.
+/// @retval TATCELL_ERR_MODE exclusive and the call wants a shared one, or the other way round.
+/// @retval TATCELL_ERR_MEMORY no line at all, or more than a size_t may hold.
+/// @retval TATCELL_ERR_OPTION unknown flag.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// Nothing is changed on error.
 /// Thread: any number, each with its own handle. Cost: reads one line. Since 0.1.
 #[no_mangle]
@@ -329,7 +344,9 @@ pub unsafe extern "C" fn tatcell_table_attach(
 /// @param seed         the 16 secret bytes; NULL if the caller hashes.
 /// @param flags        0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
 /// @param clock_offset what the new clock reads less what the old clock would read now, ticks.
-/// @retval 0 done; otherwise as tatcell_table_attach. TATCELL_ERR_MEMORY: memory and image differ in length.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_MEMORY memory and image differ in length.
+/// @retval others as tatcell_table_attach. Nothing is changed on error.
 /// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_restore(
@@ -349,7 +366,7 @@ pub unsafe extern "C" fn tatcell_table_restore(
     let parsed = unsafe {
         result(table)
             .and_then(|_| lines(memory, bytes))
-            .and_then(|l| Ok((l, words(image.cast_mut(), image_bytes)?)))
+            .and_then(|l| Ok((whole_sets(l), words(image.cast_mut(), image_bytes)?)))
     };
     match parsed {
         Ok((lines, image)) => {
@@ -365,6 +382,11 @@ pub unsafe extern "C" fn tatcell_table_restore(
         }
         Err(e) => e,
     }
+}
+
+/// The header line and whole sets; an odd line at the end stays unused, as after init.
+fn whole_sets(lines: &[Line]) -> &[Line] {
+    lines.get(..(lines.len().saturating_sub(1) & !1) + 1).unwrap_or(lines)
 }
 
 /// An image buffer from C.
@@ -414,7 +436,8 @@ pub unsafe extern "C" fn tatcell_table_limit(
 ///
 /// @param table handle; not NULL.
 /// @param limit to initialise; not NULL.
-/// @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE otherwise.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: one writer of limit. Cost: none. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_limit_unlimited(
@@ -460,7 +483,7 @@ pub(super) unsafe fn call<'a>(
 /// Hashes a key with the table's secret, for the _hash and _burst calls.
 ///
 /// @param table   handle; not NULL.
-/// @param key     bytes of the key; not NULL. Copy only identifying bytes: padding would make new keys.
+/// @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
 /// @param key_len bytes.
 /// @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
 /// @retval 0 done.
@@ -490,13 +513,16 @@ pub unsafe extern "C" fn tatcell_table_hash(
 /// @param table       handle; not NULL.
 /// @param limit       from tatcell_table_limit of this table; not NULL.
 /// @param now         the caller's clock, ticks.
-/// @param key         bytes of the key; not NULL.
+/// @param key         bytes of the key; not NULL, even when empty.
 /// @param key_len     bytes.
 /// @param cost        units; 0 looks and never writes.
-/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+///                    NULL = not wanted. Not written on error.
 /// @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
 /// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
-/// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_LIMIT not initialised; TATCELL_ERR_FOREIGN limit of another table.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
+/// @retval TATCELL_ERR_FOREIGN limit of another table.
 /// @retval TATCELL_ERR_HASH the caller hashes for this table.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY bad argument.
 /// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
@@ -554,11 +580,12 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
 /// @param now      the caller's clock, ticks.
 /// @param hash     from tatcell_table_hash, or the caller's own keyed hash.
 /// @param cost     units; 0 looks and never writes.
-/// @param room     elastic room in units above the burst, at most the limit's max_room; 0 = none.
+/// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict.
-/// @retval TATCELL_ERR_SIZE out->size is not set; others as tatcell_table_check.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval others as tatcell_table_check_hash.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_check_ex(
@@ -576,10 +603,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex(
         unsafe { args!(call(table, limit), decision(out), output(counters)) };
     let request = Request { limit, now, cost, room };
     match either!(table, t => t.check_ex(&request, hash, counters)) {
-        Ok(made) => {
-            *out = made;
-            made.verdict
-        }
+        Ok(made) => fill(out, made),
         Err(e) => table_code(e),
     }
 }
@@ -606,10 +630,7 @@ pub unsafe extern "C" fn tatcell_table_peek(
     // SAFETY: the caller's contract.
     let ((table, limit), out) = unsafe { args!(call(table, limit), decision(out)) };
     match either!(table, t => t.peek(limit, now, hash, cost)) {
-        Ok(made) => {
-            *out = made;
-            made.verdict
-        }
+        Ok(made) => fill(out, made),
         Err(e) => table_code(e),
     }
 }
@@ -621,8 +642,10 @@ pub unsafe extern "C" fn tatcell_table_peek(
 /// @param now   the caller's clock, ticks.
 /// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
 /// @param cost  units; may be above the burst.
-/// @param out   started from TATCELL_DECISION_INIT; not NULL. out->permit.stored tells what was charged.
-/// @retval 0 charged, perhaps less than cost; TATCELL_CONTENDED nothing charged; others as tatcell_table_check_ex.
+/// @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+/// @retval 0 charged, perhaps less than cost.
+/// @retval TATCELL_CONTENDED nothing charged, ask again.
+/// @retval others as tatcell_table_check_ex.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_charge(
@@ -634,10 +657,14 @@ pub unsafe extern "C" fn tatcell_table_charge(
     out: *mut Decision,
 ) -> i32 {
     // SAFETY: the caller's contract.
-    let ((table, limit), out) = unsafe { args!(call(table, limit), decision(out)) };
+    let out = if out.is_null() { Ok(None) } else { unsafe { decision(out) }.map(Some) };
+    // SAFETY: the caller's contract.
+    let ((table, limit), out) = unsafe { args!(call(table, limit), out) };
     match either!(table, t => t.charge(limit, now, hash, cost)) {
         Ok(made) => {
-            *out = made;
+            if let Some(out) = out {
+                fill(out, made);
+            }
             made.verdict
         }
         Err(e) => table_code(e),
@@ -676,7 +703,9 @@ pub unsafe extern "C" fn tatcell_table_reserve(
 
 /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
 ///
-/// Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. Use a permit once.
+/// Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. The permit of the charge that brought a
+/// key into the table covers up to one claim lifetime less than was charged. Use a permit once, not after a reset of
+/// the key, and of several of one key the newest first (or set TATCELL_LIMIT_STRICT_REFUNDS).
 ///
 /// @param table    handle; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
@@ -684,7 +713,8 @@ pub unsafe extern "C" fn tatcell_table_reserve(
 /// @param hash     of the key that was charged.
 /// @param permit   from a decision or reservation; not NULL.
 /// @param credited ticks of debt removed, rounded down; NULL = not wanted.
-/// @retval 0 done (perhaps nothing was left to give back); TATCELL_CONTENDED nothing changed, ask again.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
 /// @retval others as tatcell_table_check_hash.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash; never inserts. Since 0.1.
 #[no_mangle]
@@ -723,14 +753,15 @@ pub unsafe extern "C" fn tatcell_table_refund(
 /// @param now       the caller's clock, ticks: one clock read per burst.
 /// @param keys      key i is key_len bytes at (const char *)keys + i * stride; not NULL unless count is 0.
 /// @param key_len   bytes of each key.
-/// @param stride    bytes from one key to the next: the keys may lie inside larger structures.
+/// @param stride    bytes from one key to the next, any number: the keys may lie inside larger structures.
 /// @param costs     units of each request; NULL = 1 each.
 /// @param count     0..64.
 /// @param pass      bit i = 1: request i passes. Not NULL.
 /// @param decisions count elements, the first started from TATCELL_DECISION_INIT; NULL = not wanted.
 /// @param counters  this thread's counters; NULL = off.
-/// @retval 0 decided; see pass.
-/// @retval TATCELL_ERR_COUNT more than 64; TATCELL_ERR_SIZE decisions[0].size is not set.
+/// @retval 0 decided; see pass. Contended requests have bit 0.
+/// @retval TATCELL_ERR_COUNT more than 64.
+/// @retval TATCELL_ERR_SIZE decisions[0].size is not set.
 /// @retval others as tatcell_table_check. Nothing is decided on error.
 /// Thread: any number, unless the table is exclusive. Cost: as single calls, with the cache misses overlapped;
 /// fastest without decisions and counters. Since 0.1.
@@ -798,8 +829,10 @@ pub unsafe extern "C" fn tatcell_table_check_burst_hash(
 /// @param key_len bytes of each key.
 /// @param stride  bytes from one key to the next.
 /// @param count   0..64.
-/// @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL.
-/// @retval 0 done; errors as tatcell_table_hash, and TATCELL_ERR_COUNT.
+/// @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL unless count is 0.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_COUNT more than 64.
+/// @retval others as tatcell_table_hash.
 /// Thread: any number. Cost: the hashes; changes nothing. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_prefetch(
@@ -826,6 +859,28 @@ pub unsafe extern "C" fn tatcell_table_prefetch(
         }
         Err(e) => e,
     }
+}
+
+/// Starts loading the lines of up to 64 hashes made before, for a burst call that comes next.
+///
+/// @param table  handle; not NULL.
+/// @param hashes count hashes; not NULL unless count is 0.
+/// @param count  0..64.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_COUNT more than 64.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any number. Cost: one prefetch a key; changes nothing. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_prefetch_hash(
+    table: *const tatcell_table_t,
+    hashes: *const u64,
+    count: u32,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (table, hashes) = unsafe { args!(handle(table), array(hashes, count)) };
+    either!(table, t => t.prefetch(hashes));
+    TATCELL_PASS
 }
 
 /// Hashes `count` keys into `out`.
@@ -894,17 +949,23 @@ unsafe fn burst(
         // SAFETY: the caller's contract.
         Some(unsafe { args!(array(costs, hashes.len() as u32)) })
     };
+    // The caller's own structure size is the distance from one decision to the next.
+    let mut stride = 0;
     if !decisions.is_null() && !hashes.is_empty() {
         // SAFETY: the caller's contract.
-        let _first = unsafe { args!(decision(decisions)) };
+        stride = unsafe { args!(decision(decisions)) }.size;
+        if stride as usize % align_of::<Decision>() != 0 {
+            return TATCELL_ERR_SIZE;
+        }
     }
     let decided = if decisions.is_null() && counters.is_none() {
         either!(table, t => t.check_burst(limit, now, hashes, costs))
     } else {
         either!(table, t => t.check_burst_ex(limit, now, hashes, costs, counters, |i, d| {
             if !decisions.is_null() {
-                // SAFETY: i < count, and the caller has count elements; `decision` checked the alignment.
-                unsafe { decisions.add(i).write(*d) };
+                let out = decisions.wrapping_byte_add(i * stride as usize);
+                // SAFETY: i < count, and the caller has count elements of `stride` bytes, a multiple of the alignment.
+                unsafe { out.write(Decision { size: stride, ..*d }) };
             }
         }))
     };

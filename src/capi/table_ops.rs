@@ -43,7 +43,7 @@ pub extern "C" fn tatcell_table_full_ppb(load_ppm: u64) -> u64 {
 ///
 /// @param table  handle; not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param image  buffer, aligned to 8 bytes; not NULL.
+/// @param image  buffer outside the table's memory, aligned to 8 bytes; not NULL.
 /// @param bytes  its length; the bytes that the table was initialised with are enough.
 /// @param used   gets the bytes written; NULL = not wanted.
 /// @retval 0 done.
@@ -71,12 +71,14 @@ pub unsafe extern "C" fn tatcell_table_save(
     }
 }
 
-/// Makes one key full again; an absent key already is.
+/// Makes one key full again, but for a trace of debt (the claim lifetime and 32 q-units at most) that keeps a stalled
+/// insert from coming back to life. An absent key is full already.
 ///
 /// @param table handle; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param hash  of the key.
-/// @retval 0 done; TATCELL_CONTENDED nothing changed, ask again.
+/// @retval 0 done.
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
 #[no_mangle]
@@ -96,7 +98,8 @@ pub unsafe extern "C" fn tatcell_table_reset_key(table: *const tatcell_table_t, 
 /// @param from  slot to start at: 0, or what the last call put into next.
 /// @param count slots to look at.
 /// @param next  gets the slot to continue from, 0 after the last; NULL = not wanted.
-/// @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: beside any other call, unless the table is exclusive. Cost: one load a slot. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_sweep(
@@ -120,7 +123,8 @@ pub unsafe extern "C" fn tatcell_table_sweep(
 ///
 /// @param table handle; not NULL.
 /// @param ticks gets the interval; not NULL.
-/// @retval 0 done; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: any. Cost: none. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_sweep_interval(table: *const tatcell_table_t, ticks: *mut u64) -> i32 {
@@ -136,7 +140,8 @@ pub unsafe extern "C" fn tatcell_table_sweep_interval(table: *const tatcell_tabl
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_STATS_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_SIZE out->size is not set; TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: beside any other call; each word as of its reading. Cost: reads all of it. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_stats(
@@ -159,7 +164,8 @@ pub unsafe extern "C" fn tatcell_table_stats(
 /// @param now   the caller's clock, ticks.
 /// @param from  slot number to start at.
 /// @param out   gets the slot; not NULL.
-/// @retval 0 found; TATCELL_NON_CONFORMING no more live slots.
+/// @retval 0 found.
+/// @retval TATCELL_END no more live slots; out is not written.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
 #[no_mangle]
@@ -176,15 +182,15 @@ pub unsafe extern "C" fn tatcell_table_next(
             *out = slot;
             TATCELL_PASS
         }
-        None => super::TATCELL_NON_CONFORMING,
+        None => super::TATCELL_END,
     }
 }
 
-/// Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_SIZE.
+/// Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_table_handle_size() -> usize {
-    super::table::TATCELL_TABLE_SIZE
+    super::table::TATCELL_TABLE_HANDLE_SIZE
 }

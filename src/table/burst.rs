@@ -22,8 +22,12 @@ impl<M: Access> Table<'_, M> {
 
     #[inline(always)]
     pub(crate) fn prefetch_one(&self, hash: u64) {
-        if let Some(line) = self.slots.get(home_line(hash, self.geometry.lines)) {
-            prefetch_line(core::ptr::from_ref(line).cast());
+        // Both lines of the set: a new key looks at all of it.
+        let home = home_line(hash, self.geometry.lines);
+        for at in [home, home ^ 1] {
+            if let Some(line) = self.slots.get(at) {
+                prefetch_line(core::ptr::from_ref(line).cast());
+            }
         }
     }
 

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::hash::{home_line, HashKind, Seed};
+use super::hash::{home_line, Hasher};
 use super::image::{self, Line, RestoreOptions};
 use super::insert::{Access, Done, Exclusive, Set, Shared};
 use super::operate::Counters;
@@ -31,7 +31,7 @@ use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking};
 pub struct Table<'m, M: Access = Shared> {
     pub(crate) slots: &'m [Line],
     pub(crate) geometry: Geometry,
-    seed: Option<Seed>,
+    hasher: Hasher,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
     mode: PhantomData<M::Sharing>,
 }
@@ -142,18 +142,18 @@ impl<'m> Table<'m, Exclusive> {
 
 impl<'m, M: Access> Table<'m, M> {
     pub(crate) fn init_as(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
-        let geometry = Geometry::choose(options, lines.len())?;
-        let seed = options.seed.as_ref().map(Seed::new);
+        let mut geometry = Geometry::choose(options, lines.len())?;
+        let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref())?;
+        geometry.seed_check = check;
         let image = used(lines, &geometry)?;
-        image::format(image, &geometry, seed.as_ref(), M::EXCLUSIVE, |_| 0);
-        Self::over(image, geometry, seed)
+        image::format(image, &geometry, M::EXCLUSIVE, |_| 0);
+        Self::over(image, geometry, hasher)
     }
 
     pub(crate) fn attach_as(lines: &'m [Line], seed: Option<[u8; 16]>) -> Result<Self, TableError> {
         let header = lines.first().ok_or(TableError::TooSmall)?;
-        let seed = seed.as_ref().map(Seed::new);
-        let geometry = image::read(&header.words, lines.len(), seed.as_ref(), M::EXCLUSIVE)?;
-        Self::over(used(lines, &geometry)?, geometry, seed)
+        let (geometry, hasher) = image::read(&header.words, lines.len(), seed.as_ref(), M::EXCLUSIVE)?;
+        Self::over(used(lines, &geometry)?, geometry, hasher)
     }
 
     pub(crate) fn restore_as(
@@ -162,19 +162,18 @@ impl<'m, M: Access> Table<'m, M> {
         seed: Option<[u8; 16]>,
         offset: i64,
     ) -> Result<Self, TableError> {
-        let seed = seed.as_ref().map(Seed::new);
         let options = RestoreOptions { seed: seed.as_ref(), exclusive: M::EXCLUSIVE, offset };
-        let geometry = image::restore(lines, image, &options)?;
-        Self::over(lines, geometry, seed)
+        let (geometry, hasher) = image::restore(lines, image, &options)?;
+        Self::over(lines, geometry, hasher)
     }
 
-    fn over(image: &'m [Line], geometry: Geometry, seed: Option<Seed>) -> Result<Self, TableError> {
+    fn over(image: &'m [Line], geometry: Geometry, hasher: Hasher) -> Result<Self, TableError> {
         let (_, slots) = image.split_first().ok_or(TableError::TooSmall)?;
         // Every later index relies on this.
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        Ok(Table { slots, geometry, seed, mode: PhantomData })
+        Ok(Table { slots, geometry, hasher, mode: PhantomData })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
@@ -185,7 +184,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// [`TableError::BufferTooSmall`].
     pub fn save(&self, now: u64, out: &mut [u64]) -> Result<usize, TableError> {
         let g = &self.geometry;
-        image::save(self.slots, g, self.seed.as_ref(), M::EXCLUSIVE, self.now_q(now), out)
+        image::save(self.slots, g, M::EXCLUSIVE, self.now_q(now), out)
     }
 
     /// Words that a saved image takes.
@@ -234,10 +233,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// [`TableError::BadHashKind`] where the caller hashes.
     #[inline]
     pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
-        match (self.geometry.hash, &self.seed) {
-            (HashKind::SipHash13, Some(seed)) => Ok(seed.hash(key)),
-            _ => Err(TableError::BadHashKind),
-        }
+        self.hasher.hash(key).ok_or(TableError::BadHashKind)
     }
 
     /// Decides one request of a key and charges it if it conforms.
@@ -275,13 +271,13 @@ impl<'m, M: Access> Table<'m, M> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
         let now_q = self.now_q(now);
         let (set, tag) = self.place(hash);
-        if let Some((at, word)) = set.find(layout, tag) {
+        if let Some((_, slot, word)) = set.find(layout, tag) {
             match gcra::plain(p, layout.lead(word, now_q), cost) {
                 Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
                 Plain::Look => return Outcome::Conforming,
                 Plain::Store(lead) => {
                     let next = layout.live(tag, now_q.wrapping_add(lead));
-                    if M::replace(set.slot(at), word, next).is_ok() {
+                    if M::replace(slot, word, next).is_ok() {
                         return Outcome::Conforming;
                     }
                 }
@@ -333,7 +329,7 @@ impl<'m, M: Access> Table<'m, M> {
         self.own(limit)?;
         let (layout, p) = (&self.geometry.layout, &limit.0);
         let (set, tag) = self.place(hash);
-        let lead = set.find(layout, tag).map_or(0, |(_, word)| layout.lead(word, self.now_q(now)));
+        let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, self.now_q(now)));
         let answer = gcra::peek(p, lead, cost, 0).answer;
         Ok(answer.decision(p, now, cost, Tracking::Tracked, Permit::NONE))
     }

@@ -16,7 +16,7 @@
 //! never reads it again, so a hostile or broken neighbour can spoil answers, not memory safety. Any 64-bit value is
 //! a valid slot.
 
-use super::hash::{HashKind, Seed};
+use super::hash::{HashKind, Hasher};
 use super::options::{FullPolicy, Geometry, TableError, SLOTS_PER_LINE};
 use super::word::Layout;
 use crate::sync::{AtomicU64, Ordering};
@@ -73,25 +73,18 @@ fn shape(g: &Geometry, exclusive: bool) -> u64 {
 }
 
 /// Writes a fresh image: slots first, magic last. `slot(i)` is the word of slot i.
-pub(crate) fn format(
-    lines: &[Line],
-    g: &Geometry,
-    seed: Option<&Seed>,
-    exclusive: bool,
-    slot: impl Fn(usize) -> u64,
-) {
+pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl Fn(usize) -> u64) {
     let Some((header, slots)) = lines.split_first() else { return };
     // ORDERING: Relaxed throughout; nobody may use the image before it is published below.
     header.words[0].store(0, Ordering::Relaxed);
     for (i, word) in slots.iter().flat_map(|line| &line.words).enumerate() {
         word.store(slot(i), Ordering::Relaxed);
     }
-    write_header(&header.words, g, seed, exclusive);
+    write_header(&header.words, g, exclusive);
 }
 
-fn write_header(words: &[AtomicU64; SLOTS_PER_LINE], g: &Geometry, seed: Option<&Seed>, exclusive: bool) {
-    let check = seed.map_or(0, Seed::check_value);
-    let values = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, check, 0, 0];
+fn write_header(words: &[AtomicU64; SLOTS_PER_LINE], g: &Geometry, exclusive: bool) {
+    let values = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0, 0];
     for (word, value) in words.iter().skip(1).zip(values) {
         // ORDERING: Relaxed; published by the Release store below.
         word.store(value, Ordering::Relaxed);
@@ -104,9 +97,9 @@ fn write_header(words: &[AtomicU64; SLOTS_PER_LINE], g: &Geometry, seed: Option<
 pub(crate) fn read(
     words: &[AtomicU64; SLOTS_PER_LINE],
     lines: usize,
-    seed: Option<&Seed>,
+    seed: Option<&[u8; 16]>,
     exclusive: bool,
-) -> Result<Geometry, TableError> {
+) -> Result<(Geometry, Hasher), TableError> {
     // ORDERING: Acquire; pairs with the Release store of the magic.
     let magic = words[0].load(Ordering::Acquire);
     if magic & !0xffff != MAGIC {
@@ -124,7 +117,7 @@ pub(crate) fn read(
     let policy = FullPolicy::from_number((shape >> 4) as u8 & 15);
     let (Some(hash), Some(policy)) = (hash, policy) else { return Err(TableError::BadGeometry) };
     let sound = (12..=24).contains(&tag_bits)
-        && (-62..=62).contains(&shift)
+        && (-63..=63).contains(&shift)
         && slot_lines >= 2
         && slot_lines % 2 == 0
         && slot_lines as usize == lines.saturating_sub(1) & !1
@@ -139,14 +132,11 @@ pub(crate) fn read(
     if (shape & 15 == MODE_EXCLUSIVE) != exclusive {
         return Err(TableError::BadMode);
     }
-    match (hash, seed) {
-        (HashKind::SipHash13, None) => return Err(TableError::MissingSeed),
-        (HashKind::SipHash13, Some(seed)) if seed.check_value() != check => {
-            return Err(TableError::WrongSeed)
-        }
-        _ => {}
+    let (hasher, own_check) = Hasher::new(hash, seed)?;
+    if own_check != check {
+        return Err(TableError::WrongSeed);
     }
-    Ok(Geometry {
+    let geometry = Geometry {
         layout: Layout::new(tag_bits, window, lifetime),
         lines: slot_lines,
         shl: shift.max(0) as u8,
@@ -154,14 +144,15 @@ pub(crate) fn read(
         policy,
         hash,
         horizon,
-    })
+        seed_check: check,
+    };
+    Ok((geometry, hasher))
 }
 
 /// Copies an image, each word whole, dropping what has expired at `now_q`. Returns the words written.
 pub(crate) fn save(
     slots: &[Line],
     g: &Geometry,
-    seed: Option<&Seed>,
     exclusive: bool,
     now_q: u64,
     out: &mut [u64],
@@ -172,7 +163,7 @@ pub(crate) fn save(
         return Err(TableError::BufferTooSmall);
     };
     let scratch = Line::new();
-    write_header(&scratch.words, g, seed, exclusive);
+    write_header(&scratch.words, g, exclusive);
     for (to, word) in header.iter_mut().zip(&scratch.words) {
         // ORDERING: Relaxed; a local copy.
         *to = word.load(Ordering::Relaxed);
@@ -203,7 +194,7 @@ pub(crate) fn restore(
     lines: &[Line],
     image: &[u64],
     options: &RestoreOptions<'_>,
-) -> Result<Geometry, TableError> {
+) -> Result<(Geometry, Hasher), TableError> {
     if image.len() < 3 * SLOTS_PER_LINE || image.len() % SLOTS_PER_LINE != 0 {
         return Err(TableError::BadGeometry);
     }
@@ -212,14 +203,14 @@ pub(crate) fn restore(
         // ORDERING: Relaxed; a local copy.
         word.store(*value, Ordering::Relaxed);
     }
-    let g = read(&scratch.words, image.len() / SLOTS_PER_LINE, options.seed, options.exclusive)?;
+    let (g, hasher) = read(&scratch.words, image.len() / SLOTS_PER_LINE, options.seed, options.exclusive)?;
     if lines.len() != g.lines as usize + 1 {
         return Err(TableError::BufferTooSmall);
     }
     // Towards later: a debt is not shortened by rounding.
     let moved = options.offset as i128;
     let moved = if g.shr > 0 { -((-moved) >> g.shr) } else { moved << g.shl } as u64;
-    format(lines, &g, options.seed, options.exclusive, |i| {
+    format(lines, &g, options.exclusive, |i| {
         let word = image.get(SLOTS_PER_LINE + i).copied().unwrap_or(0);
         if word == 0 {
             return 0;
@@ -229,12 +220,16 @@ pub(crate) fn restore(
         let payload = if g.layout.is_empty(word) { payload | 1 } else { payload };
         word & !g.layout.mask | payload
     });
-    Ok(g)
+    Ok((g, hasher))
 }
 
 /// How an image is restored.
 pub(crate) struct RestoreOptions<'a> {
-    pub seed: Option<&'a Seed>,
+    pub seed: Option<&'a [u8; 16]>,
     pub exclusive: bool,
     pub offset: i64,
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "image_tests.rs"]
+mod tests;

@@ -25,6 +25,7 @@
 //! Progress: lock-free, at most [`MAX_LOST`] lost swaps and [`MAX_PASSES`] passes, then contended and nothing
 //! charged. A hit costs one swap, a denied hit only reads.
 
+use super::find::matches;
 use super::options::FullPolicy;
 use super::word::{Layout, Tag};
 use crate::cell::MAX_LOST;
@@ -54,7 +55,7 @@ pub trait Access: sealed::Sealed {
     fn fence();
 }
 
-mod sealed {
+pub(super) mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Shared {}
     impl Sealed for super::Exclusive {}
@@ -171,24 +172,24 @@ impl<const N: usize> Set<'_, N> {
         }
     }
 
-    /// Finds the key's live slot: home line first.
+    /// Finds the key's live slot: home line first, lowest slot first. Gives its position, the slot and its word.
     #[inline(always)]
-    pub fn find(&self, layout: &Layout, tag: Tag) -> Option<(usize, u64)> {
-        for (i, slot) in self.home.iter().enumerate() {
-            // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
-            let word = slot.load(Ordering::Relaxed);
-            if layout.is_live_of(word, tag) {
-                return Some((i, word));
-            }
+    pub fn find(&self, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
+        let (head, want) = layout.live_pattern(tag);
+        let (line, first, bits) = match matches(self.home, head, want) {
+            0 => (self.next, N, matches(self.next, head, want)),
+            bits => (self.home, 0, bits),
+        };
+        if bits == 0 {
+            return None;
         }
-        for (i, slot) in self.next.iter().enumerate() {
-            // ORDERING: as above.
-            let word = slot.load(Ordering::Relaxed);
-            if layout.is_live_of(word, tag) {
-                return Some((N + i, word));
-            }
-        }
-        None
+        // Below N as it is; the mask (N is a power of two) says so to the compiler, which then needs no check.
+        let i = bits.trailing_zeros() as usize & (N - 1);
+        let slot = line.get(i)?;
+        // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
+        let word = slot.load(Ordering::Relaxed);
+        // Changed hands in between: the insert path looks at the whole set.
+        layout.is_live_of(word, tag).then_some((first + i, slot, word))
     }
 
     /// Runs an operation on the key: a hit by one swap, else an insert.
@@ -202,7 +203,7 @@ impl<const N: usize> Set<'_, N> {
         op: &Op<'_>,
         sample: bool,
     ) -> Done {
-        if let Some((at, word)) = self.find(layout, tag) {
+        if let Some((at, _, word)) = self.find(layout, tag) {
             let mut lost = 0;
             if let Some(done) = self.charge::<A>(layout, tag, now_q, op, Seen { at, word }, &mut lost) {
                 return done;
@@ -240,25 +241,30 @@ impl<const N: usize> Set<'_, N> {
         Some(Done::untracked(None, Tracking::Tracked))
     }
 
+    /// Every slot with its position, in search order.
+    #[inline(always)]
+    fn slots(&self) -> impl Iterator<Item = (usize, &AtomicU64)> {
+        self.home.iter().chain(self.next).enumerate()
+    }
+
     fn look(&self, layout: &Layout, policy: FullPolicy, tag: Tag, now_q: u64) -> Look {
         let inherit = matches!(policy, FullPolicy::Inherit);
         let mut look = Look { live: None, claim: None, free: None, least: None, least_lead: u64::MAX };
-        for at in 0..2 * N {
+        // A fold, so that the two lines become two plain loops.
+        self.slots().for_each(|(at, slot)| {
             // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-            let word = self.slot(at).load(Ordering::Acquire);
+            let word = slot.load(Ordering::Acquire);
             let seen = Seen { at, word };
-            if layout.is_live_of(word, tag) {
-                if look.live.is_none() {
-                    look.live = Some(seen);
-                }
-            } else if layout.is_claim_of(word, tag) {
-                if look.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
+            if layout.has_tag(word, tag) {
+                if !layout.is_claim(word) {
+                    look.live = look.live.or(Some(seen));
+                } else if look.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
                     look.claim = Some(seen);
                 }
+            } else if look.free.is_some() {
+                // A slot to go to is enough: the rest is looked at for the tag alone.
             } else if layout.is_reusable(word, now_q) && !(inherit && layout.holds_debt(word, now_q)) {
-                if look.free.is_none() {
-                    look.free = Some(seen);
-                }
+                look.free = Some(seen);
             } else if !layout.is_claim(word) {
                 let lead = layout.lead(word, now_q);
                 if lead < look.least_lead {
@@ -266,7 +272,7 @@ impl<const N: usize> Set<'_, N> {
                     look.least_lead = lead;
                 }
             }
-        }
+        });
         look
     }
 
@@ -280,13 +286,15 @@ impl<const N: usize> Set<'_, N> {
     /// Drops every claim of the key that is higher than `than`. False: one of them changed, or has committed, since
     /// the look; look again.
     fn drop_higher<A: Access>(&self, layout: &Layout, tag: Tag, than: usize) -> bool {
-        (0..2 * N).filter(|&at| self.rank(at) > self.rank(than)).all(|at| {
+        self.slots().all(|(at, slot)| {
             // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-            let word = self.slot(at).load(Ordering::Acquire);
-            if layout.is_claim_of(word, tag) {
-                A::replace(self.slot(at), word, layout.dropped(word)).is_ok()
+            let word = slot.load(Ordering::Acquire);
+            if !layout.has_tag(word, tag) || self.rank(at) <= self.rank(than) {
+                true
+            } else if layout.is_claim_of(word, tag) {
+                A::replace(slot, word, layout.dropped(word)).is_ok()
             } else {
-                !layout.is_live_of(word, tag)
+                false
             }
         })
     }
@@ -394,7 +402,8 @@ impl<const N: usize> Set<'_, N> {
                         let claim = layout.claim_of_debt(tag, seen.word);
                         if matches!(policy, FullPolicy::Inherit) {
                             let inherited = op.step(self.claim_lead(layout, policy, claim, now_q));
-                            if inherited.answer.verdict != CONFORMING {
+                            // Refused, or a charge that is at its cap: nothing would be stored, so nobody loses a slot.
+                            if inherited.answer.verdict != CONFORMING || inherited.store.is_none() {
                                 return Done::untracked(Some(inherited.answer), Tracking::Inherited);
                             }
                         }

@@ -15,7 +15,9 @@
 //! default, at full load) a new key shares the slot of another and both share one debt. Use cells where even that
 //! must not happen.
 
+mod aes;
 mod burst;
+mod find;
 mod handle;
 mod hash;
 mod image;
@@ -24,6 +26,19 @@ mod operate;
 mod options;
 mod size;
 mod word;
+
+#[cfg(all(test, tatcell_loom))]
+mod loom_attach;
+#[cfg(all(test, tatcell_loom))]
+mod loom_full;
+#[cfg(all(test, tatcell_loom))]
+mod loom_insert;
+#[cfg(all(test, tatcell_loom))]
+pub(crate) mod loom_kit;
+#[cfg(all(test, tatcell_loom))]
+mod loom_ops;
+#[cfg(all(test, tatcell_loom))]
+mod loom_weak;
 
 pub use handle::{ExclusiveTable, Request, Table};
 pub use hash::HashKind;

@@ -204,13 +204,13 @@ impl<const N: usize> super::insert::Set<'_, N> {
         step: impl Fn(usize, u64) -> Step,
     ) -> Option<Answer> {
         for _ in 0..crate::cell::MAX_LOST {
-            let Some((at, word)) = self.find(layout, tag) else {
+            let Some((at, slot, word)) = self.find(layout, tag) else {
                 return Some(gcra::refund(0, 0).answer);
             };
             let Step { answer, store } = step(at, layout.lead(word, now_q));
             let Some(lead) = store else { return Some(answer) };
             let next = layout.live(tag, now_q.wrapping_add(lead));
-            if A::replace(self.slot(at), word, next).is_ok() {
+            if A::replace(slot, word, next).is_ok() {
                 return Some(answer);
             }
         }

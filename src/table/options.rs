@@ -59,6 +59,8 @@ pub enum TableError {
     BadLifetime,
     /// A keyed hash needs a secret seed, and there is no default.
     MissingSeed,
+    /// This processor cannot compute the hash that was asked for, or that the image uses.
+    HashUnavailable,
     /// The table hashes by itself and the call brought a hash, or the other way round.
     BadHashKind,
     /// The limit was made for another table: another resolution or a longer horizon.
@@ -91,6 +93,7 @@ impl core::fmt::Display for TableError {
             TableError::BadTagBits => "tag width is outside 12..=24",
             TableError::BadLifetime => "claim lifetime is longer than half an emission interval",
             TableError::MissingSeed => "a keyed hash needs a secret seed",
+            TableError::HashUnavailable => "this processor cannot compute the table's hash",
             TableError::BadHashKind => "the call does not match the hash kind of the table",
             TableError::ForeignLimit => "limit was made for another table",
             TableError::BadCount => "more than 64 keys, or costs of another number",
@@ -163,8 +166,13 @@ impl TableOptions {
     }
 
     /// Lets the caller hash; see [`HashKind::Caller`].
-    pub const fn caller_hash(mut self) -> Self {
-        self.hash = HashKind::Caller;
+    pub const fn caller_hash(self) -> Self {
+        self.hash(HashKind::Caller)
+    }
+
+    /// Chooses the hash. [`HashKind::is_available`] tells whether this processor can compute it.
+    pub const fn hash(mut self, kind: HashKind) -> Self {
+        self.hash = kind;
         self
     }
 
@@ -207,6 +215,8 @@ pub(crate) struct Geometry {
     pub hash: HashKind,
     /// H of the table, q-units.
     pub horizon: u64,
+    /// Tells whether another process has the same seed; 0 where the caller hashes.
+    pub seed_check: u64,
 }
 
 impl Geometry {
@@ -222,7 +232,7 @@ impl Geometry {
         if lines as u64 > u32::MAX as u64 {
             return Err(TableError::TooLarge);
         }
-        if matches!(options.hash, HashKind::SipHash13) && options.seed.is_none() {
+        if !matches!(options.hash, HashKind::Caller) && options.seed.is_none() {
             return Err(TableError::MissingSeed);
         }
         let width = Width { bits: 63 - options.tag_bits, precision: 10, spare: 3, kind: KIND_TABLE };
@@ -283,7 +293,8 @@ impl Geometry {
             None => horizon,
         };
         let window = match horizon.checked_add(skew) {
-            Some(w) if w <= 1 << (width.bits - width.spare) => w,
+            // In ticks it stays below 2^63, so that no lead overflows on its way back (attach checks the same).
+            Some(w) if w <= 1 << (width.bits - width.spare) && (w as u128) << shr < 1 << 63 => w,
             _ => return Err(TableError::SpanTooShort),
         };
         let lifetime = match options.lifetime {
@@ -310,6 +321,7 @@ impl Geometry {
             policy: options.policy,
             hash: options.hash,
             horizon,
+            seed_check: 0,
         })
     }
 
@@ -323,7 +335,8 @@ impl Geometry {
             Err(e) => return Err(e),
         };
         // The claim lifetime and the rate error were sized for the fastest limit of the options.
-        if p.horizon_q > self.horizon || p.t_q / 2 < self.layout.lifetime {
+        let coarse = p.t_q < 1 << width.precision || p.t_q / 2 < self.layout.lifetime;
+        if p.horizon_q > self.horizon || coarse {
             return Err(TableError::ForeignLimit);
         }
         p.window_q = self.layout.window;

@@ -14,7 +14,8 @@ pub const fn full_set_ppb(alpha_ppm: u64) -> u64 {
     let alpha_ppm = if alpha_ppm > 1_000_000_000 { 1_000_000_000 } else { alpha_ppm };
     // Offered load of a set, 32.32 fixed point.
     let offered = (16u128 * alpha_ppm as u128 * (1 << 32)) / 1_000_000;
-    let one = 1u128 << 60;
+    // offered < 2^46, so ab < 2^62 and every product below 2^128.
+    let one = 1u128 << 48;
     let mut blocked = one;
     let mut n = 1u128;
     while n <= 16 {
@@ -22,7 +23,7 @@ pub const fn full_set_ppb(alpha_ppm: u64) -> u64 {
         blocked = ab * one / (n * one + ab);
         n += 1;
     }
-    ((blocked * 1_000_000_000 + one / 2) >> 60) as u64
+    ((blocked * 1_000_000_000 + one / 2) >> 48) as u64
 }
 
 /// Lines of memory (header included) for `slots_busy` keys that hold a slot at the same time, so that a new key

@@ -1,0 +1,232 @@
+//! The same decisions through the shared library, as a C program makes them: one indirect call each.
+
+use std::ffi::{c_void, CString};
+use std::mem::{transmute, zeroed};
+use std::ptr::{null, null_mut};
+
+use crate::cells::{decide, CELL, SPENT, STEADY};
+use crate::keys::{key, Stream};
+use crate::memory::Memory;
+use crate::suite::{Body, Mix, Suite, DT};
+use crate::tables::{slots_for, spec, visits};
+
+const KEYS: u32 = 1_000_000;
+
+type Limit = [u64; 14];
+type Handle = [u64; 16];
+
+/// tatcell_limit_spec_t
+#[repr(C)]
+struct Spec {
+    size: u32,
+    flags: u32,
+    units: u64,
+    period: u64,
+    burst: u64,
+    rest: [u64; 6],
+    resolution: i32,
+    epoch: u32,
+}
+
+/// tatcell_table_options_t
+#[repr(C)]
+struct Options {
+    size: u32,
+    rest: [u32; 5],
+    fastest: *const Spec,
+    slowest: *const Spec,
+    skew: u64,
+    lifetime: u64,
+    seed: *const [u8; 16],
+}
+
+type LimitInit = unsafe extern "C" fn(*mut Limit, u64, u64, u64) -> i32;
+type CellCheck = unsafe extern "C" fn(*mut u64, *const Limit, u64, u32, *mut u64) -> i32;
+type TableInit = unsafe extern "C" fn(*mut Handle, *mut c_void, usize, *const Options) -> i32;
+type TableLimit = unsafe extern "C" fn(*const Handle, *const Spec, *mut Limit) -> i32;
+type TableCheck =
+    unsafe extern "C" fn(*const Handle, *const Limit, u64, *const c_void, usize, u32, *mut u64) -> i32;
+type Prefetch = unsafe extern "C" fn(*const Handle, *const c_void, usize, usize, u32, *mut u64) -> i32;
+type Burst = unsafe extern "C" fn(
+    *const Handle,
+    *const Limit,
+    u64,
+    *const u64,
+    *const u32,
+    u32,
+    *mut u64,
+    *mut c_void,
+    *mut c_void,
+) -> i32;
+
+#[derive(Clone, Copy)]
+struct Library {
+    limit_init: LimitInit,
+    cell_check: CellCheck,
+    cell_check_exclusive: CellCheck,
+    table_init: TableInit,
+    table_limit: TableLimit,
+    table_check: TableCheck,
+    prefetch: Prefetch,
+    burst: Burst,
+}
+
+fn load(path: &str) -> Option<Library> {
+    let path = CString::new(path).ok()?;
+    // SAFETY: the library has no constructors.
+    let lib = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
+    if lib.is_null() {
+        return None;
+    }
+    let find = |name: &str| {
+        let name = CString::new(name).ok()?;
+        // SAFETY: a handle from dlopen and a terminated name.
+        let at = unsafe { libc::dlsym(lib, name.as_ptr()) };
+        (!at.is_null()).then_some(at)
+    };
+    // SAFETY: the types are those of include/tatcell.h.
+    unsafe {
+        Some(Library {
+            limit_init: transmute::<*mut c_void, LimitInit>(find("tatcell_limit_init")?),
+            cell_check: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check")?),
+            cell_check_exclusive: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check_exclusive")?),
+            table_init: transmute::<*mut c_void, TableInit>(find("tatcell_table_init")?),
+            table_limit: transmute::<*mut c_void, TableLimit>(find("tatcell_table_limit")?),
+            table_check: transmute::<*mut c_void, TableCheck>(find("tatcell_table_check")?),
+            prefetch: transmute::<*mut c_void, Prefetch>(find("tatcell_table_prefetch")?),
+            burst: transmute::<*mut c_void, Burst>(find("tatcell_table_check_burst_hash")?),
+        })
+    }
+}
+
+pub fn add(suite: &mut Suite, path: Option<&str>) {
+    let Some(lib) = path.and_then(load) else {
+        suite.notes.push("C rows skipped: no libtatcell.so (make lib, --lib)".into());
+        return;
+    };
+    let (check, exclusive) = (lib.cell_check, lib.cell_check_exclusive);
+    suite.add("c.conforming", "C, cell, conforming", Mix::Pass, CELL, |_| cell(lib, check, STEADY, 5));
+    suite.add("c.denied", "C, cell, denied", Mix::Deny, CELL, |_| cell(lib, check, SPENT, 1));
+    suite.add("c.exclusive", "C, exclusive cell, conforming", Mix::Pass, CELL, |_| {
+        cell(lib, exclusive, STEADY, 5)
+    });
+    let small = visits(1_000);
+    suite.add("c.table1e3", "C, 1e3 keys, single call", Mix::Pass, small, |_| {
+        Bed::new(lib, 1_000).row(single)
+    });
+    let large = visits(KEYS);
+    suite
+        .add("c.table1e6", "C, 1e6 keys, single call", Mix::Pass, large, |_| Bed::new(lib, KEYS).row(single));
+    suite.add("c.next32", "C, 1e6 keys, burst of 32, next prefetched", Mix::Pass, large, |_| {
+        Bed::new(lib, KEYS).row(next::<32>)
+    });
+}
+
+fn cell(lib: Library, check: CellCheck, (units, period, burst): (u64, u64, u64), debt: u32) -> Body {
+    let (mut limit, mut word, mut now) = (Box::new([0u64; 14]), Box::new(0u64), DT);
+    // SAFETY: every pointer is to a live object of the header's type, here and in the loop.
+    unsafe {
+        assert_eq!((lib.limit_init)(&mut *limit, units, period, burst), 0);
+        for _ in 0..debt {
+            check(&mut *word, &*limit, now, 1, null_mut());
+        }
+    }
+    Box::new(move |n| {
+        let mut retry = 0;
+        // SAFETY: as above.
+        decide(n, &mut now, DT, |now| unsafe { check(&mut *word, &*limit, now, 1, &mut retry) == 0 })
+    })
+}
+
+struct Bed {
+    lib: Library,
+    table: Handle,
+    limit: Limit,
+    stream: Stream,
+    now: u64,
+}
+
+impl Bed {
+    fn new(lib: Library, keys: u32) -> Box<Bed> {
+        let memory = Memory::new(tatcell::lines_for(slots_for(keys as usize)) * 64);
+        let (period, burst) = spec(keys, Mix::Pass);
+        let size = size_of::<Spec>() as u32;
+        let spec = Spec { size, flags: 0, units: 1, period, burst, rest: [0; 6], resolution: 0, epoch: 0 };
+        let mut bed = Box::new(Bed {
+            lib,
+            table: [0; 16],
+            limit: [0; 14],
+            stream: Stream::uniform(keys),
+            now: 1 << 40,
+        });
+        // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types.
+        unsafe {
+            let mut options: Options = zeroed();
+            options.size = size_of::<Options>() as u32;
+            options.fastest = &spec;
+            options.seed = b"not so secret 16";
+            let bytes = memory.lines().len() * 64;
+            assert_eq!((lib.table_init)(&mut bed.table, memory.as_ptr().cast(), bytes, &options), 0);
+            assert_eq!((lib.table_limit)(&bed.table, &spec, &mut bed.limit), 0);
+            for id in 0..u64::from(keys) {
+                let key = key(id);
+                (lib.table_check)(&bed.table, &bed.limit, bed.now, key.as_ptr().cast(), 16, 1, null_mut());
+            }
+        }
+        bed
+    }
+
+    fn row(mut self: Box<Self>, step: fn(&mut Bed, u64) -> u64) -> Body {
+        Box::new(move |n| step(&mut self, n))
+    }
+}
+
+fn single(bed: &mut Bed, n: u64) -> u64 {
+    let Bed { lib, table, limit, stream, now } = bed;
+    let (mut passed, mut retry) = (0, 0);
+    let (ids, turn) = stream.take(n as usize);
+    for &id in ids {
+        *now += DT;
+        let key = key(turn.id(id));
+        // SAFETY: pointers to live objects of the header's types.
+        let code = unsafe { (lib.table_check)(table, limit, *now, key.as_ptr().cast(), 16, 1, &mut retry) };
+        passed += u64::from(code == 0);
+    }
+    passed
+}
+
+fn next<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
+    let Bed { lib, table, limit, stream, now } = bed;
+    let (mut passed, mut bits, mut waiting) = (0, 0u64, None::<[u64; K]>);
+    let (ids, turn) = stream.take(n as usize);
+    let bursts = ids.chunks_exact(K).map(Some).chain([None]);
+    for ids in bursts {
+        let next = ids.map(|ids| {
+            let keys: [[u8; 16]; K] = std::array::from_fn(|i| key(turn.id(ids[i])));
+            let mut hashes = [0; K];
+            // SAFETY: as above; K keys and K hashes.
+            unsafe { (lib.prefetch)(table, keys.as_ptr().cast(), 16, 16, K as u32, hashes.as_mut_ptr()) };
+            hashes
+        });
+        if let Some(hashes) = &waiting {
+            *now += DT * K as u64;
+            // SAFETY: as above; K hashes.
+            let code = unsafe {
+                (lib.burst)(
+                    table,
+                    limit,
+                    *now,
+                    hashes.as_ptr(),
+                    null(),
+                    K as u32,
+                    &mut bits,
+                    null_mut(),
+                    null_mut(),
+                )
+            };
+            passed += u64::from(if code == 0 { bits.count_ones() } else { 0 });
+        }
+        waiting = next;
+    }
+    passed
+}

@@ -1,0 +1,693 @@
+/* arguments.c - every function refuses every bad argument with its code, and then has changed nothing.
+ *
+ * One struct holds everything that a call may touch; REFUSES compares all of it before and after. */
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "kit.h"
+
+enum { BYTES = 64 + 4 * 128 + 64, USED = 64 + 4 * 128 };
+
+static struct world {
+    _Alignas(64) unsigned char memory[BYTES];
+    _Alignas(64) unsigned char blank[BYTES];
+    uint64_t image[BYTES / 8];
+    tatcell_cell_t cell;
+    tatcell_cell32_t cell32;
+    tatcell_limit_t limit, limit32, tlimit, foreign, zero_limit, fresh_limit;
+    tatcell_limit_spec_t spec, short_spec;
+    tatcell_table_options_t options, short_options;
+    tatcell_table_t table, caller, zero_table, fresh_table;
+    _Alignas(64) unsigned char caller_memory[BYTES];
+    _Alignas(64) unsigned char foreign_memory[BYTES];
+    uint64_t ticks, hash, pass, hashes[64];
+    size_t next;
+    uint32_t costs[64];
+    char keys[64 * 8];
+    tatcell_decision_t d, short_d, ds[64];
+    tatcell_counters_t counters;
+    tatcell_stats_t stats, short_stats;
+    tatcell_slot_t slot;
+    tatcell_permit_t permit;
+    uint8_t seed[16];
+} w, before;
+
+/* A pointer of the same type, one byte off. */
+#define OFF(p) ((void *)((char *)(p) + 1))
+
+#define REFUSES(code, call) \
+    do { \
+        memcpy(&before, &w, sizeof w); \
+        EQ(call, code); \
+        if (memcmp(&before, &w, sizeof w) != 0) { \
+            check_fail(__FILE__, __LINE__, "%s changed something", #call); \
+            return; \
+        } \
+    } while (0)
+#define NULL_IS(call) REFUSES(TATCELL_ERR_NULL, call)
+#define ODD_IS(call) REFUSES(TATCELL_ERR_ALIGN, call)
+#define TAKES(call) EQ(call, 0)
+
+static void setup(void) {
+    tatcell_table_t other;
+    memset(&w, 0, sizeof w);
+    memcpy(w.seed, kit_seed, 16);
+    w.spec = kit_spec(100, SECOND, 10);
+    w.spec.max_delay = SECOND;
+    w.spec.max_debt = 5;
+    w.short_spec = w.spec;
+    w.short_spec.size = sizeof w.spec - 1;
+    w.options = kit_options(&w.spec);
+    w.short_options = w.options;
+    w.short_options.size -= 1;
+    w.d.size = w.ds[0].size = sizeof w.d;
+    w.short_d.size = sizeof w.d - 1;
+    w.stats.size = sizeof w.stats;
+    w.short_stats.size = sizeof w.stats - 1;
+    for (int i = 0; i < 64; i++) w.costs[i] = 1;
+    for (size_t i = 0; i < sizeof w.keys; i++) w.keys[i] = (char)i;
+    EQ(tatcell_limit_init_spec(&w.limit, &w.spec), 0);
+    EQ(tatcell_limit_init_spec32(&w.limit32, &w.spec), 0);
+    EQ(tatcell_table_init(&w.table, w.memory, BYTES, &w.options), 0);
+    EQ(tatcell_table_limit(&w.table, &w.spec, &w.tlimit), 0);
+    EQ(tatcell_table_hash(&w.table, "key", 3, &w.hash), 0);
+    EQ(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 3, 0, &w.d, NULL), 0);
+    w.permit = w.d.permit;
+    EQ(tatcell_table_save(&w.table, 0, w.image, sizeof w.image, NULL), 0);
+    tatcell_table_options_t o = w.options;
+    o.hash = TATCELL_HASH_CALLER;
+    o.seed = NULL;
+    EQ(tatcell_table_init(&w.caller, w.caller_memory, BYTES, &o), 0);
+    tatcell_limit_spec_t slow = kit_spec(1, 86400 * SECOND, 1000);
+    o.fastest = &slow;
+    EQ(tatcell_table_init(&other, w.foreign_memory, BYTES, &o), 0);
+    EQ(tatcell_table_limit(&other, &slow, &w.foreign), 0);
+}
+
+/* The calls that 64-bit and 32-bit cells share; `c` names the family, `lim` its limit, `wrong` the other's. */
+#define CELL_FAMILY(name, f, c, lim, wrong) \
+    TEST(name) { \
+        DO(setup()); \
+        NULL_IS(f##_check(NULL, lim, 0, 1, &w.ticks)); \
+        NULL_IS(f##_check(c, NULL, 0, 1, &w.ticks)); \
+        ODD_IS(f##_check(OFF(c), lim, 0, 1, &w.ticks)); \
+        ODD_IS(f##_check(c, OFF(lim), 0, 1, &w.ticks)); \
+        ODD_IS(f##_check(c, lim, 0, 1, OFF(&w.ticks))); \
+        NULL_IS(f##_check_ex(NULL, lim, 0, 1, 0, &w.d)); \
+        NULL_IS(f##_check_ex(c, NULL, 0, 1, 0, &w.d)); \
+        NULL_IS(f##_check_ex(c, lim, 0, 1, 0, NULL)); \
+        ODD_IS(f##_check_ex(OFF(c), lim, 0, 1, 0, &w.d)); \
+        ODD_IS(f##_check_ex(c, OFF(lim), 0, 1, 0, &w.d)); \
+        ODD_IS(f##_check_ex(c, lim, 0, 1, 0, OFF(&w.d))); \
+        NULL_IS(f##_peek(NULL, lim, 0, 1, &w.d)); \
+        NULL_IS(f##_peek(c, NULL, 0, 1, &w.d)); \
+        NULL_IS(f##_peek(c, lim, 0, 1, NULL)); \
+        ODD_IS(f##_peek(OFF(c), lim, 0, 1, &w.d)); \
+        ODD_IS(f##_peek(c, OFF(lim), 0, 1, &w.d)); \
+        ODD_IS(f##_peek(c, lim, 0, 1, OFF(&w.d))); \
+        NULL_IS(f##_charge(NULL, lim, 0, 1, &w.d)); \
+        NULL_IS(f##_charge(c, NULL, 0, 1, &w.d)); \
+        ODD_IS(f##_charge(OFF(c), lim, 0, 1, &w.d)); \
+        ODD_IS(f##_charge(c, OFF(lim), 0, 1, &w.d)); \
+        ODD_IS(f##_charge(c, lim, 0, 1, OFF(&w.d))); \
+        NULL_IS(f##_refund(NULL, lim, 0, &w.permit, &w.ticks)); \
+        NULL_IS(f##_refund(c, NULL, 0, &w.permit, &w.ticks)); \
+        NULL_IS(f##_refund(c, lim, 0, NULL, &w.ticks)); \
+        ODD_IS(f##_refund(OFF(c), lim, 0, &w.permit, &w.ticks)); \
+        ODD_IS(f##_refund(c, OFF(lim), 0, &w.permit, &w.ticks)); \
+        ODD_IS(f##_refund(c, lim, 0, OFF(&w.permit), &w.ticks)); \
+        ODD_IS(f##_refund(c, lim, 0, &w.permit, OFF(&w.ticks))); \
+        NULL_IS(f##_reserve(NULL, lim, 0, 1, &w.ticks, &w.permit)); \
+        NULL_IS(f##_reserve(c, NULL, 0, 1, &w.ticks, &w.permit)); \
+        NULL_IS(f##_reserve(c, lim, 0, 1, NULL, &w.permit)); \
+        ODD_IS(f##_reserve(OFF(c), lim, 0, 1, &w.ticks, &w.permit)); \
+        ODD_IS(f##_reserve(c, OFF(lim), 0, 1, &w.ticks, &w.permit)); \
+        ODD_IS(f##_reserve(c, lim, 0, 1, OFF(&w.ticks), &w.permit)); \
+        ODD_IS(f##_reserve(c, lim, 0, 1, &w.ticks, OFF(&w.permit))); \
+        NULL_IS(f##_change(NULL, lim, lim, 0, 0)); \
+        NULL_IS(f##_change(c, NULL, lim, 0, 0)); \
+        NULL_IS(f##_change(c, lim, NULL, 0, 0)); \
+        ODD_IS(f##_change(OFF(c), lim, lim, 0, 0)); \
+        ODD_IS(f##_change(c, OFF(lim), lim, 0, 0)); \
+        ODD_IS(f##_change(c, lim, OFF(lim), 0, 0)); \
+        REFUSES(TATCELL_ERR_OPTION, f##_change(c, lim, lim, 0, 3)); \
+        REFUSES(TATCELL_ERR_OPTION, f##_change(c, lim, lim, 0, UINT32_MAX)); \
+        NULL_IS(f##_reset(NULL)); \
+        ODD_IS(f##_reset(OFF(c))); \
+        const tatcell_limit_t *bad[] = {&w.zero_limit, wrong, &w.tlimit}; \
+        for (int i = 0; i < 3; i++) { \
+            REFUSES(TATCELL_ERR_LIMIT, f##_check(c, bad[i], 0, 1, &w.ticks)); \
+            REFUSES(TATCELL_ERR_LIMIT, f##_check_ex(c, bad[i], 0, 1, 0, &w.d)); \
+            REFUSES(TATCELL_ERR_LIMIT, f##_peek(c, bad[i], 0, 1, &w.d)); \
+            REFUSES(TATCELL_ERR_LIMIT, f##_charge(c, bad[i], 0, 1, &w.d)); \
+            REFUSES(TATCELL_ERR_LIMIT, f##_refund(c, bad[i], 0, &w.permit, &w.ticks)); \
+            REFUSES(TATCELL_ERR_LIMIT, f##_reserve(c, bad[i], 0, 1, &w.ticks, &w.permit)); \
+            REFUSES(TATCELL_ERR_LIMIT, f##_change(c, bad[i], lim, 0, 0)); \
+            REFUSES(TATCELL_ERR_LIMIT, f##_change(c, lim, bad[i], 0, 0)); \
+        } \
+        for (int i = 0; i < 2; i++) { \
+            w.short_d.size = i ? (uint32_t)sizeof w.d - 1 : 0; \
+            REFUSES(TATCELL_ERR_SIZE, f##_check_ex(c, lim, 0, 1, 0, &w.short_d)); \
+            REFUSES(TATCELL_ERR_SIZE, f##_peek(c, lim, 0, 1, &w.short_d)); \
+            REFUSES(TATCELL_ERR_SIZE, f##_charge(c, lim, 0, 1, &w.short_d)); \
+        } \
+        TAKES(f##_check(c, lim, 0, 1, NULL)); \
+        TAKES(f##_charge(c, lim, 0, 1, NULL)); \
+        TAKES(f##_reserve(c, lim, 0, 1, &w.ticks, NULL)); \
+        TAKES(f##_refund(c, lim, 0, &w.permit, NULL)); \
+        w.short_d.size = sizeof w.d + 8; /* a caller with a newer header */ \
+        TAKES(f##_check_ex(c, lim, 0, 1, 0, &w.short_d)); \
+    }
+
+CELL_FAMILY(cell_functions_refuse_bad_arguments, tatcell_cell, &w.cell, &w.limit, &w.limit32)
+CELL_FAMILY(cell32_functions_refuse_bad_arguments, tatcell_cell32, &w.cell32, &w.limit32, &w.limit)
+
+TEST(cell_check_exclusive_refuses_bad_arguments) {
+    DO(setup());
+    NULL_IS(tatcell_cell_check_exclusive(NULL, &w.limit, 0, 1, &w.ticks));
+    NULL_IS(tatcell_cell_check_exclusive(&w.cell, NULL, 0, 1, &w.ticks));
+    ODD_IS(tatcell_cell_check_exclusive(OFF(&w.cell), &w.limit, 0, 1, &w.ticks));
+    ODD_IS(tatcell_cell_check_exclusive(&w.cell, OFF(&w.limit), 0, 1, &w.ticks));
+    ODD_IS(tatcell_cell_check_exclusive(&w.cell, &w.limit, 0, 1, OFF(&w.ticks)));
+    REFUSES(TATCELL_ERR_LIMIT, tatcell_cell_check_exclusive(&w.cell, &w.limit32, 0, 1, &w.ticks));
+    TAKES(tatcell_cell_check_exclusive(&w.cell, &w.limit, 0, 1, NULL));
+}
+
+TEST(limit_functions_refuse_bad_arguments) {
+    DO(setup());
+    NULL_IS(tatcell_limit_init(NULL, 1, 1, 1));
+    NULL_IS(tatcell_limit_init_rate(NULL, 1, SECOND, 1));
+    NULL_IS(tatcell_limit_init_spec(NULL, &w.spec));
+    NULL_IS(tatcell_limit_init_spec(&w.fresh_limit, NULL));
+    NULL_IS(tatcell_limit_init_spec32(NULL, &w.spec));
+    NULL_IS(tatcell_limit_init_spec32(&w.fresh_limit, NULL));
+    NULL_IS(tatcell_limit_init_unlimited(NULL));
+    ODD_IS(tatcell_limit_init(OFF(&w.fresh_limit), 1, 1, 1));
+    ODD_IS(tatcell_limit_init_rate(OFF(&w.fresh_limit), 1, SECOND, 1));
+    ODD_IS(tatcell_limit_init_spec(OFF(&w.fresh_limit), &w.spec));
+    ODD_IS(tatcell_limit_init_spec(&w.fresh_limit, OFF(&w.spec)));
+    ODD_IS(tatcell_limit_init_spec32(OFF(&w.fresh_limit), &w.spec));
+    ODD_IS(tatcell_limit_init_spec32(&w.fresh_limit, OFF(&w.spec)));
+    ODD_IS(tatcell_limit_init_unlimited(OFF(&w.fresh_limit)));
+    /* A limit in use stays as it is when a new one is refused. */
+    REFUSES(TATCELL_ERR_RATE, tatcell_limit_init(&w.limit, 0, 1, 1));
+    REFUSES(TATCELL_ERR_PERIOD, tatcell_limit_init(&w.limit, 1, 0, 1));
+    REFUSES(TATCELL_ERR_BURST, tatcell_limit_init(&w.limit, 1, 1, 0));
+    REFUSES(TATCELL_ERR_RATE, tatcell_limit_init_rate(&w.limit, 0, 1, 1));
+    REFUSES(TATCELL_ERR_PERIOD, tatcell_limit_init_rate(&w.limit, 1, 0, 1));
+    REFUSES(TATCELL_ERR_BURST, tatcell_limit_init_rate(&w.limit, 1, 1, 0));
+    for (int i = 0; i < 2; i++) {
+        w.short_spec.size = i ? (uint32_t)sizeof w.spec - 1 : 0;
+        REFUSES(TATCELL_ERR_SIZE, tatcell_limit_init_spec(&w.limit, &w.short_spec));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_limit_init_spec32(&w.limit, &w.short_spec));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_table_limit(&w.table, &w.short_spec, &w.limit));
+    }
+    for (int bit = 3; bit < 32; bit++) {
+        w.spec.flags = UINT32_C(1) << bit;
+        NOTE("flag bit %d", bit);
+        REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&w.limit, &w.spec));
+        REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec32(&w.limit, &w.spec));
+        REFUSES(TATCELL_ERR_OPTION, tatcell_table_limit(&w.table, &w.spec, &w.limit));
+    }
+    w.spec.flags = TATCELL_LIMIT_RESOLUTION;
+    static const int32_t far[] = {64, -64, 127, 128, -129, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < sizeof far / sizeof *far; i++) {
+        w.spec.resolution = far[i];
+        NOTE("resolution %d", far[i]);
+        REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&w.limit, &w.spec));
+        REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec32(&w.limit, &w.spec));
+    }
+    w.spec.flags = 0;
+    w.spec.size += 8; /* a caller with a newer header */
+    TAKES(tatcell_limit_init_spec(&w.limit, &w.spec));
+}
+
+TEST(table_init_refuses_bad_arguments) {
+    DO(setup());
+    NULL_IS(tatcell_table_init(NULL, w.blank, BYTES, &w.options));
+    NULL_IS(tatcell_table_init(&w.fresh_table, NULL, BYTES, &w.options));
+    NULL_IS(tatcell_table_init(&w.fresh_table, w.blank, BYTES, NULL));
+    ODD_IS(tatcell_table_init(OFF(&w.fresh_table), w.blank, BYTES, &w.options));
+    for (int i = 1; i < 64; i++) ODD_IS(tatcell_table_init(&w.fresh_table, w.blank + i, BYTES - 64, &w.options));
+    ODD_IS(tatcell_table_init(&w.fresh_table, w.blank, BYTES, OFF(&w.options)));
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.short_options));
+    w.short_options.size = 0;
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.short_options));
+    static const size_t small[] = {0, 1, 63, 64, 65, 128, 191};
+    for (size_t i = 0; i < sizeof small / sizeof *small; i++) {
+        NOTE("%d bytes", (int)small[i]);
+        REFUSES(TATCELL_ERR_MEMORY, tatcell_table_init(&w.fresh_table, w.blank, small[i], &w.options));
+    }
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_init(&w.fresh_table, w.blank, SIZE_MAX, &w.options));
+    w.options.fastest = NULL;
+    NULL_IS(tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.fastest = OFF(&w.spec);
+    ODD_IS(tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.fastest = &w.short_spec;
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.fastest = &w.spec;
+    w.options.slowest = OFF(&w.spec);
+    ODD_IS(tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.slowest = &w.short_spec;
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.slowest = NULL;
+    w.options.seed = NULL;
+    REFUSES(TATCELL_ERR_SEED, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.seed = w.seed;
+    for (int bit = 2; bit < 32; bit++) {
+        w.options.flags = UINT32_C(1) << bit;
+        REFUSES(TATCELL_ERR_OPTION, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    }
+    w.options.flags = TATCELL_TABLE_RESOLUTION;
+    w.options.resolution = 64;
+    REFUSES(TATCELL_ERR_OPTION, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.resolution = 1000;
+    REFUSES(TATCELL_ERR_OPTION, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.options.flags = 0;
+    w.spec.units = 0;
+    REFUSES(TATCELL_ERR_RATE, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.spec.units = 100;
+    w.spec.flags = TATCELL_LIMIT_HEAL;
+    REFUSES(TATCELL_ERR_OPTION, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+    w.spec.flags = 0;
+    /* The seed has no alignment, and a table may be initialised again in place. */
+    unsigned char bytes[17] = {0};
+    w.options.seed = bytes + 1;
+    TAKES(tatcell_table_init(&w.fresh_table, w.blank, 192, &w.options));
+    TAKES(tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
+}
+
+/* What one call may be given can be given again: an explicit resolution makes no image that attach refuses. */
+TEST(every_table_that_init_makes_can_be_attached) {
+    int made = 0;
+    for (int32_t s = -63; s <= 63; s++) {
+        for (int e = 0; e < 64; e++) {
+            DO(setup());
+            w.spec = e < 32 ? kit_spec(UINT64_C(1) << e, 1024, 1) : kit_spec(1, UINT64_C(1) << e, 1);
+            w.options.flags = TATCELL_TABLE_RESOLUTION;
+            w.options.resolution = s;
+            NOTE("resolution %d, units %llu, period %llu", s, (unsigned long long)w.spec.units,
+                 (unsigned long long)w.spec.period);
+            if (tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options) != 0) continue;
+            TAKES(tatcell_table_attach(&w.fresh_table, w.blank, BYTES, w.seed, 0));
+            made++;
+        }
+    }
+    EXPECT(made > 100);
+}
+
+TEST(table_attach_refuses_bad_arguments_and_images) {
+    DO(setup());
+    uint64_t *header = (uint64_t *)(void *)w.memory;
+    NULL_IS(tatcell_table_attach(NULL, w.memory, BYTES, w.seed, 0));
+    NULL_IS(tatcell_table_attach(&w.fresh_table, NULL, BYTES, w.seed, 0));
+    ODD_IS(tatcell_table_attach(OFF(&w.fresh_table), w.memory, BYTES, w.seed, 0));
+    ODD_IS(tatcell_table_attach(&w.fresh_table, w.memory + 8, BYTES - 64, w.seed, 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, 0, w.seed, 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, 63, w.seed, 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, SIZE_MAX, w.seed, 0));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, 64, w.seed, 0));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES - 128, w.seed, 0));
+    REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&w.fresh_table, w.blank, BYTES, w.seed, 0));
+    REFUSES(TATCELL_ERR_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, NULL, 0));
+    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.blank, 0));
+    REFUSES(TATCELL_ERR_MODE, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, TATCELL_TABLE_EXCLUSIVE));
+    for (int bit = 1; bit < 32; bit++)
+        REFUSES(TATCELL_ERR_OPTION, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, UINT32_C(1) << bit));
+    for (int i = 16; i < 64; i++) {
+        header[0] ^= UINT64_C(1) << i;
+        REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        header[0] ^= UINT64_C(1) << i;
+    }
+    for (int i = 0; i < 16; i++) {
+        header[0] ^= UINT64_C(1) << i;
+        REFUSES(TATCELL_ERR_VERSION, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        header[0] ^= UINT64_C(1) << i;
+    }
+    for (int i = 32; i < 64; i++) { /* number of lines */
+        header[1] ^= UINT64_C(1) << i;
+        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        header[1] ^= UINT64_C(1) << i;
+    }
+    for (int word = 2; word < 5; word++) { /* horizon, window, lifetime */
+        uint64_t old = header[word];
+        header[word] = UINT64_MAX;
+        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        header[word] = 0;
+        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        header[word] = old;
+    }
+    header[5] ^= 1;
+    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+    header[5] ^= 1;
+    TAKES(tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+    TAKES(tatcell_table_attach(&w.fresh_table, w.memory, USED, w.seed, 0));
+    TAKES(tatcell_table_attach(&w.fresh_table, w.caller_memory, BYTES, NULL, 0));
+}
+
+TEST(table_restore_refuses_bad_arguments_and_images) {
+    DO(setup());
+    tatcell_table_t *t = &w.fresh_table;
+    NULL_IS(tatcell_table_restore(NULL, w.blank, USED, w.image, USED, w.seed, 0, 0));
+    NULL_IS(tatcell_table_restore(t, NULL, USED, w.image, USED, w.seed, 0, 0));
+    NULL_IS(tatcell_table_restore(t, w.blank, USED, NULL, USED, w.seed, 0, 0));
+    ODD_IS(tatcell_table_restore(OFF(t), w.blank, USED, w.image, USED, w.seed, 0, 0));
+    ODD_IS(tatcell_table_restore(t, w.blank + 8, USED, w.image, USED, w.seed, 0, 0));
+    ODD_IS(tatcell_table_restore(t, w.blank, USED, OFF(w.image), USED, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_OPTION, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 2, 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, USED - 128, w.image, USED, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, 0, w.image, USED, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, SIZE_MAX, w.image, USED, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, USED, w.image, SIZE_MAX, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_restore(t, w.blank, USED, w.image, USED - 128, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_restore(t, w.blank, USED, w.image, 0, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_SEED, tatcell_table_restore(t, w.blank, USED, w.image, USED, NULL, 0, 0));
+    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.blank, 0, 0));
+    REFUSES(TATCELL_ERR_MODE, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 1, 0));
+    w.image[0] ^= 1;
+    REFUSES(TATCELL_ERR_VERSION, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 0, 0));
+    w.image[0] = 0;
+    REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 0, 0));
+    w.image[0] = *(uint64_t *)(void *)w.memory;
+    TAKES(tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 0, 0));
+    /* Memory that init and attach take with a line to spare is taken by restore too. */
+    TAKES(tatcell_table_restore(t, w.blank, BYTES, w.image, USED, w.seed, 0, 0));
+}
+
+TEST(table_limit_refuses_bad_arguments) {
+    DO(setup());
+    NULL_IS(tatcell_table_limit(NULL, &w.spec, &w.fresh_limit));
+    NULL_IS(tatcell_table_limit(&w.table, NULL, &w.fresh_limit));
+    NULL_IS(tatcell_table_limit(&w.table, &w.spec, NULL));
+    ODD_IS(tatcell_table_limit(OFF(&w.table), &w.spec, &w.fresh_limit));
+    ODD_IS(tatcell_table_limit(&w.table, OFF(&w.spec), &w.fresh_limit));
+    ODD_IS(tatcell_table_limit(&w.table, &w.spec, OFF(&w.fresh_limit)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_limit(&w.zero_table, &w.spec, &w.fresh_limit));
+    NULL_IS(tatcell_table_limit_unlimited(NULL, &w.fresh_limit));
+    NULL_IS(tatcell_table_limit_unlimited(&w.table, NULL));
+    ODD_IS(tatcell_table_limit_unlimited(OFF(&w.table), &w.fresh_limit));
+    ODD_IS(tatcell_table_limit_unlimited(&w.table, OFF(&w.fresh_limit)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_limit_unlimited(&w.zero_table, &w.fresh_limit));
+    w.spec.burst *= 1000;
+    REFUSES(TATCELL_ERR_FOREIGN, tatcell_table_limit(&w.table, &w.spec, &w.fresh_limit));
+}
+
+TEST(table_hash_refuses_bad_arguments) {
+    DO(setup());
+    NULL_IS(tatcell_table_hash(NULL, "k", 1, &w.hash));
+    NULL_IS(tatcell_table_hash(&w.table, NULL, 1, &w.hash));
+    NULL_IS(tatcell_table_hash(&w.table, NULL, 0, &w.hash));
+    NULL_IS(tatcell_table_hash(&w.table, "k", 1, NULL));
+    ODD_IS(tatcell_table_hash(OFF(&w.table), "k", 1, &w.hash));
+    ODD_IS(tatcell_table_hash(&w.table, "k", 1, OFF(&w.hash)));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_hash(&w.table, "k", SIZE_MAX, &w.hash));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_hash(&w.zero_table, "k", 1, &w.hash));
+    REFUSES(TATCELL_ERR_HASH, tatcell_table_hash(&w.caller, "k", 1, &w.hash));
+    TAKES(tatcell_table_hash(&w.table, "k", 0, &w.hash));
+}
+
+/* The arguments that all per-key calls share. CALL(t, l) is the call with this table and limit. */
+#define TABLE_AND_LIMIT(CALL) \
+    do { \
+        NULL_IS(CALL(NULL, &w.tlimit)); \
+        NULL_IS(CALL(&w.table, NULL)); \
+        ODD_IS(CALL(OFF(&w.table), &w.tlimit)); \
+        ODD_IS(CALL(&w.table, OFF(&w.tlimit))); \
+        REFUSES(TATCELL_ERR_HANDLE, CALL(&w.zero_table, &w.tlimit)); \
+        REFUSES(TATCELL_ERR_LIMIT, CALL(&w.table, &w.zero_limit)); \
+        REFUSES(TATCELL_ERR_LIMIT, CALL(&w.table, &w.limit)); \
+        REFUSES(TATCELL_ERR_LIMIT, CALL(&w.table, &w.limit32)); \
+        REFUSES(TATCELL_ERR_FOREIGN, CALL(&w.table, &w.foreign)); \
+    } while (0)
+
+TEST(table_calls_for_one_key_refuse_bad_arguments) {
+    DO(setup());
+#define CHECK(t, l) tatcell_table_check(t, l, 0, "key", 3, 1, &w.ticks)
+#define CHECK_HASH(t, l) tatcell_table_check_hash(t, l, 0, w.hash, 1, &w.ticks)
+#define CHECK_EX(t, l) tatcell_table_check_ex(t, l, 0, w.hash, 1, 0, &w.d, &w.counters)
+#define PEEK(t, l) tatcell_table_peek(t, l, 0, w.hash, 1, &w.d)
+#define CHARGE(t, l) tatcell_table_charge(t, l, 0, w.hash, 1, &w.d)
+#define RESERVE(t, l) tatcell_table_reserve(t, l, 0, w.hash, 1, &w.ticks, &w.permit)
+#define REFUND(t, l) tatcell_table_refund(t, l, 0, w.hash, &w.permit, &w.ticks)
+    TABLE_AND_LIMIT(CHECK);
+    TABLE_AND_LIMIT(CHECK_HASH);
+    TABLE_AND_LIMIT(CHECK_EX);
+    TABLE_AND_LIMIT(PEEK);
+    TABLE_AND_LIMIT(CHARGE);
+    TABLE_AND_LIMIT(RESERVE);
+    TABLE_AND_LIMIT(REFUND);
+    NULL_IS(tatcell_table_check(&w.table, &w.tlimit, 0, NULL, 3, 1, &w.ticks));
+    NULL_IS(tatcell_table_check(&w.table, &w.tlimit, 0, NULL, 0, 1, &w.ticks));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_check(&w.table, &w.tlimit, 0, "key", SIZE_MAX, 1, &w.ticks));
+    ODD_IS(tatcell_table_check(&w.table, &w.tlimit, 0, "key", 3, 1, OFF(&w.ticks)));
+    REFUSES(TATCELL_ERR_HASH, tatcell_table_check(&w.caller, &w.tlimit, 0, "key", 3, 1, &w.ticks));
+    ODD_IS(tatcell_table_check_hash(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.ticks)));
+    NULL_IS(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, NULL, &w.counters));
+    ODD_IS(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, OFF(&w.d), &w.counters));
+    ODD_IS(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.d, OFF(&w.counters)));
+    NULL_IS(tatcell_table_peek(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
+    ODD_IS(tatcell_table_peek(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.d)));
+    ODD_IS(tatcell_table_charge(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.d)));
+    NULL_IS(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, NULL, &w.permit));
+    ODD_IS(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.ticks), &w.permit));
+    ODD_IS(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, &w.ticks, OFF(&w.permit)));
+    NULL_IS(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, NULL, &w.ticks));
+    ODD_IS(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, OFF(&w.permit), &w.ticks));
+    ODD_IS(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, &w.permit, OFF(&w.ticks)));
+    for (int i = 0; i < 2; i++) {
+        w.short_d.size = i ? (uint32_t)sizeof w.d - 1 : 0;
+        REFUSES(TATCELL_ERR_SIZE, tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.short_d, &w.counters));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_table_peek(&w.table, &w.tlimit, 0, w.hash, 1, &w.short_d));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_table_charge(&w.table, &w.tlimit, 0, w.hash, 1, &w.short_d));
+    }
+    TAKES(tatcell_table_check(&w.table, &w.tlimit, 0, "key", 3, 1, NULL));
+    TAKES(tatcell_table_check(&w.table, &w.tlimit, 0, "", 0, 1, NULL));
+    TAKES(tatcell_table_check_hash(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
+    TAKES(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.d, NULL));
+    TAKES(tatcell_table_charge(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
+    TAKES(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, &w.ticks, NULL));
+    TAKES(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, &w.permit, NULL));
+}
+
+TEST(burst_calls_refuse_bad_arguments) {
+    DO(setup());
+#define BURST(t, l) tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, w.costs, 4, &w.pass, w.ds, &w.counters)
+#define BURST_HASH(t, l) tatcell_table_check_burst_hash(t, l, 0, w.hashes, w.costs, 4, &w.pass, w.ds, &w.counters)
+    TABLE_AND_LIMIT(BURST);
+    TABLE_AND_LIMIT(BURST_HASH);
+    const tatcell_table_t *t = &w.table;
+    const tatcell_limit_t *l = &w.tlimit;
+    NULL_IS(tatcell_table_check_burst(t, l, 0, NULL, 8, 8, w.costs, 4, &w.pass, w.ds, &w.counters));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_check_burst(t, l, 0, w.keys, SIZE_MAX, 8, w.costs, 4, &w.pass, w.ds, NULL));
+    ODD_IS(tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, OFF(w.costs), 4, &w.pass, w.ds, &w.counters));
+    NULL_IS(tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, w.costs, 4, NULL, w.ds, &w.counters));
+    ODD_IS(tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, w.costs, 4, OFF(&w.pass), w.ds, &w.counters));
+    ODD_IS(tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, w.costs, 4, &w.pass, OFF(w.ds), &w.counters));
+    ODD_IS(tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, w.costs, 4, &w.pass, w.ds, OFF(&w.counters)));
+    REFUSES(TATCELL_ERR_HASH, tatcell_table_check_burst(&w.caller, l, 0, w.keys, 8, 8, w.costs, 4, &w.pass, w.ds, NULL));
+    NULL_IS(tatcell_table_check_burst_hash(t, l, 0, NULL, w.costs, 4, &w.pass, w.ds, &w.counters));
+    ODD_IS(tatcell_table_check_burst_hash(t, l, 0, OFF(w.hashes), w.costs, 4, &w.pass, w.ds, &w.counters));
+    ODD_IS(tatcell_table_check_burst_hash(t, l, 0, w.hashes, OFF(w.costs), 4, &w.pass, w.ds, &w.counters));
+    NULL_IS(tatcell_table_check_burst_hash(t, l, 0, w.hashes, w.costs, 4, NULL, w.ds, &w.counters));
+    ODD_IS(tatcell_table_check_burst_hash(t, l, 0, w.hashes, w.costs, 4, OFF(&w.pass), w.ds, &w.counters));
+    ODD_IS(tatcell_table_check_burst_hash(t, l, 0, w.hashes, w.costs, 4, &w.pass, OFF(w.ds), &w.counters));
+    ODD_IS(tatcell_table_check_burst_hash(t, l, 0, w.hashes, w.costs, 4, &w.pass, w.ds, OFF(&w.counters)));
+    static const uint32_t many[] = {65, 66, 128, 1000, UINT32_MAX};
+    for (size_t i = 0; i < sizeof many / sizeof *many; i++) {
+        uint32_t n = many[i];
+        REFUSES(TATCELL_ERR_COUNT, tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, NULL, n, &w.pass, NULL, NULL));
+        REFUSES(TATCELL_ERR_COUNT, tatcell_table_check_burst_hash(t, l, 0, w.hashes, NULL, n, &w.pass, NULL, NULL));
+        REFUSES(TATCELL_ERR_COUNT, tatcell_table_prefetch(t, w.keys, 8, 8, n, w.hashes));
+    }
+    w.ds[0].size = sizeof w.d - 1;
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, w.costs, 4, &w.pass, w.ds, &w.counters));
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_check_burst_hash(t, l, 0, w.hashes, w.costs, 4, &w.pass, w.ds, &w.counters));
+    w.ds[0].size = sizeof w.d;
+    NULL_IS(tatcell_table_prefetch_hash(NULL, w.hashes, 4));
+    NULL_IS(tatcell_table_prefetch_hash(t, NULL, 4));
+    ODD_IS(tatcell_table_prefetch_hash(OFF(t), w.hashes, 4));
+    ODD_IS(tatcell_table_prefetch_hash(t, OFF(w.hashes), 4));
+    REFUSES(TATCELL_ERR_COUNT, tatcell_table_prefetch_hash(t, w.hashes, 65));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_prefetch_hash(&w.zero_table, w.hashes, 4));
+    TAKES(tatcell_table_prefetch_hash(t, NULL, 0));
+    TAKES(tatcell_table_prefetch_hash(t, w.hashes, 64));
+    TAKES(tatcell_table_prefetch_hash(&w.caller, w.hashes, 4));
+    NULL_IS(tatcell_table_prefetch(NULL, w.keys, 8, 8, 4, w.hashes));
+    NULL_IS(tatcell_table_prefetch(t, NULL, 8, 8, 4, w.hashes));
+    NULL_IS(tatcell_table_prefetch(t, w.keys, 8, 8, 4, NULL));
+    ODD_IS(tatcell_table_prefetch(OFF(t), w.keys, 8, 8, 4, w.hashes));
+    ODD_IS(tatcell_table_prefetch(t, w.keys, 8, 8, 4, OFF(w.hashes)));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_prefetch(t, w.keys, SIZE_MAX, 8, 4, w.hashes));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_prefetch(&w.zero_table, w.keys, 8, 8, 4, w.hashes));
+    REFUSES(TATCELL_ERR_HASH, tatcell_table_prefetch(&w.caller, w.keys, 8, 8, 4, w.hashes));
+    /* An empty burst needs no arrays, and 64 is the most. */
+    w.pass = 7;
+    TAKES(tatcell_table_check_burst(t, l, 0, NULL, 8, 8, NULL, 0, &w.pass, NULL, NULL));
+    EQ(w.pass, 0);
+    TAKES(tatcell_table_check_burst_hash(t, l, 0, NULL, NULL, 0, &w.pass, NULL, NULL));
+    TAKES(tatcell_table_prefetch(t, NULL, 8, 8, 0, NULL));
+    TAKES(tatcell_table_check_burst(t, l, 0, w.keys, 8, 8, NULL, 64, &w.pass, NULL, NULL));
+    TAKES(tatcell_table_prefetch(t, w.keys, 8, 8, 64, w.hashes));
+}
+
+TEST(any_stride_reads_the_keys_it_says) {
+    struct { char pad[3], key[5]; } odd[4];
+    uint64_t hashes[4], one;
+    DO(setup());
+    memset(odd, 'x', sizeof odd);
+    for (int i = 0; i < 4; i++) odd[i].key[0] = (char)('a' + i);
+    EQ(tatcell_table_prefetch(&w.table, odd[0].key, 5, sizeof odd[0], 4, hashes), 0);
+    for (int i = 0; i < 4; i++) {
+        EQ(tatcell_table_hash(&w.table, odd[i].key, 5, &one), 0);
+        EQ(hashes[i], one);
+    }
+    EQ(tatcell_table_prefetch(&w.table, odd[0].key, 5, 0, 4, hashes), 0); /* one key, four times */
+    for (int i = 1; i < 4; i++) EQ(hashes[i], hashes[0]);
+    EQ(tatcell_table_prefetch(&w.table, w.keys, 5, 1, 4, hashes), 0); /* overlapping */
+    for (int i = 0; i < 4; i++) {
+        EQ(tatcell_table_hash(&w.table, w.keys + i, 5, &one), 0);
+        EQ(hashes[i], one);
+    }
+    EQ(tatcell_table_prefetch(&w.table, w.keys + 24, 8, (size_t)-8, 4, hashes), 0); /* backwards */
+    for (int i = 0; i < 4; i++) {
+        EQ(tatcell_table_hash(&w.table, w.keys + 24 - 8 * i, 8, &one), 0);
+        EQ(hashes[i], one);
+    }
+}
+
+TEST(table_operations_refuse_bad_arguments) {
+    DO(setup());
+    const tatcell_table_t *t = &w.table;
+    static uint64_t image[BYTES / 8];
+    NULL_IS(tatcell_table_save(NULL, 0, image, BYTES, &w.next));
+    NULL_IS(tatcell_table_save(t, 0, NULL, BYTES, &w.next));
+    ODD_IS(tatcell_table_save(OFF(t), 0, image, BYTES, &w.next));
+    ODD_IS(tatcell_table_save(t, 0, OFF(image), BYTES - 8, &w.next));
+    ODD_IS(tatcell_table_save(t, 0, image, BYTES, OFF(&w.next)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_save(&w.zero_table, 0, image, BYTES, &w.next));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_save(t, 0, image, USED - 1, &w.next));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_save(t, 0, image, 0, &w.next));
+    for (size_t i = 0; i < BYTES / 8; i++) EQ(image[i], 0);
+    NULL_IS(tatcell_table_reset_key(NULL, 0, 1));
+    ODD_IS(tatcell_table_reset_key(OFF(t), 0, 1));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_reset_key(&w.zero_table, 0, 1));
+    NULL_IS(tatcell_table_sweep(NULL, 0, 0, 10, &w.next));
+    ODD_IS(tatcell_table_sweep(OFF(t), 0, 0, 10, &w.next));
+    ODD_IS(tatcell_table_sweep(t, 0, 0, 10, OFF(&w.next)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_sweep(&w.zero_table, 0, 0, 10, &w.next));
+    NULL_IS(tatcell_table_sweep_interval(NULL, &w.ticks));
+    NULL_IS(tatcell_table_sweep_interval(t, NULL));
+    ODD_IS(tatcell_table_sweep_interval(OFF(t), &w.ticks));
+    ODD_IS(tatcell_table_sweep_interval(t, OFF(&w.ticks)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_sweep_interval(&w.zero_table, &w.ticks));
+    NULL_IS(tatcell_table_stats(NULL, 0, &w.stats));
+    NULL_IS(tatcell_table_stats(t, 0, NULL));
+    ODD_IS(tatcell_table_stats(OFF(t), 0, &w.stats));
+    ODD_IS(tatcell_table_stats(t, 0, OFF(&w.stats)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_stats(&w.zero_table, 0, &w.stats));
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_stats(t, 0, &w.short_stats));
+    w.short_stats.size = 0;
+    REFUSES(TATCELL_ERR_SIZE, tatcell_table_stats(t, 0, &w.short_stats));
+    NULL_IS(tatcell_table_next(NULL, 0, 0, &w.slot));
+    NULL_IS(tatcell_table_next(t, 0, 0, NULL));
+    ODD_IS(tatcell_table_next(OFF(t), 0, 0, &w.slot));
+    ODD_IS(tatcell_table_next(t, 0, 0, OFF(&w.slot)));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_next(&w.zero_table, 0, 0, &w.slot));
+    REFUSES(TATCELL_END, tatcell_table_next(t, 0, SIZE_MAX, &w.slot));
+    TAKES(tatcell_table_save(t, 0, image, USED, NULL));
+    TAKES(tatcell_table_sweep(t, 0, 0, SIZE_MAX, NULL));
+    TAKES(tatcell_table_sweep(t, 0, SIZE_MAX, SIZE_MAX, &w.next));
+    EQ(w.next, 0);
+}
+
+TEST(sizing_functions_answer_any_number) {
+    EQ(tatcell_table_bytes(0), 192);
+    EQ(tatcell_table_bytes(16), 192);
+    EQ(tatcell_table_bytes(17), 64 + 2 * 128);
+    EQ(tatcell_table_bytes(UINT64_MAX), 0);
+    EQ(tatcell_table_full_ppb(0), 0);
+    EXPECT(tatcell_table_full_ppb(UINT64_MAX) <= 1000000000);
+    EQ(tatcell_table_size_for(1, 0) == 0 || tatcell_table_size_for(1, 0) >= 192, 1);
+    EXPECT(tatcell_table_size_for(0, 1000) >= 192);
+    EQ(tatcell_table_size_for(UINT64_MAX, 1000), 0);
+    EXPECT(tatcell_table_size_for(1000, UINT64_MAX) >= 192);
+    for (uint64_t ppb = 1; ppb < 1000000000; ppb *= 10) {
+        size_t bytes = tatcell_table_size_for(100000, ppb);
+        uint64_t slots = (bytes - 64) / 8;
+        NOTE("target %llu", (unsigned long long)ppb);
+        EXPECT(tatcell_table_full_ppb(100000 * UINT64_C(1000000) / slots) <= ppb);
+    }
+}
+
+/* Random and damaged images, in memory that ends at a guard page: no call may touch anything else or crash. */
+TEST(hostile_table_bytes_are_safe) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *map = (char *)mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(map != (char *)MAP_FAILED && mprotect(map + page, page, PROT_NONE) == 0);
+    uint64_t *words = (uint64_t *)(void *)(map + page - USED);
+    unsigned long long random = 42;
+    int attached = 0;
+    DO(setup());
+    for (int round = 0; round < 20000; round++) {
+        NOTE("round %d, seed 42", round);
+        uint64_t now = check_random(&random) >> (check_random(&random) & 63);
+        memcpy(words, w.memory, USED);
+        for (int i = 8; i < USED / 8; i++) words[i] = check_random(&random) >> (check_random(&random) & 31);
+        if (round & 1) { /* damage the header too */
+            int word = 1 + (int)(check_random(&random) % 5);
+            words[word] ^= UINT64_C(1) << (check_random(&random) & 63);
+        }
+        memset(&w.fresh_table, 0, sizeof w.fresh_table);
+        int32_t rc = tatcell_table_attach(&w.fresh_table, words, USED, w.seed, 0);
+        EXPECT(rc <= 0 && rc >= TATCELL_ERR_SOFT);
+        if (rc != 0) continue;
+        attached++;
+        const tatcell_table_t *t = &w.fresh_table;
+        tatcell_limit_t l;
+        tatcell_permit_t permit = {check_random(&random), check_random(&random), 0, (uint32_t)check_random(&random)};
+        if (tatcell_table_limit(t, &w.spec, &l) != 0) continue;
+        for (int i = 0; i < 8; i++) {
+            uint64_t h = check_random(&random);
+            w.hashes[i] = h;
+            rc = tatcell_table_check_hash(t, &l, now, h, (uint32_t)(h % 12), &w.ticks);
+            EXPECT(rc >= 0 && rc <= 3);
+            EXPECT(tatcell_table_check_ex(t, &l, now, h, 1, h, &w.d, &w.counters) >= 0);
+            EXPECT(tatcell_table_peek(t, &l, now, h, 1, &w.d) >= 0);
+            EXPECT(tatcell_table_charge(t, &l, now, h, 3, &w.d) >= 0);
+            EXPECT(tatcell_table_reserve(t, &l, now, h, 2, &w.ticks, &w.permit) >= 0);
+            EXPECT(tatcell_table_refund(t, &l, now, h, &permit, NULL) >= 0);
+            EXPECT(tatcell_table_reset_key(t, now, h) >= 0);
+        }
+        EQ(tatcell_table_check_burst_hash(t, &l, now, w.hashes, w.costs, 8, &w.pass, w.ds, &w.counters), 0);
+        EQ(tatcell_table_stats(t, now, &w.stats), 0);
+        EQ(w.stats.slots, 64);
+        EXPECT(w.stats.live + w.stats.claims + w.stats.expired <= 64);
+        uint64_t live = 0;
+        for (size_t from = 0; tatcell_table_next(t, now, from, &w.slot) == 0; from = w.slot.number + 1) live++;
+        EQ(live, w.stats.live);
+        EQ(tatcell_table_sweep(t, now, 0, SIZE_MAX, NULL), 0);
+        EQ(tatcell_table_save(t, now, w.image, USED, NULL), 0);
+    }
+    EXPECT(attached > 10000);
+    munmap(map, 2 * page);
+}
+
+int main(void) {
+    RUN(cell_functions_refuse_bad_arguments);
+    RUN(cell32_functions_refuse_bad_arguments);
+    RUN(cell_check_exclusive_refuses_bad_arguments);
+    RUN(limit_functions_refuse_bad_arguments);
+    RUN(table_init_refuses_bad_arguments);
+    RUN(every_table_that_init_makes_can_be_attached);
+    RUN(table_attach_refuses_bad_arguments_and_images);
+    RUN(table_restore_refuses_bad_arguments_and_images);
+    RUN(table_limit_refuses_bad_arguments);
+    RUN(table_hash_refuses_bad_arguments);
+    RUN(table_calls_for_one_key_refuse_bad_arguments);
+    RUN(burst_calls_refuse_bad_arguments);
+    RUN(any_stride_reads_the_keys_it_says);
+    RUN(table_operations_refuse_bad_arguments);
+    RUN(sizing_functions_answer_any_number);
+    RUN(hostile_table_bytes_are_safe);
+    return check_failures != 0;
+}

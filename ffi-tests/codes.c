@@ -1,0 +1,283 @@
+/* codes.c - every status and every error is reached through public functions, and has its own text. */
+#include <pthread.h>
+#include <signal.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+#ifdef __linux__
+#include <sys/ptrace.h>
+#endif
+
+#include "kit.h"
+
+enum { FIRST = TATCELL_ERR_ABSENT, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
+
+static unsigned char seen[CODES];
+
+static int32_t got(int32_t code) {
+    if (code >= FIRST && code <= LAST) seen[code - FIRST] = 1;
+    return code;
+}
+
+#define GIVES(want, call) EQ(got(call), want)
+
+TEST(verdicts_are_0_to_2) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    GIVES(0, tatcell_limit_init(&limit, 1, SECOND, 2));
+    GIVES(TATCELL_PASS, tatcell_cell_check(&cell, &limit, 0, 2, NULL));
+    GIVES(TATCELL_NON_CONFORMING, tatcell_cell_check(&cell, &limit, 0, 1, NULL));
+    GIVES(TATCELL_NEVER, tatcell_cell_check(&cell, &limit, 0, 3, NULL));
+}
+
+TEST(bad_pointers_and_sizes_are_errors) {
+    tatcell_limit_t limit;
+    tatcell_limit_spec_t spec = kit_spec(1, SECOND, 2);
+    GIVES(TATCELL_ERR_NULL, tatcell_limit_init(NULL, 1, 1, 1));
+    GIVES(TATCELL_ERR_ALIGN, tatcell_limit_init((tatcell_limit_t *)(void *)((char *)&limit + 1), 1, 1, 1));
+    spec.size = 0;
+    GIVES(TATCELL_ERR_SIZE, tatcell_limit_init_spec(&limit, &spec));
+}
+
+TEST(bad_limits_are_errors) {
+    tatcell_limit_t limit;
+    tatcell_limit_spec_t spec = kit_spec(1, SECOND, 2);
+    GIVES(TATCELL_ERR_RATE, tatcell_limit_init(&limit, 0, SECOND, 1));
+    GIVES(TATCELL_ERR_PERIOD, tatcell_limit_init(&limit, 1, 0, 1));
+    GIVES(TATCELL_ERR_BURST, tatcell_limit_init(&limit, 1, SECOND, 0));
+    GIVES(TATCELL_ERR_REPRESENT, tatcell_limit_init(&limit, UINT64_MAX, 1, 1));
+    GIVES(TATCELL_ERR_REPRESENT, tatcell_limit_init(&limit, 1, SECOND, UINT64_MAX));
+    spec.max_delay = UINT64_MAX / 2;
+    GIVES(TATCELL_ERR_HORIZON, tatcell_limit_init_spec(&limit, &spec));
+    spec.max_delay = 0;
+    spec.soft = 3;
+    GIVES(TATCELL_ERR_SOFT, tatcell_limit_init_spec(&limit, &spec));
+    spec.soft = 0;
+    spec.flags = 16;
+    GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
+    spec.flags = TATCELL_LIMIT_RESOLUTION;
+    spec.resolution = 64;
+    GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
+    spec.resolution = 1 << 20;
+    GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
+    spec.flags = TATCELL_LIMIT_HEAL;
+    GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec32(&limit, &spec));
+    GIVES(0, tatcell_limit_init_spec(&limit, &spec));
+}
+
+TEST(limits_of_another_word_or_table_are_errors) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;
+    tatcell_limit_t limit;
+    kit_table fast, slow;
+    EQ(kit_make(&fast, kit_spec(1000, SECOND, 10), 64, NULL), 0);
+    EQ(kit_make(&slow, kit_spec(1, 86400 * SECOND, 100), 64, NULL), 0);
+    GIVES(TATCELL_ERR_LIMIT, tatcell_cell_check(&cell, &fast.limit, 0, 1, NULL));
+    GIVES(TATCELL_ERR_LIMIT, tatcell_cell32_check(&cell32, &fast.limit, 0, 1, NULL));
+    EQ(tatcell_limit_init(&limit, 1, SECOND, 2), 0);
+    GIVES(TATCELL_ERR_LIMIT, tatcell_table_check_hash(&fast.table, &limit, 0, 1, 1, NULL));
+    GIVES(TATCELL_ERR_FOREIGN, tatcell_table_check_hash(&fast.table, &slow.limit, 0, 1, 1, NULL));
+    GIVES(TATCELL_ERR_FOREIGN, tatcell_table_limit(&fast.table, &slow.spec, &limit));
+    kit_free(&fast);
+    kit_free(&slow);
+}
+
+TEST(bad_table_options_are_errors) {
+    tatcell_table_t table;
+    tatcell_limit_spec_t fast = kit_spec(1000000000, SECOND, 1), slow = kit_spec(1, 31536000 * SECOND, 1000);
+    tatcell_table_options_t o = kit_options(&fast);
+    size_t bytes = tatcell_table_bytes(16);
+    void *memory = kit_memory(bytes);
+    o.seed = NULL;
+    GIVES(TATCELL_ERR_SEED, tatcell_table_init(&table, memory, bytes, &o));
+    o.seed = kit_seed;
+    GIVES(TATCELL_ERR_MEMORY, tatcell_table_init(&table, memory, bytes - 1, &o));
+    o.slowest = &slow;
+    GIVES(TATCELL_ERR_SPAN, tatcell_table_init(&table, memory, bytes, &o));
+    o.slowest = NULL;
+    o.tag_bits = 11;
+    GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
+    o.tag_bits = 25;
+    GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
+    o.tag_bits = 0;
+    o.policy = 4;
+    GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
+    o.policy = 0;
+    o.hash = 3;
+    GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
+    o.hash = 0;
+    o.claim_lifetime = SECOND;
+    GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
+    free(memory);
+}
+
+TEST(bad_images_are_errors) {
+    tatcell_table_t t;
+    uint8_t other[16] = {9};
+    kit_table k;
+    memset(&t, 0, sizeof t);
+    GIVES(TATCELL_ERR_HANDLE, tatcell_table_reset_key(&t, 0, 1));
+    EQ(kit_make(&k, kit_spec(10, SECOND, 10), 64, NULL), 0);
+    uint64_t *header = (uint64_t *)k.memory, magic = header[0], shape = header[1];
+    GIVES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&t, k.memory, k.bytes, other, 0));
+    GIVES(TATCELL_ERR_SEED, tatcell_table_attach(&t, k.memory, k.bytes, NULL, 0));
+    GIVES(TATCELL_ERR_MODE, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, TATCELL_TABLE_EXCLUSIVE));
+    GIVES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&t, k.memory, k.bytes - 128, kit_seed, 0));
+    GIVES(TATCELL_ERR_OPTION, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 2));
+    header[1] = shape ^ UINT64_C(0xff) << 24;
+    GIVES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    header[1] = shape;
+    header[0] = magic + 1;
+    GIVES(TATCELL_ERR_VERSION, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    header[0] = 0;
+    GIVES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    header[0] = magic;
+    GIVES(0, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    tatcell_slot_t slot;
+    GIVES(TATCELL_END, tatcell_table_next(&t, 0, 0, &slot));
+    kit_free(&k);
+}
+
+TEST(bad_calls_on_a_table_are_errors) {
+    kit_table k;
+    tatcell_table_options_t o = kit_options(NULL);
+    uint64_t hashes[TATCELL_BURST_MAX + 1] = {0}, pass = 0;
+    o.hash = TATCELL_HASH_CALLER;
+    o.seed = NULL;
+    EQ(kit_make(&k, kit_spec(10, SECOND, 10), 64, &o), 0);
+    GIVES(TATCELL_ERR_HASH, tatcell_table_check(&k.table, &k.limit, 0, "a", 1, 1, NULL));
+    GIVES(TATCELL_ERR_HASH, tatcell_table_hash(&k.table, "a", 1, &pass));
+    GIVES(TATCELL_ERR_COUNT, tatcell_table_check_burst_hash(&k.table, &k.limit, 0, hashes, NULL,
+                                                            TATCELL_BURST_MAX + 1, &pass, NULL, NULL));
+    GIVES(0, tatcell_table_check_burst_hash(&k.table, &k.limit, 0, hashes, NULL, TATCELL_BURST_MAX, &pass, NULL, NULL));
+    kit_free(&k);
+}
+
+/* Contended: threads charge one cell until somebody loses every attempt. */
+static struct {
+    tatcell_cell_t cell;
+    tatcell_limit_t limit;
+    int contended, stop;
+    double deadline;
+} race;
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
+
+static void *hammer(void *arg) {
+    while (!__atomic_load_n(&race.stop, __ATOMIC_RELAXED)) {
+        for (int i = 0; i < 1000; i++) {
+            if (tatcell_cell_charge(&race.cell, &race.limit, 0, 1, NULL) == TATCELL_CONTENDED)
+                __atomic_store_n(&race.contended, 1, __ATOMIC_RELAXED);
+        }
+        if (__atomic_load_n(&race.contended, __ATOMIC_RELAXED) || seconds() > race.deadline) __atomic_store_n(&race.stop, 1, __ATOMIC_RELAXED);
+    }
+    return arg;
+}
+
+static void run_race(int threads, double bound) {
+    pthread_t t[8];
+    race.contended = race.stop = 0;
+    race.cell.word = 1;
+    race.deadline = seconds() + bound;
+    for (int i = 0; i < threads; i++) EQ(pthread_create(&t[i], NULL, hammer, NULL), 0);
+    for (int i = 0; i < threads; i++) pthread_join(t[i], NULL);
+    if (race.contended) got(TATCELL_CONTENDED);
+}
+
+TEST(contended_is_reached_among_threads_or_not_at_all) {
+    tatcell_limit_spec_t spec = kit_spec(1, 1 << 16, UINT64_C(1) << 40);
+    EQ(tatcell_limit_init_spec(&race.limit, &spec), 0);
+    DO(run_race(4, 0.5)); /* seen where two processors run at once; the next test does not depend on that */
+}
+
+/* A rival at every single instruction: a child is stepped through one call, and the word changes at each step, as
+ * another process sharing the cell might change it. Every attempt is lost, on any machine. */
+TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
+#ifdef __linux__
+    struct { tatcell_cell_t cell; int32_t rc; } *shared;
+    void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    tatcell_limit_t limit;
+    tatcell_limit_spec_t spec = kit_spec(1, 1 << 16, UINT64_C(1) << 40);
+    EXPECT(map != MAP_FAILED);
+    shared = map;
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    shared->cell.word = 1;
+    shared->rc = 12345;
+    fflush(stdout);
+    pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(1);
+        raise(SIGSTOP);
+        shared->rc = tatcell_cell_charge(&shared->cell, &limit, 0, 1, NULL);
+        raise(SIGSTOP);
+        _exit(0);
+    }
+    int status = 0;
+    uint64_t steps = 0;
+    waitpid(child, &status, 0);
+    if (!WIFSTOPPED(status)) SKIP("ptrace is not permitted here (containers: --cap-add=SYS_PTRACE)");
+    while (steps < 100000 && shared->rc == 12345) {
+        if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) != 0 || waitpid(child, &status, 0) != child) break;
+        if (!WIFSTOPPED(status)) break;
+        if (shared->rc == 12345) {
+            shared->cell.word++;
+            steps++;
+        }
+    }
+    kill(child, SIGKILL);
+    waitpid(child, &status, 0);
+    EQ(got(shared->rc), TATCELL_CONTENDED);
+    race.contended = 1;
+    EQ(shared->cell.word, 1 + steps);
+    EXPECT(steps < 5000); /* bounded */
+    munmap(map, 4096);
+#else
+    SKIP("needs ptrace of Linux");
+#endif
+}
+
+TEST(every_code_was_produced) {
+    for (int32_t c = FIRST; c <= LAST; c++) {
+        if (c == TATCELL_CONTENDED && !race.contended) continue; /* its own line says so */
+        if (c == TATCELL_ERR_HASH_UNAVAILABLE) continue; /* only on a processor without AES */
+        if (c <= TATCELL_ERR_SYSTEM) continue; /* host.c */
+        NOTE("code %d, %s", c, tatcell_strerror(c));
+        EXPECT(seen[c - FIRST]);
+    }
+}
+
+TEST(every_code_has_its_own_text) {
+    for (int32_t a = FIRST; a <= LAST; a++) {
+        NOTE("code %d", a);
+        EXPECT(tatcell_strerror(a) != NULL && strlen(tatcell_strerror(a)) > 5);
+        EXPECT(strcmp(tatcell_strerror(a), "unknown code") != 0);
+        for (int32_t b = FIRST; b < a; b++) EXPECT(strcmp(tatcell_strerror(a), tatcell_strerror(b)) != 0);
+    }
+}
+
+TEST(other_codes_are_unknown) {
+    static const int32_t codes[] = {FIRST - 1, LAST + 1, INT32_MIN, INT32_MAX, 1000, -1000};
+    for (size_t i = 0; i < sizeof codes / sizeof *codes; i++) EQ(strcmp(tatcell_strerror(codes[i]), "unknown code"), 0);
+}
+
+int main(void) {
+    RUN(verdicts_are_0_to_2);
+    RUN(bad_pointers_and_sizes_are_errors);
+    RUN(bad_limits_are_errors);
+    RUN(limits_of_another_word_or_table_are_errors);
+    RUN(bad_table_options_are_errors);
+    RUN(bad_images_are_errors);
+    RUN(bad_calls_on_a_table_are_errors);
+    RUN(contended_is_reached_among_threads_or_not_at_all);
+    RUN(a_call_that_loses_every_attempt_is_contended_and_charges_nothing);
+    RUN(every_code_was_produced);
+    RUN(every_code_has_its_own_text);
+    RUN(other_codes_are_unknown);
+    return check_failures != 0;
+}

@@ -1,0 +1,256 @@
+/* host.c - clocks, ticks, memory and names of feature host. */
+#include <errno.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kit.h"
+
+#define KIB ((size_t)1024)
+#define MIB (1024 * KIB)
+
+static char name_[64], path_[64];
+
+/* A name and a path that no other run uses. */
+static void fresh_names(void) {
+    static int n;
+    snprintf(name_, sizeof name_, "/tatcell-ffi-%ld-%d", (long)getpid(), ++n);
+    snprintf(path_, sizeof path_, "/tmp/tatcell-ffi-%ld-%d", (long)getpid(), n);
+}
+
+/* Units that pass at one instant for one key. */
+static int spend(const tatcell_table_t *table, const tatcell_limit_t *limit, const char *key) {
+    int passed = 0;
+    for (int i = 0; i < 100; i++) passed += tatcell_table_check(table, limit, SECOND, key, strlen(key), 1, NULL) == 0;
+    return passed;
+}
+
+TEST(clocks_go_forward) {
+    for (uint32_t clock = TATCELL_HOST_CLOCK_MONOTONIC; clock <= TATCELL_HOST_CLOCK_BOOTTIME; clock++) {
+        NOTE("clock %u", clock);
+        uint64_t last = 0, now = 0, resolution = 0;
+        int32_t error = -1;
+        int32_t rc = tatcell_host_clock(clock, &last, &error);
+        if (rc == TATCELL_ERR_UNSUPPORTED && clock != TATCELL_HOST_CLOCK_MONOTONIC) continue;
+        EQ(rc, 0);
+        EQ(error, 0);
+        EXPECT(last > 0);
+        for (int i = 0; i < 1000; i++) {
+            EQ(tatcell_host_clock(clock, &now, NULL), 0);
+            EXPECT(now >= last);
+            last = now;
+        }
+        EQ(tatcell_host_clock_resolution(clock, &resolution, &error), 0);
+        EXPECT(resolution >= 1 && resolution <= SECOND / 10);
+    }
+}
+
+TEST(ticks_make_a_limit) {
+    uint64_t rate = 0, uncertainty = 0, before, after;
+    int32_t error = -1;
+    EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &before, NULL), 0);
+    int32_t rc = tatcell_host_ticks_calibrate(5000000, &rate, &uncertainty, &error);
+    EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &after, NULL), 0);
+    EQ(error, 0);
+    if (rc == TATCELL_ERR_UNSUPPORTED) SKIP("this processor has no counter of constant rate");
+    EQ(rc, 0);
+    EXPECT(rate >= 1000 && uncertainty < SECOND);
+    EXPECT(uncertainty == 0 || after - before >= 4900000); /* the two clocks may run 2 % apart, and do not */
+    uint64_t start = tatcell_host_ticks();
+    EXPECT(start != 0);
+    EQ(tatcell_host_ticks_to_ns(rate, rate), SECOND);
+    EQ(tatcell_host_ticks_from_ns(SECOND, rate), rate);
+    EQ(tatcell_host_ticks_to_ns(1, 0), UINT64_MAX);
+
+    tatcell_limit_t limit;
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    EQ(tatcell_limit_init_rate(&limit, 1, rate, 2), 0); /* 1 a second */
+    uint64_t retry = 0;
+    EQ(tatcell_cell_check(&cell, &limit, start, 2, NULL), 0);
+    EQ(tatcell_cell_check(&cell, &limit, start, 1, &retry), TATCELL_NON_CONFORMING);
+    EXPECT(tatcell_host_ticks_to_ns(retry, rate) <= SECOND + 20000 && tatcell_host_ticks_to_ns(retry, rate) >= SECOND);
+}
+
+TEST(memory_holds_a_table_and_goes_away) {
+    static const uint32_t flags[] = {0, TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED, TATCELL_HOST_HUGE | TATCELL_HOST_FORK_SHARED};
+    for (int i = 0; i < 4; i++) {
+        NOTE("flags %u", flags[i]);
+        tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
+        EQ(tatcell_host_memory_map(100 * KIB, flags[i], &m), 0);
+        EXPECT(m.memory && (uintptr_t)m.memory % 4096 == 0 && m.bytes >= 100 * KIB);
+        EXPECT(m.pages <= TATCELL_HOST_PAGES_HUGE);
+        if (flags[i] & TATCELL_HOST_HUGE) EXPECT((uintptr_t)m.memory % (2 * MIB) == 0 && m.bytes == 2 * MIB);
+        else EQ(m.pages, TATCELL_HOST_PAGES_NORMAL);
+        for (size_t b = 0; b < m.bytes; b++) EXPECT(((unsigned char *)m.memory)[b] == 0);
+
+        tatcell_limit_spec_t spec = kit_spec(1, SECOND, 5);
+        tatcell_table_options_t o = kit_options(&spec);
+        tatcell_table_t table;
+        tatcell_limit_t limit;
+        EQ(tatcell_table_init(&table, m.memory, m.bytes, &o), 0);
+        EQ(tatcell_table_limit(&table, &spec, &limit), 0);
+        EQ(spend(&table, &limit, "key"), 5);
+
+        uint64_t huge = 0;
+        int32_t error = 0, rc = tatcell_host_memory_huge_bytes(&m, &huge, &error);
+        EXPECT(rc == 0 || rc == TATCELL_ERR_UNSUPPORTED);
+        EXPECT(huge <= m.bytes);
+        if (m.pages == TATCELL_HOST_PAGES_HUGE) EQ(huge, m.bytes);
+
+        EQ(tatcell_host_memory_unmap(&m), 0);
+        EXPECT(m.memory == NULL && m.bytes == 0);
+        EQ(tatcell_host_memory_unmap(&m), 0);
+    }
+}
+
+TEST(a_name_joins_two_processes) {
+    for (int named = 0; named < 2; named++) {
+        fresh_names();
+        const char *name = named ? name_ : path_;
+        NOTE("%s", name);
+        tatcell_limit_spec_t spec = kit_spec(1, SECOND, 5);
+        tatcell_table_options_t o = kit_options(&spec);
+        tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT, other = TATCELL_HOST_MEMORY_INIT;
+        tatcell_table_t table, seen;
+        tatcell_limit_t limit;
+
+        EQ(tatcell_host_memory_attach(name, 0, &other), TATCELL_ERR_ABSENT);
+        EQ(tatcell_host_memory_create(name, 64 * KIB, 0, &m), 0);
+        EQ(m.bytes, 64 * KIB);
+        EQ(tatcell_host_memory_create(name, 64 * KIB, 0, &other), TATCELL_ERR_EXISTS);
+        EQ(tatcell_host_memory_attach(name, 64 * KIB, &other), 0);
+        EQ(tatcell_table_attach(&seen, other.memory, other.bytes, kit_seed, 0), TATCELL_ERR_NOT_READY);
+        EQ(tatcell_table_init(&table, m.memory, m.bytes, &o), 0);
+        EQ(tatcell_table_attach(&seen, other.memory, other.bytes, kit_seed, 0), 0);
+        EQ(tatcell_table_limit(&table, &spec, &limit), 0);
+
+        pid_t pid = fork();
+        EXPECT(pid >= 0);
+        if (pid == 0) {
+            tatcell_host_memory_t mine = TATCELL_HOST_MEMORY_INIT;
+            tatcell_table_t t;
+            if (tatcell_host_memory_attach(name, 0, &mine) != 0) _exit(100);
+            if (tatcell_table_attach(&t, mine.memory, mine.bytes, kit_seed, 0) != 0) _exit(101);
+            int passed = 0;
+            for (int i = 0; i < 2; i++) passed += tatcell_table_check(&t, &limit, SECOND, "key", 3, 1, NULL) == 0;
+            _exit(passed);
+        }
+        int status = 0;
+        EXPECT(waitpid(pid, &status, 0) == pid && WIFEXITED(status));
+        EQ(WEXITSTATUS(status), 2);
+        EQ(spend(&seen, &limit, "key"), 3);
+        EQ(spend(&table, &limit, "key"), 0);
+
+        EQ(tatcell_host_memory_attach(name, 128 * KIB, &other), TATCELL_ERR_MEMORY);
+        EQ(tatcell_host_memory_unlink(name, NULL), 0);
+        EQ(tatcell_host_memory_unlink(name, NULL), TATCELL_ERR_ABSENT);
+        EQ(spend(&seen, &limit, "another"), 5); /* the memory outlives its name */
+        EQ(tatcell_host_memory_unmap(&m), 0);
+        EQ(tatcell_host_memory_unmap(&other), 0);
+    }
+}
+
+TEST(an_empty_file_is_not_ready) {
+    fresh_names();
+    FILE *f = fopen(path_, "w");
+    EXPECT(f != NULL);
+    fclose(f);
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
+    EQ(tatcell_host_memory_attach(path_, 64 * KIB, &m), TATCELL_ERR_NOT_READY);
+    EXPECT(m.memory == NULL);
+    EQ(tatcell_host_memory_unlink(path_, NULL), 0);
+}
+
+TEST(system_errors_carry_errno) {
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
+    EQ(tatcell_host_memory_map(SIZE_MAX / 2 - 63, 0, &m), TATCELL_ERR_SYSTEM);
+    EQ(m.system_error, ENOMEM);
+    EQ(tatcell_host_memory_attach("/tmp/.", 0, &m), TATCELL_ERR_SYSTEM);
+    EQ(m.system_error, EISDIR);
+    EQ(tatcell_host_memory_attach("/tmp/no such file", 0, &m), TATCELL_ERR_ABSENT);
+    EQ(m.system_error, 0);
+    int32_t error = 0;
+    EQ(tatcell_host_memory_unlink("/tmp/.", &error), TATCELL_ERR_SYSTEM);
+    EXPECT(error != 0);
+    char here;
+    tatcell_host_memory_t none = {sizeof none, 0, &here, 64, 0, 0};
+    if ((uintptr_t)&here % 4096 != 0) {
+        EQ(tatcell_host_memory_unmap(&none), TATCELL_ERR_SYSTEM);
+        EQ(none.system_error, EINVAL);
+    }
+}
+
+TEST(bad_arguments_change_nothing) {
+    uint64_t n = 77;
+    int32_t error = 77;
+    EQ(tatcell_host_clock(4, &n, &error), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_clock(UINT32_MAX, &n, &error), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_clock(0, NULL, &error), TATCELL_ERR_NULL);
+    EQ(tatcell_host_clock(0, (uint64_t *)(void *)((char *)&n + 1), &error), TATCELL_ERR_ALIGN);
+    EQ(tatcell_host_clock_resolution(9, &n, NULL), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_ticks_calibrate(1, &n, NULL, NULL), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_ticks_calibrate(UINT64_MAX, &n, NULL, NULL), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_ticks_calibrate(5000000, NULL, NULL, NULL), TATCELL_ERR_NULL);
+    EQ(n, 77);
+
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT, unset;
+    memset(&unset, 0, sizeof unset);
+    EQ(tatcell_host_memory_map(4096, 0, NULL), TATCELL_ERR_NULL);
+    EQ(tatcell_host_memory_map(4096, 0, &unset), TATCELL_ERR_SIZE);
+    EQ(tatcell_host_memory_map(4096, 4, &m), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_memory_map(0, 0, &m), TATCELL_ERR_MEMORY);
+    EQ(tatcell_host_memory_map(SIZE_MAX, TATCELL_HOST_HUGE, &m), TATCELL_ERR_MEMORY);
+    EQ(tatcell_host_memory_create(NULL, 4096, 0, &m), TATCELL_ERR_NULL);
+    EQ(tatcell_host_memory_create("/x/y", 4096, 010000, &m), TATCELL_ERR_OPTION);
+    EQ(tatcell_host_memory_create("relative", 4096, 0, &m), TATCELL_ERR_NAME);
+    EQ(tatcell_host_memory_create("", 4096, 0, &m), TATCELL_ERR_NAME);
+    EQ(tatcell_host_memory_create("/", 4096, 0, &m), TATCELL_ERR_NAME);
+    char path[400];
+    memset(path, 'x', sizeof path);
+    path[0] = '/', path[sizeof path - 1] = 0;
+    EQ(tatcell_host_memory_create(path, 4096, 0, &m), TATCELL_ERR_NAME);
+    EQ(tatcell_host_memory_attach(path, 0, &m), TATCELL_ERR_NAME);
+    EQ(tatcell_host_memory_attach(NULL, 0, &m), TATCELL_ERR_NULL);
+    EQ(tatcell_host_memory_attach("/x/y", 0, &unset), TATCELL_ERR_SIZE);
+    EQ(tatcell_host_memory_unlink(NULL, NULL), TATCELL_ERR_NULL);
+    EQ(tatcell_host_memory_unlink(path, NULL), TATCELL_ERR_NAME);
+    EQ(tatcell_host_memory_unmap(NULL), TATCELL_ERR_NULL);
+    EQ(tatcell_host_memory_unmap(&unset), TATCELL_ERR_SIZE);
+    EQ(tatcell_host_memory_huge_bytes(NULL, &n, NULL), TATCELL_ERR_NULL);
+    EQ(tatcell_host_memory_huge_bytes(&m, NULL, NULL), TATCELL_ERR_NULL);
+    EQ(tatcell_host_memory_huge_bytes(&unset, &n, NULL), TATCELL_ERR_SIZE);
+    EXPECT(m.memory == NULL && m.bytes == 0);
+    EQ(n, 77);
+}
+
+TEST(permissions_are_those_asked_for) {
+    fresh_names();
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
+    struct stat st;
+    EQ(tatcell_host_memory_create(path_, 4096, 0, &m), 0);
+    EXPECT(stat(path_, &st) == 0);
+    EQ(st.st_mode & 0777, 0600);
+    EQ(tatcell_host_memory_unlink(path_, NULL), 0);
+    EQ(tatcell_host_memory_unmap(&m), 0);
+}
+
+TEST(every_host_code_has_its_text) {
+    for (int32_t code = TATCELL_ERR_ABSENT; code <= TATCELL_ERR_SYSTEM; code++) {
+        NOTE("code %d", code);
+        EXPECT(strcmp(tatcell_strerror(code), "unknown code") != 0);
+        for (int32_t other = code + 1; other <= 3; other++) EXPECT(strcmp(tatcell_strerror(code), tatcell_strerror(other)) != 0);
+    }
+}
+
+int main(void) {
+    RUN(clocks_go_forward);
+    RUN(ticks_make_a_limit);
+    RUN(memory_holds_a_table_and_goes_away);
+    RUN(a_name_joins_two_processes);
+    RUN(an_empty_file_is_not_ready);
+    RUN(system_errors_carry_errno);
+    RUN(bad_arguments_change_nothing);
+    RUN(permissions_are_those_asked_for);
+    RUN(every_host_code_has_its_text);
+    return check_failures != 0;
+}

@@ -1,0 +1,245 @@
+/* layout.c - sizes, alignments, offsets, numbers and initialisers are the ABI that the header promises. */
+#include <stddef.h>
+
+#include "kit.h"
+
+#define AT(type, field, offset) EQ(offsetof(type, field), offset)
+
+TEST(sizes_equal_their_run_time_twins) {
+    EQ(sizeof(tatcell_cell_t), TATCELL_CELL_SIZE);
+    EQ(tatcell_cell_size(), TATCELL_CELL_SIZE);
+    EQ(sizeof(tatcell_cell32_t), TATCELL_CELL32_SIZE);
+    EQ(tatcell_cell32_size(), TATCELL_CELL32_SIZE);
+    EQ(sizeof(tatcell_limit_t), TATCELL_LIMIT_SIZE);
+    EQ(tatcell_limit_size(), TATCELL_LIMIT_SIZE);
+    EQ(sizeof(tatcell_table_t), TATCELL_TABLE_HANDLE_SIZE);
+    EQ(tatcell_table_handle_size(), TATCELL_TABLE_HANDLE_SIZE);
+}
+
+TEST(versions_equal_their_run_time_twins) {
+    EQ(tatcell_version(), TATCELL_VERSION);
+    EQ(tatcell_abi_version(), TATCELL_ABI_VERSION);
+    EQ(TATCELL_VERSION, 100);
+    EQ(TATCELL_ABI_VERSION, 0);
+    EQ(TATCELL_LAYOUT_VERSION, 1);
+}
+
+TEST(alignments_are_explicit) {
+    struct { char c; tatcell_cell_t x; } a;
+    struct { char c; tatcell_cell32_t x; } b;
+    struct { char c; tatcell_limit_t x; } c;
+    struct { char c; tatcell_table_t x; } d;
+    EQ((char *)&a.x - (char *)&a, TATCELL_CELL_ALIGN);
+    EQ((char *)&b.x - (char *)&b, TATCELL_CELL32_ALIGN);
+    EQ((char *)&c.x - (char *)&c, TATCELL_LIMIT_ALIGN);
+    EQ((char *)&d.x - (char *)&d, TATCELL_TABLE_HANDLE_ALIGN);
+    EQ(TATCELL_CELL_ALIGN, 8);
+    EQ(TATCELL_CELL32_ALIGN, 4);
+    EQ(TATCELL_LIMIT_ALIGN, 8);
+    EQ(TATCELL_TABLE_HANDLE_ALIGN, 8);
+    EQ(TATCELL_TABLE_MEMORY_ALIGN, 64);
+}
+
+TEST(structures_have_the_offsets_of_abi_0) {
+    AT(tatcell_cell_t, word, 0);
+    AT(tatcell_cell32_t, word, 0);
+    AT(tatcell_permit_t, tat, 0);
+    AT(tatcell_permit_t, stored, 8);
+    AT(tatcell_permit_t, epoch, 16);
+    AT(tatcell_permit_t, slot, 20);
+    EQ(sizeof(tatcell_permit_t), 24);
+    AT(tatcell_decision_t, size, 0);
+    AT(tatcell_decision_t, verdict, 4);
+    AT(tatcell_decision_t, flags, 8);
+    AT(tatcell_decision_t, tracking, 12);
+    AT(tatcell_decision_t, policy, 16);
+    AT(tatcell_decision_t, cost, 20);
+    AT(tatcell_decision_t, limit, 24);
+    AT(tatcell_decision_t, remaining, 32);
+    AT(tatcell_decision_t, retry_after, 40);
+    AT(tatcell_decision_t, next_unit, 48);
+    AT(tatcell_decision_t, reset_after, 56);
+    AT(tatcell_decision_t, permit, 64);
+    EQ(sizeof(tatcell_decision_t), 88);
+    AT(tatcell_limit_spec_t, size, 0);
+    AT(tatcell_limit_spec_t, flags, 4);
+    AT(tatcell_limit_spec_t, units, 8);
+    AT(tatcell_limit_spec_t, period, 16);
+    AT(tatcell_limit_spec_t, burst, 24);
+    AT(tatcell_limit_spec_t, soft, 32);
+    AT(tatcell_limit_spec_t, max_room, 40);
+    AT(tatcell_limit_spec_t, max_delay, 48);
+    AT(tatcell_limit_spec_t, max_debt, 56);
+    AT(tatcell_limit_spec_t, penalty, 64);
+    AT(tatcell_limit_spec_t, skew, 72);
+    AT(tatcell_limit_spec_t, resolution, 80);
+    AT(tatcell_limit_spec_t, epoch, 84);
+    EQ(sizeof(tatcell_limit_spec_t), 88);
+    AT(tatcell_counters_t, conforming, 0);
+    AT(tatcell_counters_t, soft, 8);
+    AT(tatcell_counters_t, shadow, 16);
+    AT(tatcell_counters_t, non_conforming, 24);
+    AT(tatcell_counters_t, never, 32);
+    AT(tatcell_counters_t, contended, 40);
+    AT(tatcell_counters_t, untracked, 48);
+    AT(tatcell_counters_t, inherited, 56);
+    AT(tatcell_counters_t, forgiven, 64);
+    AT(tatcell_counters_t, inserted, 72);
+    EQ(sizeof(tatcell_counters_t), 80);
+    AT(tatcell_stats_t, size, 0);
+    AT(tatcell_stats_t, load_ppm, 4);
+    AT(tatcell_stats_t, slots, 8);
+    AT(tatcell_stats_t, live, 16);
+    AT(tatcell_stats_t, claims, 24);
+    AT(tatcell_stats_t, expired, 32);
+    AT(tatcell_stats_t, debt, 40);
+    EQ(sizeof(tatcell_stats_t), 104);
+    AT(tatcell_slot_t, number, 0);
+    AT(tatcell_slot_t, tag, 4);
+    AT(tatcell_slot_t, reset_after, 8);
+    EQ(sizeof(tatcell_slot_t), 16);
+    AT(tatcell_table_options_t, size, 0);
+    AT(tatcell_table_options_t, flags, 4);
+    AT(tatcell_table_options_t, policy, 8);
+    AT(tatcell_table_options_t, hash, 12);
+    AT(tatcell_table_options_t, tag_bits, 16);
+    AT(tatcell_table_options_t, resolution, 20);
+    AT(tatcell_table_options_t, fastest, 24);
+    if (sizeof(void *) == 8) {
+        AT(tatcell_table_options_t, slowest, 32);
+        AT(tatcell_table_options_t, skew, 40);
+        AT(tatcell_table_options_t, claim_lifetime, 48);
+        AT(tatcell_table_options_t, seed, 56);
+        EQ(sizeof(tatcell_table_options_t), 64);
+    }
+}
+
+/* Numbers are never reused or changed. */
+TEST(numbers_are_those_of_abi_0) {
+    static const struct { long long got, want; } n[] = {
+        {TATCELL_PASS, 0}, {TATCELL_NON_CONFORMING, 1}, {TATCELL_NEVER, 2}, {TATCELL_CONTENDED, 3},
+        {TATCELL_ERR_NULL, -1}, {TATCELL_ERR_ALIGN, -2}, {TATCELL_ERR_SIZE, -3}, {TATCELL_ERR_RATE, -4},
+        {TATCELL_ERR_PERIOD, -5}, {TATCELL_ERR_BURST, -6}, {TATCELL_ERR_REPRESENT, -7},
+        {TATCELL_ERR_HORIZON, -8}, {TATCELL_ERR_LIMIT, -9}, {TATCELL_ERR_FOREIGN, -10},
+        {TATCELL_ERR_OPTION, -11}, {TATCELL_ERR_SEED, -12}, {TATCELL_ERR_MEMORY, -13},
+        {TATCELL_ERR_SPAN, -14}, {TATCELL_ERR_HANDLE, -15}, {TATCELL_ERR_NOT_READY, -16},
+        {TATCELL_ERR_VERSION, -17}, {TATCELL_ERR_GEOMETRY, -18}, {TATCELL_ERR_WRONG_SEED, -19},
+        {TATCELL_ERR_MODE, -20}, {TATCELL_ERR_HASH, -21}, {TATCELL_ERR_COUNT, -22}, {TATCELL_ERR_SOFT, -23},
+        {TATCELL_CHANGE_KEEP_TIME, 0}, {TATCELL_CHANGE_KEEP_TOKENS, 1}, {TATCELL_CHANGE_RESET, 2},
+        {TATCELL_LIMIT_HEAL, 1}, {TATCELL_LIMIT_SHADOW, 2}, {TATCELL_LIMIT_RESOLUTION, 4},
+        {TATCELL_TABLE_EXCLUSIVE, 1}, {TATCELL_TABLE_RESOLUTION, 2}, {TATCELL_BURST_MAX, 64},
+        {TATCELL_FULL_ADMIT, 0}, {TATCELL_FULL_INHERIT, 1}, {TATCELL_FULL_DENY, 2}, {TATCELL_FULL_SAMPLED, 3},
+        {TATCELL_HASH_SIPHASH13, 0}, {TATCELL_HASH_CALLER, 1}, {TATCELL_TRACKED, 0}, {TATCELL_UNTRACKED, 1},
+        {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
+        {TATCELL_FLAG_ELASTIC, 4},
+    };
+    for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
+        NOTE("number %d", (int)i);
+        EQ(n[i].got, n[i].want);
+    }
+    EXPECT(TATCELL_SKEW_NONE == UINT64_MAX);
+}
+
+/* Everything but the size is zero, and the size is that of the structure. */
+#define SIZE_THEN_ZERO(type, init) \
+    do { \
+        type is = init; \
+        type want; \
+        memset(&want, 0, sizeof want); \
+        want.size = sizeof want; \
+        EQ(memcmp(&is, &want, sizeof is), 0); \
+    } while (0)
+
+TEST(initialisers_set_the_size_and_nothing_else) {
+    SIZE_THEN_ZERO(tatcell_limit_spec_t, TATCELL_LIMIT_SPEC_INIT);
+    SIZE_THEN_ZERO(tatcell_table_options_t, TATCELL_TABLE_OPTIONS_INIT);
+    SIZE_THEN_ZERO(tatcell_decision_t, TATCELL_DECISION_INIT);
+    SIZE_THEN_ZERO(tatcell_stats_t, TATCELL_STATS_INIT);
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;
+    tatcell_counters_t counters = TATCELL_COUNTERS_INIT;
+    static const tatcell_counters_t zero;
+    EQ(cell.word, 0);
+    EQ(cell32.word, 0);
+    EQ(memcmp(&counters, &zero, sizeof zero), 0);
+}
+
+static tatcell_cell_t static_cell;
+static tatcell_cell32_t static_cell32;
+static tatcell_limit_t static_limit;
+static tatcell_table_t static_table;
+
+TEST(zeroed_storage_is_a_fresh_cell) {
+    tatcell_limit_t limit, limit32;
+    tatcell_limit_spec_t spec = kit_spec(1, SECOND, 3);
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    EQ(tatcell_limit_init_spec32(&limit32, &spec), 0);
+    EQ(tatcell_cell_peek(&static_cell, &limit, 7, 3, &d), 0);
+    EQ(d.remaining, 3);
+    EQ(d.reset_after, 0);
+    EQ(tatcell_cell32_peek(&static_cell32, &limit32, 7, 3, &d), 0);
+    EQ(d.remaining, 3);
+    tatcell_cell_t *many = (tatcell_cell_t *)calloc(100, sizeof *many);
+    EXPECT(many != NULL);
+    for (int i = 0; i < 100; i++) EQ(tatcell_cell_check(&many[i], &limit, 0, 3, NULL), 0);
+    free(many);
+}
+
+TEST(zeroed_limits_handles_and_images_are_refused) {
+    tatcell_table_t table;
+    void *memory = kit_memory(tatcell_table_bytes(16));
+    uint64_t ticks;
+    EQ(tatcell_cell_check(&static_cell, &static_limit, 0, 0, NULL), TATCELL_ERR_LIMIT);
+    EQ(tatcell_cell32_check(&static_cell32, &static_limit, 0, 0, NULL), TATCELL_ERR_LIMIT);
+    EQ(tatcell_table_sweep_interval(&static_table, &ticks), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_attach(&table, memory, tatcell_table_bytes(16), kit_seed, 0), TATCELL_ERR_NOT_READY);
+    free(memory);
+}
+
+TEST(a_decision_is_written_to_its_last_byte_and_no_further) {
+    struct { tatcell_decision_t d; unsigned char guard[64]; } out;
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    EQ(tatcell_limit_init(&limit, 1, SECOND, 3), 0);
+    memset(&out, 0xa5, sizeof out);
+    out.d.size = sizeof out.d;
+    EQ(tatcell_cell_check_ex(&cell, &limit, 5, 2, 0, &out.d), 0);
+    EQ(out.d.size, sizeof out.d);
+    EQ(out.d.verdict, 0);
+    EQ(out.d.flags, 0);
+    EQ(out.d.tracking, TATCELL_TRACKED);
+    EQ(out.d.policy, 0);
+    EQ(out.d.cost, 2);
+    EQ(out.d.limit, 3);
+    EQ(out.d.remaining, 1);
+    EQ(out.d.retry_after, 0);
+    EQ(out.d.next_unit, SECOND);
+    EQ(out.d.reset_after, 2 * SECOND);
+    EQ(out.d.permit.tat, 5 + 2 * SECOND);
+    EQ(out.d.permit.stored, 2 * SECOND);
+    EQ(out.d.permit.epoch, 0);
+    EQ(out.d.permit.slot, 0);
+    for (size_t i = 0; i < sizeof out.guard; i++) EQ(out.guard[i], 0xa5);
+}
+
+TEST(a_limit_is_never_read_or_written_beyond_its_size) {
+    struct { tatcell_limit_t limit; unsigned char guard[64]; } x;
+    memset(&x, 0xa5, sizeof x);
+    EQ(tatcell_limit_init(&x.limit, 1, SECOND, 3), 0);
+    for (size_t i = 0; i < sizeof x.guard; i++) EQ(x.guard[i], 0xa5);
+}
+
+int main(void) {
+    RUN(sizes_equal_their_run_time_twins);
+    RUN(versions_equal_their_run_time_twins);
+    RUN(alignments_are_explicit);
+    RUN(structures_have_the_offsets_of_abi_0);
+    RUN(numbers_are_those_of_abi_0);
+    RUN(initialisers_set_the_size_and_nothing_else);
+    RUN(zeroed_storage_is_a_fresh_cell);
+    RUN(zeroed_limits_handles_and_images_are_refused);
+    RUN(a_decision_is_written_to_its_last_byte_and_no_further);
+    RUN(a_limit_is_never_read_or_written_beyond_its_size);
+    return check_failures != 0;
+}

@@ -1,0 +1,128 @@
+/* lease.c - leases of one shared cell: the bound, several threads, arguments. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "kit.h"
+
+enum { CORES = 4, REQUESTS = 50000 };
+
+TEST(zeroed_memory_is_a_lease_that_holds_nothing) {
+    tatcell_lease_t lease = TATCELL_LEASE_INIT, zero;
+    memset(&zero, 0, sizeof zero);
+    EXPECT(memcmp(&lease, &zero, sizeof zero) == 0);
+    EQ(tatcell_lease_size(), TATCELL_LEASE_SIZE);
+    EQ(sizeof lease, TATCELL_LEASE_SIZE);
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    uint64_t units = 77, given = 77;
+    EQ(tatcell_limit_init(&limit, 1, 1000, 100), 0);
+    EQ(tatcell_lease_held(&lease, &cell, &limit, 0, &units), 0);
+    EQ(units, 0);
+    EQ(tatcell_lease_give_back(&lease, &cell, &limit, 0, &given), 0);
+    EQ(given, 0);
+    EQ(cell.word, 0);
+}
+
+TEST(leases_pass_the_burst_of_the_cell_and_no_unit_more) {
+    static const uint32_t batches[] = {0, 1, 8, 100, UINT32_MAX};
+    for (size_t b = 0; b < sizeof batches / sizeof *batches; b++) {
+        NOTE("batch %u", batches[b]);
+        tatcell_cell_t cell = TATCELL_CELL_INIT;
+        tatcell_lease_t leases[CORES] = {TATCELL_LEASE_INIT};
+        tatcell_limit_t limit;
+        EQ(tatcell_limit_init(&limit, 1, 1000, 100), 0);
+        for (int c = 0; c < CORES; c++) leases[c].batch = batches[b];
+        for (uint64_t now = 0; now <= 1000000; now += 100000) { /* 100 units later: full again, whatever was held */
+            int passed = 0;
+            uint64_t retry = 0;
+            for (int i = 0; i < 1000; i++)
+                passed += tatcell_lease_check(&leases[i % CORES], &cell, &limit, now, 1, &retry) == 0;
+            EQ(passed, 100);
+            EXPECT(retry > 0 && retry <= 1000);
+        }
+    }
+}
+
+TEST(what_was_taken_last_is_given_back) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT, twin = TATCELL_CELL_INIT;
+    tatcell_lease_t lease = TATCELL_LEASE_INIT;
+    tatcell_limit_t limit;
+    uint64_t units = 0, given = 0;
+    EQ(tatcell_limit_init(&limit, 1, 1000000, 1000), 0);
+    for (int i = 0; i < 20; i++) {
+        EQ(tatcell_lease_check(&lease, &cell, &limit, 5, 1, NULL), 0);
+        EQ(tatcell_cell_check(&twin, &limit, 5, 1, NULL), 0);
+    }
+    EQ(tatcell_lease_held(&lease, &cell, &limit, 5, &units), 0);
+    EXPECT(units > 0);
+    EQ(tatcell_lease_give_back(&lease, &cell, &limit, 5, &given), 0);
+    EQ(given, units * 1000000);
+    EQ(cell.word, twin.word);
+}
+
+/* Threads, each with a lease, on one cell and one clock that only counts. */
+static _Atomic uint64_t clock_, admitted_;
+static tatcell_cell_t shared_;
+static tatcell_limit_t limit_;
+
+static void *core(void *arg) {
+    tatcell_lease_t lease = TATCELL_LEASE_INIT;
+    lease.batch = *(const uint32_t *)arg;
+    uint64_t passed = 0;
+    for (int i = 0; i < REQUESTS; i++) {
+        uint64_t now = atomic_fetch_add_explicit(&clock_, i & 1, memory_order_relaxed);
+        passed += tatcell_lease_check(&lease, &shared_, &limit_, now, 1, NULL) == 0;
+    }
+    atomic_fetch_add(&admitted_, passed);
+    return NULL;
+}
+
+TEST(threads_with_leases_stay_within_the_limit) {
+    static uint32_t batches[] = {1, 16, 0};
+    for (int b = 0; b < 3; b++) {
+        NOTE("batch %u", batches[b]);
+        tatcell_limit_spec_t spec = kit_spec(1, 4, 500);
+        spec.skew = 1 << 20; /* a thread that lost its processor comes back with an old reading */
+        EQ(tatcell_limit_init_spec(&limit_, &spec), 0);
+        clock_ = admitted_ = 0;
+        shared_.word = 0;
+        pthread_t threads[CORES];
+        for (int c = 0; c < CORES; c++) EQ(pthread_create(&threads[c], NULL, core, &batches[b]), 0);
+        for (int c = 0; c < CORES; c++) EQ(pthread_join(threads[c], NULL), 0);
+        EXPECT(admitted_ <= 500 + clock_ / 4);
+        EXPECT(admitted_ >= 500);
+    }
+}
+
+TEST(bad_arguments_change_nothing) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_lease_t lease = TATCELL_LEASE_INIT, zero = TATCELL_LEASE_INIT;
+    tatcell_lease_t *odd = (tatcell_lease_t *)(void *)((char *)&lease + 8);
+    tatcell_limit_t limit, none;
+    uint64_t n = 77;
+    memset(&none, 0, sizeof none);
+    EQ(tatcell_limit_init(&limit, 1, 1000, 100), 0);
+    EQ(tatcell_lease_check(NULL, &cell, &limit, 0, 1, &n), TATCELL_ERR_NULL);
+    EQ(tatcell_lease_check(&lease, NULL, &limit, 0, 1, &n), TATCELL_ERR_NULL);
+    EQ(tatcell_lease_check(&lease, &cell, NULL, 0, 1, &n), TATCELL_ERR_NULL);
+    EQ(tatcell_lease_check(&lease, &cell, &none, 0, 1, &n), TATCELL_ERR_LIMIT);
+    EQ(tatcell_lease_check(odd, &cell, &limit, 0, 1, &n), TATCELL_ERR_ALIGN);
+    EQ(tatcell_lease_give_back(odd, &cell, &limit, 0, &n), TATCELL_ERR_ALIGN);
+    EQ(tatcell_lease_give_back(&lease, &cell, &none, 0, &n), TATCELL_ERR_LIMIT);
+    EQ(tatcell_lease_held(&lease, &cell, &limit, 0, NULL), TATCELL_ERR_NULL);
+    EQ(n, 77);
+    EQ(cell.word, 0);
+    EXPECT(memcmp(&lease, &zero, sizeof zero) == 0);
+    EQ(tatcell_lease_check(&lease, &cell, &limit, 0, 101, &n), TATCELL_NEVER);
+    EQ(n, UINT64_MAX);
+    EQ(cell.word, 0);
+}
+
+int main(void) {
+    RUN(zeroed_memory_is_a_lease_that_holds_nothing);
+    RUN(leases_pass_the_burst_of_the_cell_and_no_unit_more);
+    RUN(what_was_taken_last_is_given_back);
+    RUN(threads_with_leases_stay_within_the_limit);
+    RUN(bad_arguments_change_nothing);
+    return check_failures != 0;
+}

@@ -1,0 +1,683 @@
+/* semantics.c - what each option and operation promises, one claim at a time. */
+#include "kit.h"
+
+#define T SECOND
+
+static tatcell_decision_t d;
+static tatcell_cell_t cell;
+static tatcell_limit_t limit;
+static kit_table k;
+
+static void fresh(void) {
+    tatcell_decision_t init = TATCELL_DECISION_INIT;
+    memset(&cell, 0, sizeof cell);
+    d = init;
+}
+
+static int32_t ask(uint64_t now, uint32_t cost) {
+    return tatcell_cell_check_ex(&cell, &limit, now, cost, 0, &d);
+}
+
+static int32_t ask_key(uint64_t now, uint64_t hash, uint32_t cost) {
+    return tatcell_table_check_ex(&k.table, &k.limit, now, hash, cost, 0, &d, NULL);
+}
+
+/* ---- Verdicts ---- */
+
+TEST(idle_cell_admits_its_burst_and_no_more) {
+    uint64_t retry = 7;
+    fresh();
+    EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
+    for (int i = 0; i < 5; i++) EQ(tatcell_cell_check(&cell, &limit, 0, 1, &retry), 0);
+    EQ(retry, 0);
+    EQ(tatcell_cell_check(&cell, &limit, 0, 1, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, T);
+}
+
+TEST(denied_one_tick_before_retry_after_and_admitted_at_it) {
+    uint64_t retry = 0;
+    fresh();
+    EQ(tatcell_limit_init(&limit, 3, 10, 7), 0); /* T is no whole number of ticks */
+    EQ(tatcell_cell_check(&cell, &limit, 100, 7, NULL), 0);
+    EQ(tatcell_cell_check(&cell, &limit, 100, 4, &retry), TATCELL_NON_CONFORMING);
+    EXPECT(retry >= 13 && retry <= 14);
+    EQ(tatcell_cell_check(&cell, &limit, 100 + retry - 1, 4, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_check(&cell, &limit, 100 + retry, 4, NULL), 0);
+}
+
+TEST(denied_requests_and_looks_change_nothing) {
+    fresh();
+    EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
+    EQ(ask(0, 5), 0);
+    uint64_t word = cell.word;
+    EQ(ask(0, 1), TATCELL_NON_CONFORMING);
+    EQ(ask(0, 6), TATCELL_NEVER);
+    EQ(d.retry_after, UINT64_MAX);
+    EQ(ask(0, 0), 0);
+    EQ(tatcell_cell_peek(&cell, &limit, 0, 1, &d), TATCELL_NON_CONFORMING);
+    EQ(cell.word, word);
+    fresh();
+    EQ(ask(0, 0), 0);
+    EQ(cell.word, 0);
+}
+
+TEST(a_rate_and_a_clock_frequency_make_the_same_limit) {
+    tatcell_limit_t same;
+    EQ(tatcell_limit_init(&limit, 100, T, 5), 0);
+    EQ(tatcell_limit_init_rate(&same, 100, T, 5), 0);
+    EQ(memcmp(&limit, &same, sizeof limit), 0);
+}
+
+TEST(everything_conforms_to_an_unlimited_limit) {
+    fresh();
+    EQ(tatcell_limit_init_unlimited(&limit), 0);
+    for (int i = 0; i < 100; i++) EQ(ask(0, UINT32_MAX), 0);
+    EQ(d.remaining, UINT64_MAX);
+    EQ(d.limit, UINT64_MAX);
+    EQ(cell.word, 0);
+}
+
+/* ---- Options ---- */
+
+TEST(soft_threshold_flags_what_is_above_it) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 5);
+    fresh();
+    s.soft = 3;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    for (int i = 1; i <= 5; i++) {
+        EQ(ask(0, 1), 0);
+        EQ(d.flags, i > 3 ? TATCELL_FLAG_SOFT : 0);
+    }
+    EQ(ask(0, 1), TATCELL_NON_CONFORMING);
+    EQ(d.flags, 0);
+}
+
+TEST(elastic_room_is_per_call_and_capped) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 5);
+    fresh();
+    s.max_room = 2;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(ask(0, 5), 0);
+    EQ(ask(0, 1), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d), 0);
+    EQ(d.flags, TATCELL_FLAG_ELASTIC);
+    EQ(d.remaining, 0);
+    EQ(d.reset_after, 6 * T);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d), 0); /* counts as 2 */
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d), TATCELL_NON_CONFORMING);
+    EQ(d.retry_after, T);
+}
+
+TEST(shadow_mode_passes_flagged_and_uncharged) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 2);
+    fresh();
+    s.flags = TATCELL_LIMIT_SHADOW;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(ask(0, 2), 0);
+    EQ(d.flags, 0);
+    uint64_t word = cell.word, retry = 7;
+    EQ(ask(0, 1), 0);
+    EQ(d.flags, TATCELL_FLAG_SHADOW);
+    EQ(d.retry_after, T); /* what would have been answered */
+    EQ(d.permit.stored, 0);
+    EQ(ask(0, 3), 0);
+    EQ(d.flags, TATCELL_FLAG_SHADOW);
+    EQ(tatcell_cell_check(&cell, &limit, 0, 1, &retry), 0);
+    EQ(retry, 0);
+    EQ(cell.word, word);
+}
+
+TEST(penalty_charges_denied_requests_up_to_its_floor) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 2);
+    fresh();
+    s.penalty = 1;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(ask(0, 2), 0);
+    for (int i = 0; i < 10; i++) EQ(ask(0, 1), TATCELL_NON_CONFORMING);
+    EQ(d.reset_after, 3 * T);
+    EQ(d.retry_after, 2 * T);
+    EQ(ask(2 * T, 1), 0);
+}
+
+TEST(heal_turns_an_impossible_word_into_one_burst_of_debt) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 4);
+    fresh();
+    s.skew = T;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    cell.word = 1000 * T; /* the clock was stepped back by 1000 s */
+    EQ(tatcell_cell_peek(&cell, &limit, 0, 0, &d), 0);
+    EQ(d.remaining, 4); /* forgiven */
+    s.flags = TATCELL_LIMIT_HEAL;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(ask(0, 1), TATCELL_NON_CONFORMING);
+    EQ(d.reset_after, 4 * T);
+}
+
+TEST(backward_clock_within_the_skew_is_only_stricter) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 4);
+    fresh();
+    s.skew = 10 * T;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(ask(100 * T, 4), 0);
+    EQ(ask(91 * T, 1), TATCELL_NON_CONFORMING);
+    EQ(d.reset_after, 13 * T);
+    EQ(ask(104 * T, 4), 0);
+}
+
+/* ---- Charge, refund, reserve, change, reset ---- */
+
+TEST(charge_goes_to_the_debt_cap_and_no_further) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 4);
+    fresh();
+    s.max_debt = 3;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(tatcell_cell_charge(&cell, &limit, 0, 5, &d), 0);
+    EQ(d.remaining, 0);
+    EQ(d.reset_after, 5 * T);
+    EQ(d.permit.stored, 5 * T);
+    EQ(tatcell_cell_charge(&cell, &limit, 0, 1000, &d), 0);
+    EQ(d.permit.stored, 2 * T);
+    EQ(d.reset_after, 7 * T);
+    EQ(tatcell_cell_charge(&cell, &limit, 0, 1, &d), 0);
+    EQ(d.permit.stored, 0);
+    EQ(ask(3 * T, 1), TATCELL_NON_CONFORMING);
+    EQ(ask(4 * T, 1), 0);
+}
+
+TEST(refund_gives_back_what_has_not_drained) {
+    uint64_t credited = 7;
+    fresh();
+    EQ(tatcell_limit_init(&limit, 1, T, 4), 0);
+    EQ(ask(0, 4), 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 0, &d.permit, &credited), 0);
+    EQ(credited, 4 * T);
+    EQ(ask(0, 4), 0);
+    tatcell_permit_t p = d.permit;
+    EQ(tatcell_cell_refund(&cell, &limit, 3 * T, &p, &credited), 0); /* three of four have drained */
+    EQ(credited, T);
+    EQ(ask(3 * T, 4), 0);
+    EQ(ask(3 * T, 1), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_refund(&cell, &limit, 3 * T, &d.permit, &credited), 0); /* a denied request was not charged */
+    EQ(credited, 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 9 * T, &p, &credited), 0); /* long drained */
+    EQ(credited, 0);
+}
+
+TEST(refund_of_another_epoch_credits_nothing) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 4);
+    uint64_t credited = 7;
+    fresh();
+    s.epoch = 1;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(ask(0, 4), 0);
+    EQ(d.permit.epoch, 1);
+    s.epoch = 2;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 0, &d.permit, &credited), 0);
+    EQ(credited, 0);
+}
+
+TEST(refund_never_lifts_a_cell_above_a_full_burst) {
+    fresh();
+    EQ(tatcell_limit_init(&limit, 1, T, 4), 0);
+    EQ(ask(0, 4), 0);
+    tatcell_permit_t p = d.permit;
+    EQ(tatcell_cell_reset(&cell), 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 0, &p, NULL), 0);
+    EQ(ask(0, 4), 0);
+    EQ(ask(0, 1), TATCELL_NON_CONFORMING);
+}
+
+TEST(reservations_depart_at_the_rate_and_end_at_max_delay) {
+    tatcell_limit_spec_t s = kit_spec(1, T, 2);
+    tatcell_permit_t p;
+    uint64_t at = 7;
+    fresh();
+    s.max_delay = 2 * T;
+    EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    for (uint64_t i = 0; i < 4; i++) {
+        EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &at, &p), 0);
+        EQ(at, i < 2 ? 50 : 50 + (i - 1) * T);
+    }
+    EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &at, &p), TATCELL_NON_CONFORMING);
+    EQ(at, T);
+    EQ(p.stored, 0);
+    EQ(tatcell_cell_reserve(&cell, &limit, 50, 3, &at, NULL), TATCELL_NEVER);
+    EQ(at, UINT64_MAX);
+    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &at, &p), 0);
+    EQ(at, 50 + 3 * T);
+    EQ(tatcell_cell_refund(&cell, &limit, 50 + T, &p, NULL), 0); /* gave up: the place is free again */
+    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &at, &p), 0);
+    EQ(at, 50 + 3 * T);
+}
+
+TEST(change_keeps_time_or_tokens_or_nothing) {
+    tatcell_limit_t faster;
+    static const struct { uint32_t how; uint64_t remaining, reset; } c[] = {
+        {TATCELL_CHANGE_KEEP_TIME, 2, 4 * T}, /* 4 s of debt are 8 units of half a second */
+        {TATCELL_CHANGE_KEEP_TOKENS, 6, 2 * T},
+        {TATCELL_CHANGE_RESET, 10, 0},
+    };
+    EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
+    EQ(tatcell_limit_init(&faster, 2, T, 10), 0);
+    for (int i = 0; i < 3; i++) {
+        fresh();
+        NOTE("how %d", i);
+        EQ(ask(7, 4), 0);
+        EQ(tatcell_cell_change(&cell, &limit, &faster, 7, c[i].how), 0);
+        EQ(tatcell_cell_peek(&cell, &faster, 7, 0, &d), 0);
+        EQ(d.remaining, c[i].remaining);
+        EQ(d.reset_after, c[i].reset);
+    }
+}
+
+TEST(reset_makes_a_cell_fresh) {
+    fresh();
+    EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
+    EQ(ask(0, 5), 0);
+    EQ(tatcell_cell_reset(&cell), 0);
+    EQ(cell.word, 0);
+    EQ(ask(0, 5), 0);
+}
+
+TEST(a_saved_word_is_the_whole_cell) {
+    fresh();
+    EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
+    EQ(ask(0, 3), 0);
+    tatcell_cell_t copy = cell;
+    EQ(tatcell_cell_check(&copy, &limit, 0, 2, NULL), 0);
+    EQ(tatcell_cell_check(&copy, &limit, 0, 1, NULL), TATCELL_NON_CONFORMING);
+}
+
+/* ---- The table ---- */
+
+static void table(uint64_t burst, uint64_t slots, uint32_t policy) {
+    tatcell_table_options_t o = kit_options(NULL);
+    tatcell_limit_spec_t s = kit_spec(1, T, burst);
+    o.policy = policy;
+    s.max_debt = s.max_room = burst;
+    s.max_delay = burst * T;
+    fresh();
+    EQ(kit_make(&k, s, slots, &o), 0);
+}
+
+TEST(keys_are_independent) {
+    DO(table(2, 1024, 0));
+    for (int i = 0; i < 100; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", i);
+        EQ(tatcell_table_check(&k.table, &k.limit, 0, key, strlen(key), 2, NULL), 0);
+    }
+    EQ(tatcell_table_check(&k.table, &k.limit, 0, "5", 1, 1, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_table_check(&k.table, &k.limit, 0, "x", 1, 1, NULL), 0);
+    kit_free(&k);
+}
+
+TEST(keys_may_have_different_limits) {
+    tatcell_limit_spec_t slow = kit_spec(1, 60 * T, 3);
+    tatcell_table_options_t o = kit_options(NULL);
+    tatcell_limit_t l;
+    uint64_t retry;
+    o.slowest = &slow;
+    EQ(kit_make(&k, kit_spec(1, T, 5), 64, &o), 0);
+    EQ(tatcell_table_limit(&k.table, &slow, &l), 0);
+    EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 5, NULL), 0);
+    EQ(tatcell_table_check(&k.table, &l, 0, "slow", 4, 3, NULL), 0);
+    EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 1, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, T);
+    EQ(tatcell_table_check(&k.table, &l, 0, "slow", 4, 1, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, 60 * T);
+    kit_free(&k);
+}
+
+TEST(exempt_keys_take_no_slot) {
+    tatcell_limit_t exempt;
+    tatcell_stats_t stats = TATCELL_STATS_INIT;
+    DO(table(2, 64, 0));
+    EQ(tatcell_table_limit_unlimited(&k.table, &exempt), 0);
+    for (int i = 0; i < 50; i++) EQ(tatcell_table_check(&k.table, &exempt, 0, &i, sizeof i, UINT32_MAX, NULL), 0);
+    EQ(tatcell_table_stats(&k.table, 0, &stats), 0);
+    EQ(stats.live + stats.claims, 0);
+    kit_free(&k);
+}
+
+TEST(hash_and_key_calls_are_the_same) {
+    DO(table(2, 64, 0));
+    EQ(tatcell_table_check(&k.table, &k.limit, 0, "a", 1, 1, NULL), 0);
+    EQ(tatcell_table_check_hash(&k.table, &k.limit, 0, kit_hash(&k, "a"), 1, NULL), 0);
+    EQ(tatcell_table_check(&k.table, &k.limit, 0, "a", 1, 1, NULL), TATCELL_NON_CONFORMING);
+    kit_free(&k);
+}
+
+/* SipHash-1-3 under the reference key 00..0f of the bytes 00 01 02 .. (Rust's core, and the reference code). */
+TEST(hash_is_siphash_1_3) {
+    static const struct { size_t len; uint64_t hash; } v[] = {
+        {0, 0xabac0158050fc4dc}, {1, 0xc9f49bf37d57ca93}, {2, 0x82cb9b024dc7d44d}, {3, 0x8bf80ab8e7ddf7fb}};
+    tatcell_table_options_t o = kit_options(NULL);
+    uint8_t seed[16], bytes[8];
+    for (int i = 0; i < 16; i++) seed[i] = (uint8_t)i;
+    for (int i = 0; i < 8; i++) bytes[i] = (uint8_t)i;
+    o.seed = seed;
+    EQ(kit_make(&k, kit_spec(1, T, 2), 64, &o), 0);
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+        uint64_t h = 0;
+        NOTE("length %d", (int)v[i].len);
+        EQ(tatcell_table_hash(&k.table, bytes, v[i].len, &h), 0);
+        EQ(h, v[i].hash);
+    }
+    kit_free(&k);
+}
+
+/* The mapping from hash to slot is ABI: line from the high half, tag from the low bits, 0 becoming 1. */
+TEST(caller_hashes_choose_line_and_tag) {
+    static const struct { uint64_t hash; uint32_t line, tag; } v[] = {
+        {0x0000000000000007, 0, 7}, {0x0000000000000000, 0, 1}, {0xffffffff00012345, 63, 0x12345},
+        {0x80000000fff00001, 32, 1}, {0x7fffffff00000002, 31, 2}};
+    tatcell_table_options_t o = kit_options(NULL);
+    o.hash = TATCELL_HASH_CALLER;
+    o.seed = NULL;
+    for (size_t i = 0; i < sizeof v / sizeof *v; i++) {
+        tatcell_slot_t slot;
+        NOTE("vector %d", (int)i);
+        EQ(kit_make(&k, kit_spec(1, T, 2), 512, &o), 0);
+        EQ(tatcell_table_check_hash(&k.table, &k.limit, 0, v[i].hash, 1, NULL), 0);
+        EQ(tatcell_table_next(&k.table, 0, 0, &slot), 0);
+        EQ(slot.number / 8, v[i].line);
+        EQ(slot.tag, v[i].tag);
+        EQ(slot.reset_after, T);
+        kit_free(&k);
+    }
+}
+
+TEST(table_charge_reserve_and_refund_work_as_on_cells) {
+    uint64_t h, at, credited = 7;
+    tatcell_permit_t p;
+    DO(table(4, 64, 0));
+    h = kit_hash(&k, "a");
+    EQ(ask_key(0, h, 1), 0);
+    EQ(tatcell_table_charge(&k.table, &k.limit, 0, h, 5, &d), 0);
+    EQ(d.permit.stored, 5 * T);
+    EQ(d.reset_after, 6 * T);
+    EQ(tatcell_table_refund(&k.table, &k.limit, 0, h, &d.permit, &credited), 0);
+    EQ(credited, 5 * T);
+    EQ(ask_key(0, h, 3), 0);
+    EQ(tatcell_table_reserve(&k.table, &k.limit, 0, h, 2, &at, &p), 0);
+    EQ(at, 2 * T);
+    EQ(tatcell_table_refund(&k.table, &k.limit, T, h, &p, &credited), 0);
+    EQ(credited, 2 * T);
+    EQ(tatcell_table_refund(&k.table, &k.limit, T, kit_hash(&k, "b"), &p, &credited), 0);
+    EQ(credited, 0);
+    EQ(tatcell_table_check_ex(&k.table, &k.limit, 0, h, 1, 1, &d, NULL), 0);
+    EQ(d.flags, TATCELL_FLAG_ELASTIC);
+    EQ(tatcell_table_charge(&k.table, &k.limit, 0, h, UINT32_MAX, NULL), 0);
+    EQ(tatcell_table_peek(&k.table, &k.limit, 0, h, 0, &d), TATCELL_NON_CONFORMING);
+    EQ(d.reset_after, 8 * T);
+    kit_free(&k);
+}
+
+TEST(reset_key_makes_one_key_full_again) {
+    DO(table(4, 64, 0));
+    EQ(ask_key(0, kit_hash(&k, "a"), 4), 0);
+    EQ(ask_key(0, kit_hash(&k, "b"), 4), 0);
+    EQ(tatcell_table_reset_key(&k.table, 0, kit_hash(&k, "a")), 0);
+    EQ(tatcell_table_reset_key(&k.table, 0, kit_hash(&k, "absent")), 0);
+    EQ(ask_key(0, kit_hash(&k, "a"), 3), 0);
+    EXPECT(d.reset_after <= 3 * T + 100); /* a trace of debt stays */
+    EQ(tatcell_table_reset_key(&k.table, 0, kit_hash(&k, "a")), 0);
+    EQ(ask_key(100, kit_hash(&k, "a"), 4), 0);
+    EQ(ask_key(100, kit_hash(&k, "b"), 1), TATCELL_NON_CONFORMING);
+    kit_free(&k);
+}
+
+TEST(stats_and_next_see_each_live_key_once) {
+    tatcell_stats_t stats = TATCELL_STATS_INIT;
+    tatcell_slot_t slot;
+    uint64_t tags = 0, want = 0, resets = 0, n = 0, debts = 0;
+    DO(table(4, 1024, 0));
+    for (int i = 0; i < 50; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", i);
+        want += kit_hash(&k, key) & 0xfffff;
+        EQ(tatcell_table_check(&k.table, &k.limit, 0, key, strlen(key), 1 + (uint32_t)(i & 3), NULL), 0);
+    }
+    EQ(tatcell_table_stats(&k.table, 0, &stats), 0);
+    EQ(stats.slots, 1024);
+    EQ(stats.live, 50);
+    EQ(stats.claims, 0);
+    EQ(stats.expired, 0);
+    EQ(stats.load_ppm, 50 * 1000000 / 1024);
+    for (int i = 0; i < 8; i++) debts += stats.debt[i];
+    EQ(debts, 50);
+    for (size_t from = 0; tatcell_table_next(&k.table, 0, from, &slot) == 0; from = slot.number + 1, n++) {
+        EXPECT(slot.number >= from && slot.number < 1024);
+        tags += slot.tag;
+        resets += slot.reset_after / T;
+    }
+    EQ(n, 50);
+    EQ(tags, want);
+    EQ(resets, 13 + 2 * 13 + 3 * 12 + 4 * 12);
+    EQ(tatcell_table_stats(&k.table, 2 * T, &stats), 0); /* costs 1 and 2 have drained */
+    EQ(stats.live, 24);
+    EQ(stats.expired, 26);
+    kit_free(&k);
+}
+
+TEST(sweep_walks_the_table_in_parts_and_changes_no_decision) {
+    tatcell_stats_t stats = TATCELL_STATS_INIT;
+    size_t next = 0;
+    uint64_t interval = 0;
+    int calls = 0;
+    DO(table(4, 256, 0));
+    for (int i = 0; i < 40; i++) EQ(tatcell_table_check(&k.table, &k.limit, 0, &i, sizeof i, 1, NULL), 0);
+    EQ(tatcell_table_sweep_interval(&k.table, &interval), 0);
+    EXPECT(interval > 100 * T);
+    EQ(tatcell_table_check(&k.table, &k.limit, 0, "late", 4, 4, NULL), 0);
+    EQ(tatcell_table_sweep(&k.table, 0, 0, SIZE_MAX, &next), 0); /* nothing has expired */
+    EQ(next, 0);
+    EQ(tatcell_table_stats(&k.table, 0, &stats), 0);
+    EQ(stats.live, 41);
+    uint64_t later = interval / 2;
+    EQ(tatcell_table_check(&k.table, &k.limit, later, "later", 5, 4, NULL), 0);
+    do {
+        EQ(tatcell_table_sweep(&k.table, later, next, 100, &next), 0);
+        calls++;
+    } while (next != 0);
+    EQ(calls, 3);
+    EQ(tatcell_table_stats(&k.table, later, &stats), 0);
+    EQ(stats.live, 1);
+    EQ(stats.expired, 0);
+    EQ(tatcell_table_check(&k.table, &k.limit, later, "later", 5, 1, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_table_check(&k.table, &k.limit, later, "late", 4, 4, NULL), 0);
+    kit_free(&k);
+}
+
+TEST(counters_count_each_answer) {
+    tatcell_counters_t c = TATCELL_COUNTERS_INIT, want = TATCELL_COUNTERS_INIT;
+    tatcell_limit_spec_t s = kit_spec(1, T, 4);
+    tatcell_limit_t shadow;
+    fresh();
+    s.soft = 2;
+    EQ(kit_make(&k, s, 64, NULL), 0);
+    s.flags = TATCELL_LIMIT_SHADOW;
+    EQ(tatcell_table_limit(&k.table, &s, &shadow), 0);
+    uint64_t h = kit_hash(&k, "a");
+    for (int i = 0; i < 6; i++) tatcell_table_check_ex(&k.table, &k.limit, 0, h, 1, 0, &d, &c);
+    tatcell_table_check_ex(&k.table, &k.limit, 0, h, 5, 0, &d, &c);
+    tatcell_table_check_ex(&k.table, &shadow, 0, h, 1, 0, &d, &c);
+    want.conforming = 4;
+    want.soft = 2;
+    want.non_conforming = 2;
+    want.never = 1;
+    want.shadow = 1;
+    want.inserted = 1;
+    EQ(memcmp(&c, &want, sizeof c), 0);
+    kit_free(&k);
+}
+
+/* A full set: 16 keys hold all slots of a one-set table; each policy answers the 17th as it says. */
+static void overfill(uint32_t policy) {
+    DO(table(4, 16, policy));
+    for (uint64_t i = 0; i < 16; i++) EQ(ask_key(0, i + 1, i == 0 ? 2 : 4), 0);
+}
+
+TEST(full_set_policy_admit_passes_untracked) {
+    DO(overfill(TATCELL_FULL_ADMIT));
+    for (int i = 0; i < 10; i++) {
+        EQ(ask_key(0, 99, 4), 0);
+        EQ(d.tracking, TATCELL_UNTRACKED);
+        EQ(d.permit.stored, 0);
+    }
+    EQ(ask_key(2 * T, 99, 4), 0); /* the first slot has drained */
+    EQ(d.tracking, TATCELL_TRACKED);
+    EQ(ask_key(2 * T, 99, 1), TATCELL_NON_CONFORMING);
+    kit_free(&k);
+}
+
+TEST(full_set_policy_inherit_takes_the_smallest_debt_over) {
+    DO(overfill(TATCELL_FULL_INHERIT));
+    EQ(ask_key(0, 99, 3), TATCELL_NON_CONFORMING); /* measured against 2 units of debt */
+    EQ(d.tracking, TATCELL_INHERITED);
+    EQ(ask_key(0, 99, 2), 0);
+    EQ(d.tracking, TATCELL_INHERITED);
+    EQ(d.remaining, 0);
+    EQ(ask_key(0, 99, 1), TATCELL_NON_CONFORMING);
+    EQ(d.tracking, TATCELL_TRACKED);
+    kit_free(&k);
+}
+
+TEST(full_set_policy_deny_refuses) {
+    DO(overfill(TATCELL_FULL_DENY));
+    EQ(ask_key(0, 99, 1), TATCELL_NON_CONFORMING);
+    EQ(d.tracking, TATCELL_UNTRACKED);
+    EQ(d.retry_after, 2 * T);
+    EQ(ask_key(2 * T, 99, 4), 0);
+    EQ(d.tracking, TATCELL_TRACKED);
+    kit_free(&k);
+}
+
+TEST(full_set_policy_sampled_forgives_now_and_then) {
+    int forgiven = 0;
+    DO(overfill(TATCELL_FULL_SAMPLED));
+    for (uint64_t i = 0; i < 1600; i++) {
+        EQ(ask_key(0, 1000 + i * 0x9e3779b97f4a7c15u, 1), 0);
+        EXPECT(d.tracking == TATCELL_UNTRACKED || d.tracking == TATCELL_FORGIVEN || d.tracking == TATCELL_TRACKED);
+        forgiven += d.tracking == TATCELL_FORGIVEN;
+        EQ(tatcell_table_refund(&k.table, &k.limit, 0, 1000 + i * 0x9e3779b97f4a7c15u, &d.permit, NULL), 0);
+    }
+    EXPECT(forgiven > 40 && forgiven < 250);
+    kit_free(&k);
+}
+
+/* ---- Save and restore ---- */
+
+TEST(a_restored_table_owes_what_the_saved_one_owed) {
+    static const int64_t offsets[] = {0, 1000000, -50, INT64_C(1) << 40};
+    for (int i = 0; i < 4; i++) {
+        NOTE("offset %lld", (long long)offsets[i]);
+        DO(table(4, 256, 0));
+        EQ(ask_key(100 * T, kit_hash(&k, "a"), 4), 0);
+        EQ(ask_key(100 * T, kit_hash(&k, "b"), 1), 0);
+        uint64_t *image = (uint64_t *)malloc(k.bytes), saved_at = 101 * T;
+        size_t used = 0;
+        EXPECT(image != NULL);
+        EQ(tatcell_table_save(&k.table, saved_at, image, k.bytes, &used), 0);
+        EQ(used, k.bytes);
+        kit_table r = {.memory = kit_memory(k.bytes), .bytes = k.bytes};
+        EQ(tatcell_table_restore(&r.table, r.memory, r.bytes, image, used, kit_seed, 0, offsets[i]), 0);
+        EQ(tatcell_table_limit(&r.table, &k.spec, &r.limit), 0);
+        uint64_t now = saved_at + (uint64_t)offsets[i];
+        EQ(tatcell_table_peek(&r.table, &r.limit, now, kit_hash(&k, "a"), 1, &d), 0);
+        EQ(d.reset_after, 3 * T);
+        EQ(d.remaining, 1);
+        EQ(tatcell_table_peek(&r.table, &r.limit, now, kit_hash(&k, "b"), 4, &d), 0); /* had drained */
+        EQ(kit_hash(&r, "a"), kit_hash(&k, "a"));
+        free(image);
+        kit_free(&r);
+        kit_free(&k);
+    }
+}
+
+TEST(an_image_can_be_attached_where_it_was_copied) {
+    tatcell_table_t t;
+    DO(table(4, 256, 0));
+    EQ(ask_key(0, kit_hash(&k, "a"), 4), 0);
+    void *copy = kit_memory(k.bytes);
+    memcpy(copy, k.memory, k.bytes);
+    EQ(tatcell_table_attach(&t, copy, k.bytes, kit_seed, 0), 0);
+    EQ(tatcell_table_check(&t, &k.limit, 0, "a", 1, 1, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_table_check(&t, &k.limit, 0, "b", 1, 4, NULL), 0);
+    EQ(ask_key(0, kit_hash(&k, "b"), 4), 0); /* the original is another table */
+    free(copy);
+    kit_free(&k);
+}
+
+TEST(an_exclusive_table_answers_as_a_shared_one) {
+    tatcell_table_options_t o = kit_options(NULL);
+    tatcell_table_t t;
+    kit_table shared;
+    unsigned long long random = 3;
+    o.flags = TATCELL_TABLE_EXCLUSIVE;
+    EQ(kit_make(&k, kit_spec(7, T, 4), 16, &o), 0);
+    EQ(kit_make(&shared, kit_spec(7, T, 4), 16, NULL), 0);
+    for (int i = 0; i < 5000; i++) {
+        uint64_t now = (uint64_t)i * (T / 50), retry1 = 0, retry2 = 0, key = check_random(&random) % 30;
+        NOTE("request %d", i);
+        EQ(tatcell_table_check(&k.table, &k.limit, now, &key, 8, 1 + (uint32_t)key % 3, &retry1),
+           tatcell_table_check(&shared.table, &shared.limit, now, &key, 8, 1 + (uint32_t)key % 3, &retry2));
+        EQ(retry1, retry2);
+    }
+    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0), TATCELL_ERR_MODE);
+    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, TATCELL_TABLE_EXCLUSIVE), 0);
+    kit_free(&k);
+    kit_free(&shared);
+}
+
+TEST(sizing_meets_its_target) {
+    /* 16 servers at 4 erlangs: 3.9e-6; at 8 erlangs: 4.5e-3 (Erlang B tables). */
+    EXPECT(tatcell_table_full_ppb(250000) > 3000 && tatcell_table_full_ppb(250000) < 5000);
+    EXPECT(tatcell_table_full_ppb(500000) > 4000000 && tatcell_table_full_ppb(500000) < 5000000);
+    EQ(tatcell_table_bytes(1000), 64 + 63 * 128);
+}
+
+int main(void) {
+    RUN(idle_cell_admits_its_burst_and_no_more);
+    RUN(denied_one_tick_before_retry_after_and_admitted_at_it);
+    RUN(denied_requests_and_looks_change_nothing);
+    RUN(a_rate_and_a_clock_frequency_make_the_same_limit);
+    RUN(everything_conforms_to_an_unlimited_limit);
+    RUN(soft_threshold_flags_what_is_above_it);
+    RUN(elastic_room_is_per_call_and_capped);
+    RUN(shadow_mode_passes_flagged_and_uncharged);
+    RUN(penalty_charges_denied_requests_up_to_its_floor);
+    RUN(heal_turns_an_impossible_word_into_one_burst_of_debt);
+    RUN(backward_clock_within_the_skew_is_only_stricter);
+    RUN(charge_goes_to_the_debt_cap_and_no_further);
+    RUN(refund_gives_back_what_has_not_drained);
+    RUN(refund_of_another_epoch_credits_nothing);
+    RUN(refund_never_lifts_a_cell_above_a_full_burst);
+    RUN(reservations_depart_at_the_rate_and_end_at_max_delay);
+    RUN(change_keeps_time_or_tokens_or_nothing);
+    RUN(reset_makes_a_cell_fresh);
+    RUN(a_saved_word_is_the_whole_cell);
+    RUN(keys_are_independent);
+    RUN(keys_may_have_different_limits);
+    RUN(exempt_keys_take_no_slot);
+    RUN(hash_and_key_calls_are_the_same);
+    RUN(hash_is_siphash_1_3);
+    RUN(caller_hashes_choose_line_and_tag);
+    RUN(table_charge_reserve_and_refund_work_as_on_cells);
+    RUN(reset_key_makes_one_key_full_again);
+    RUN(stats_and_next_see_each_live_key_once);
+    RUN(sweep_walks_the_table_in_parts_and_changes_no_decision);
+    RUN(counters_count_each_answer);
+    RUN(full_set_policy_admit_passes_untracked);
+    RUN(full_set_policy_inherit_takes_the_smallest_debt_over);
+    RUN(full_set_policy_deny_refuses);
+    RUN(full_set_policy_sampled_forgives_now_and_then);
+    RUN(a_restored_table_owes_what_the_saved_one_owed);
+    RUN(an_image_can_be_attached_where_it_was_copied);
+    RUN(an_exclusive_table_answers_as_a_shared_one);
+    RUN(sizing_meets_its_target);
+    return check_failures != 0;
+}

@@ -1,0 +1,252 @@
+/* threads.c - whatever the schedule, exactly the limit is admitted: on a cell, a key, a burst, two handles.
+ *
+ * Usage: threads [PERCENT]. Time stands still unless a test says otherwise, so the total must be exact. */
+#include <pthread.h>
+#include <unistd.h>
+
+#include "kit.h"
+
+enum { THREADS = 4 };
+
+static int percent = 100;
+
+static struct {
+    pthread_barrier_t start;
+    tatcell_cell_t cell;
+    tatcell_cell32_t cell32;
+    tatcell_limit_t limit;
+    kit_table k;
+    tatcell_table_t second;
+    uint64_t hash;
+    int tries, keys;
+    long admitted[THREADS], contended[THREADS], errors[THREADS];
+    unsigned char *won[THREADS];
+} g;
+
+typedef int32_t attempt(int thread, int i);
+
+static attempt *body;
+
+static void *worker(void *arg) {
+    int me = (int)(size_t)arg;
+    pthread_barrier_wait(&g.start);
+    for (int i = 0; i < g.tries; i++) {
+        int32_t rc;
+        do {
+            rc = body(me, i);
+            g.contended[me] += rc == TATCELL_CONTENDED;
+        } while (rc == TATCELL_CONTENDED);
+        g.admitted[me] += rc == 0;
+        g.errors[me] += rc < 0;
+    }
+    return NULL;
+}
+
+/* Runs `f` g.tries times on each thread; gives the number of passes. */
+static long race(attempt *f) {
+    pthread_t t[THREADS];
+    long sum = 0;
+    body = f;
+    memset(g.admitted, 0, sizeof g.admitted);
+    memset(g.contended, 0, sizeof g.contended);
+    memset(g.errors, 0, sizeof g.errors);
+    pthread_barrier_init(&g.start, NULL, THREADS);
+    for (size_t i = 0; i < THREADS; i++)
+        if (pthread_create(&t[i], NULL, worker, (void *)i) != 0) abort();
+    for (int i = 0; i < THREADS; i++) {
+        pthread_join(t[i], NULL);
+        sum += g.errors[i] ? -1000000000 : g.admitted[i];
+    }
+    pthread_barrier_destroy(&g.start);
+    return sum;
+}
+
+/* Twice as many tries as units. */
+static uint64_t units_for(int tries) {
+    g.tries = tries * percent / 100;
+    return (uint64_t)g.tries * THREADS / 2;
+}
+
+static int32_t try_cell(int me, int i) {
+    (void)me, (void)i;
+    return tatcell_cell_check(&g.cell, &g.limit, 0, 1, NULL);
+}
+
+TEST(one_cell_admits_exactly_its_burst) {
+    uint64_t burst = units_for(100000);
+    EQ(tatcell_limit_init(&g.limit, 1, SECOND, burst), 0);
+    EQ(tatcell_cell_reset(&g.cell), 0);
+    EQ(race(try_cell), burst);
+}
+
+static int32_t try_cell32(int me, int i) {
+    (void)me, (void)i;
+    return tatcell_cell32_check(&g.cell32, &g.limit, 0, 1, NULL);
+}
+
+TEST(one_32_bit_cell_admits_exactly_its_burst) {
+    uint64_t burst = units_for(100000);
+    tatcell_limit_spec_t spec = kit_spec(1, 1, burst);
+    spec.flags = TATCELL_LIMIT_RESOLUTION;
+    EQ(tatcell_limit_init_spec32(&g.limit, &spec), 0);
+    EQ(tatcell_cell32_reset(&g.cell32), 0);
+    EQ(race(try_cell32), burst);
+}
+
+/* Every thread sees its own time, all with the same steps: over D ticks at most burst + D/T pass. */
+static int32_t try_moving(int me, int i) {
+    (void)me;
+    return tatcell_cell_check(&g.cell, &g.limit, (uint64_t)i * 100, 1, NULL);
+}
+
+TEST(a_cell_with_moving_clocks_never_exceeds_its_rate) {
+    uint64_t end;
+    units_for(100000);
+    end = (uint64_t)(g.tries - 1) * 100;
+    EQ(tatcell_limit_init(&g.limit, 1, 1000, 10), 0);
+    EQ(tatcell_cell_reset(&g.cell), 0);
+    long admitted = race(try_moving);
+    EXPECT(admitted > 0 && (uint64_t)admitted <= 10 + end / 1000);
+}
+
+static int32_t try_key(int me, int i) {
+    (void)i;
+    return me & 1 ? tatcell_table_check_hash(&g.k.table, &g.k.limit, 0, g.hash, 1, NULL)
+                  : tatcell_table_check(&g.k.table, &g.k.limit, 0, "one key", 7, 1, NULL);
+}
+
+TEST(one_key_admits_exactly_its_burst) {
+    uint64_t burst = units_for(60000);
+    EQ(kit_make(&g.k, kit_spec(1, 1024, burst), 64, NULL), 0);
+    g.hash = kit_hash(&g.k, "one key");
+    EQ(race(try_key), burst);
+    kit_free(&g.k);
+}
+
+/* Eight keys, each several times in a burst. */
+static int32_t try_burst(int me, int i) {
+    uint32_t keys[32];
+    uint64_t pass = 0;
+    tatcell_decision_t d[32] = {TATCELL_DECISION_INIT};
+    for (uint32_t j = 0; j < 32; j++) keys[j] = (j + (uint32_t)i) % 8;
+    int32_t rc = tatcell_table_check_burst(&g.k.table, &g.k.limit, 0, keys, 4, 4, NULL, 32, &pass, d, NULL);
+    for (int j = 0; j < 32; j++) {
+        while (d[j].verdict == TATCELL_CONTENDED) {
+            uint64_t hash;
+            g.contended[me]++;
+            if (tatcell_table_hash(&g.k.table, &keys[j], 4, &hash) != 0) return TATCELL_ERR_HASH;
+            if (tatcell_table_check_ex(&g.k.table, &g.k.limit, 0, hash, 1, 0, &d[j], NULL) == 0) pass |= UINT64_C(1) << j;
+        }
+    }
+    while (pass) {
+        pass &= pass - 1;
+        g.admitted[me]++;
+    }
+    return rc < 0 ? rc : 1; /* counted above */
+}
+
+TEST(bursts_from_several_threads_admit_exactly_the_bursts_of_their_keys) {
+    uint64_t burst = units_for(3000) * 4; /* 32 requests a try, 8 keys, half of them */
+    EQ(kit_make(&g.k, kit_spec(1, 1024, burst), 64, NULL), 0);
+    EQ(race(try_burst), burst * 8);
+    kit_free(&g.k);
+}
+
+/* Threads that meet at absent keys: an insert race must not give one key two slots. Clocks differ a little. */
+static int32_t try_insert(int me, int i) {
+    uint64_t key = (uint64_t)i * 0x9e3779b97f4a7c15u, now = 1000000 + (check_random((unsigned long long[]){key + (unsigned)me + 1}) & 3);
+    int32_t rc = tatcell_table_check_hash(&g.k.table, &g.k.limit, now, key, 1, NULL);
+    if (rc == 0) g.won[me][i] = 1;
+    return rc;
+}
+
+TEST(a_new_key_is_inserted_once) {
+    tatcell_table_options_t o = kit_options(NULL);
+    units_for(60000);
+    o.hash = TATCELL_HASH_CALLER;
+    o.seed = NULL;
+    o.policy = TATCELL_FULL_DENY; /* a full set would be counted as a miss, never as a second pass */
+    EQ(kit_make(&g.k, kit_spec(1, 1 << 20, 1), (uint64_t)g.tries * 8, &o), 0);
+    for (int t = 0; t < THREADS; t++) EXPECT((g.won[t] = (unsigned char *)calloc((size_t)g.tries, 1)) != NULL);
+    long admitted = race(try_insert);
+    for (int i = 0; i < g.tries; i++) {
+        int winners = 0;
+        for (int t = 0; t < THREADS; t++) winners += g.won[t][i];
+        NOTE("key %d", i);
+        EXPECT(winners <= 1);
+    }
+    EXPECT(admitted <= g.tries && admitted > g.tries - g.tries / 1000 - 2);
+    for (int t = 0; t < THREADS; t++) free(g.won[t]);
+    kit_free(&g.k);
+}
+
+static int32_t try_two_handles(int me, int i) {
+    (void)i;
+    return tatcell_table_check(me & 1 ? &g.second : &g.k.table, &g.k.limit, 0, "one key", 7, 1, NULL);
+}
+
+TEST(two_handles_of_one_memory_share_its_limit) {
+    uint64_t burst = units_for(60000);
+    EQ(kit_make(&g.k, kit_spec(1, 1024, burst), 64, NULL), 0);
+    EQ(tatcell_table_attach(&g.second, g.k.memory, g.k.bytes, kit_seed, 0), 0);
+    EQ(race(try_two_handles), burst);
+    kit_free(&g.k);
+}
+
+/* Charge and give back: in the end the cell is full again, whatever came in between. */
+static int32_t try_refund(int me, int i) {
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    (void)me, (void)i;
+    int32_t rc = tatcell_cell_check_ex(&g.cell, &g.limit, 5, 3, 0, &d);
+    if (rc != 0) return rc;
+    while ((rc = tatcell_cell_refund(&g.cell, &g.limit, 5, &d.permit, NULL)) == TATCELL_CONTENDED) {}
+    return rc;
+}
+
+TEST(refunds_among_threads_leave_a_full_burst) {
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    units_for(30000);
+    EQ(tatcell_limit_init(&g.limit, 1, SECOND, 100), 0);
+    EQ(tatcell_cell_reset(&g.cell), 0);
+    EQ(race(try_refund), (uint64_t)g.tries * THREADS);
+    EQ(tatcell_cell_peek(&g.cell, &g.limit, 5, 100, &d), 0);
+    EQ(d.remaining, 100);
+}
+
+/* Sweep, statistics, iteration and saving beside checks: they change no decision and see whole words. */
+static int32_t try_beside(int me, int i) {
+    if (me != 0) return try_key(me, i);
+    static uint64_t image[1024];
+    tatcell_stats_t stats = TATCELL_STATS_INIT;
+    tatcell_slot_t slot;
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    switch (i % 5) {
+        case 0: return tatcell_table_sweep(&g.k.table, 0, 0, 1000, NULL) == 0 ? 1 : -1;
+        case 1: return tatcell_table_stats(&g.k.table, 0, &stats) == 0 && stats.live <= 1 ? 1 : -1;
+        case 2: return tatcell_table_next(&g.k.table, 0, 0, &slot) >= 0 ? 1 : -1;
+        case 3: return tatcell_table_save(&g.k.table, 0, image, sizeof image, NULL) == 0 ? 1 : -1;
+        default: return tatcell_table_peek(&g.k.table, &g.k.limit, 0, g.hash, 1, &d) >= 0 ? 1 : -1;
+    }
+}
+
+TEST(operations_beside_checks_change_no_decision) {
+    uint64_t burst = units_for(40000);
+    EQ(kit_make(&g.k, kit_spec(1, 1024, burst), 64, NULL), 0);
+    g.hash = kit_hash(&g.k, "one key");
+    EQ(race(try_beside), burst);
+    kit_free(&g.k);
+}
+
+int main(int argc, char **argv) {
+    if (argc > 1) percent = atoi(argv[1]);
+    RUN(one_cell_admits_exactly_its_burst);
+    RUN(one_32_bit_cell_admits_exactly_its_burst);
+    RUN(a_cell_with_moving_clocks_never_exceeds_its_rate);
+    RUN(one_key_admits_exactly_its_burst);
+    RUN(bursts_from_several_threads_admit_exactly_the_bursts_of_their_keys);
+    RUN(a_new_key_is_inserted_once);
+    RUN(two_handles_of_one_memory_share_its_limit);
+    RUN(refunds_among_threads_leave_a_full_burst);
+    RUN(operations_beside_checks_change_no_decision);
+    return check_failures != 0;
+}

@@ -1,0 +1,219 @@
+/* vectors.c - replays vectors from other projects' tests (data/vectors.tsv) through every form of a check.
+ * Usage: vectors FILE. All stated columns must be exact. */
+#include "kit.h"
+
+typedef struct row {
+    char name[32];
+    uint64_t t_ns, burst, now, remaining, reset, retry;
+    uint32_t cost, step;
+    int32_t verdict;
+} row;
+
+static row rows[256];
+static size_t row_count;
+
+static int load(const char *path) {
+    char line[512];
+    FILE *f = fopen(path, "r");
+    if (!f) return 0;
+    while (row_count < sizeof rows / sizeof *rows && fgets(line, sizeof line, f)) {
+        char verdict[16], *field[12] = {0}, *p = line;
+        if (line[0] == '#' || line[0] == '\n') continue;
+        line[strcspn(line, "\n")] = 0;
+        for (int i = 0; i < 12 && p; i++) {
+            field[i] = p;
+            p = strchr(p, '\t');
+            if (p) *p++ = 0;
+        }
+        row *r = &rows[row_count++];
+        if (!field[9]) return 0;
+        snprintf(r->name, sizeof r->name, "%s", field[0]);
+        snprintf(verdict, sizeof verdict, "%s", field[6]);
+        r->t_ns = strtoull(field[1], NULL, 10);
+        r->burst = strtoull(field[2], NULL, 10);
+        r->step = (uint32_t)strtoul(field[3], NULL, 10);
+        r->now = strtoull(field[4], NULL, 10);
+        r->cost = (uint32_t)strtoul(field[5], NULL, 10);
+        r->verdict = !strcmp(verdict, "ok") ? 0 : !strcmp(verdict, "deny") ? 1 : 2;
+        r->remaining = strtoull(field[7], NULL, 10);
+        r->reset = strtoull(field[8], NULL, 10);
+        r->retry = !strcmp(field[9], "never") ? UINT64_MAX : strtoull(field[9], NULL, 10);
+    }
+    fclose(f);
+    return row_count > 0;
+}
+
+/* A step of a new vector starts with a fresh key. */
+static int starts(size_t i) {
+    return i == 0 || strcmp(rows[i].name, rows[i - 1].name) != 0;
+}
+
+static void same(const row *r, const tatcell_decision_t *d) {
+    EQ(d->verdict, r->verdict);
+    EQ(d->remaining, r->remaining);
+    EQ(d->reset_after, r->reset);
+    EQ(d->retry_after, r->retry);
+    EQ(d->limit, r->burst);
+    EQ(d->cost, r->cost);
+}
+
+#define EACH_ROW(r) \
+    for (size_t i_ = 0; i_ < row_count; i_++) \
+        for (const row *r = &rows[i_]; r; r = NULL) \
+            if ((NOTE("%s step %u", r->name, r->step), 1))
+
+TEST(cell_check_gives_verdict_and_retry) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    EACH_ROW(r) {
+        uint64_t retry = 7;
+        if (starts(i_)) {
+            EQ(tatcell_cell_reset(&cell), 0);
+            EQ(tatcell_limit_init(&limit, 1, r->t_ns, r->burst), 0);
+        }
+        EQ(tatcell_cell_check(&cell, &limit, r->now, r->cost, &retry), r->verdict);
+        EQ(retry, r->retry);
+    }
+}
+
+TEST(cell_check_ex_gives_every_column) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    EACH_ROW(r) {
+        tatcell_decision_t d = TATCELL_DECISION_INIT;
+        if (starts(i_)) {
+            cell.word = 0;
+            EQ(tatcell_limit_init_rate(&limit, 1, r->t_ns, r->burst), 0);
+        }
+        EQ(tatcell_cell_check_ex(&cell, &limit, r->now, r->cost, 0, &d), r->verdict);
+        DO(same(r, &d));
+        EQ(tatcell_cell_peek(&cell, &limit, r->now, 0, &d), 0);
+        EQ(d.remaining, r->remaining);
+        EQ(d.reset_after, r->reset);
+    }
+}
+
+TEST(exclusive_check_gives_verdict_and_retry) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    EACH_ROW(r) {
+        uint64_t retry = 7;
+        if (starts(i_)) {
+            cell.word = 0;
+            EQ(tatcell_limit_init(&limit, 1, r->t_ns, r->burst), 0);
+        }
+        EQ(tatcell_cell_check_exclusive(&cell, &limit, r->now, r->cost, &retry), r->verdict);
+        EQ(retry, r->retry);
+    }
+}
+
+/* All vectors are whole milliseconds, which fit 32 bits exactly. */
+TEST(cell32_in_milliseconds_gives_every_column) {
+    tatcell_cell32_t cell = TATCELL_CELL32_INIT;
+    tatcell_limit_t limit;
+    size_t replayed = 0;
+    EACH_ROW(r) {
+        tatcell_decision_t d = TATCELL_DECISION_INIT;
+        const uint64_t ms = 1000000;
+        if (starts(i_)) {
+            tatcell_limit_spec_t spec = kit_spec(1, r->t_ns / ms, r->burst);
+            cell.word = 0;
+            spec.flags = TATCELL_LIMIT_RESOLUTION;
+            EQ(tatcell_limit_init_spec32(&limit, &spec), 0);
+        }
+        EQ(r->now % ms, 0);
+        EQ(tatcell_cell32_check_ex(&cell, &limit, r->now / ms, r->cost, 0, &d), r->verdict);
+        d.reset_after *= ms;
+        if (d.retry_after != UINT64_MAX) d.retry_after *= ms;
+        DO(same(r, &d));
+        replayed++;
+    }
+    EQ(replayed, row_count);
+}
+
+TEST(table_check_gives_verdict_and_retry) {
+    kit_table k = {0};
+    EACH_ROW(r) {
+        uint64_t retry = 7;
+        if (starts(i_)) {
+            kit_free(&k);
+            EQ(kit_make(&k, kit_spec(1, r->t_ns, r->burst), 64, NULL), 0);
+        }
+        EQ(tatcell_table_check(&k.table, &k.limit, r->now, r->name, strlen(r->name), r->cost, &retry), r->verdict);
+        EQ(retry, r->retry);
+    }
+    kit_free(&k);
+}
+
+TEST(table_check_ex_gives_every_column) {
+    kit_table k = {0};
+    EACH_ROW(r) {
+        tatcell_decision_t d = TATCELL_DECISION_INIT;
+        if (starts(i_)) {
+            kit_free(&k);
+            EQ(kit_make(&k, kit_spec(1, r->t_ns, r->burst), 64, NULL), 0);
+        }
+        EQ(tatcell_table_check_ex(&k.table, &k.limit, r->now, kit_hash(&k, r->name), r->cost, 0, &d, NULL), r->verdict);
+        DO(same(r, &d));
+        EQ(d.tracking, TATCELL_TRACKED);
+    }
+    kit_free(&k);
+}
+
+/* Steps at one instant are one burst of a repeated key. */
+TEST(table_burst_gives_every_column) {
+    kit_table k = {0};
+    for (size_t i = 0, n; i < row_count; i += n) {
+        tatcell_decision_t d[TATCELL_BURST_MAX] = {TATCELL_DECISION_INIT};
+        uint32_t costs[TATCELL_BURST_MAX];
+        uint64_t pass = 0;
+        if (starts(i)) {
+            kit_free(&k);
+            EQ(kit_make(&k, kit_spec(1, rows[i].t_ns, rows[i].burst), 64, NULL), 0);
+        }
+        for (n = 0; i + n < row_count && n < TATCELL_BURST_MAX; n++) {
+            if (n > 0 && (starts(i + n) || rows[i + n].now != rows[i].now)) break;
+            costs[n] = rows[i + n].cost;
+        }
+        EQ(tatcell_table_check_burst(&k.table, &k.limit, rows[i].now, "one key", 7, 0, costs, (uint32_t)n, &pass, d, NULL), 0);
+        for (size_t j = 0; j < n; j++) {
+            NOTE("%s step %u", rows[i + j].name, rows[i + j].step);
+            DO(same(&rows[i + j], &d[j]));
+            EQ(pass >> j & 1, rows[i + j].verdict == 0);
+        }
+        EQ(n < 64 ? pass >> n : 0, 0);
+    }
+    kit_free(&k);
+}
+
+/* ITU-T I.371: T = 10, tau = 15, so L = 25 = 2.5 T. In half units: period 5, burst 5, cost 2. */
+TEST(itu_t_vector) {
+    static const struct { uint64_t now; int32_t verdict; uint64_t tat; } cells[] = {
+        {0, 0, 10}, {12, 0, 22}, {18, 0, 32}, {20, 0, 42}, {25, 1, 42}};
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    tatcell_limit_spec_t spec = kit_spec(1, 5, 5);
+    spec.flags = TATCELL_LIMIT_RESOLUTION;
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    for (size_t i = 0; i < 5; i++) {
+        NOTE("arrival %d", (int)i);
+        EQ(tatcell_cell_check(&cell, &limit, cells[i].now, 2, NULL), cells[i].verdict);
+        EQ(cell.word, cells[i].tat);
+    }
+}
+
+int main(int argc, char **argv) {
+    if (argc != 2 || !load(argv[1])) {
+        printf("FAIL vectors_are_read: usage: vectors FILE\n");
+        return 1;
+    }
+    RUN(cell_check_gives_verdict_and_retry);
+    RUN(cell_check_ex_gives_every_column);
+    RUN(exclusive_check_gives_verdict_and_retry);
+    RUN(cell32_in_milliseconds_gives_every_column);
+    RUN(table_check_gives_verdict_and_retry);
+    RUN(table_check_ex_gives_every_column);
+    RUN(table_burst_gives_every_column);
+    RUN(itu_t_vector);
+    return check_failures != 0;
+}

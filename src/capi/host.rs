@@ -1,0 +1,389 @@
+//! `tatcell_host_*`: what a host with an operating system adds; only in libraries built with feature `host`.
+
+use core::ffi::{c_char, c_void, CStr};
+use core::mem::{forget, size_of};
+
+use super::{
+    input, output, result, TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_MEMORY, TATCELL_ERR_NAME,
+    TATCELL_ERR_NOT_READY, TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_ERR_SIZE, TATCELL_ERR_SYSTEM,
+    TATCELL_ERR_UNSUPPORTED, TATCELL_PASS,
+};
+use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
+
+/// clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix.
+pub const TATCELL_HOST_CLOCK_MONOTONIC: u32 = 0;
+/// clock: CLOCK_MONOTONIC_RAW, the bare oscillator. Linux, Apple.
+pub const TATCELL_HOST_CLOCK_RAW: u32 = 1;
+/// clock: CLOCK_MONOTONIC_COARSE, as of the last timer tick; cheapest. Linux.
+pub const TATCELL_HOST_CLOCK_COARSE: u32 = 2;
+/// clock: CLOCK_BOOTTIME, runs while the system sleeps. Linux.
+pub const TATCELL_HOST_CLOCK_BOOTTIME: u32 = 3;
+
+/// flags: ask for huge pages; bytes are rounded up to 2 MiB.
+pub const TATCELL_HOST_HUGE: u32 = 1;
+/// flags: share with processes forked later instead of giving them a copy.
+pub const TATCELL_HOST_FORK_SHARED: u32 = 2;
+
+/// pages: of the usual size.
+pub const TATCELL_HOST_PAGES_NORMAL: u32 = 0;
+/// pages: the kernel was asked for huge pages where it can; see tatcell_host_memory_huge_bytes.
+pub const TATCELL_HOST_PAGES_ADVISED: u32 = 1;
+/// pages: all of it lies on huge pages from the reserved pool.
+pub const TATCELL_HOST_PAGES_HUGE: u32 = 2;
+
+const _: () = assert!(TATCELL_HOST_PAGES_NORMAL == Pages::Normal as u32);
+const _: () = assert!(TATCELL_HOST_PAGES_ADVISED == Pages::Advised as u32);
+const _: () = assert!(TATCELL_HOST_PAGES_HUGE == Pages::Huge as u32);
+
+/// Memory from the system, for tatcell_table_init and tatcell_table_attach. Start from TATCELL_HOST_MEMORY_INIT.
+#[repr(C)]
+pub struct tatcell_host_memory_t {
+    /// sizeof(tatcell_host_memory_t).
+    pub size: u32,
+    /// A TATCELL_HOST_PAGES_ constant.
+    pub pages: u32,
+    /// Where it starts, aligned to a page; NULL = nothing is mapped.
+    pub memory: *mut c_void,
+    /// Bytes that are mapped.
+    pub bytes: usize,
+    /// The errno of the system call that failed, with TATCELL_ERR_SYSTEM; otherwise 0.
+    pub system_error: i32,
+    /// Not for use.
+    pub reserved: i32,
+}
+
+/// The code of a host error, and its errno.
+const fn host_code(e: HostError) -> (i32, i32) {
+    match e {
+        HostError::System(errno) => (TATCELL_ERR_SYSTEM, errno),
+        HostError::Unsupported => (TATCELL_ERR_UNSUPPORTED, 0),
+        HostError::BadName => (TATCELL_ERR_NAME, 0),
+        HostError::BadInterval => (TATCELL_ERR_OPTION, 0),
+        HostError::BadSize | HostError::WrongSize => (TATCELL_ERR_MEMORY, 0),
+        HostError::Exists => (TATCELL_ERR_EXISTS, 0),
+        HostError::Absent => (TATCELL_ERR_ABSENT, 0),
+        HostError::NotReady => (TATCELL_ERR_NOT_READY, 0),
+    }
+}
+
+/// Writes a number, or the errno, and gives the code.
+fn finish(made: Result<u64, HostError>, out: &mut u64, system_error: Option<&mut i32>) -> i32 {
+    let (code, errno) = match made {
+        Ok(value) => {
+            *out = value;
+            (TATCELL_PASS, 0)
+        }
+        Err(e) => host_code(e),
+    };
+    if let Some(place) = system_error {
+        *place = errno;
+    }
+    code
+}
+
+/// A clock from C.
+const fn clock(number: u32) -> Result<Clock, i32> {
+    match number {
+        TATCELL_HOST_CLOCK_MONOTONIC => Ok(Clock::Monotonic),
+        TATCELL_HOST_CLOCK_RAW => Ok(Clock::Raw),
+        TATCELL_HOST_CLOCK_COARSE => Ok(Clock::Coarse),
+        TATCELL_HOST_CLOCK_BOOTTIME => Ok(Clock::Boottime),
+        _ => Err(TATCELL_ERR_OPTION),
+    }
+}
+
+/// A name from C.
+///
+/// # Safety
+/// If not NULL, a string that ends.
+unsafe fn name<'a>(p: *const c_char) -> Result<&'a CStr, i32> {
+    if p.is_null() {
+        Err(TATCELL_ERR_NULL)
+    } else {
+        // SAFETY: the caller's contract.
+        Ok(unsafe { CStr::from_ptr(p) })
+    }
+}
+
+/// A place for a mapping.
+///
+/// # Safety
+/// As [`result`].
+unsafe fn place<'a>(p: *mut tatcell_host_memory_t) -> Result<&'a mut tatcell_host_memory_t, i32> {
+    // SAFETY: passed on.
+    let out = unsafe { result(p) }?;
+    if (out.size as usize) < size_of::<tatcell_host_memory_t>() {
+        return Err(TATCELL_ERR_SIZE);
+    }
+    Ok(out)
+}
+
+/// Writes a mapping, which is the caller's from now on, or the errno, and gives the code.
+fn give(made: Result<Memory, HostError>, out: &mut tatcell_host_memory_t) -> i32 {
+    let (code, errno) = match made {
+        Ok(memory) => {
+            out.pages = memory.pages() as u32;
+            out.memory = memory.as_ptr().cast();
+            out.bytes = memory.bytes();
+            forget(memory);
+            (TATCELL_PASS, 0)
+        }
+        Err(e) => host_code(e),
+    };
+    out.system_error = errno;
+    code
+}
+
+/// Reads one of the system's monotonic clocks. Only in libraries built with feature host, as all tatcell_host_
+/// functions.
+///
+/// @param clock        a TATCELL_HOST_CLOCK_ constant.
+/// @param now          nanoseconds since a moment that is fixed until the next boot; not NULL.
+/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_OPTION unknown clock; TATCELL_ERR_UNSUPPORTED not on this system.
+/// @retval TATCELL_ERR_SYSTEM the system refuses.
+/// Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_clock(clock: u32, now: *mut u64, system_error: *mut i32) -> i32 {
+    // SAFETY: the caller's contract.
+    let (clock, now, system_error) = unsafe { args!(self::clock(clock), result(now), output(system_error)) };
+    finish(host::now_ns(clock), now, system_error)
+}
+
+/// Tells how fine a clock is.
+///
+/// @param clock        a TATCELL_HOST_CLOCK_ constant.
+/// @param nanoseconds  between two of its values; not NULL.
+/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @retval as tatcell_host_clock.
+/// Thread: any. Cost: one clock_getres. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_clock_resolution(
+    clock: u32,
+    nanoseconds: *mut u64,
+    system_error: *mut i32,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (clock, out, system_error) =
+        unsafe { args!(self::clock(clock), result(nanoseconds), output(system_error)) };
+    finish(host::resolution_ns(clock), out, system_error)
+}
+
+/// Reads the processor's counter (TSC, CNTVCT), which tatcell_host_ticks_calibrate has found fit to be a clock.
+///
+/// @return ticks; 0 on processors without one.
+/// Thread: any. Cost: one instruction, 5 to 10 ns. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_host_ticks() -> u64 {
+    host::counter()
+}
+
+/// Finds the rate of the processor's counter, for tatcell_limit_init_rate; spins meanwhile.
+///
+/// On x86 the TSC, if invariant, is measured against CLOCK_MONOTONIC_RAW: 10 ms give about 10 ppm, 100 ms about 1. On
+/// aarch64 the processor tells the rate and no time is spent.
+///
+/// @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
+/// @param ticks_per_second rate; not NULL.
+/// @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
+/// NULL = not wanted.
+/// @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
+/// @retval TATCELL_ERR_OPTION interval out of range.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_SYSTEM the clock cannot be read.
+/// Thread: any. Cost: the interval. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_ticks_calibrate(
+    interval_ns: u64,
+    ticks_per_second: *mut u64,
+    uncertainty_ppb: *mut u64,
+    system_error: *mut i32,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (rate, uncertainty, system_error) =
+        unsafe { args!(result(ticks_per_second), output(uncertainty_ppb), output(system_error)) };
+    let made = TickClock::calibrate(interval_ns);
+    if let (Ok(clock), Some(out)) = (made, uncertainty) {
+        *out = clock.uncertainty_ppb() as u64;
+    }
+    finish(made.map(|clock| clock.ticks_per_sec()), rate, system_error)
+}
+
+/// Converts ticks to nanoseconds, rounded up, as a retry time should be.
+///
+/// @param ticks            of a clock.
+/// @param ticks_per_second its rate.
+/// @return nanoseconds; UINT64_MAX where they do not fit or the rate is 0.
+/// Thread: any. Cost: one 128-bit division. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_host_ticks_to_ns(ticks: u64, ticks_per_second: u64) -> u64 {
+    host::scale(ticks, 1_000_000_000, ticks_per_second)
+}
+
+/// Converts nanoseconds to ticks, rounded up.
+///
+/// @param ns               nanoseconds.
+/// @param ticks_per_second rate of the clock.
+/// @return ticks; UINT64_MAX where they do not fit.
+/// Thread: any. Cost: one 128-bit division. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_host_ticks_from_ns(ns: u64, ticks_per_second: u64) -> u64 {
+    host::scale(ns, ticks_per_second, 1_000_000_000)
+}
+
+/// Maps zeroed memory of this process for a table; not from the heap.
+///
+/// @param bytes  at least; not 0.
+/// @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
+/// asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells which.
+/// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_MEMORY bytes are 0 or more than half of the address space.
+/// @retval TATCELL_ERR_OPTION unknown flag.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+/// @retval TATCELL_ERR_SYSTEM mmap failed; errno in memory->system_error (ENOMEM: none left).
+/// Thread: any. Cost: one to four system calls. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_memory_map(
+    bytes: usize,
+    flags: u32,
+    memory: *mut tatcell_host_memory_t,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let out = unsafe { args!(place(memory)) };
+    if flags & !(TATCELL_HOST_HUGE | TATCELL_HOST_FORK_SHARED) != 0 {
+        return TATCELL_ERR_OPTION;
+    }
+    give(Memory::new(bytes, flags & TATCELL_HOST_HUGE != 0, flags & TATCELL_HOST_FORK_SHARED != 0), out)
+}
+
+/// Creates memory with a name, exclusively, for tatcell_table_init; other processes attach to it.
+///
+/// All of it is allocated here: a full file system is an error now and not a signal later. The creator then calls
+/// tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either says
+/// TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
+///
+/// @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory on
+/// huge pages, if bytes are whole ones); not NULL.
+/// @param bytes  at least; not 0.
+/// @param mode   permission bits, less the umask; 0 = 0600, this user alone.
+/// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+/// @retval 0 done: this process is the one that initialises.
+/// @retval TATCELL_ERR_EXISTS another was first: attach.
+/// @retval TATCELL_ERR_NAME, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad name, size or mode.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+/// @retval TATCELL_ERR_SYSTEM errno in memory->system_error (ENOSPC: no room). Nothing is left behind.
+/// Thread: any. Cost: some system calls; allocates the file. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_memory_create(
+    name: *const c_char,
+    bytes: usize,
+    mode: u32,
+    memory: *mut tatcell_host_memory_t,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (name, out) = unsafe { args!(self::name(name), place(memory)) };
+    if mode & !0o777 != 0 {
+        return TATCELL_ERR_OPTION;
+    }
+    give(Memory::create(name, bytes, if mode == 0 { 0o600 } else { mode }), out)
+}
+
+/// Attaches to memory that another process has created, for tatcell_table_attach.
+///
+/// A table trusts nothing that is in it. But whoever may write the file may also cut it short, and touching what is
+/// gone ends a process (SIGBUS): use names in places where only trusted users can write.
+///
+/// @param name   that it was created with; not NULL.
+/// @param bytes  that it was created with; 0 = whatever it has, then in memory->bytes.
+/// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
+/// @retval TATCELL_ERR_MEMORY it has another size.
+/// @retval TATCELL_ERR_NAME bad name.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+/// @retval TATCELL_ERR_SYSTEM errno in memory->system_error (EACCES: not allowed).
+/// Thread: any. Cost: four system calls. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_memory_attach(
+    name: *const c_char,
+    bytes: usize,
+    memory: *mut tatcell_host_memory_t,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (name, out) = unsafe { args!(self::name(name), place(memory)) };
+    give(Memory::attach(name, bytes), out)
+}
+
+/// Unmaps memory; its name, if it has one, stays.
+///
+/// @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
+/// is done.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+/// @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.
+/// Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_memory_t) -> i32 {
+    // SAFETY: the caller's contract.
+    let out = unsafe { args!(place(memory)) };
+    // SAFETY: the caller's contract: its own mapping, used by nobody any more.
+    let (code, errno) = match unsafe { host::unmap(out.memory.cast(), out.bytes) } {
+        Ok(()) => {
+            out.memory = core::ptr::null_mut();
+            out.bytes = 0;
+            out.pages = TATCELL_HOST_PAGES_NORMAL;
+            (TATCELL_PASS, 0)
+        }
+        Err(e) => host_code(e),
+    };
+    out.system_error = errno;
+    code
+}
+
+/// Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
+///
+/// @param name         not NULL.
+/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NAME bad name.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_SYSTEM the system refuses.
+/// Thread: any. Cost: one system call. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_memory_unlink(name: *const c_char, system_error: *mut i32) -> i32 {
+    // SAFETY: the caller's contract.
+    let (name, system_error) = unsafe { args!(self::name(name), output(system_error)) };
+    let mut nothing = 0;
+    finish(host::unlink(name).map(|()| 0), &mut nothing, system_error)
+}
+
+/// Counts how much of a mapping lies on huge pages, as the kernel tells. Memory that was never touched lies on none;
+/// tatcell_table_init touches all of it.
+///
+/// @param memory       filled in; not NULL.
+/// @param bytes        on huge pages; not NULL.
+/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_UNSUPPORTED this system does not tell.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+/// @retval TATCELL_ERR_SYSTEM /proc/self/smaps cannot be read.
+/// Thread: any. Cost: reads a file of the kernel; not for the hot path. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_host_memory_huge_bytes(
+    memory: *const tatcell_host_memory_t,
+    bytes: *mut u64,
+    system_error: *mut i32,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (memory, out, system_error) = unsafe { args!(input(memory), result(bytes), output(system_error)) };
+    if (memory.size as usize) < size_of::<tatcell_host_memory_t>() {
+        return TATCELL_ERR_SIZE;
+    }
+    let counted = host::huge_bytes(memory.memory.addr(), memory.bytes);
+    finish(counted.map(|bytes| bytes as u64), out, system_error)
+}

@@ -1,0 +1,151 @@
+//! `tatcell_lease_*`: units of a shared cell, taken ahead by one core.
+
+use core::mem::{align_of, size_of};
+
+use super::cell::tatcell_cell_t;
+use super::limit::{limit64, tatcell_limit_t};
+use super::{finish, input, output, result, TATCELL_PASS};
+use crate::cell::Cell;
+use crate::lease::Lease;
+
+/// Bytes of a tatcell_lease_t.
+pub const TATCELL_LEASE_SIZE: usize = 64;
+/// Alignment of a tatcell_lease_t: a cache line of its own.
+pub const TATCELL_LEASE_ALIGN: usize = 64;
+
+/// Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
+/// one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
+///
+/// Any number of leases on one cell, of any batch, admit together exactly what the cell alone would: in every window
+/// of d ticks at most burst + d / T units. A unit that is not spent lapses when the cell would have regained it, so
+/// what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
+/// part that the lease is missing; other leases may hold up to their batches for the moment.
+///
+/// Never copy one that is in use: both copies would spend the same units. Resetting the cell, refunding to it or
+/// changing it to a smaller debt admits once more what leases hold at that moment.
+#[repr(C, align(64))]
+pub struct tatcell_lease_t {
+    /// Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner.
+    pub batch: u32,
+    /// Not for use.
+    pub reserved: u32,
+    /// Not for use.
+    pub opaque: [u64; 7],
+}
+
+const _: () = assert!(size_of::<tatcell_lease_t>() == TATCELL_LEASE_SIZE);
+const _: () = assert!(align_of::<tatcell_lease_t>() == TATCELL_LEASE_ALIGN);
+const _: () = assert!(size_of::<Lease>() == TATCELL_LEASE_SIZE);
+const _: () = assert!(align_of::<Lease>() == TATCELL_LEASE_ALIGN);
+
+/// # Safety
+/// As [`result`]; nobody else uses the lease during the call.
+#[inline(always)]
+unsafe fn owned<'a>(p: *mut tatcell_lease_t) -> Result<&'a mut Lease, i32> {
+    // SAFETY: passed on; same size and alignment (asserted above), any bytes are valid integers.
+    unsafe { result(p.cast::<Lease>()) }
+}
+
+/// # Safety
+/// As [`input`].
+#[inline(always)]
+unsafe fn shared<'a>(p: *mut tatcell_cell_t) -> Result<&'a Cell, i32> {
+    // SAFETY: passed on; same size and alignment, and every access is atomic.
+    unsafe { input(p.cast::<Cell>()) }
+}
+
+/// Decides one request, from what the lease holds or, for what is missing, from the cell.
+///
+/// A lease may be used with another cell or limit at any time: what it held of another cell, or in another resolution,
+/// lapses.
+///
+/// @param lease       of the calling core or thread; not NULL.
+/// @param cell        shared by all; not NULL.
+/// @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
+/// @param now         the caller's clock, ticks.
+/// @param cost        units; 0 looks and charges nothing.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+/// @retval 0 passes, charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+/// Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else one
+/// compare-and-swap, or one load when refused. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_lease_check(
+    lease: *mut tatcell_lease_t,
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    retry_after: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (lease, cell, limit, retry) =
+        unsafe { args!(owned(lease), shared(cell), limit64(limit), output(retry_after)) };
+    finish(lease.check(cell, limit, now, cost), retry)
+}
+
+/// Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
+///
+/// Only units that nobody was charged after can be given back; others lapse with time.
+///
+/// @param lease of the calling core or thread; not NULL.
+/// @param cell  that it was used with; not NULL.
+/// @param limit that it was used with; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+/// Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_lease_give_back(
+    lease: *mut tatcell_lease_t,
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    given: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (lease, cell, limit, out) =
+        unsafe { args!(owned(lease), shared(cell), limit64(limit), output(given)) };
+    let ticks = lease.give_back(cell, limit, now);
+    if let Some(out) = out {
+        *out = ticks;
+    }
+    TATCELL_PASS
+}
+
+/// Tells how many units a lease could spend without asking the cell.
+///
+/// @param lease of the calling core or thread; not NULL.
+/// @param cell  that it was used with; not NULL.
+/// @param limit that it was used with; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param units rounded down; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+/// Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_lease_held(
+    lease: *mut tatcell_lease_t,
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    units: *mut u64,
+) -> i32 {
+    // SAFETY: the caller's contract.
+    let (lease, cell, limit, out) =
+        unsafe { args!(owned(lease), shared(cell), limit64(limit), result(units)) };
+    *out = lease.held(cell, limit, now);
+    TATCELL_PASS
+}
+
+/// Gives sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_lease_size() -> usize {
+    TATCELL_LEASE_SIZE
+}

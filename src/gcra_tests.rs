@@ -1,0 +1,186 @@
+//! The pure functions, exhausted where the word is small enough.
+
+#![allow(clippy::arithmetic_side_effects)]
+
+use super::*;
+use crate::limit::LimitSpec;
+use crate::params::Width;
+
+/// SplitMix64.
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+const MASK: u64 = 0xffff;
+
+#[test]
+fn w16_decode_is_the_true_lead_for_every_word_and_every_window() {
+    // The definition, unbounded: TAT - now in (-(2^16 - w), w], of which 1..=w is a lead and the rest none. All 2^16
+    // differences times all windows below half the span; the difference alone decides, so one `now` would do.
+    for window in 1u64..1 << 15 {
+        let now = window.wrapping_mul(0x9e37) & MASK;
+        for ahead in window as i64 - 0xffff..=window as i64 {
+            let true_lead = ahead.max(0) as u64;
+            let tat = (now as i64 + ahead) as u64 & MASK;
+            if lead_of(tat, now, MASK, window) != true_lead {
+                panic!("tat {tat} now {now} window {window}");
+            }
+        }
+    }
+}
+
+#[test]
+fn w16_decode_depends_on_the_difference_alone_but_for_empty() {
+    for now in [0u64, 1, 2, 255, 4_096, 32_767, 32_768, 65_534, 65_535] {
+        for window in [1u64, 2, 3, 100, 4_095, 8_192, 32_766, 32_767] {
+            for tat in 0..=MASK {
+                let lead = lead_of(tat, now, MASK, window);
+                assert_eq!(lead, lead_of(tat.wrapping_sub(now) & MASK, 0, MASK, window));
+                // The caller's clock is wider than the word.
+                assert_eq!(lead, lead_of(tat, now + (7 << 16), MASK, window));
+                assert!(lead <= window);
+                let whole = if tat == 0 { 0 } else { lead };
+                assert_eq!(whole_lead(tat, now, MASK, window), whole);
+            }
+        }
+    }
+}
+
+#[test]
+fn w16_encoded_leads_decode_to_themselves() {
+    for window in [1u64, 2, 100, 8_192, 32_767] {
+        for now in (0..=MASK).step_by(251).chain([MASK]) {
+            for lead in (1..=window).step_by(1 + window as usize / 1_024) {
+                let word = encode(now, lead, MASK);
+                assert!(word != 0 && word <= MASK);
+                let decoded = whole_lead(word, now, MASK, window);
+                // A computed 0 is stored as 1: one q-unit of false debt, never less than was charged.
+                let zero = (now + lead) & MASK == 0;
+                assert_eq!(
+                    decoded,
+                    if zero && lead < window {
+                        lead + 1
+                    } else if zero {
+                        0
+                    } else {
+                        lead
+                    }
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn w16_false_debts_are_the_documented_share_of_idle_times() {
+    // A word left alone: of 2^16 idle times after it drained exactly window + 1 - 1 read as a debt.
+    for window in [1u64, 100, 8_192] {
+        let phantoms = (0..=MASK).filter(|idle| lead_of(1, 1 + idle, MASK, window) != 0).count();
+        assert_eq!(phantoms as u64, window);
+    }
+}
+
+fn some_params(seed: &mut u64) -> Params {
+    loop {
+        let shift = (random(seed) % 24) as i8 - 4;
+        let spec =
+            LimitSpec::new(1 + random(seed) % 999, 1 + random(seed) % 99_999_999, 1 + random(seed) % 500);
+        let spec = match random(seed) % 4 {
+            0 => spec.max_room(random(seed) % 9).soft(1),
+            1 => spec.max_debt(random(seed) % 9).max_delay(random(seed) % 9_999),
+            _ => spec,
+        };
+        if let Ok(p) = Params::build(&spec, Width::CELL64, Some(shift)) {
+            return p;
+        }
+    }
+}
+
+#[test]
+fn plain_equals_check_where_it_decides() {
+    let mut seed = 3;
+    let (mut decided, mut other) = (0, 0);
+    for _ in 0..300_000 {
+        let mut p = some_params(&mut seed);
+        if random(&mut seed) % 8 == 0 {
+            p.flags = (random(&mut seed) % 8) as u8;
+        }
+        let near = (random(&mut seed) % (p.burst + 2)) * p.t_q;
+        let lead = near.saturating_add(random(&mut seed) % 3).saturating_sub(1).min(p.window_q);
+        let cost = match random(&mut seed) % 4 {
+            0 => 0,
+            1 => random(&mut seed) as u32,
+            _ => (random(&mut seed) % (p.burst + 2)) as u32,
+        };
+        let full = check(&p, lead, cost, 0);
+        match plain(&p, lead, cost) {
+            Plain::Store(next) => {
+                assert_eq!((full.answer.verdict, full.store), (CONFORMING, Some(next)));
+            }
+            Plain::Look => assert_eq!((full.answer.verdict, full.store), (CONFORMING, None)),
+            Plain::Wait(q) => {
+                assert_eq!((full.answer.verdict, full.answer.wait, full.store), (NON_CONFORMING, q, None));
+            }
+            Plain::Other => {
+                assert!(cost as u64 > p.burst || p.flags != 0);
+                other += 1;
+                continue;
+            }
+        }
+        decided += 1;
+    }
+    assert!(decided > 100_000 && other > 10_000, "{decided} {other}");
+}
+
+#[test]
+fn no_step_overflows_at_the_ends_of_its_range() {
+    // The widest limits that are accepted, every lead that a word can show, every cost. (Overflow panics here.)
+    let specs = [
+        LimitSpec::new(1, (1 << 62) - 1, 1).skew(0),
+        LimitSpec::new(1, 1, (1 << 62) - 1).resolution(0).skew(0),
+        LimitSpec::new(1, 1 << 30, 1 << 31).skew(1 << 61).max_debt(1 << 31).max_room(1 << 31),
+        LimitSpec::new(1, 1 << 20, 1 << 40).max_delay((1 << 62) - 1).skew(0),
+        LimitSpec::new(1, 1 << 20, 1 << 41).penalty(1 << 41).skew(1 << 60),
+    ];
+    for spec in specs {
+        let p = Params::build(&spec, Width::CELL64, spec.shift).unwrap_or_else(|e| panic!("{spec:?}: {e}"));
+        for lead in [0, 1, p.t_q, p.burst_q, p.horizon_q, p.window_q] {
+            for cost in [0, 1, 2, u32::MAX - 1, u32::MAX] {
+                for step in [
+                    check(&p, lead, cost, 0),
+                    check(&p, lead, cost, u64::MAX),
+                    peek(&p, lead, cost, p.room),
+                    charge(&p, lead, cost),
+                    reserve(&p, lead, cost),
+                    refund(lead, p.burst_q),
+                ] {
+                    let a = step.answer;
+                    assert!(a.lead <= p.window_q && step.store.is_none_or(|l| l <= p.window_q));
+                    for now in [0, 1, u64::MAX] {
+                        let d = a.decision(&p, now, cost, Tracking::Tracked, Permit::NONE);
+                        assert!(d.remaining <= p.burst && (d.verdict == NEVER || d.retry_after < 1 << 63));
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn credit_is_bounded_by_what_was_stored_and_what_is_left() {
+    let mut seed = 5;
+    for _ in 0..200_000 {
+        let p = some_params(&mut seed);
+        let now = random(&mut seed);
+        let stored = random(&mut seed) % (p.horizon_q + 1);
+        let left = (random(&mut seed) % (2 * p.horizon_q)) as i64 - (p.horizon_q / 2) as i64;
+        let permit = Permit { tat: now.wrapping_add(left as u64), stored, epoch: 0, slot: 0 };
+        let back = credit(&p, &permit, now, u64::MAX);
+        let expected = if left <= 0 || left as u64 > p.horizon_q { 0 } else { stored.min(left as u64) };
+        assert_eq!(back, expected);
+        assert_eq!(credit(&Params { epoch: 1, ..p }, &permit, now, u64::MAX), 0);
+    }
+}

@@ -1,0 +1,74 @@
+//! The system's monotonic clocks, in nanoseconds.
+//!
+//! All of them only go forward and none of them tells the time of day. Read one once per burst of requests, not once
+//! per request: a read costs a few tens of nanoseconds, a coarse one a few, a decision fewer.
+
+use core::mem::MaybeUninit;
+
+use super::{last_error, HostError};
+
+/// One of the system's monotonic clocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Clock {
+    /// Slewed towards true time by NTP; stops while the system sleeps. Everywhere.
+    Monotonic,
+    /// The bare oscillator, never slewed; stops while the system sleeps. Linux, Android, Apple.
+    Raw,
+    /// Monotonic as of the last timer tick, 1 to 10 ms old; cheapest to read. Linux, Android.
+    Coarse,
+    /// Monotonic and running while the system sleeps: debts drain during a suspend. Linux, Android.
+    Boottime,
+}
+
+impl Clock {
+    fn id(self) -> Result<libc::clockid_t, HostError> {
+        match self {
+            Clock::Monotonic => Ok(libc::CLOCK_MONOTONIC),
+            #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+            Clock::Raw => Ok(libc::CLOCK_MONOTONIC_RAW),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Clock::Coarse => Ok(libc::CLOCK_MONOTONIC_COARSE),
+            #[cfg(any(target_os = "linux", target_os = "android"))]
+            Clock::Boottime => Ok(libc::CLOCK_BOOTTIME),
+            #[allow(unreachable_patterns)] // on Linux all are there
+            _ => Err(HostError::Unsupported),
+        }
+    }
+}
+
+/// Nanoseconds of a timespec that is not negative.
+fn nanoseconds(t: libc::timespec) -> u64 {
+    (t.tv_sec as u64).wrapping_mul(1_000_000_000).wrapping_add(t.tv_nsec as u64)
+}
+
+/// Reads a clock, in nanoseconds since a moment that is fixed until the next boot.
+///
+/// # Errors
+/// [`HostError::Unsupported`] where the system lacks the clock, [`HostError::System`] where it refuses.
+#[inline]
+pub fn now_ns(clock: Clock) -> Result<u64, HostError> {
+    let id = clock.id()?;
+    let mut t = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: room for one timespec.
+    if unsafe { libc::clock_gettime(id, t.as_mut_ptr()) } != 0 {
+        return Err(last_error());
+    }
+    // SAFETY: filled in by the call above.
+    Ok(nanoseconds(unsafe { t.assume_init() }))
+}
+
+/// Tells how fine a clock is: the nanoseconds between two of its values, as the system says.
+///
+/// # Errors
+/// As [`now_ns`].
+pub fn resolution_ns(clock: Clock) -> Result<u64, HostError> {
+    let id = clock.id()?;
+    let mut t = MaybeUninit::<libc::timespec>::uninit();
+    // SAFETY: room for one timespec.
+    if unsafe { libc::clock_getres(id, t.as_mut_ptr()) } != 0 {
+        return Err(last_error());
+    }
+    // SAFETY: filled in by the call above.
+    Ok(nanoseconds(unsafe { t.assume_init() }))
+}

@@ -1,0 +1,276 @@
+//! Memory for tables: whole pages from the system, never from a heap.
+//!
+//! ```text
+//!  asked for      what happens                                        Pages
+//!  anonymous      mmap                                                Normal
+//!  huge           1. mmap with 2 MiB pages from the reserved pool     Huge      all of it, or the call fails
+//!                 2. mmap aligned to 2 MiB, madvise(MADV_HUGEPAGE)    Advised   as many as the kernel finds
+//!                 3. neither                                          Normal
+//!  named          create: open exclusively, allocate, mmap            Normal    (Huge by a path in hugetlbfs)
+//!                 attach: open, compare sizes, mmap
+//! ```
+//!
+//! `Advised` is a wish: [`Memory::huge_bytes`] asks the kernel what has come of it once the memory has been written
+//! (initialising a table writes all of it).
+
+use core::ffi::{c_int, c_void, CStr};
+use core::ptr::NonNull;
+
+use super::names::{self, File};
+use super::{last_error, smaps, HostError};
+use crate::table::Line;
+
+/// Huge pages of this size are asked for.
+pub(super) const HUGE: usize = 2 << 20;
+
+/// Which pages the system gave.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Pages {
+    /// Pages of the usual size.
+    Normal = 0,
+    /// The kernel was asked to use huge pages where it can.
+    Advised = 1,
+    /// All of it lies on huge pages from the reserved pool.
+    Huge = 2,
+}
+
+/// A mapping of its own: zeroed when fresh, aligned to a page, unmapped when dropped.
+///
+/// ```
+/// use tatcell::{host::Memory, lines_for, LimitSpec, Table, TableOptions};
+/// let memory = Memory::huge(lines_for(100_000) * 64)?;
+/// let options = TableOptions::new(LimitSpec::new(10, 1_000_000_000, 20)).seed(*b"use getrandom() ");
+/// let table = Table::init(memory.lines(), &options).unwrap();
+/// # let _ = table;
+/// # Ok::<(), tatcell::host::HostError>(())
+/// ```
+#[derive(Debug)]
+pub struct Memory {
+    start: NonNull<u8>,
+    bytes: usize,
+    pages: Pages,
+    shared: bool,
+}
+
+// SAFETY: it owns its mapping, and all it hands out is lines of atomics, or `&mut` by `&mut`.
+unsafe impl Send for Memory {}
+// SAFETY: as above.
+unsafe impl Sync for Memory {}
+
+/// One mmap.
+fn map(bytes: usize, flags: c_int, fd: c_int) -> Result<NonNull<u8>, HostError> {
+    // SAFETY: no address is given, so nothing that exists is touched.
+    let p =
+        unsafe { libc::mmap(core::ptr::null_mut(), bytes, libc::PROT_READ | libc::PROT_WRITE, flags, fd, 0) };
+    if p == libc::MAP_FAILED {
+        return Err(last_error());
+    }
+    NonNull::new(p.cast()).ok_or(HostError::Unsupported)
+}
+
+/// One munmap; of nothing, nothing.
+///
+/// # Safety
+/// The range must be (part of) a mapping that nobody uses any more, or no mapping at all.
+pub(crate) unsafe fn unmap(start: *mut u8, bytes: usize) -> Result<(), HostError> {
+    // SAFETY: passed on.
+    if bytes == 0 || unsafe { libc::munmap(start.cast::<c_void>(), bytes) } == 0 {
+        Ok(())
+    } else {
+        Err(last_error())
+    }
+}
+
+/// Checks a size and rounds it up to whole units.
+fn whole(bytes: usize, unit: usize) -> Result<usize, HostError> {
+    match bytes.checked_next_multiple_of(unit) {
+        Some(b) if b != 0 && b <= isize::MAX as usize => Ok(b),
+        _ => Err(HostError::BadSize),
+    }
+}
+
+impl Memory {
+    /// Maps zeroed memory of this process, at least `bytes`.
+    ///
+    /// # Errors
+    /// [`HostError::BadSize`]; [`HostError::System`] with what mmap said (12, ENOMEM: none left).
+    pub fn anonymous(bytes: usize) -> Result<Memory, HostError> {
+        Memory::new(bytes, false, false)
+    }
+
+    /// Maps zeroed memory, rounded up to whole huge pages; [`pages`](Self::pages) tells which pages it got.
+    ///
+    /// # Errors
+    /// As [`anonymous`](Self::anonymous): never for want of huge pages.
+    pub fn huge(bytes: usize) -> Result<Memory, HostError> {
+        Memory::new(bytes, true, false)
+    }
+
+    /// Maps zeroed memory, on huge pages or not, that processes forked later share with this one or copy.
+    ///
+    /// # Errors
+    /// As [`anonymous`](Self::anonymous).
+    pub fn new(bytes: usize, huge: bool, fork_shared: bool) -> Result<Memory, HostError> {
+        let sharing = if fork_shared { libc::MAP_SHARED } else { libc::MAP_PRIVATE };
+        let flags = sharing | libc::MAP_ANON;
+        if !huge {
+            let bytes = whole(bytes, size_of::<Line>())?;
+            return Ok(Memory {
+                start: map(bytes, flags, -1)?,
+                bytes,
+                pages: Pages::Normal,
+                shared: fork_shared,
+            });
+        }
+        let bytes = whole(bytes, HUGE)?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        {
+            // 21 is log2 of 2 MiB, in the bits that mmap reads it from. The pages are reserved now, so that using them
+            // cannot fail later.
+            let pool = libc::MAP_HUGETLB | 21 << 26;
+            if let Ok(start) = map(bytes, flags | pool, -1) {
+                return Ok(Memory { start, bytes, pages: Pages::Huge, shared: fork_shared });
+            }
+        }
+        let start = aligned(bytes, flags)?;
+        Ok(Memory { start, bytes, pages: advise(start, bytes), shared: fork_shared })
+    }
+
+    /// Creates memory that other processes can attach to by name, exclusively: there is one creator.
+    ///
+    /// `name` is "/name" (memory that vanishes with the system) or an absolute path (memory that is a file; in a
+    /// hugetlbfs, memory on huge pages, if `bytes` are whole ones). `mode` are permission bits, less the umask: 0o600 is this user alone. All of
+    /// it is allocated here, so that a full file system is an error now and not a SIGBUS later.
+    ///
+    /// The creator then makes the table in it; the others [`attach`](Self::attach), and ask again while the table says
+    /// that it is not ready. A creator that dies before that leaves the name behind: [`unlink`](super::unlink) it.
+    ///
+    /// # Errors
+    /// [`HostError::Exists`]: attach instead. [`HostError::BadName`], [`HostError::BadSize`], [`HostError::System`]
+    /// (28, ENOSPC: no room). On error nothing is left behind.
+    pub fn create(name: &CStr, bytes: usize, mode: u32) -> Result<Memory, HostError> {
+        let bytes = whole(bytes, size_of::<Line>())?;
+        let file = names::create(name, mode)?;
+        let made = file.reserve(bytes).and_then(|()| Memory::of(&file, bytes));
+        if made.is_err() {
+            let _ = names::unlink(name);
+        }
+        made
+    }
+
+    /// Attaches to memory that another process has created; `bytes` as it said, or 0 for whatever it is.
+    ///
+    /// Nothing that the memory holds is trusted by a table. But whoever may write the file may also cut it short, and
+    /// touching what is gone ends a process (SIGBUS): use names in places where only trusted users can write.
+    ///
+    /// # Errors
+    /// [`HostError::Absent`], [`HostError::NotReady`] (created but not sized yet): ask again.
+    /// [`HostError::WrongSize`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
+    pub fn attach(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
+        let file = names::open(name)?;
+        let found = file.size()?;
+        let expected = if bytes == 0 { found } else { whole(bytes, size_of::<Line>())? };
+        if found == 0 {
+            Err(HostError::NotReady)
+        } else if found != expected || found > isize::MAX as usize {
+            Err(HostError::WrongSize)
+        } else {
+            Memory::of(&file, found)
+        }
+    }
+
+    /// Maps a file; the mapping outlives the descriptor.
+    fn of(file: &File, bytes: usize) -> Result<Memory, HostError> {
+        let start = map(bytes, libc::MAP_SHARED, file.fd())?;
+        Ok(Memory { start, bytes, pages: Pages::Normal, shared: true })
+    }
+
+    /// Bytes that are mapped: at least what was asked for.
+    pub const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Which pages the system gave.
+    pub const fn pages(&self) -> Pages {
+        self.pages
+    }
+
+    /// How many bytes lie on huge pages now, as the kernel tells; untouched memory lies on none. Reads a file of the
+    /// kernel, slowly; not for the hot path.
+    ///
+    /// # Errors
+    /// [`HostError::Unsupported`] where the kernel does not tell (Linux tells in /proc/self/smaps);
+    /// [`HostError::System`] where it may not be read.
+    pub fn huge_bytes(&self) -> Result<usize, HostError> {
+        smaps::huge_bytes(self.start.addr().get(), self.bytes)
+    }
+
+    /// Where it starts.
+    pub const fn as_ptr(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// The memory as lines for a shared table.
+    pub fn lines(&self) -> &[Line] {
+        // SAFETY: mapped for as long as self, page-aligned, and any bytes are valid atomics.
+        unsafe { core::slice::from_raw_parts(self.start.as_ptr().cast(), self.bytes / size_of::<Line>()) }
+    }
+
+    /// The memory as lines for an exclusive table; None for memory that other processes may have mapped.
+    pub fn lines_mut(&mut self) -> Option<&mut [Line]> {
+        if self.shared {
+            return None;
+        }
+        let count = self.bytes / size_of::<Line>();
+        // SAFETY: as in `lines`, and nobody else has it: private to the process and borrowed uniquely.
+        Some(unsafe { core::slice::from_raw_parts_mut(self.start.as_ptr().cast(), count) })
+    }
+
+    /// Keeps the mapping for the rest of the process.
+    pub fn leak(self) -> &'static [Line] {
+        // SAFETY: as in `lines`; never unmapped, because it is forgotten here.
+        let lines = unsafe {
+            core::slice::from_raw_parts(self.start.as_ptr().cast::<Line>(), self.bytes / size_of::<Line>())
+        };
+        core::mem::forget(self);
+        lines
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        // SAFETY: the mapping is this object's own, and what borrowed from it is gone.
+        let _ = unsafe { unmap(self.start.as_ptr(), self.bytes) };
+    }
+}
+
+/// Maps memory that starts on a huge-page boundary: maps one huge page more and cuts both ends off.
+fn aligned(bytes: usize, flags: c_int) -> Result<NonNull<u8>, HostError> {
+    let all = bytes.checked_add(HUGE).ok_or(HostError::BadSize)?;
+    let start = map(all, flags, -1)?;
+    let before = start.as_ptr().align_offset(HUGE);
+    if before >= HUGE {
+        // SAFETY: just mapped, unused.
+        unsafe { unmap(start.as_ptr(), all)? };
+        return Err(HostError::Unsupported);
+    }
+    // SAFETY: before < HUGE, so these are the two ends of what was just mapped and nobody uses them.
+    unsafe {
+        unmap(start.as_ptr(), before)?;
+        let first = start.add(before);
+        unmap(first.as_ptr().add(bytes), HUGE - before)?;
+        Ok(first)
+    }
+}
+
+/// Asks for huge pages.
+fn advise(start: NonNull<u8>, bytes: usize) -> Pages {
+    #[cfg(any(target_os = "linux", target_os = "android"))]
+    // SAFETY: this range has just been mapped; advice does not change its contents.
+    if unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) } == 0 {
+        return Pages::Advised;
+    }
+    let _ = (start, bytes);
+    Pages::Normal
+}

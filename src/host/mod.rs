@@ -1,0 +1,86 @@
+//! What a host with an operating system adds: clocks, memory for tables, memory shared by processes. Feature `host`.
+//!
+//! The core neither needs nor uses any of it: time and memory are always the caller's, and these are ways for a caller
+//! to get them. Nothing here allocates from a heap, keeps state between calls, or starts anything.
+//!
+//! - [`now_ns`], [`resolution_ns`]: the system's monotonic clocks in nanoseconds.
+//! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, a tenth of the cost of a system call.
+//! - [`Memory`]: anonymous memory on huge pages where the system gives them, and memory with a name that several
+//!   processes map.
+//!
+//! Unix only. It depends on the C library of the program (`clock_gettime`, `mmap` and so on, never `malloc`).
+
+mod clock;
+mod memory;
+mod names;
+mod smaps;
+mod ticks;
+
+#[cfg(feature = "capi")]
+pub(crate) use memory::unmap;
+#[cfg(feature = "capi")]
+pub(crate) use smaps::huge_bytes;
+#[cfg(feature = "capi")]
+pub(crate) use ticks::scale;
+
+pub use clock::{now_ns, resolution_ns, Clock};
+pub use memory::{Memory, Pages};
+pub use names::unlink;
+pub use ticks::{counter, TickClock};
+
+#[cfg(not(unix))]
+compile_error!("feature `host` needs a Unix system");
+
+/// Says why the system did not give what was asked for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HostError {
+    /// A system call failed with this `errno`.
+    System(i32),
+    /// This system or processor does not have it.
+    Unsupported,
+    /// The name is not "/name" or an absolute path, or it is too long.
+    BadName,
+    /// The size is 0 or more than half of the address space.
+    BadSize,
+    /// The calibration interval is outside 1 ms to 1 s.
+    BadInterval,
+    /// Something with this name exists already.
+    Exists,
+    /// Nothing with this name exists.
+    Absent,
+    /// The creator has not sized the memory yet: ask again.
+    NotReady,
+    /// The memory has another size than the caller expects.
+    WrongSize,
+}
+
+impl core::fmt::Display for HostError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            HostError::System(errno) => write!(f, "a system call failed with errno {errno}"),
+            HostError::Unsupported => f.write_str("not available on this system"),
+            HostError::BadName => f.write_str("name is neither \"/name\" nor an absolute path, or too long"),
+            HostError::BadSize => f.write_str("size is zero or too large"),
+            HostError::BadInterval => f.write_str("interval is outside 1 ms to 1 s"),
+            HostError::Exists => f.write_str("the name exists already"),
+            HostError::Absent => f.write_str("the name does not exist"),
+            HostError::NotReady => f.write_str("the creator has not sized the memory yet"),
+            HostError::WrongSize => f.write_str("the memory has another size"),
+        }
+    }
+}
+
+impl core::error::Error for HostError {}
+
+/// The error of the system call that has just failed.
+fn last_error() -> HostError {
+    #[cfg(any(target_os = "android", target_os = "netbsd", target_os = "openbsd"))]
+    use libc::__errno as location;
+    #[cfg(any(target_os = "linux", target_os = "emscripten", target_os = "hurd", target_os = "redox"))]
+    use libc::__errno_location as location;
+    #[cfg(any(target_vendor = "apple", target_os = "freebsd", target_os = "dragonfly"))]
+    use libc::__error as location;
+    // SAFETY: always valid, one per thread.
+    HostError::System(unsafe { *location() })
+}

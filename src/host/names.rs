@@ -1,0 +1,152 @@
+//! Names of shared memory, and the files behind them.
+//!
+//! ```text
+//!  "/limits"            shared memory: on Linux the file /dev/shm/limits, elsewhere shm_open
+//!  "/run/app/limits"    a file, by its absolute path
+//! ```
+//!
+//! On Linux a name is opened as the file that it is, as shm_open itself does: older C libraries have shm_open in a
+//! library of its own, and one missing symbol would keep a program from starting.
+
+use core::ffi::{c_int, CStr};
+
+use super::{last_error, HostError};
+
+/// Longest name or path, without the end.
+const MAX_NAME: usize = 255;
+
+#[cfg(any(target_os = "linux", target_os = "android"))]
+const SHM: &[u8] = b"/dev/shm";
+
+/// An open file, closed when dropped.
+#[derive(Debug)]
+pub(super) struct File(c_int);
+
+impl Drop for File {
+    fn drop(&mut self) {
+        // SAFETY: the descriptor is this object's own.
+        let _ = unsafe { libc::close(self.0) };
+    }
+}
+
+impl File {
+    pub fn fd(&self) -> c_int {
+        self.0
+    }
+
+    /// Size in bytes; 0 until the creator has allocated it.
+    pub fn size(&self) -> Result<usize, HostError> {
+        // SAFETY: an open descriptor; nobody reads from it, so its position does not matter.
+        match unsafe { libc::lseek(self.0, 0, libc::SEEK_END) } {
+            -1 => Err(last_error()),
+            size => usize::try_from(size).map_err(|_| HostError::BadSize),
+        }
+    }
+
+    /// Gives the file its size, and the pages too where the file system can do that.
+    pub fn reserve(&self, bytes: usize) -> Result<(), HostError> {
+        let size = libc::off_t::try_from(bytes).map_err(|_| HostError::BadSize)?;
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        for _ in 0..100 {
+            // SAFETY: an open descriptor.
+            if unsafe { libc::fallocate(self.0, 0, 0, size) } == 0 {
+                return Ok(());
+            }
+            match last_error() {
+                HostError::System(libc::EINTR) => {} // a signal; again
+                HostError::System(libc::EOPNOTSUPP | libc::ENOSYS) => break,
+                e => return Err(e),
+            }
+        }
+        // SAFETY: an open descriptor.
+        if unsafe { libc::ftruncate(self.0, size) } == 0 {
+            Ok(())
+        } else {
+            Err(last_error())
+        }
+    }
+}
+
+/// What a name stands for.
+enum Target<'a> {
+    Path(&'a CStr),
+    Shm(&'a CStr),
+}
+
+fn target(name: &CStr) -> Result<Target<'_>, HostError> {
+    match name.to_bytes() {
+        [b'/', rest @ ..] if !rest.is_empty() && rest.len() < MAX_NAME => {
+            Ok(if rest.contains(&b'/') { Target::Path(name) } else { Target::Shm(name) })
+        }
+        _ => Err(HostError::BadName),
+    }
+}
+
+/// Runs a call on the path of a shared-memory name.
+#[cfg(any(target_os = "linux", target_os = "android"))]
+fn with_path(name: &CStr, call: impl FnOnce(&CStr) -> c_int) -> Result<c_int, HostError> {
+    let mut path = [0u8; SHM.len() + MAX_NAME + 1];
+    let name = name.to_bytes_with_nul();
+    path.get_mut(..SHM.len()).ok_or(HostError::BadName)?.copy_from_slice(SHM);
+    path.get_mut(SHM.len()..SHM.len() + name.len()).ok_or(HostError::BadName)?.copy_from_slice(name);
+    CStr::from_bytes_until_nul(&path).map(call).map_err(|_| HostError::BadName)
+}
+
+/// Opens a name; links are not followed.
+fn open_with(name: &CStr, flags: c_int, mode: u32) -> Result<File, HostError> {
+    let flags = flags | libc::O_RDWR | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: a string that ends; the mode is read only with O_CREAT.
+    let open = |path: &CStr| unsafe { libc::open(path.as_ptr(), flags, mode) };
+    let fd = match target(name)? {
+        Target::Path(path) => open(path),
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        Target::Shm(name) => with_path(name, open)?,
+        #[cfg(target_vendor = "apple")]
+        // SAFETY: as above.
+        Target::Shm(name) => unsafe { libc::shm_open(name.as_ptr(), flags, mode as libc::c_uint) },
+        #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+        // SAFETY: as above.
+        Target::Shm(name) => unsafe { libc::shm_open(name.as_ptr(), flags, mode as libc::mode_t) },
+    };
+    if fd >= 0 {
+        return Ok(File(fd));
+    }
+    Err(match last_error() {
+        HostError::System(libc::EEXIST) => HostError::Exists,
+        HostError::System(libc::ENOENT) => HostError::Absent,
+        HostError::System(libc::ENAMETOOLONG) => HostError::BadName,
+        e => e,
+    })
+}
+
+pub(super) fn create(name: &CStr, mode: u32) -> Result<File, HostError> {
+    open_with(name, libc::O_CREAT | libc::O_EXCL, mode & 0o777)
+}
+
+pub(super) fn open(name: &CStr) -> Result<File, HostError> {
+    open_with(name, 0, 0)
+}
+
+/// Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
+///
+/// # Errors
+/// [`HostError::Absent`], [`HostError::BadName`], [`HostError::System`].
+pub fn unlink(name: &CStr) -> Result<(), HostError> {
+    // SAFETY: a string that ends.
+    let unlink = |path: &CStr| unsafe { libc::unlink(path.as_ptr()) };
+    let rc = match target(name)? {
+        Target::Path(path) => unlink(path),
+        #[cfg(any(target_os = "linux", target_os = "android"))]
+        Target::Shm(name) => with_path(name, unlink)?,
+        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        // SAFETY: as above.
+        Target::Shm(name) => unsafe { libc::shm_unlink(name.as_ptr()) },
+    };
+    match rc {
+        0 => Ok(()),
+        _ => Err(match last_error() {
+            HostError::System(libc::ENOENT) => HostError::Absent,
+            e => e,
+        }),
+    }
+}

@@ -1,0 +1,204 @@
+//! The processor's own counter: a clock that costs no call.
+//!
+//! ```text
+//!  x86, x86-64   TSC, if invariant (CPUID 0x8000_0007, EDX bit 8): constant rate in all power states
+//!  aarch64       CNTVCT_EL0, constant by architecture; CNTFRQ_EL0 tells its rate
+//! ```
+//!
+//! The rate of a TSC is measured against CLOCK_MONOTONIC_RAW. Both ends of the interval are read as counter, clock,
+//! counter, several times, and the tightest reading is kept: the clock was read somewhere between the two counts, so
+//! the error of the result is at most half of both gaps over the interval, which is reported with it.
+//!
+//! A limit takes the rate as it is: `Limit::from_rate(units_per_sec, clock.ticks_per_sec(), burst)`, and `now` is
+//! [`counter`]. On machines where the cores' counters differ (the kernel then does not use the TSC either), the
+//! difference is a clock skew like any other: it is within the limit's skew or admits that much more, no worse.
+
+use super::clock::{now_ns, Clock};
+use super::HostError;
+
+/// Reads the processor's counter; 0 where there is none.
+///
+/// Not ordered against the instructions around it, which a rate limiter does not need. Use it after
+/// [`TickClock::calibrate`] has said that it is fit to be a clock.
+#[inline(always)]
+pub fn counter() -> u64 {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: RDTSC is on every x86-64 processor; a process that has forbidden it to itself (prctl) gets a signal.
+    return unsafe { core::arch::x86_64::_rdtsc() };
+    #[cfg(all(target_arch = "x86", target_feature = "sse2"))]
+    // SAFETY: as above; a processor with SSE2 has it.
+    return unsafe { core::arch::x86::_rdtsc() };
+    #[cfg(target_arch = "aarch64")]
+    {
+        let ticks: u64;
+        // SAFETY: reads one register that programs may read on every system with a vDSO.
+        unsafe {
+            core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks, options(nomem, nostack, preserves_flags));
+        }
+        return ticks;
+    }
+    #[allow(unreachable_code)]
+    0
+}
+
+/// Says whether the counter runs at one rate whatever the processor does.
+fn invariant() -> bool {
+    #[cfg(any(target_arch = "x86_64", all(target_arch = "x86", target_feature = "sse2")))]
+    {
+        #[cfg(target_arch = "x86")]
+        use core::arch::x86::__cpuid;
+        #[cfg(target_arch = "x86_64")]
+        use core::arch::x86_64::__cpuid;
+        #[allow(unused_unsafe)] // a safe function in later compilers than the oldest supported one
+        // SAFETY: CPUID is on every processor with SSE2.
+        return unsafe { __cpuid(0x8000_0000).eax >= 0x8000_0007 && __cpuid(0x8000_0007).edx & 1 << 8 != 0 };
+    }
+    #[allow(unreachable_code)]
+    {
+        cfg!(target_arch = "aarch64")
+    }
+}
+
+/// The rate that the processor itself tells.
+fn told() -> Option<u64> {
+    #[cfg(target_arch = "aarch64")]
+    {
+        let hertz: u64;
+        // SAFETY: reads one register that programs may read.
+        unsafe {
+            core::arch::asm!("mrs {}, cntfrq_el0", out(reg) hertz, options(nomem, nostack, preserves_flags));
+        }
+        if hertz != 0 {
+            return Some(hertz);
+        }
+    }
+    None
+}
+
+/// A counter that is fit to be a clock, and its rate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TickClock {
+    ticks_per_sec: u64,
+    uncertainty_ppb: u32,
+}
+
+/// One reading of both clocks: counter, nanoseconds, and half the ticks that the reading took.
+#[derive(Clone, Copy)]
+struct Pair {
+    ticks: u64,
+    ns: u64,
+    error: u64,
+}
+
+fn pair() -> Result<Pair, HostError> {
+    let mut best = Pair { ticks: 0, ns: 0, error: u64::MAX };
+    for _ in 0..16 {
+        let before = counter();
+        let ns = now_ns(Clock::Raw)?;
+        let gap = counter().wrapping_sub(before);
+        let error = gap.div_ceil(2);
+        if error < best.error {
+            best = Pair { ticks: before.wrapping_add(gap / 2), ns, error };
+        }
+    }
+    Ok(best)
+}
+
+impl TickClock {
+    /// Shortest and longest calibration, in nanoseconds.
+    pub const INTERVAL_NS: core::ops::RangeInclusive<u64> = 1_000_000..=1_000_000_000;
+
+    /// Finds the rate of the processor's counter; spins for `interval_ns`, 1 ms to 1 s.
+    ///
+    /// 10 ms give about 10 ppm, 100 ms about 1; [`uncertainty_ppb`](Self::uncertainty_ppb) tells. It takes the interval
+    /// and some microseconds, while the thread keeps its processor. Where the processor tells the rate, no time.
+    ///
+    /// # Errors
+    /// [`HostError::Unsupported`] without a counter of constant rate, or where it does not keep up with the clock
+    /// (some emulators); [`HostError::BadInterval`]; [`HostError::System`] from the clock.
+    pub fn calibrate(interval_ns: u64) -> Result<TickClock, HostError> {
+        if !Self::INTERVAL_NS.contains(&interval_ns) {
+            return Err(HostError::BadInterval);
+        }
+        if !invariant() {
+            return Err(HostError::Unsupported);
+        }
+        if let Some(ticks_per_sec) = told() {
+            return Ok(TickClock { ticks_per_sec, uncertainty_ppb: 0 });
+        }
+        let first = pair()?;
+        let mut last = first;
+        while last.ns.wrapping_sub(first.ns) < interval_ns {
+            core::hint::spin_loop();
+            last.ns = now_ns(Clock::Raw)?;
+            // A clock that stands still would never end this; 64 ticks a nanosecond are faster than any processor.
+            if counter().wrapping_sub(first.ticks) >> 6 > interval_ns {
+                return Err(HostError::Unsupported);
+            }
+        }
+        let last = pair()?;
+        let (ticks, ns) = (last.ticks.wrapping_sub(first.ticks), last.ns.wrapping_sub(first.ns));
+        TickClock::rate(ticks, ns, first.error.saturating_add(last.error))
+    }
+
+    /// The rate of so many ticks in so many nanoseconds, the ticks being wrong by at most `error`.
+    fn rate(ticks: u64, ns: u64, error: u64) -> Result<TickClock, HostError> {
+        let hertz = (ticks as u128 * 1_000_000_000 + ns as u128 / 2).checked_div(ns as u128).unwrap_or(0);
+        // Below a kilohertz or above a terahertz it is no counter.
+        if !(1_000..=1_000_000_000_000).contains(&hertz) {
+            return Err(HostError::Unsupported);
+        }
+        // One nanosecond more for the clock's own rounding at each end; neither divisor is 0.
+        let counted = (error as u128 * 1_000_000_000).checked_div(ticks as u128).unwrap_or(0);
+        let ppb = counted + 2_000_000_000u128.checked_div(ns as u128).unwrap_or(0) + 1;
+        let uncertainty_ppb = if ppb > u32::MAX as u128 { u32::MAX } else { ppb as u32 };
+        Ok(TickClock { ticks_per_sec: hertz as u64, uncertainty_ppb })
+    }
+
+    /// Makes a clock from a rate that is known, for instance from another process's calibration.
+    ///
+    /// # Errors
+    /// [`HostError::Unsupported`] without a counter of constant rate, or for a rate that no counter has.
+    pub fn from_rate(ticks_per_sec: u64) -> Result<TickClock, HostError> {
+        if invariant() && (1_000..=1_000_000_000_000).contains(&ticks_per_sec) {
+            Ok(TickClock { ticks_per_sec, uncertainty_ppb: 0 })
+        } else {
+            Err(HostError::Unsupported)
+        }
+    }
+
+    /// Ticks per second, to make limits from.
+    pub const fn ticks_per_sec(&self) -> u64 {
+        self.ticks_per_sec
+    }
+
+    /// How far the rate may be off, in parts per billion of itself; 0 where the processor told it.
+    pub const fn uncertainty_ppb(&self) -> u32 {
+        self.uncertainty_ppb
+    }
+
+    /// Reads the counter.
+    #[inline(always)]
+    pub fn now(&self) -> u64 {
+        counter()
+    }
+
+    /// Ticks to nanoseconds, rounded up, as a retry time should be; saturates. Divides; not for the hot path.
+    pub const fn to_ns(&self, ticks: u64) -> u64 {
+        scale(ticks, 1_000_000_000, self.ticks_per_sec)
+    }
+
+    /// Nanoseconds to ticks, rounded up; saturates. Divides; not for the hot path.
+    pub const fn from_ns(&self, ns: u64) -> u64 {
+        scale(ns, self.ticks_per_sec, 1_000_000_000)
+    }
+}
+
+/// `a * b / c`, rounded up; saturates, also where c is 0.
+pub(crate) const fn scale(a: u64, b: u64, c: u64) -> u64 {
+    // (2^64 - 1)^2 + 2^64 fits 128 bits.
+    match (a as u128 * b as u128 + (c as u128).saturating_sub(1)).checked_div(c as u128) {
+        Some(x) if x <= u64::MAX as u128 => x as u64,
+        _ => u64::MAX,
+    }
+}

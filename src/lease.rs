@@ -1,0 +1,333 @@
+//! Leases: one core takes units of a shared cell ahead of its requests and spends them with plain loads and stores.
+//!
+//! ```text
+//!  time axis of one shared cell, in q-units
+//!
+//!        now                                                     TAT        now + L
+//!  -------+------[##### lease 1 #####]--[## lease 2 ##]--[#######]------------+------->
+//!          spent  low             high                    taken   <- available ->
+//!
+//!  Lease   batch:32 mode:32 | cell | since | life | base | low | high | ahead        64 bytes, one cache line
+//!          since, life   ticks: taken at `since`, nothing left from `since + life` on (life 0 = holds nothing)
+//!          low, high     the piece that is left, in q-units after `base` = the q-clock at `since`
+//! ```
+//!
+//! A charge of cost c moves the TAT of a cell from `max(TAT, now)` up by `c * T`: the request gets that piece of the
+//! time axis. A lease takes a longer piece in one swap and hands it out in order, but a request at time x only gets
+//! what lies **at or above x**: what time has passed lapses. That is the whole difference from a plain token cache,
+//! and it makes the lease exact.
+//!
+//! **Bound.** Let any number N of leases, of any batch, and any number of plain callers share a cell with burst B and
+//! emission interval T. In every window of Δ ticks they admit together at most
+//!
+//! ```text
+//!     B + floor(Δ / T)   units:   the bound of the cell alone; leases add nothing, whatever they hoard.
+//! ```
+//!
+//! Proof. (1) The pieces that requests get are disjoint: swaps give disjoint pieces of the axis, because each starts
+//! at or above the TAT it replaces and ends at the TAT it stores; a lease hands out disjoint parts of its piece, and
+//! gives back only a part that nobody has got and that the TAT ends with. (2) The piece of a request at x lies in
+//! [x, x + L]: the lower end by the rule above; the upper end because the lease took it at some y <= x, when the swap
+//! stored a TAT of at most y + L. (3) So the pieces of all requests in [s, s + Δ] are disjoint parts of
+//! [s, s + Δ + L], and `units * T <= L + Δ`. With L = B * T that is the bound. It holds in the callers' own readings
+//! of the clock, on every interleaving; clocks that are σ apart add σ / T, as for the cell. The same for all windows
+//! at once: the admitted requests in order of time, replayed on a fresh cell, all conform (the tests do this).
+//!
+//! For comparison, a cache that keeps its units until they are spent admits up to `B + Δ / T + N * batch` (a hoarder
+//! reaches it), and the units of a core that fell silent are lost to the others; here they lapse by themselves, at
+//! most L after they were taken.
+//!
+//! **Refusals.** A request that the lease cannot pay asks the cell for exactly the missing part before it is refused.
+//! So it is refused only when the cell itself cannot give it; the cell is poorer than without leases by at most what
+//! other leases took and did not spend: at most N batches at one instant.
+//!
+//! What breaks the argument is lowering the TAT under pieces that are held: [`Cell::reset`], a refund to the cell,
+//! [`Cell::change`] to a smaller debt. Each then admits at most what the leases held above the new TAT on top of the
+//! bound from that moment on, hence at most N batches, once.
+//!
+//! How much is taken ahead: doubled at each refill up to the batch; never more than half of what the cell has left
+//! (the rest is for others); halved when part of the last piece lapsed while the cell was more than half empty, so a
+//! core with rare requests does not waste what others need. A lease that takes nothing ahead is the plain check.
+//!
+//! Progress: a request that the lease can pay is wait-free and touches no shared memory; a refill is one bounded swap
+//! loop of the cell, `Contended` at its end with nothing charged.
+//!
+//! Not for: [`Cell32`](crate::Cell32) and tables (their words are too narrow to take ahead), and limits with heal,
+//! shadow or penalty, which are passed to the cell each time.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use crate::cell::Cell;
+use crate::gcra::{encode, plain, whole_lead, Plain};
+use crate::limit::Limit;
+use crate::outcome::Outcome;
+use crate::params::Params;
+
+const MASK: u64 = u64::MAX;
+
+/// Units of a shared [`Cell`], taken ahead by one owner and spent without touching the cell.
+///
+/// Give each core or thread its own, in memory of its own (it is one aligned cache line). It may be used with another
+/// cell or another limit at any time: what it held of another cell, or in another resolution, lapses. It cannot be
+/// cloned: that would spend units twice. All-zero memory is a valid lease that holds nothing.
+///
+/// ```
+/// use tatcell::{limit, Cell, Lease, Limit, Outcome};
+/// static LIMIT: Limit = limit!(1 per 1_000, burst 100);
+/// static CELL: Cell = Cell::new(); // shared by all cores
+///
+/// let (mut core0, mut core1) = (Lease::with_batch(8), Lease::with_batch(8));
+/// let mut passed = 0;
+/// while core0.check(&CELL, &LIMIT, 0, 1).passes() {
+///     passed += 1;
+/// }
+/// while core1.check(&CELL, &LIMIT, 0, 1).passes() {
+///     passed += 1;
+/// }
+/// assert_eq!(passed, 100); // the burst, whoever spends it
+/// assert_eq!(core1.check(&CELL, &LIMIT, 0, 1), Outcome::NonConforming { retry_after: 1_000 });
+/// ```
+#[derive(Debug, Default)]
+#[repr(C, align(64))]
+pub struct Lease {
+    /// Most units to take ahead of a request; 0 = a sixteenth of the burst.
+    batch: u32,
+    /// Resolution, flags and kind of the limit that the piece was taken under.
+    mode: u32,
+    /// Address of the cell that the piece was taken from.
+    cell: u64,
+    /// Tick at which it was taken.
+    since: u64,
+    /// Ticks from then until all of it has lapsed; 0 = nothing is held.
+    life: u64,
+    /// The q-clock at `since`.
+    base: u64,
+    /// What is left of the piece: from `low` to `high`, q-units after `base`.
+    low: u64,
+    high: u64,
+    /// Units wanted ahead at the last refill; the next one doubles or halves it.
+    ahead: u64,
+}
+
+impl Lease {
+    /// Makes a lease that takes at most a sixteenth of the burst ahead.
+    pub const fn new() -> Lease {
+        Lease::with_batch(0)
+    }
+
+    /// Makes a lease that takes at most `batch` units ahead (0 = a sixteenth of the burst).
+    ///
+    /// A larger batch makes refills rarer and lets one core keep more from the others for a while; it never admits
+    /// more. While the cell is nearly full, units lapse `batch * T` after they were taken: to ask the cell once in n
+    /// requests at a share u of the rate, choose `batch >= n * cost / u`.
+    pub const fn with_batch(batch: u32) -> Lease {
+        Lease { batch, mode: 0, cell: 0, since: 0, life: 0, base: 0, low: 0, high: 0, ahead: 0 }
+    }
+
+    /// Decides one request, from what the lease holds or, for what is missing, from the cell.
+    ///
+    /// The answer is as of [`Cell::check`]: cost 0 looks and charges nothing (it conforms while the lease holds
+    /// something, otherwise as the cell says), and `retry_after` is exact if nothing else happens to the cell.
+    ///
+    /// # Concurrency
+    /// One owner of the lease, any number on the cell. No shared memory is touched while the lease can pay; otherwise
+    /// one compare-and-swap on the cell, or one load when refused. Cost: O(1), no division.
+    #[inline]
+    pub fn check(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u32) -> Outcome {
+        let p = &limit.0;
+        if now.wrapping_sub(self.since) < self.life && self.cell == address(cell) && self.mode == mode(p) {
+            // Younger than its life, so the q-clock has not passed `high`, let alone wrapped.
+            let age = p.now_q(now).wrapping_sub(self.base);
+            let low = if self.low > age { self.low } else { age };
+            let charge = (cost as u64).saturating_mul(p.t_q);
+            if charge <= self.high.saturating_sub(low) {
+                self.low = low.wrapping_add(charge);
+                return Outcome::Conforming;
+            }
+        } else if self.life == 0 {
+            // Nothing is held. Refuse here; a refusal changes nothing. And leave a cell alone that is too poor to take
+            // anything ahead: then this is the plain check.
+            let lead = whole_lead(cell.word(), p.now_q(now), MASK, p.window_q);
+            match plain(p, lead, cost) {
+                Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
+                Plain::Store(next) if p.burst_q.wrapping_sub(next) >> 1 < next.wrapping_sub(lead) => {
+                    return cell.check(limit, now, cost);
+                }
+                _ => {}
+            }
+        }
+        self.refill(cell, limit, now, cost)
+    }
+
+    /// Asks the cell for what the lease cannot pay, and for some more.
+    #[cold]
+    #[inline(never)]
+    fn refill(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u32) -> Outcome {
+        let p = &limit.0;
+        if p.flags != 0 || p.t_q == 0 || cost == 0 || cost as u64 > p.burst {
+            // Options, no limit at all, a look, or a cost that can never conform: the cell's own business.
+            return cell.check(limit, now, cost);
+        }
+        let mine = self.cell == address(cell) && self.mode == mode(p);
+        let now_q = p.now_q(now);
+        let low = self.low_at(cell, p, now);
+        let held = self.high.saturating_sub(low);
+        // cost <= burst, so this is at most burst_q < 2^62.
+        let charge = (cost as u64).wrapping_mul(p.t_q);
+        if charge <= held {
+            // Only after the clock stepped back: the common case is above.
+            self.low = low.wrapping_add(charge);
+            return Outcome::Conforming;
+        }
+        let need = charge.wrapping_sub(held);
+        let lapsed = mine && self.life != 0 && low > self.low;
+        let most = self.most(p);
+        let last = match self.ahead {
+            _ if !mine => 0,
+            ahead if ahead < most => ahead,
+            _ => most,
+        };
+        let grown = last.saturating_mul(2).saturating_add(cost as u64);
+        let grown = if grown < most { grown } else { most };
+
+        let taken = cell.update(|word| {
+            let lead = whole_lead(word, now_q, MASK, p.window_q);
+            // lead <= H + S < 2^63, need < 2^62.
+            let first = lead.wrapping_add(need);
+            if first > p.burst_q {
+                return (Err(first.wrapping_sub(p.burst_q)), None);
+            }
+            let next = if lapsed && first > p.burst_q >> 1 { last >> 1 } else { grown };
+            // Whole units, so that no lease is left with a part of one; at most 64 rounds. next <= burst, no overflow.
+            let half = p.burst_q.wrapping_sub(first) >> 1;
+            let mut ahead = next;
+            while ahead.wrapping_mul(p.t_q) > half {
+                ahead >>= 1;
+            }
+            // What would not pay one more such request is left to the others.
+            let ahead = if ahead < cost as u64 { 0 } else { ahead.wrapping_mul(p.t_q) };
+            let high = first.wrapping_add(ahead);
+            (Ok((first, high, next)), Some(encode(now_q, high, MASK)))
+        });
+        match taken {
+            Some(Ok((low, high, next))) => {
+                let life = if low == high { 0 } else { p.ticks_up(high, now) };
+                let (cell, mode) = (address(cell), mode(p));
+                *self = Lease {
+                    batch: self.batch,
+                    mode,
+                    cell,
+                    since: now,
+                    life,
+                    base: now_q,
+                    low,
+                    high,
+                    ahead: next,
+                };
+                Outcome::Conforming
+            }
+            Some(Err(over)) => {
+                if held == 0 {
+                    self.life = 0;
+                    self.ahead = if lapsed { last >> 1 } else { last };
+                }
+                // What is missing shrinks with time until the held piece starts to lapse, then stands still, and
+                // shrinks again when all of that has lapsed.
+                let until_lapse = self.base.wrapping_add(low).wrapping_sub(now_q);
+                let wait = if over <= until_lapse { over } else { over.wrapping_add(held) };
+                Outcome::NonConforming { retry_after: p.ticks_up(wait, now) }
+            }
+            None => Outcome::Contended,
+        }
+    }
+
+    /// Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
+    ///
+    /// Returns the ticks of debt removed, rounded down. Only a piece that nobody was charged after can be given back
+    /// (a cell that is lowered under another lease's piece would admit it twice); otherwise 0, and what was held lapses
+    /// with time, as it would have in a lease that is never used again.
+    ///
+    /// # Concurrency
+    /// As [`check`](Self::check). Cost: one compare-and-swap or one load.
+    pub fn give_back(&mut self, cell: &Cell, limit: &Limit, now: u64) -> u64 {
+        let p = &limit.0;
+        let now_q = p.now_q(now);
+        let low = self.low_at(cell, p, now);
+        let held = self.high.saturating_sub(low);
+        let (base, high) = (self.base, self.high);
+        self.life = 0;
+        if held == 0 {
+            return 0;
+        }
+        let top = encode(base.wrapping_add(high), 0, MASK);
+        // At least 0: low_at is never below the clock.
+        let lead = base.wrapping_add(low).wrapping_sub(now_q);
+        let rest = if lead == 0 { 0 } else { encode(now_q, lead, MASK) };
+        // None only after 64 spurious failures: the piece then lapses.
+        let given = cell.update(|word| if word == top { (held, Some(rest)) } else { (0, None) }).unwrap_or(0);
+        given.wrapping_shr(p.shl as u32).wrapping_shl(p.shr as u32)
+    }
+
+    /// Tells how many units the lease could spend at `now` without asking the cell. Divides; not for the hot path.
+    pub fn held(&self, cell: &Cell, limit: &Limit, now: u64) -> u64 {
+        let p = &limit.0;
+        let held = self.high.saturating_sub(self.low_at(cell, p, now));
+        // t_q is 0 only for an unlimited limit, which nothing is taken ahead of.
+        held.checked_div(p.t_q).unwrap_or(0)
+    }
+
+    /// The low end of what is left at `now`, q-units after `base`; `high` when nothing is.
+    fn low_at(&self, cell: &Cell, p: &Params, now: u64) -> u64 {
+        if self.life == 0 || self.cell != address(cell) || self.mode != mode(p) {
+            return self.high;
+        }
+        let age = now.wrapping_sub(self.since);
+        let low = if age < self.life {
+            let age_q = p.now_q(now).wrapping_sub(self.base);
+            if self.low > age_q {
+                self.low
+            } else {
+                age_q
+            }
+        } else {
+            // Too old, or the clock stepped back. Within the skew the piece keeps its place, as a TAT does; a longer
+            // step forgives the debt of the cell, and what was taken against it goes too.
+            let skew = p.window_q.saturating_sub(self.high);
+            let back = skew.wrapping_shr(p.shl as u32).wrapping_shl(p.shr as u32);
+            if age.wrapping_neg() <= back {
+                self.low
+            } else {
+                self.high
+            }
+        };
+        if low < self.high {
+            low
+        } else {
+            self.high
+        }
+    }
+
+    /// The batch in units, at most the burst.
+    fn most(&self, p: &Params) -> u64 {
+        let batch = self.batch as u64;
+        match batch {
+            0 => p.burst >> 4,
+            _ if batch < p.burst => batch,
+            _ => p.burst,
+        }
+    }
+}
+
+/// Which cell: a lease never spends one cell's units on another.
+#[inline(always)]
+fn address(cell: &Cell) -> u64 {
+    core::ptr::from_ref(cell).addr() as u64
+}
+
+/// What must be the same for a piece of the axis to mean the same: resolution, flags (none) and kind.
+#[inline(always)]
+fn mode(p: &Params) -> u32 {
+    u32::from_ne_bytes([p.shl, p.shr, p.flags, p.kind])
+}
+
+const _: () = assert!(core::mem::size_of::<Lease>() == 64);

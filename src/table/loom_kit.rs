@@ -1,0 +1,214 @@
+//! What the loom models share: bounds, a small world of words, and the checks made when all threads have ended.
+//!
+//! A model runs the shipped code on atomics that loom controls, through every schedule and every stale value a load
+//! may return, up to its preemption bound. What no model here shows: loom treats a SeqCst access as acquire and
+//! release (fences are exact), reorders no load after a later store (no load buffering), lets a failed swap see only
+//! the newest word, never fails a weak swap without cause, and forgets all but the last seven stores of a word. Its
+//! search alone would leave schedules out; `loom_atomic` says which, and what is done about it.
+//!
+//! `TATCELL_LOOM=long` takes the higher of the two bounds a model names, `all` none, a number that number.
+
+use std::io::Write;
+use std::sync::atomic::{AtomicUsize, Ordering as Plain};
+use std::sync::Arc;
+use std::time::Instant;
+
+use super::insert::{Access, Done, Set};
+use super::options::{FullPolicy, Geometry, TableOptions};
+use super::word::{Layout, Tag};
+use crate::gcra::{Kind, Op};
+use crate::limit::{LimitSpec, TableLimit};
+use crate::loom_atomic::spawn;
+use crate::outcome::{Tracking, CONFORMING};
+use crate::sync::{AtomicU64, Ordering};
+
+/// Preemptions a schedule may have.
+#[derive(Clone, Copy)]
+pub(crate) enum Bound {
+    /// None is left out.
+    Exhaustive,
+    /// In `make loom`, and in `make loom-long`.
+    At(usize, usize),
+    /// In `make loom`; exhaustive in `make loom-long`.
+    First(usize),
+}
+
+/// Explores a model and reports how many executions it took.
+pub(crate) fn explore(name: &str, bound: Bound, body: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    let wish = std::env::var("TATCELL_LOOM").unwrap_or_default();
+    builder.preemption_bound = match (wish.as_str(), bound) {
+        ("", Bound::Exhaustive) | ("long", Bound::Exhaustive | Bound::First(_)) | ("all", _) => None,
+        ("", Bound::First(n) | Bound::At(n, _)) | ("long", Bound::At(_, n)) => Some(n),
+        (n, _) => Some(n.parse().expect("TATCELL_LOOM is long, all or a number")),
+    };
+    builder.max_branches = 10_000;
+    let bound = builder.preemption_bound.map_or("exhaustive".into(), |n| std::format!("bound {n}"));
+    let report = Report { name, bound, runs: Arc::default(), start: Instant::now() };
+    let runs = Arc::clone(&report.runs);
+    builder.check(move || {
+        runs.fetch_add(1, Plain::Relaxed);
+        body();
+    });
+}
+
+/// Says how far the search came, also when it ends at a failure.
+struct Report<'a> {
+    name: &'a str,
+    bound: std::string::String,
+    runs: Arc<AtomicUsize>,
+    start: Instant,
+}
+
+impl Drop for Report<'_> {
+    fn drop(&mut self) {
+        let Report { name, bound, runs, start } = self;
+        let (runs, time) = (runs.load(Plain::Relaxed), start.elapsed().as_secs_f32());
+        let end = if std::thread::panicking() { ", the last one failed" } else { "" };
+        // Past the test harness, which would hold it back until a test fails.
+        let _ = writeln!(std::io::stdout(), "{name}: {bound}, {runs} executions, {time:.1} s{end}");
+    }
+}
+
+/// Runs two threads, one of them the model's own.
+pub(crate) fn race<A: 'static, B: 'static>(
+    a: impl FnOnce() -> A + 'static,
+    b: impl FnOnce() -> B + 'static,
+) -> (A, B) {
+    let b = spawn(1, b);
+    (a(), b.join().expect("a thread of the model panicked"))
+}
+
+/// Runs three threads, one of them the model's own.
+pub(crate) fn race3<A: 'static, B: 'static, C: 'static>(
+    a: impl FnOnce() -> A + 'static,
+    b: impl FnOnce() -> B + 'static,
+    c: impl FnOnce() -> C + 'static,
+) -> (A, B, C) {
+    let c = spawn(2, c);
+    let (a, b) = race(a, b);
+    (a, b, c.join().expect("a thread of the model panicked"))
+}
+
+/// Emission interval of every limit here, q-units (= ticks).
+pub(crate) const T: u64 = 4096;
+/// The clock of a model; any value, far from 0 so that old words are old.
+pub(crate) const NOW: u64 = 1 << 30;
+
+/// A limit and the layout of its words: what all threads of a model agree on.
+#[derive(Clone, Copy)]
+pub(crate) struct World {
+    pub layout: Layout,
+    pub limit: TableLimit,
+    pub policy: FullPolicy,
+}
+
+impl World {
+    /// `burst` units a key, the claim lifetime in ticks.
+    pub fn new(burst: u64, lifetime: u64, policy: FullPolicy) -> World {
+        let spec = LimitSpec::new(1, T, burst);
+        let options = TableOptions::new(spec).caller_hash().resolution(0).claim_lifetime(lifetime);
+        let geometry = Geometry::choose(&options, 3).expect("geometry");
+        let limit = geometry.limit(&spec).expect("limit");
+        World { layout: geometry.layout, limit, policy }
+    }
+
+    pub fn tag(&self, key: u64) -> Tag {
+        self.layout.tag(key)
+    }
+
+    /// LIVE(key, tat).
+    pub fn live(&self, key: u64, tat: u64) -> u64 {
+        self.layout.live(self.tag(key), tat)
+    }
+
+    /// What a thread that claims an empty slot at `now` leaves behind if it stops there.
+    pub fn claim(&self, key: u64, now: u64) -> u64 {
+        self.layout.claim_of_reusable(self.tag(key), 0, now)
+    }
+
+    /// One request of one unit, as `Table::check_ex` runs it; a `Sampled` table takes this key's sample.
+    pub fn check<A: Access, const N: usize>(&self, slots: &Slots<N>, key: u64, now: u64) -> Reply {
+        let op = Op::new(&self.limit.0, Kind::Check, 1, 0);
+        self.run::<A, N>(slots, key, now, &op)
+    }
+
+    pub fn run<A: Access, const N: usize>(&self, slots: &Slots<N>, key: u64, now: u64, op: &Op<'_>) -> Reply {
+        Reply::of(slots.set().run::<A>(&self.layout, self.policy, self.tag(key), now, op, true))
+    }
+
+    /// LIVE words of a key.
+    pub fn lives<const N: usize>(&self, words: [[u64; N]; 2], key: u64) -> usize {
+        words.iter().flatten().filter(|w| self.layout.is_live_of(**w, self.tag(key))).count()
+    }
+
+    /// When all threads have ended: at most one LIVE a key, and no claim is left behind.
+    pub fn assert_settled<const N: usize>(&self, slots: &Slots<N>, keys: &[u64]) -> [[u64; N]; 2] {
+        let words = slots.words();
+        for key in keys {
+            assert!(self.lives(words, *key) <= 1, "two live words of one key: {words:x?}");
+            let claims = words.iter().flatten().filter(|w| self.layout.is_claim_of(**w, self.tag(*key)));
+            assert_eq!(claims.count(), 0, "a claim was left behind: {words:x?}");
+        }
+        words
+    }
+}
+
+/// A set of two lines of `N` slots. `odd`: the key's home line is the second one.
+pub(crate) struct Slots<const N: usize> {
+    lines: [[AtomicU64; N]; 2],
+    odd: bool,
+}
+
+impl<const N: usize> Slots<N> {
+    pub fn new(words: [[u64; N]; 2]) -> Arc<Slots<N>> {
+        Arc::new(Slots { lines: words.map(|line| line.map(AtomicU64::new)), odd: false })
+    }
+
+    pub fn odd(words: [[u64; N]; 2]) -> Arc<Slots<N>> {
+        Arc::new(Slots { lines: words.map(|line| line.map(AtomicU64::new)), odd: true })
+    }
+
+    pub fn set(&self) -> Set<'_, N> {
+        let [first, second] = &self.lines;
+        let (home, next) = if self.odd { (second, first) } else { (first, second) };
+        Set { home, next, odd: self.odd }
+    }
+
+    /// All words in address order, once the threads have been joined.
+    pub fn words(&self) -> [[u64; N]; 2] {
+        // ORDERING: Relaxed; the joins order the last stores before these loads.
+        self.lines.each_ref().map(|line| line.each_ref().map(|slot| slot.load(Ordering::Relaxed)))
+    }
+}
+
+/// How a request ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    /// `None`: contended.
+    pub verdict: Option<i32>,
+    pub tracking: Tracking,
+    pub stored: u64,
+    pub inserted: bool,
+}
+
+impl Reply {
+    fn of(done: Done) -> Reply {
+        let (verdict, stored) = done.answer.map_or((None, 0), |a| (Some(a.verdict), a.stored));
+        Reply { verdict, tracking: done.tracking, stored, inserted: done.inserted }
+    }
+
+    pub fn passes(&self) -> bool {
+        self.verdict == Some(CONFORMING)
+    }
+
+    /// Passed and charged to a slot.
+    pub fn admitted(&self) -> bool {
+        self.passes() && self.tracking != Tracking::Untracked
+    }
+}
+
+/// Requests that passed and were charged.
+pub(crate) fn admitted(replies: &[Reply]) -> usize {
+    replies.iter().filter(|r| r.admitted()).count()
+}

@@ -1,0 +1,215 @@
+//! Refund, charge, sweep and reset beside inserts and hits, through the public table on whole lines of 8 slots.
+//!
+//! Each thread attaches to the same memory, as another process would. See `loom_kit` for what loom does not show; in
+//! particular all models here have one clock unless they say otherwise.
+
+use std::sync::atomic::{AtomicBool, Ordering as Plain};
+use std::sync::Arc;
+
+use super::image::Line;
+use super::insert::{Access, Shared};
+use super::loom_kit::{explore, race, race3, Bound, Slots, World, NOW, T};
+use super::options::{FullPolicy, TableOptions};
+use super::{Request, Table};
+use crate::cell::MAX_LOST;
+use crate::gcra::{Kind, Op};
+use crate::limit::{LimitSpec, TableLimit};
+use crate::outcome::Permit;
+use crate::sync::Ordering;
+
+/// Caller's hashes: home line 0 and these tags.
+const X: u64 = 1;
+const Y: u64 = 2;
+
+/// The memory of a table: a header and one set.
+struct Memory([Line; 3]);
+
+impl Memory {
+    fn new(spec: LimitSpec, policy: FullPolicy) -> Arc<Memory> {
+        let memory = Arc::new(Memory(core::array::from_fn(|_| Line::new())));
+        let options = TableOptions::new(spec).caller_hash().resolution(0).policy(policy);
+        Table::init(&memory.0, &options).expect("init");
+        memory
+    }
+
+    fn table(&self) -> Table<'_> {
+        Table::attach(&self.0, None).expect("attach")
+    }
+
+    fn limit(&self, spec: &LimitSpec) -> TableLimit {
+        self.table().limit(spec).expect("limit")
+    }
+
+    fn put(&self, number: usize, word: u64) {
+        // ORDERING: Relaxed; before the threads of the model start.
+        self.0[1 + number / 8].words[number % 8].store(word, Ordering::Relaxed);
+    }
+
+    /// Live words of a key, and the sum of their leads.
+    fn lives(&self, key: u64, now: u64) -> (usize, u64) {
+        let layout = self.table().geometry.layout;
+        let words = self.0[1..].iter().flat_map(|line| &line.words);
+        words
+            // ORDERING: Relaxed; after the threads have been joined.
+            .map(|word| word.load(Ordering::Relaxed))
+            .filter(|word| layout.is_live_of(*word, layout.tag(key)))
+            .fold((0, 0), |(n, lead), word| (n + 1, lead + layout.lead(word, now)))
+    }
+
+    fn check(&self, limit: &TableLimit, now: u64, key: u64) -> (bool, Permit) {
+        let request = Request { limit, now, cost: 1, room: 0 };
+        let d = self.table().check_ex(&request, key, None).expect("check");
+        (d.passes(), d.permit)
+    }
+}
+
+fn spec(burst: u64) -> LimitSpec {
+    LimitSpec::new(1, T, burst)
+}
+
+/// A refund of a hit beside a charge and a check: the word ends with what was charged less what came back. Does not
+/// show: takeovers between charge and refund.
+#[test]
+fn refund_beside_charge_loses_nothing() {
+    explore("table: check/refund/charge", Bound::At(3, 4), || {
+        let spec = spec(4);
+        let memory = Memory::new(spec, FullPolicy::Admit);
+        let limit = memory.limit(&spec);
+        assert!(memory.check(&limit, NOW, X).0);
+        let (a, b, c) = (memory.clone(), memory.clone(), memory.clone());
+        let (back, charged, checked) = race3(
+            move || {
+                let (_, permit) = a.check(&limit, NOW, X);
+                assert_eq!(a.table().refund(&limit, NOW, X, &permit), Ok(Some(permit.stored)));
+            },
+            move || b.table().charge(&limit, NOW, X, 1).expect("charge").permit.stored,
+            move || c.check(&limit, NOW, X).1.stored,
+        );
+        let () = back;
+        assert_eq!(memory.lives(X, NOW), (1, T + charged + checked), "a charge was lost or made up");
+    });
+}
+
+/// An insert whose permit is refunded at once, beside an insert of the same key: at most one LIVE, and a refund
+/// mints nothing. Does not show: the refund a moment later, when part of it has drained.
+#[test]
+fn refund_beside_insert_mints_nothing() {
+    explore("table: insert/refund/insert", Bound::First(4), || {
+        let spec = spec(1);
+        let memory = Memory::new(spec, FullPolicy::Admit);
+        let limit = memory.limit(&spec);
+        let (a, b) = (memory.clone(), memory.clone());
+        let (a, b) = race(
+            move || {
+                let (passed, permit) = a.check(&limit, NOW, X);
+                let back = a.table().refund(&limit, NOW, X, &permit).expect("refund").expect("contended");
+                assert!(back <= permit.stored, "gave back more than the permit");
+                (passed, back)
+            },
+            move || [b.check(&limit, NOW, X).0, b.check(&limit, NOW, X).0],
+        );
+        let passed = (a.0 as u64) + b.iter().filter(|p| **p).count() as u64;
+        let (lives, lead) = memory.lives(X, NOW);
+        assert_eq!(lives, 1, "not one live word");
+        assert_eq!(lead, passed * T - a.1, "a charge was lost or made up");
+        assert!(lead <= T, "above the burst");
+    });
+}
+
+/// A sweep of the slot that two threads insert one key into: one LIVE, one burst. Does not show: a sweep by a clock
+/// further apart than the skew.
+#[test]
+fn sweep_beside_insert_changes_no_decision() {
+    explore("table: sweep/insert/insert", Bound::At(3, 4), || {
+        let spec = spec(1);
+        let memory = Memory::new(spec, FullPolicy::Admit);
+        let limit = memory.limit(&spec);
+        let layout = memory.table().geometry.layout;
+        memory.put(0, layout.live(layout.tag(Y), NOW - layout.window - 1));
+        let (a, b, c) = (memory.clone(), memory.clone(), memory.clone());
+        let (_, b, c) = race3(
+            move || a.table().sweep(NOW, 0, 2),
+            move || b.check(&limit, NOW, X).0,
+            move || c.check(&limit, NOW, X).0,
+        );
+        assert!(b != c, "not admitted exactly once");
+        assert_eq!(memory.lives(X, NOW), (1, T), "not one live word");
+    });
+}
+
+/// A sweep and an insert by a later clock, beside an insert that took so long that its claim is swept: at most one
+/// LIVE. Does not show: an insert that takes a whole span of the clock.
+#[test]
+fn sweep_of_a_slow_claim_leaves_one_live_word() {
+    explore("table: sweep/slow insert", Bound::Exhaustive, || {
+        let spec = spec(1);
+        let memory = Memory::new(spec, FullPolicy::Admit);
+        let limit = memory.limit(&spec);
+        let later = NOW + memory.table().geometry.layout.window + 16;
+        let (a, b) = (memory.clone(), memory.clone());
+        let (a, b) = race(
+            move || a.check(&limit, NOW, X).0,
+            move || {
+                b.table().sweep(later, 0, 1);
+                b.check(&limit, later, X).0
+            },
+        );
+        assert!(a || b, "nobody got in");
+        assert_eq!(memory.lives(X, later).0, 1, "not one live word");
+    });
+}
+
+/// A reset of a key beside its insert and its second request: it passes once or, with the reset in between, twice.
+/// Does not show: two resets.
+#[test]
+fn reset_key_beside_insert_frees_one_burst() {
+    explore("table: reset/insert", Bound::Exhaustive, || {
+        let spec = spec(1);
+        let memory = Memory::new(spec, FullPolicy::Admit);
+        let limit = memory.limit(&spec);
+        // Resetting at once leaves a little debt; a moment later there is a full burst again.
+        let next = NOW + T / 2;
+        let (a, b) = (memory.clone(), memory.clone());
+        let (passed, reset) = race(
+            move || [a.check(&limit, NOW, X).0, a.check(&limit, next, X).0],
+            move || b.table().reset_key(NOW, X),
+        );
+        assert!(reset, "contended with one rival");
+        assert!(passed[0], "the first request was refused");
+        let (lives, lead) = memory.lives(X, next);
+        assert_eq!(lives, 1, "not one live word");
+        if passed[1] {
+            assert_eq!(lead, T, "the second request was not charged");
+        } else {
+            assert!(lead <= T / 2, "a refusal was charged");
+        }
+    });
+}
+
+/// A hit that loses every swap answers contended and leaves no trace. Shows also that this is reached. Does not
+/// show: several rivals, an insert that gives up; the rival here swaps without looking first.
+#[test]
+fn contended_hit_charges_nothing() {
+    static REACHED: AtomicBool = AtomicBool::new(false);
+    explore("table: contended hit", Bound::Exhaustive, || {
+        let w = World::new(64, 2, FullPolicy::Admit);
+        let owes = move |units: u64| w.live(X, NOW + units * T);
+        let slots = Slots::new([[owes(1)], [0]]);
+        let (a, b) = (slots.clone(), slots.clone());
+        let (big, rival) = race(
+            move || w.run::<Shared, 1>(&a, X, NOW, &Op::new(&w.limit.0, Kind::Check, 32, 0)),
+            move || {
+                let slot = &b.set().home[0];
+                let swaps = (1..=MAX_LOST as u64).map(|n| Shared::replace(slot, owes(n), owes(n + 1)));
+                swaps.take_while(Result::is_ok).count() as u64
+            },
+        );
+        if big.verdict.is_none() {
+            REACHED.store(true, Plain::Relaxed);
+            assert_eq!((big.stored, rival), (0, MAX_LOST as u64), "gave up without cause");
+        }
+        let own = if big.admitted() { 32 } else { 0 };
+        assert_eq!(slots.words(), [[owes(1 + rival + own)], [0]], "a charge was lost or made up");
+    });
+    assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
+}

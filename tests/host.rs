@@ -1,0 +1,378 @@
+//! Feature `host`: clocks, ticks, memory and names, on the machine that runs the tests.
+#![cfg(feature = "host")]
+
+use std::ffi::{CStr, CString};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use tatcell::host::{counter, now_ns, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock};
+use tatcell::{lines_for, Limit, LimitSpec, Outcome, Table, TableError, TableOptions};
+
+const SEED: [u8; 16] = *b"a secret of test";
+
+/// A name that no other test and no other run uses; removed when dropped.
+struct Name(CString);
+
+impl Name {
+    fn new(start: &str) -> Name {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // ORDERING: Relaxed; a number that is only counted.
+        let n = NEXT.fetch_add(1, Ordering::Relaxed);
+        Name(CString::new(format!("{start}tatcell-test-{}-{n}", std::process::id())).unwrap())
+    }
+}
+
+impl std::ops::Deref for Name {
+    type Target = CStr;
+    fn deref(&self) -> &CStr {
+        &self.0
+    }
+}
+
+impl Drop for Name {
+    fn drop(&mut self) {
+        let _ = unlink(&self.0);
+    }
+}
+
+fn options() -> TableOptions {
+    TableOptions::new(LimitSpec::new(1, 1_000_000_000, 5)).seed(SEED)
+}
+
+/// Runs a child process to its end; it may only use what does not allocate. Gives its exit status.
+fn child(run: impl FnOnce() -> i32) -> impl FnOnce() -> i32 {
+    // SAFETY: the child calls nothing that takes a lock which another thread might have held.
+    let pid = unsafe { libc::fork() };
+    assert!(pid >= 0);
+    if pid == 0 {
+        let status = run();
+        // SAFETY: ends this process without running anybody's destructors.
+        unsafe { libc::_exit(status) }
+    }
+    move || {
+        let mut status = 0;
+        // SAFETY: our own child, and room for a status.
+        assert_eq!(unsafe { libc::waitpid(pid, &mut status, 0) }, pid);
+        assert!(libc::WIFEXITED(status), "child ended by signal: {status}");
+        libc::WEXITSTATUS(status)
+    }
+}
+
+/// Units that pass at one instant.
+fn spend(table: &Table<'_>, key: &[u8]) -> i32 {
+    let limit = table.limit(&LimitSpec::new(1, 1_000_000_000, 5)).unwrap();
+    (0..100).take_while(|_| table.check(&limit, 1_000, key, 1).unwrap().passes()).count() as i32
+}
+
+#[test]
+fn every_clock_goes_forward() {
+    for clock in [Clock::Monotonic, Clock::Raw, Clock::Coarse, Clock::Boottime] {
+        let mut last = match now_ns(clock) {
+            Err(HostError::Unsupported) if !cfg!(target_os = "linux") => continue,
+            now => now.unwrap(),
+        };
+        assert!(last > 0);
+        for _ in 0..10_000 {
+            let now = now_ns(clock).unwrap();
+            assert!(now >= last, "{clock:?}: {now} after {last}");
+            last = now;
+        }
+        let resolution = resolution_ns(clock).unwrap();
+        assert!((1..=100_000_000).contains(&resolution), "{clock:?}: {resolution} ns");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn the_coarse_clock_is_the_monotonic_one_a_moment_ago() {
+    for _ in 0..100 {
+        let (before, coarse) = (now_ns(Clock::Monotonic).unwrap(), now_ns(Clock::Coarse).unwrap());
+        let after = now_ns(Clock::Monotonic).unwrap();
+        assert!(coarse <= after);
+        // Its error is one tick of the kernel, and this thread may have been put off for a while.
+        assert!(coarse + resolution_ns(Clock::Coarse).unwrap() * 2 + 1_000_000_000 > before);
+    }
+}
+
+#[test]
+fn ticks_run_at_the_rate_that_calibration_finds() {
+    let clock = match TickClock::calibrate(5_000_000) {
+        Err(HostError::Unsupported) => {
+            return println!("SKIP ticks_run_at_the_rate_that_calibration_finds: no counter of constant rate on this processor")
+        }
+        clock => clock.unwrap(),
+    };
+    let other = TickClock::calibrate(20_000_000).unwrap();
+    println!(
+        "{} Hz +- {} ppb; {} Hz +- {} ppb",
+        clock.ticks_per_sec(),
+        clock.uncertainty_ppb(),
+        other.ticks_per_sec(),
+        other.uncertainty_ppb()
+    );
+    let apart = clock.ticks_per_sec().abs_diff(other.ticks_per_sec()) as u128 * 1_000_000_000;
+    let allowed = clock.uncertainty_ppb() as u128 + other.uncertainty_ppb() as u128 + 1_000;
+    assert!(apart / clock.ticks_per_sec() as u128 <= allowed);
+    assert!(Limit::from_rate(1_000_000, clock.ticks_per_sec(), 100).is_ok());
+
+    let mut last = counter();
+    for _ in 0..10_000 {
+        // One thread on one processor, or on processors whose counters agree to a microsecond.
+        let now = clock.now();
+        assert!(now.wrapping_add(clock.from_ns(1_000)) >= last);
+        last = now;
+    }
+}
+
+#[test]
+fn ticks_and_nanoseconds_convert_upwards_and_saturate() {
+    let Ok(clock) = TickClock::from_rate(2_999_999_999) else {
+        return println!(
+            "SKIP ticks_and_nanoseconds_convert_upwards_and_saturate: no counter of constant rate"
+        );
+    };
+    assert_eq!(clock.to_ns(0), 0);
+    assert_eq!(clock.to_ns(1), 1);
+    assert_eq!(clock.to_ns(2_999_999_999), 1_000_000_000);
+    assert_eq!(clock.to_ns(3_000_000_000), 1_000_000_001);
+    assert_eq!(clock.from_ns(1), 3);
+    assert_eq!(clock.from_ns(u64::MAX), u64::MAX);
+    for ns in [1, 7, 1_000, 123_456_789_012] {
+        let back = clock.to_ns(clock.from_ns(ns));
+        assert!(back >= ns && back <= ns + 1);
+    }
+    assert_eq!(TickClock::from_rate(0), Err(HostError::Unsupported));
+}
+
+#[test]
+fn a_calibration_of_no_sensible_length_is_refused() {
+    for interval in [0, 999_999, 1_000_000_001, u64::MAX] {
+        assert_eq!(TickClock::calibrate(interval), Err(HostError::BadInterval));
+    }
+}
+
+#[test]
+fn memory_is_zeroed_aligned_and_as_large_as_asked() {
+    for (bytes, huge, shared) in
+        [(1, false, false), (4097, false, true), (100, true, false), (3 << 20, true, true)]
+    {
+        let mut memory = Memory::new(bytes, huge, shared).unwrap();
+        assert!(memory.bytes() >= bytes);
+        assert_eq!(memory.as_ptr().align_offset(if huge { 2 << 20 } else { 4096 }), 0);
+        assert_eq!(memory.lines().len() * 64, memory.bytes());
+        if huge {
+            assert_eq!(memory.bytes() % (2 << 20), 0);
+        } else {
+            assert_eq!(memory.pages(), Pages::Normal);
+        }
+        assert_eq!(memory.lines_mut().is_none(), shared);
+        // SAFETY: all of it is mapped, and nobody else has it.
+        let all = unsafe { std::slice::from_raw_parts_mut(memory.as_ptr(), memory.bytes()) };
+        assert!(all.iter().all(|&b| b == 0));
+        all.fill(1);
+    }
+}
+
+#[test]
+fn memory_of_no_size_or_of_all_sizes_is_refused() {
+    for bytes in [0, usize::MAX, usize::MAX / 2 + 1] {
+        for huge in [false, true] {
+            assert_eq!(Memory::new(bytes, huge, false).unwrap_err(), HostError::BadSize);
+        }
+    }
+    // More than there is: the system's own answer.
+    match Memory::anonymous(isize::MAX as usize - 63) {
+        Err(HostError::System(errno)) => assert_eq!(errno, libc::ENOMEM),
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn huge_pages_are_reported_as_they_are() {
+    let memory = Memory::huge(lines_for(1 << 20) * 64).unwrap();
+    let before = match memory.huge_bytes() {
+        Err(HostError::Unsupported) if !cfg!(target_os = "linux") => return,
+        bytes => bytes.unwrap(),
+    };
+    let table = Table::init(memory.lines(), &options()).unwrap();
+    let after = memory.huge_bytes().unwrap();
+    println!(
+        "{:?}: {before} bytes on huge pages when fresh, {after} of {} in use",
+        memory.pages(),
+        memory.bytes()
+    );
+    assert!(before <= after || memory.pages() == Pages::Huge);
+    assert!(after <= memory.bytes() && after % (2 << 20) == 0);
+    if memory.pages() == Pages::Huge {
+        assert_eq!(after, memory.bytes());
+    }
+    assert_eq!(spend(&table, b"key"), 5);
+    let small = Memory::anonymous(1 << 16).unwrap();
+    assert!(small.huge_bytes().unwrap() <= small.bytes());
+}
+
+#[test]
+fn dropped_memory_is_unmapped() {
+    let check = child(|| {
+        let Ok(memory) = Memory::anonymous(1 << 20) else { return 1 };
+        let start = memory.as_ptr();
+        drop(memory);
+        // SAFETY: asks about an address, touches nothing.
+        let mapped = unsafe { libc::msync(start.cast(), 4096, libc::MS_ASYNC) } == 0;
+        mapped as i32
+    });
+    assert_eq!(check(), 0);
+}
+
+#[test]
+fn forked_processes_share_one_table_without_a_name() {
+    let memory = Memory::new(1 << 16, false, true).unwrap();
+    let table = Table::init(memory.lines(), &options()).unwrap();
+    let limit = table.limit(&LimitSpec::new(1, 1_000_000_000, 5)).unwrap();
+    let check = child(|| {
+        (0..3).filter(|_| table.check(&limit, 1_000, b"key", 1) == Ok(Outcome::Conforming)).count() as i32
+    });
+    assert_eq!(check(), 3);
+    assert_eq!(spend(&table, b"key"), 2);
+}
+
+#[test]
+fn a_name_has_one_creator_and_any_number_of_users() {
+    for start in ["/", "/tmp/"] {
+        let name = Name::new(start);
+        assert_eq!(Memory::attach(&name, 0).unwrap_err(), HostError::Absent);
+        let made = Memory::create(&name, 1 << 16, 0o600).unwrap();
+        assert_eq!(Memory::create(&name, 1 << 16, 0o600).unwrap_err(), HostError::Exists);
+
+        let seen = Memory::attach(&name, 1 << 16).unwrap();
+        assert_eq!(Table::attach(seen.lines(), Some(SEED)).unwrap_err(), TableError::NotReady);
+        let table = Table::init(made.lines(), &options()).unwrap();
+        let other = Table::attach(seen.lines(), Some(SEED)).unwrap();
+        let check = child(|| {
+            let Ok(memory) = Memory::attach(&name, 0) else { return 100 };
+            let Ok(table) = Table::attach(memory.lines(), Some(SEED)) else { return 101 };
+            let Ok(limit) = table.limit(&LimitSpec::new(1, 1_000_000_000, 5)) else { return 102 };
+            (0..2).filter(|_| table.check(&limit, 1_000, b"key", 1) == Ok(Outcome::Conforming)).count() as i32
+        });
+        assert_eq!(check(), 2);
+        assert_eq!(spend(&other, b"key"), 3);
+        assert_eq!(spend(&table, b"key"), 0);
+
+        assert_eq!(Memory::attach(&name, 1 << 17).unwrap_err(), HostError::WrongSize);
+        unlink(&name).unwrap();
+        assert_eq!(unlink(&name).unwrap_err(), HostError::Absent);
+        assert_eq!(Memory::attach(&name, 0).unwrap_err(), HostError::Absent);
+        // The name is gone, the memory is not.
+        assert_eq!(spend(&other, b"another"), 5);
+    }
+}
+
+#[test]
+fn of_many_processes_one_creates_and_together_they_pass_one_burst() {
+    for _ in 0..20 {
+        let name = Name::new("/");
+        let children: Vec<_> = (0..8)
+            .map(|_| {
+                child(|| {
+                    let (memory, created) = match Memory::create(&name, 1 << 16, 0o600) {
+                        Ok(memory) => (memory, true),
+                        Err(HostError::Exists) => loop {
+                            match Memory::attach(&name, 1 << 16) {
+                                Ok(memory) => break (memory, false),
+                                Err(HostError::NotReady) => std::hint::spin_loop(),
+                                Err(_) => return 100,
+                            }
+                        },
+                        Err(_) => return 101,
+                    };
+                    let table = if created {
+                        Table::init(memory.lines(), &options())
+                    } else {
+                        loop {
+                            match Table::attach(memory.lines(), Some(SEED)) {
+                                Err(TableError::NotReady) => std::hint::spin_loop(),
+                                table => break table,
+                            }
+                        }
+                    };
+                    let Ok(table) = table else { return 102 };
+                    let Ok(limit) = table.limit(&LimitSpec::new(1, 1_000_000_000, 5)) else { return 103 };
+                    let mut passed = 0;
+                    for _ in 0..50 {
+                        // A lost race is not a verdict.
+                        passed += match table.check(&limit, 1_000, b"key", 1) {
+                            Ok(Outcome::Conforming) => 1,
+                            _ => 0,
+                        };
+                    }
+                    passed + if created { 32 } else { 0 }
+                })
+            })
+            .collect();
+        let statuses: Vec<i32> = children.into_iter().map(|wait| wait()).collect();
+        assert!(statuses.iter().all(|&s| s < 64), "{statuses:?}");
+        assert_eq!(statuses.iter().filter(|&&s| s >= 32).count(), 1, "{statuses:?}");
+        assert_eq!(statuses.iter().map(|s| s % 32).sum::<i32>(), 5, "{statuses:?}");
+    }
+}
+
+#[test]
+fn a_file_without_its_size_is_not_ready() {
+    let name = Name::new("/tmp/");
+    std::fs::write(name.to_str().unwrap(), b"").unwrap();
+    assert_eq!(Memory::attach(&name, 0).unwrap_err(), HostError::NotReady);
+    assert_eq!(Memory::attach(&name, 64).unwrap_err(), HostError::NotReady);
+}
+
+#[test]
+fn names_that_are_neither_are_refused() {
+    let long = CString::new(format!("/{}", "x".repeat(300))).unwrap();
+    let longest = CString::new(format!("/tmp/{}", "x".repeat(256))).unwrap();
+    for name in [c"", c"/", c"relative", c"./x/y", &long, &longest] {
+        assert_eq!(Memory::create(name, 4096, 0o600).unwrap_err(), HostError::BadName, "{name:?}");
+        assert_eq!(Memory::attach(name, 0).unwrap_err(), HostError::BadName, "{name:?}");
+        assert_eq!(unlink(name).unwrap_err(), HostError::BadName, "{name:?}");
+    }
+    assert_eq!(Memory::create(c"/no/such/place", 4096, 0o600).unwrap_err(), HostError::Absent);
+}
+
+#[test]
+fn links_are_not_followed_and_directories_are_not_memory() {
+    let (name, link) = (Name::new("/tmp/"), Name::new("/tmp/"));
+    let made = Memory::create(&name, 4096, 0o600).unwrap();
+    std::os::unix::fs::symlink(name.to_str().unwrap(), link.to_str().unwrap()).unwrap();
+    assert_eq!(Memory::attach(&link, 0).unwrap_err(), HostError::System(libc::ELOOP));
+    assert_eq!(Memory::create(&link, 4096, 0o600).unwrap_err(), HostError::Exists);
+    assert_eq!(Memory::attach(c"/tmp/.", 0).unwrap_err(), HostError::System(libc::EISDIR));
+    drop(made);
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn memory_that_does_not_fit_is_an_error_now_and_leaves_nothing() {
+    // SAFETY: a string that ends, and room for the answer.
+    let free = unsafe {
+        let mut shm = std::mem::zeroed::<libc::statvfs>();
+        assert_eq!(libc::statvfs(c"/dev/shm".as_ptr(), &mut shm), 0);
+        if shm.f_blocks == 0 {
+            return println!("SKIP memory_that_does_not_fit_is_an_error_now_and_leaves_nothing: /dev/shm has no limit here");
+        }
+        shm.f_blocks as usize * shm.f_frsize as usize
+    };
+    let name = Name::new("/");
+    assert_eq!(Memory::create(&name, free + (1 << 30), 0o600).unwrap_err(), HostError::System(libc::ENOSPC));
+    assert_eq!(Memory::attach(&name, 0).unwrap_err(), HostError::Absent);
+}
+
+#[test]
+fn permissions_are_those_asked_for() {
+    use std::os::unix::fs::MetadataExt;
+    let name = Name::new("/tmp/");
+    let _made = Memory::create(&name, 4096, 0o400).unwrap();
+    assert_eq!(std::fs::metadata(name.to_str().unwrap()).unwrap().mode() & 0o777, 0o400);
+}
+
+#[test]
+fn errors_say_what_is_wrong() {
+    assert_eq!(HostError::System(13).to_string(), "a system call failed with errno 13");
+    assert_eq!(HostError::WrongSize.to_string(), "the memory has another size");
+}
