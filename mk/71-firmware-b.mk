@@ -22,6 +22,3 @@ test-firmware-rust: ## The Rust firmware example on four boards in QEMU
 test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
 	@firmware/hosts/tools
 	@packaging/firmware/test/run
-
-# All of it belongs to the firmware tests.
-test-firmware: test-trace test-firmware-rust test-frames test-recipes

@@ -21,8 +21,8 @@ const SPECS: [[LimitSpec; 2]; KEYS] = [
     pair(LimitSpec::new(3, 1 << 40, 9).skew(1 << 44).resolution(-12)),
     pair(LimitSpec::new(1_000, 1_000_000_000, 100).penalty(2).resolution(4)),
     [
-        LimitSpec::new(1, 300, 7).heal().skew(1 << 30).resolution(10),
-        LimitSpec::new(1, 300, 7).shadow().skew(1 << 30).resolution(10),
+        LimitSpec::new(1, 300, 7).heal().skew(1 << 30).resolution(9),
+        LimitSpec::new(1, 300, 7).shadow().skew(1 << 30).resolution(9),
     ],
 ];
 
