@@ -1782,10 +1782,6 @@ int32_t tatcell_table_next(const tatcell_table_t *table,
  */
 size_t tatcell_table_handle_size(void);
 
-extern uint32_t tatcell_critical_enter(void);
-
-extern void tatcell_critical_exit(uint32_t state);
-
 #ifdef __cplusplus
 }  // extern "C"
 #endif  // __cplusplus

@@ -47,6 +47,7 @@ impl Sealed for NoFence {}
 
 impl Access for NoFence {
     const EXCLUSIVE: bool = false;
+    type Sharing = ();
 
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
         Shared::replace(slot, old, new)
@@ -62,6 +63,7 @@ impl Sealed for Stores {}
 
 impl Access for Stores {
     const EXCLUSIVE: bool = false;
+    type Sharing = ();
 
     fn replace(slot: &AtomicU64, _old: u64, new: u64) -> Result<(), u64> {
         // ORDERING: Release, so that nothing but the missing comparison is wrong.
