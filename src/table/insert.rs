@@ -286,15 +286,13 @@ impl<const N: usize> Set<'_, N> {
     /// Drops every claim of the key that is higher than `than`. False: one of them changed, or has committed, since
     /// the look; look again.
     fn drop_higher<A: Access>(&self, layout: &Layout, tag: Tag, than: usize) -> bool {
-        self.slots().all(|(at, slot)| {
+        self.slots().filter(|(at, _)| self.rank(*at) > self.rank(than)).all(|(_, slot)| {
             // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
             let word = slot.load(Ordering::Acquire);
-            if !layout.has_tag(word, tag) || self.rank(at) <= self.rank(than) {
-                true
-            } else if layout.is_claim_of(word, tag) {
+            if layout.is_claim_of(word, tag) {
                 A::replace(slot, word, layout.dropped(word)).is_ok()
             } else {
-                false
+                !layout.is_live_of(word, tag)
             }
         })
     }
