@@ -14,7 +14,7 @@ test-ffi: lib $(FFI_PLAIN) ## Test the library through its C ABI, from C and C++
 	BUILD=$(BUILD) OUT=$(FFI) CC='$(CC)' CXX='$(CXX)' CARGO='$(CARGO)' MAKE='$(MAKE)' ffi-tests/run.sh
 
 # One rule per flavour; the flavour is the folder. The Rust side is not instrumented: asan and tsan watch what the C
-# side does and hands over (tests/tools instruments both sides where a nightly compiler is there).
+# side does and hands over; memcheck sees both.
 $(FFI)/plain/%: ffi-tests/%.c $(FFI_HEADERS) $(LIB_A)
 	@mkdir -p $(@D)
 	$(CC) $(FFI_CFLAGS) $< $(LIB_A) -o $@
