@@ -13,7 +13,7 @@ use crate::tables::{slots_for, spec, visits};
 const KEYS: u32 = 1_000_000;
 
 type Limit = [u64; 14];
-type Handle = [u64; 16];
+type Handle = [u64; 32];
 
 /// tatcell_limit_spec_t
 #[repr(C)]
@@ -154,7 +154,7 @@ impl Bed {
         let spec = Spec { size, flags: 0, units: 1, period, burst, rest: [0; 6], resolution: 0, epoch: 0 };
         let mut bed = Box::new(Bed {
             lib,
-            table: [0; 16],
+            table: [0; 32],
             limit: [0; 14],
             stream: Stream::uniform(keys),
             now: 1 << 40,
