@@ -9,15 +9,22 @@
 //! Rows are grouped one idea a file: [`floors`], [`cells`], [`tables`], [`capi`], [`peers`]. A row that decides
 //! something else than it says (a denied row that passes) ends the run with an error: see [`suite`].
 
+#![allow(dead_code)] // rows with threads come next
+
+mod beds;
 mod capi;
 mod cells;
 mod count;
+mod cpu;
 mod floors;
 mod goals;
 mod keys;
 mod memory;
 mod peers;
+mod progress;
 mod report;
+mod row;
+mod steps;
 mod suite;
 mod tables;
 
@@ -59,16 +66,16 @@ fn rows(wanted: Wanted, lib: Option<&str>) -> Suite {
     let mut suite = Suite::new(wanted);
     floors::add(&mut suite);
     cells::add(&mut suite);
-    tables::add(&mut suite);
+    let mut beds = beds::Beds::default();
+    tables::add(&mut suite, &mut beds);
     capi::add(&mut suite, lib);
     peers::add(&mut suite);
     suite
 }
 
 fn run(args: &Args) -> Result<(), String> {
-    let cpu = suite::pin_last();
+    let cpu = cpu::pin().map(|cpus| cpus.main);
     let wanted = args.only.clone().map_or(Wanted::All, Wanted::Containing);
-    eprintln!("bench: building tables and filling them");
     let mut suite = rows(wanted, args.lib.as_deref());
     if suite.rows.is_empty() {
         return Err("no row matches".into());

@@ -18,7 +18,7 @@ use governor::{Quota, RateLimiter};
 use crate::cells::{decide, CELL, SPENT, STEADY};
 use crate::keys::{key, Stream};
 use crate::suite::{Body, Mix, Suite, DT};
-use crate::tables::{spec, visits, CHURN_PERIOD};
+use crate::tables::{spec, visits, zipf_spec, CHURN_PERIOD};
 
 /// What the loop says it is.
 #[derive(Clone, Debug, Default)]
@@ -63,8 +63,11 @@ pub fn add(suite: &mut Suite) {
             ratelimit_direct(spec, debt)
         });
     }
-    for (keys, size) in [(1_000, "1e3"), (100_000, "1e5"), (1_000_000, "1e6")] {
+    for (keys, size) in [(1_000, "1e3"), (100_000, "1e5"), (1_000_000, "1e6"), (10_000_000, "1e7")] {
         for (id, text, mix) in [("", "", Mix::Pass), ("_denied", ", denied", Mix::Deny)] {
+            if mix == Mix::Deny && size != "1e3" && size != "1e6" {
+                continue;
+            }
             let text = format!("{size} keys, governor, DashMap as shipped{text}");
             suite.add(&format!("peer{size}.governor{id}"), &text, mix, visits(keys), |_| {
                 keyed::<std::hash::RandomState>(keys, mix)
@@ -75,6 +78,10 @@ pub fn add(suite: &mut Suite) {
             });
         }
     }
+    let (id, text) = ("peer1e6.zipf_governor", "1e6 keys, Zipf(1.0), governor, DashMap as shipped");
+    suite.add(id, text, Mix::Pass, visits(1_000_000), |_| zipf::<std::hash::RandomState>(1_000_000));
+    let (id, text) = ("peer1e6.zipf_foldhash", "1e6 keys, Zipf(1.0), governor, foldhash");
+    suite.add(id, text, Mix::Pass, visits(1_000_000), |_| zipf::<foldhash::fast::RandomState>(1_000_000));
     let text = "every key new, governor, foldhash, retain_recent";
     suite.add("churn.governor", text, Mix::Pass, visits(1_000_000), |_| churn());
 }
@@ -131,14 +138,25 @@ struct Bed<S: BuildHasher + Clone> {
 
 /// A keyed limiter with all its keys in it.
 fn keyed<S: BuildHasher + Clone + Default + 'static>(keys: u32, mix: Mix) -> Body {
-    let (period, burst) = spec(keys, mix);
+    filled::<S>(keys, spec(keys, mix), Stream::uniform(keys))
+}
+
+fn zipf<S: BuildHasher + Clone + Default + 'static>(keys: u32) -> Body {
+    filled::<S>(keys, zipf_spec(keys), Stream::zipf(keys))
+}
+
+fn filled<S: BuildHasher + Clone + Default + 'static>(
+    keys: u32,
+    (period, burst): (u64, u64),
+    stream: Stream,
+) -> Body {
     let clock = Step::default();
     clock.set(1 << 30);
     let limiter = limiter::<S>(period, burst, &clock);
     for id in 0..u64::from(keys) {
         let _ = limiter.check_key(&key(id));
     }
-    let mut bed = Bed { limiter, clock, stream: Stream::uniform(keys), now: 1 << 30 };
+    let mut bed = Bed { limiter, clock, stream, now: 1 << 30 };
     Box::new(move |n| single(&mut bed, n))
 }
 

@@ -7,13 +7,16 @@ use crate::suite::{Mix, Row, Suite};
 /// The row that a group's ratios are against.
 fn base(id: &str) -> &'static str {
     match id.split('.').next().unwrap_or("") {
+        "floor1e6" => "floor1e6.ahead64",
+        "floor1e7" => "floor1e7.ahead64",
+        group if group.ends_with("1e7") => "table1e7.single",
         group if group.ends_with("1e3") => "table1e3.single",
         group if group.ends_with("1e5") => "table1e5.single",
         group if group.ends_with("1e6") => "table1e6.single",
         "churn" => "churn.single",
         "floor" | "cell" | "peer" => "floor.cmpxchg",
-        _ if id == "c.table1e3" => "table1e3.single",
-        _ if id == "c.table1e6" || id == "c.next32" => "table1e6.single",
+        _ if id == "c.single1e3" => "table1e3.single",
+        _ if id == "c.single1e6" || id == "c.next32" => "table1e6.single",
         _ => "floor.cmpxchg",
     }
 }
