@@ -1,17 +1,21 @@
-# The bench: one binary, one run, interleaved rounds. Numbers go to stdout and target/bench.tsv.
-BENCH_SECONDS ?= 60
+# The bench: one binary, one run, interleaved rounds. It prints a table and the goals; numbers go to target/bench.tsv,
+# a chart to target/bench.svg.
+BENCH_SECONDS ?= 90
+BENCH_ONLY ?=
 BENCH_TSV := target/bench.tsv
+BENCH_SVG := target/bench.svg
 BENCH := target/release/tatcell-bench
+BENCH_RUN := $(BENCH) run --seconds $(BENCH_SECONDS) --only "$(BENCH_ONLY)" --lib $(LIB_SO) --tsv $(BENCH_TSV) --svg $(BENCH_SVG)
 
 .PHONY: bench bench-build bench-time bench-count
-bench: bench-time bench-count ## Time tatcell beside bare atomics and other crates, count instructions (90 s)
+bench: bench-build ## Time tatcell beside bare atomics and other limiters, count instructions, judge the goals (3 min)
+	$(BENCH_RUN) --count
 
 bench-build: lib
 	$(CARGO) build --quiet --release -p tatcell-bench
 
-bench-time: bench-build ## Only the times; BENCH_SECONDS= sets how long
-	$(BENCH) run --seconds $(BENCH_SECONDS) --lib $(LIB_SO) --tsv $(BENCH_TSV)
+bench-time: bench-build ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which rows (parts of names)
+	$(BENCH_RUN)
 
-# After bench-time also in a parallel make: it appends to the same file.
-bench-count: bench-build $(if $(filter bench,$(MAKECMDGOALS)),bench-time) ## Only the instructions per decision (valgrind)
-	$(BENCH) count --tsv $(BENCH_TSV)
+bench-count: bench-build ## Only the instructions per decision (valgrind)
+	$(BENCH) count

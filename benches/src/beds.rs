@@ -80,8 +80,14 @@ impl Hashing {
 pub enum Order {
     Uniform,
     Zipf,
+    /// Uniform, from one or two threads: each key comes at a quarter or at half of its rate.
+    Threads,
     /// Every key new.
     Churn,
+    /// Keys that the caller inserts, each in turn; `home` tells two such tables apart.
+    Cycle {
+        home: bool,
+    },
 }
 
 /// What a table is filled with and asked.
@@ -104,7 +110,8 @@ impl What {
 
     fn spec(&self) -> (u64, u64) {
         match self.order {
-            Order::Uniform => spec(self.keys, self.mix),
+            Order::Uniform | Order::Cycle { .. } => spec(self.keys, self.mix),
+            Order::Threads => (u64::from(self.keys) * DT / 4, 32),
             Order::Zipf => zipf_spec(self.keys),
             Order::Churn => (CHURN_PERIOD, 1),
         }
@@ -147,6 +154,13 @@ pub struct Bed<M: Access> {
     pub now: u64,
     /// The last new key of a churn.
     pub fresh: u64,
+}
+
+impl Bed<Shared> {
+    /// The same table with a stream of its own.
+    pub fn with(&self, stream: Stream) -> Bed<Shared> {
+        Bed { table: self.table, limit: self.limit, stream, now: self.now, fresh: 0 }
+    }
 }
 
 /// The shared tables of a run.
@@ -192,7 +206,7 @@ fn make<M: Access>(
     let limit = table.limit(&spec).expect("a limit");
     let stream = if order == Order::Zipf { Stream::zipf(keys) } else { Stream::uniform(keys) };
     let mut bed = Bed { table, limit, stream, now: 1 << 40, fresh: 0 };
-    if order != Order::Churn {
+    if !matches!(order, Order::Churn | Order::Cycle { .. }) {
         fill(&mut bed, &what, period);
     }
     bed
@@ -200,20 +214,27 @@ fn make<M: Access>(
 
 /// Inserts all keys, then lets time pass until the mix is what it will be.
 fn fill<M: Access>(bed: &mut Bed<M>, what: &What, period: u64) {
-    let (hash, ids) = (what.hash::<M>(), 0..u64::from(what.keys));
-    let mut hashes = [0; 64];
-    for from in ids.step_by(64) {
-        let n = (u64::from(what.keys) - from).min(64) as usize;
-        hashes.iter_mut().zip(from..).for_each(|(h, id)| *h = hash(&bed.table, id));
-        let _ = bed.table.check_burst(&bed.limit, bed.now, &hashes[..n], None);
-    }
+    let hash = what.hash::<M>();
+    insert(bed, hash, 0..u64::from(what.keys));
     match what.mix {
-        Mix::Deny | Mix::Bare => {}
+        Mix::Deny | Mix::Rivals | Mix::Bare => {}
         Mix::Pass => bed.now += period,
         Mix::Mixed => {
             for _ in 0..8 {
                 crate::steps::lone::<M, 64>(bed, u64::from(what.keys / 2).next_multiple_of(64), hash);
             }
         }
+    }
+}
+
+/// One unit of each key, all at the same instant.
+fn insert<M: Access>(
+    bed: &Bed<M>,
+    hash: impl Fn(&Table<'static, M>, u64) -> u64,
+    ids: impl Iterator<Item = u64>,
+) {
+    let hashes: Vec<u64> = ids.map(|id| hash(&bed.table, id)).collect();
+    for burst in hashes.chunks(64) {
+        let _ = bed.table.check_burst(&bed.limit, bed.now, burst, None);
     }
 }

@@ -15,6 +15,8 @@ pub enum Mix {
     Deny,
     /// About half pass, in no order that a processor could predict.
     Mixed,
+    /// At least 80 % pass, the others lose every swap to a rival (`Contended`).
+    Rivals,
     /// No verdict (floors).
     Bare,
 }
@@ -24,6 +26,7 @@ pub type Body = Box<dyn FnMut(u64) -> u64>;
 
 /// One visit of a row that uses threads of its own and times itself.
 pub struct Visit {
+    pub made: u64,
     pub passed: u64,
     /// ns per decision, all threads together, by the CPU time of each thread.
     pub cpu: f64,
@@ -33,7 +36,7 @@ pub struct Visit {
     pub together: bool,
 }
 
-/// Makes n decisions on several threads.
+/// Makes about n decisions on several threads.
 pub type Crew = Box<dyn FnMut(u64) -> Visit>;
 
 pub enum Work {
@@ -79,15 +82,15 @@ impl Row {
 
     /// Runs n decisions and counts the verdicts.
     pub fn decide(&mut self, n: u64) -> Option<Visit> {
-        let (passed, visit) = match &mut self.work {
-            Work::Alone(body) => (body(n), None),
+        let (made, passed, visit) = match &mut self.work {
+            Work::Alone(body) => (n, body(n), None),
             Work::Together(crew) => {
                 let visit = crew(n);
-                (visit.passed, Some(visit))
+                (visit.made, visit.passed, Some(visit))
             }
         };
         self.passed += passed;
-        self.decided += n;
+        self.decided += made;
         visit
     }
 
@@ -103,6 +106,7 @@ impl Row {
             Mix::Pass => share >= 0.999,
             Mix::Deny => share <= 0.01,
             Mix::Mixed => (0.3..=0.7).contains(&share),
+            Mix::Rivals => share >= 0.8,
             Mix::Bare => true,
         };
         if right {

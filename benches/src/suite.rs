@@ -7,7 +7,7 @@
 
 use std::time::Instant;
 
-pub use crate::row::{Body, Crew, Mix, Row, Work, DT, GRAIN};
+pub use crate::row::{Body, Crew, Mix, Row, Visit, Work, DT, GRAIN};
 use crate::{cpu, memory, progress};
 
 /// MiB that must be free for the rows of 1e7 keys.
@@ -64,15 +64,17 @@ impl Suite {
         text: &str,
         mix: Mix,
         visit: (u64, u64),
-        make: impl FnOnce() -> Crew,
+        make: impl FnOnce(&mut Vec<String>) -> Crew,
     ) {
         if self.wants(id) {
             progress::tell(&format!("building {id}"));
-            self.push(id, text, mix, visit, Work::Together(make()));
+            let crew = make(&mut self.notes);
+            self.push(id, text, mix, visit, Work::Together(crew));
         }
     }
 
-    fn wants(&self, id: &str) -> bool {
+    /// Whether a row of this id is to be built.
+    pub fn wants(&self, id: &str) -> bool {
         let wanted = match &self.wanted {
             Wanted::All => true,
             Wanted::Containing(part) => part.split(',').any(|p| id.contains(p)),
@@ -145,7 +147,7 @@ fn visit(row: &mut Row) {
     }
     // A few tries: only a visit in which the threads ran together counts.
     row.decide(row.warm);
-    for _ in 0..4 {
+    for _ in 0..8 {
         match row.decide(row.timed) {
             Some(visit) if visit.together => {
                 row.samples.push(visit.cpu);

@@ -83,11 +83,11 @@ fn more(add: &mut impl FnMut(&str, &str, What, Step<Shared>), what: What) {
         next::<_, 64>(bed, n, keyed4)
     });
     let caller = What { hashing: Hashing::Caller, ..what };
-    add("hashed32", "caller's hash, burst of 32", caller, |bed, n| lone::<_, 32>(bed, n, mix64));
-    add("hashed_next32", "caller's hash, burst of 32, next prefetched", caller, |bed, n| {
+    add("hashed32", "caller hashes, burst of 32", caller, |bed, n| lone::<_, 32>(bed, n, mix64));
+    add("hashed_next32", "caller hashes, burst of 32, next prefetched", caller, |bed, n| {
         next::<_, 32>(bed, n, mix64)
     });
-    add("hashed_next64", "caller's hash, burst of 64, next prefetched", caller, |bed, n| {
+    add("hashed_next64", "caller hashes, burst of 64, next prefetched", caller, |bed, n| {
         next::<_, 64>(bed, n, mix64)
     });
 }
