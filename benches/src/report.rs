@@ -71,6 +71,9 @@ pub fn print(suite: &Suite, machine: &Machine, rounds: usize) {
     for note in &suite.notes {
         println!("{note}");
     }
+    if suite.rows.iter().any(|row| row.id.starts_with("peer1e")) {
+        println!("peers keep their maps where their allocator puts them: no huge pages are asked for");
+    }
     let known = GROUPS.iter().map(|(group, title, _)| (*group, *title));
     let mut groups: Vec<(&str, &str)> = known.collect();
     for row in &suite.rows {

@@ -75,12 +75,16 @@ impl Suite {
 
     /// Whether a row of this id is to be built.
     pub fn wants(&self, id: &str) -> bool {
-        let wanted = match &self.wanted {
+        self.asks(id) && !self.skipped.iter().any(|(rows, _)| id.starts_with(rows.as_str()))
+    }
+
+    /// Whether the command line asked for a row of this id.
+    pub fn asks(&self, id: &str) -> bool {
+        match &self.wanted {
             Wanted::All => true,
             Wanted::Containing(part) => part.split(',').any(|p| id.contains(p)),
             Wanted::Exactly(one) => id == one,
-        };
-        wanted && !self.skipped.iter().any(|(rows, _)| id.starts_with(rows.as_str()))
+        }
     }
 
     fn push(&mut self, id: &str, text: &str, mix: Mix, (warm, timed): (u64, u64), work: Work) {
@@ -100,11 +104,8 @@ impl Suite {
 
     /// Why there is no such row.
     pub fn why_absent(&self, id: &str) -> &str {
-        match (self.skipped.iter().find(|(rows, _)| id.starts_with(rows.as_str())), &self.wanted) {
-            (Some((_, why)), _) => why,
-            (None, Wanted::All) => "not on this machine",
-            (None, _) => "not asked for",
-        }
+        let known = self.skipped.iter().find(|(rows, _)| id.starts_with(rows.as_str()));
+        known.map_or("not on this machine", |(_, why)| why)
     }
 
     /// Visits every row in turn until the time is used up (at least 5 rounds); returns the rounds.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tatcell::{Cell, Lease, Limit, Shared};
 
 use crate::beds::{keyed, Bed, Beds, Order, What};
-use crate::cells::{decide, SPENT};
+use crate::cells::{decide, Apart, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
 use crate::crew::{visit, Member};
 use crate::keys::Stream;
@@ -114,10 +114,6 @@ impl Member for OnTable {
         &mut self.bed.now
     }
 }
-
-/// On a line of its own, and out of reach of the neighbour-line prefetcher.
-#[repr(align(128))]
-struct Apart<T>(T);
 
 struct OnCell {
     cell: &'static Apart<Cell>,
