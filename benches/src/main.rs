@@ -6,13 +6,15 @@
 //! tatcell-bench loop ID N                 N decisions of one row and nothing else, for profilers
 //! ```
 //!
-//! Rows are grouped one idea a file: [`floors`], [`cells`], [`tables`], [`capi`], [`peers`]. A row that decides
-//! something else than it says (a denied row that passes) ends the run with an error: see [`suite`].
+//! Rows are grouped one idea a file: [`floors`], [`cells`], [`tables`], [`capi`], [`peers`], [`foreign`].
+//! A row that decides something else than it says (a denied row that passes) ends the run with an error: see
+//! [`suite`].
 
 mod capi;
 mod cells;
 mod count;
 mod floors;
+mod foreign;
 mod goals;
 mod keys;
 mod memory;
@@ -62,6 +64,7 @@ fn rows(wanted: Wanted, lib: Option<&str>) -> Suite {
     tables::add(&mut suite);
     capi::add(&mut suite, lib);
     peers::add(&mut suite);
+    foreign::add(&mut suite);
     suite
 }
 

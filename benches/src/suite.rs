@@ -104,6 +104,15 @@ impl Suite {
         Suite { rows: Vec::new(), notes: Vec::new(), wanted }
     }
 
+    /// Whether a row of this id is to be built.
+    pub fn wants(&self, id: &str) -> bool {
+        match &self.wanted {
+            Wanted::All => true,
+            Wanted::Containing(part) => part.split(',').any(|p| id.contains(p)),
+            Wanted::Exactly(one) => id == one,
+        }
+    }
+
     /// Adds a row if it is wanted; only then is it built.
     pub fn add(
         &mut self,
@@ -113,12 +122,7 @@ impl Suite {
         (warm, timed): (u64, u64),
         make: impl FnOnce(&mut Vec<String>) -> Body,
     ) {
-        let wanted = match &self.wanted {
-            Wanted::All => true,
-            Wanted::Containing(part) => part.split(',').any(|p| id.contains(p)),
-            Wanted::Exactly(one) => id == one,
-        };
-        if wanted {
+        if self.wants(id) {
             let body = make(&mut self.notes);
             let (id, text) = (id.to_string(), text.to_string());
             let row = Row { id, text, mix, warm, timed, body, samples: Vec::new(), passed: 0, decided: 0 };
