@@ -6,9 +6,9 @@
 //! tatcell-bench loop ID N                 N decisions of one row and nothing else, for profilers
 //! ```
 //!
-//! Rows are one idea a file: [`floors`], [`cells`], [`tables`], [`costs`], [`capi`], [`peers`], [`threads`]; what
-//! they stand on is in [`beds`], [`steps`], [`keys`] and [`crew`]. A row that decides something else than it says (a
-//! denied row that passes) ends the run with an error: see [`suite`].
+//! Rows are one idea a file: [`floors`], [`cells`], [`tables`], [`costs`], [`capi`], [`peers`], [`foreign`],
+//! [`threads`]; what they stand on is in [`beds`], [`steps`], [`keys`] and [`crew`]. A row that decides something else
+//! than it says (a denied row that passes) ends the run with an error: see [`suite`].
 
 mod beds;
 mod capi;
@@ -19,6 +19,7 @@ mod count;
 mod cpu;
 mod crew;
 mod floors;
+mod foreign;
 mod goals;
 mod keys;
 mod machine;
@@ -81,6 +82,7 @@ fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
     costs::add(&mut suite, &mut beds);
     capi::add(&mut suite, lib);
     peers::add(&mut suite);
+    foreign::add(&mut suite);
     threads::add(&mut suite, &mut beds, cpus);
     suite
 }

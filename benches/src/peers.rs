@@ -1,14 +1,16 @@
-//! Peers: the crates `governor` (GCRA, one word; keyed by DashMap) and `ratelimit` (token bucket, one limiter).
+//! Peers: the crates `governor` (GCRA, one word; keyed by DashMap), `ratelimit` (token bucket, one limiter) and
+//! `pingora-limits` (a count-min sketch).
 //!
 //! They get the same keys, limits and time steps. Their clock is a plain word that the loop sets, so neither a clock
-//! call nor the atomic addition of governor's `FakeRelativeClock` is charged to them.
+//! call nor the atomic addition of governor's `FakeRelativeClock` is charged to them. Only pingora's `Rate` reads the
+//! system's clock itself, at each event; `peer.clock` is that clock alone.
 
 use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use governor::clock::Clock;
 use governor::nanos::Nanos;
@@ -82,6 +84,12 @@ pub fn add(suite: &mut Suite) {
     suite.add(id, text, Mix::Pass, visits(1_000_000), |_| zipf::<std::hash::RandomState>(1_000_000));
     let (id, text) = ("peer1e6.zipf_foldhash", "1e6 keys, Zipf(1.0), governor, foldhash");
     suite.add(id, text, Mix::Pass, visits(1_000_000), |_| zipf::<foldhash::fast::RandomState>(1_000_000));
+    suite.add("peer.clock", "the clock that pingora's Rate reads", Mix::Bare, CELL, |_| clock());
+    for (keys, size) in [(1_000, "1e3"), (100_000, "1e5"), (1_000_000, "1e6"), (10_000_000, "1e7")] {
+        let text = format!("{size} keys, pingora Rate, estimate, with its clock");
+        let id = format!("peer{size}.pingora");
+        suite.add(&id, &text, Mix::Bare, visits(keys), |_| pingora(Stream::uniform(keys)));
+    }
     let text = "every key new, governor, foldhash, retain_recent";
     suite.add("churn.governor", text, Mix::Pass, visits(1_000_000), |_| churn());
 }
@@ -171,6 +179,22 @@ fn single<S: BuildHasher + Clone>(bed: &mut Bed<S>, n: u64) -> u64 {
     }
     bed.now = now;
     passed
+}
+
+/// Counts of the running second, of which a caller refuses what exceeds its limit. As shipped, 4 x 1024 counters: they
+/// fit the cache whatever the number of keys, and beyond some hundred keys an estimate is mostly the counts of others.
+/// So there is no verdict to check.
+fn pingora(mut stream: Stream) -> Body {
+    let rate = pingora_limits::rate::Rate::new(Duration::from_secs(1));
+    Box::new(move |n| {
+        let (ids, turn) = stream.take(n as usize);
+        ids.iter().map(|&id| u64::from(rate.observe(&key(turn.id(id)), 1) > 0)).sum()
+    })
+}
+
+fn clock() -> Body {
+    let start = Instant::now();
+    Box::new(move |n| (0..n).map(|_| u64::from(start.elapsed().as_millis() > 0)).sum())
 }
 
 /// Every key new. Expired keys stay in the map until `retain_recent` walks it: once each 2^18 keys here, charged.
