@@ -35,7 +35,7 @@ pub fn add(suite: &mut Suite) {
     for (keys, size) in [(1_000_000, "1e6"), (10_000_000, "1e7")] {
         let mut made: Option<Rc<RefCell<Words>>> = None;
         let mut add = |id: &str, text: &str, step: fn(&mut Words, u64) -> u64| {
-            let (id, text) = (format!("floor{size}.{id}"), format!("memory of the {size} table, {text}"));
+            let (id, text) = (format!("floor{size}.{id}"), format!("{size} keys, {text}"));
             suite.add(&id, &text, Mix::Bare, visits(keys), |_| {
                 let words = made.get_or_insert_with(|| Rc::new(RefCell::new(words(keys)))).clone();
                 Box::new(move |n| step(&mut words.borrow_mut(), n))
@@ -44,8 +44,8 @@ pub fn add(suite: &mut Suite) {
         add("random", "lock cmpxchg", random);
         add("two_phase32", "32 prefetches, 32 cmpxchg", two_phase::<32>);
         add("two_phase64", "64 prefetches, 64 cmpxchg", two_phase::<64>);
-        add("ahead32", "prefetch 32 ahead", ahead::<32>);
-        add("ahead64", "prefetch 64 ahead", ahead::<64>);
+        add("ahead32", "prefetch 32 ahead, cmpxchg", ahead::<32>);
+        add("ahead64", "prefetch 64 ahead, cmpxchg", ahead::<64>);
     }
 }
 

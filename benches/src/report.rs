@@ -87,16 +87,19 @@ pub fn print(suite: &Suite, machine: &Machine, rounds: usize) {
             continue;
         }
         println!("\n{title}");
-        println!("  {:<26} {:<52} {:>7} {:>7} {:>7} {:>6}", "", "", "min", "median", "passed", "ratio");
+        println!("  {:<32} {:<48} {:>7} {:>7} {:>7} {:>6}", "", "", "min", "median", "passed", "ratio");
         rows.iter().for_each(|row| line(suite, row));
     }
 }
 
 fn line(suite: &Suite, row: &Row) {
-    let (id, text, min, median, passed) = (&row.id, &row.text, row.min(), row.median(), passed(row));
+    let (id, min, median, passed) = (&row.id, row.min(), row.median(), passed(row));
+    // The heading says how many keys.
+    let text = row.text.split_once(" keys, ").map_or(row.text.as_str(), |(_, text)| text);
+    let text = if row.group().contains("1e") { text } else { &row.text };
     let ratio = suite.row(&base(row)).map_or("-".into(), |base| format!("{:.2}", min / base.min()));
     let wall = row.min_wall().map_or(String::new(), |wall| format!("{wall:8.2}"));
-    println!("  {id:<26} {text:<52} {min:>7.2} {median:>7.2} {passed:>7} {ratio:>6}{wall}");
+    println!("  {id:<32} {text:<48} {min:>7.2} {median:>7.2} {passed:>7} {ratio:>6}{wall}");
 }
 
 fn passed(row: &Row) -> String {

@@ -11,7 +11,7 @@ pub use crate::row::{Body, Crew, Mix, Row, Visit, Work, DT, GRAIN};
 use crate::{cpu, memory, progress};
 
 /// MiB that must be free for the rows of 1e7 keys.
-const LARGE: u64 = 4096;
+const LARGE: u64 = 6144;
 
 /// Which rows to build.
 pub enum Wanted {
