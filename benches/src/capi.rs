@@ -1,19 +1,21 @@
 //! The same decisions through the shared library, as a C program makes them: one indirect call each.
 
+use std::cell::RefCell;
 use std::ffi::{c_void, CString};
 use std::mem::{transmute, zeroed};
 use std::ptr::{null, null_mut};
+use std::rc::Rc;
 
+use crate::beds::{slots_for, spec, visits, Hashing};
 use crate::cells::{decide, CELL, SPENT, STEADY};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
-use crate::tables::{slots_for, spec, visits};
 
 const KEYS: u32 = 1_000_000;
 
-type Limit = [u64; 14];
-type Handle = [u64; 32];
+/// A tatcell_limit_t or tatcell_table_t, as large as the library says that it is.
+type Object = Box<[u64]>;
 
 /// tatcell_limit_spec_t
 #[repr(C)]
@@ -32,7 +34,11 @@ struct Spec {
 #[repr(C)]
 struct Options {
     size: u32,
-    rest: [u32; 5],
+    flags: u32,
+    policy: u32,
+    hash: u32,
+    tag_bits: u32,
+    resolution: i32,
     fastest: *const Spec,
     slowest: *const Spec,
     skew: u64,
@@ -40,16 +46,17 @@ struct Options {
     seed: *const [u8; 16],
 }
 
-type LimitInit = unsafe extern "C" fn(*mut Limit, u64, u64, u64) -> i32;
-type CellCheck = unsafe extern "C" fn(*mut u64, *const Limit, u64, u32, *mut u64) -> i32;
-type TableInit = unsafe extern "C" fn(*mut Handle, *mut c_void, usize, *const Options) -> i32;
-type TableLimit = unsafe extern "C" fn(*const Handle, *const Spec, *mut Limit) -> i32;
+type Size = unsafe extern "C" fn() -> usize;
+type LimitInit = unsafe extern "C" fn(*mut u64, u64, u64, u64) -> i32;
+type CellCheck = unsafe extern "C" fn(*mut u64, *const u64, u64, u32, *mut u64) -> i32;
+type TableInit = unsafe extern "C" fn(*mut u64, *mut c_void, usize, *const Options) -> i32;
+type TableLimit = unsafe extern "C" fn(*const u64, *const Spec, *mut u64) -> i32;
 type TableCheck =
-    unsafe extern "C" fn(*const Handle, *const Limit, u64, *const c_void, usize, u32, *mut u64) -> i32;
-type Prefetch = unsafe extern "C" fn(*const Handle, *const c_void, usize, usize, u32, *mut u64) -> i32;
+    unsafe extern "C" fn(*const u64, *const u64, u64, *const c_void, usize, u32, *mut u64) -> i32;
+type Prefetch = unsafe extern "C" fn(*const u64, *const c_void, usize, usize, u32, *mut u64) -> i32;
 type Burst = unsafe extern "C" fn(
-    *const Handle,
-    *const Limit,
+    *const u64,
+    *const u64,
     u64,
     *const u64,
     *const u32,
@@ -61,6 +68,8 @@ type Burst = unsafe extern "C" fn(
 
 #[derive(Clone, Copy)]
 struct Library {
+    limit_size: Size,
+    handle_size: Size,
     limit_init: LimitInit,
     cell_check: CellCheck,
     cell_check_exclusive: CellCheck,
@@ -69,6 +78,14 @@ struct Library {
     table_check: TableCheck,
     prefetch: Prefetch,
     burst: Burst,
+}
+
+impl Library {
+    fn object(size: Size) -> Object {
+        // SAFETY: it takes nothing and answers a number.
+        let bytes = unsafe { size() };
+        vec![0; bytes.div_ceil(8)].into()
+    }
 }
 
 fn load(path: &str) -> Option<Library> {
@@ -87,6 +104,8 @@ fn load(path: &str) -> Option<Library> {
     // SAFETY: the types are those of include/tatcell.h.
     unsafe {
         Some(Library {
+            limit_size: transmute::<*mut c_void, Size>(find("tatcell_limit_size")?),
+            handle_size: transmute::<*mut c_void, Size>(find("tatcell_table_handle_size")?),
             limit_init: transmute::<*mut c_void, LimitInit>(find("tatcell_limit_init")?),
             cell_check: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check")?),
             cell_check_exclusive: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check_exclusive")?),
@@ -101,7 +120,7 @@ fn load(path: &str) -> Option<Library> {
 
 pub fn add(suite: &mut Suite, path: Option<&str>) {
     let Some(lib) = path.and_then(load) else {
-        suite.notes.push("C rows skipped: no libtatcell.so (make lib, --lib)".into());
+        suite.skip("c.", "no libtatcell.so (make lib, --lib)");
         return;
     };
     let (check, exclusive) = (lib.cell_check, lib.cell_check_exclusive);
@@ -110,79 +129,92 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
     suite.add("c.exclusive", "C, exclusive cell, conforming", Mix::Pass, CELL, |_| {
         cell(lib, exclusive, STEADY, 5)
     });
-    let small = visits(1_000);
-    suite.add("c.table1e3", "C, 1e3 keys, single call", Mix::Pass, small, |_| {
-        Bed::new(lib, 1_000).row(single)
+    suite.add("c.single1e3", "C, 1e3 keys, single call", Mix::Pass, visits(1_000), |_| {
+        row(&Rc::new(RefCell::new(Bed::new(lib, 1_000))), single)
     });
-    let large = visits(KEYS);
-    suite
-        .add("c.table1e6", "C, 1e6 keys, single call", Mix::Pass, large, |_| Bed::new(lib, KEYS).row(single));
-    suite.add("c.next32", "C, 1e6 keys, burst of 32, next prefetched", Mix::Pass, large, |_| {
-        Bed::new(lib, KEYS).row(next::<32>)
-    });
+    let mut made = None;
+    let mut add = |id: &str, text: &str, step: fn(&mut Bed, u64) -> u64| {
+        suite.add(id, text, Mix::Pass, visits(KEYS), |_| {
+            row(made.get_or_insert_with(|| Rc::new(RefCell::new(Bed::new(lib, KEYS)))), step)
+        });
+    };
+    add("c.single1e6", "C, 1e6 keys, single call", single);
+    add("c.next32", "C, 1e6 keys, burst of 32, next prefetched", next::<32>);
+}
+
+fn row(bed: &Rc<RefCell<Bed>>, step: fn(&mut Bed, u64) -> u64) -> Body {
+    let bed = bed.clone();
+    Box::new(move |n| step(&mut bed.borrow_mut(), n))
 }
 
 fn cell(lib: Library, check: CellCheck, (units, period, burst): (u64, u64, u64), debt: u32) -> Body {
-    let (mut limit, mut word, mut now) = (Box::new([0u64; 14]), Box::new(0u64), DT);
+    let (mut limit, mut word, mut now) = (Library::object(lib.limit_size), Box::new(0u64), DT);
     // SAFETY: every pointer is to a live object of the header's type, here and in the loop.
     unsafe {
-        assert_eq!((lib.limit_init)(&mut *limit, units, period, burst), 0);
+        assert_eq!((lib.limit_init)(limit.as_mut_ptr(), units, period, burst), 0);
         for _ in 0..debt {
-            check(&mut *word, &*limit, now, 1, null_mut());
+            check(&mut *word, limit.as_ptr(), now, 1, null_mut());
         }
     }
     Box::new(move |n| {
         let mut retry = 0;
         // SAFETY: as above.
-        decide(n, &mut now, DT, |now| unsafe { check(&mut *word, &*limit, now, 1, &mut retry) == 0 })
+        decide(n, &mut now, DT, |now| unsafe { check(&mut *word, limit.as_ptr(), now, 1, &mut retry) == 0 })
     })
 }
 
 struct Bed {
     lib: Library,
-    table: Handle,
-    limit: Limit,
+    table: Object,
+    limit: Object,
     stream: Stream,
     now: u64,
 }
 
 impl Bed {
-    fn new(lib: Library, keys: u32) -> Box<Bed> {
+    fn new(lib: Library, keys: u32) -> Bed {
         let memory = Memory::new(tatcell::lines_for(slots_for(keys as usize)) * 64);
         let (period, burst) = spec(keys, Mix::Pass);
         let size = size_of::<Spec>() as u32;
         let spec = Spec { size, flags: 0, units: 1, period, burst, rest: [0; 6], resolution: 0, epoch: 0 };
-        let mut bed = Box::new(Bed {
+        let mut bed = Bed {
             lib,
-            table: [0; 32],
-            limit: [0; 14],
+            table: Library::object(lib.handle_size),
+            limit: Library::object(lib.limit_size),
             stream: Stream::uniform(keys),
             now: 1 << 40,
-        });
+        };
         // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types.
         unsafe {
             let mut options: Options = zeroed();
             options.size = size_of::<Options>() as u32;
+            options.hash = Hashing::Fast.kind() as u32;
             options.fastest = &spec;
             options.seed = b"not so secret 16";
             let bytes = memory.lines().len() * 64;
-            assert_eq!((lib.table_init)(&mut bed.table, memory.as_ptr().cast(), bytes, &options), 0);
-            assert_eq!((lib.table_limit)(&bed.table, &spec, &mut bed.limit), 0);
+            assert_eq!((lib.table_init)(bed.table.as_mut_ptr(), memory.as_ptr().cast(), bytes, &options), 0);
+            assert_eq!((lib.table_limit)(bed.table.as_ptr(), &spec, bed.limit.as_mut_ptr()), 0);
             for id in 0..u64::from(keys) {
                 let key = key(id);
-                (lib.table_check)(&bed.table, &bed.limit, bed.now, key.as_ptr().cast(), 16, 1, null_mut());
+                (lib.table_check)(
+                    bed.table.as_ptr(),
+                    bed.limit.as_ptr(),
+                    bed.now,
+                    key.as_ptr().cast(),
+                    16,
+                    1,
+                    null_mut(),
+                );
             }
         }
+        bed.now += period;
         bed
-    }
-
-    fn row(mut self: Box<Self>, step: fn(&mut Bed, u64) -> u64) -> Body {
-        Box::new(move |n| step(&mut self, n))
     }
 }
 
 fn single(bed: &mut Bed, n: u64) -> u64 {
     let Bed { lib, table, limit, stream, now } = bed;
+    let (table, limit) = (table.as_ptr(), limit.as_ptr());
     let (mut passed, mut retry) = (0, 0);
     let (ids, turn) = stream.take(n as usize);
     for &id in ids {
@@ -197,6 +229,7 @@ fn single(bed: &mut Bed, n: u64) -> u64 {
 
 fn next<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
     let Bed { lib, table, limit, stream, now } = bed;
+    let (table, limit) = (table.as_ptr(), limit.as_ptr());
     let (mut passed, mut bits, mut waiting) = (0, 0u64, None::<[u64; K]>);
     let (ids, turn) = stream.take(n as usize);
     let bursts = ids.chunks_exact(K).map(Some).chain([None]);

@@ -18,19 +18,25 @@ pub const SPENT: (u64, u64, u64) = (1, 1 << 50, 1);
 /// Denied for the whole run, on a 32-bit clock.
 const SPENT32: (u64, u64, u64) = (1, 1 << 27, 1);
 
+/// On lines of its own, so that no row depends on what else the allocator put there, and out of reach of the
+/// neighbour-line prefetcher.
+#[repr(align(128))]
+pub struct Apart<T>(pub T);
+
 /// A row over one cell: makes it, charges `$debt` units at the first instant, then decides in a loop.
 macro_rules! row {
     ($cell:ty, $limit:ty, $spec:expr, $debt:expr, $step:expr) => {
         |_| {
             let (units, period, burst) = $spec;
-            let limit = Box::new(<$limit>::new(units, period, burst).expect("a limit"));
-            let mut cell = Box::new(<$cell>::new());
+            let limit = <$limit>::new(units, period, burst).expect("a limit");
+            let mut pair = Box::new(Apart((<$cell>::new(), limit)));
             let mut now = DT;
             for _ in 0..$debt {
-                let _ = cell.check(&limit, now, 1);
+                let (cell, limit) = &mut pair.0;
+                let _ = cell.check(limit, now, 1);
             }
             Box::new(move |n| {
-                let (cell, limit) = (black_box(&mut *cell), black_box(&*limit));
+                let (cell, limit) = &mut black_box(&mut *pair).0;
                 decide(n, &mut now, $step, |now| cell.check(limit, now, 1).passes())
             })
         }

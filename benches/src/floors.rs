@@ -1,16 +1,17 @@
 //! Floors: what the bare operations under a decision cost on this machine, in this run.
 
+use std::cell::RefCell;
+use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tatcell::{lines_for, LimitSpec, Line, Table, TableOptions};
+use tatcell::{lines_for, HashKind, LimitSpec, Line, Table, TableOptions};
 
+use crate::beds::{slots_for, visits};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
-use crate::tables::slots_for;
 
 const CELL: (u64, u64) = (1 << 10, 1 << 17);
-const LARGE: (u64, u64) = (1 << 19, 1 << 18);
 
 pub fn add(suite: &mut Suite) {
     suite.add("floor.cmpxchg", "load + lock cmpxchg, one word", Mix::Bare, CELL, |_| {
@@ -21,22 +22,38 @@ pub fn add(suite: &mut Suite) {
         let word = Box::new(AtomicU64::new(u64::MAX));
         Box::new(move |n| load(&word, n))
     });
-    suite.add("floor.siphash", "SipHash-1-3 of 16 bytes", Mix::Bare, CELL, |_| {
-        let lines: &'static [Line] = Memory::new(lines_for(16) * 64).lines();
-        let spec = LimitSpec::new(1, 1 << 20, 1);
-        let table = Table::init(lines, &TableOptions::new(spec).seed(*b"not so secret 16")).expect("a table");
-        Box::new(move |n| siphash(&table, n))
-    });
-    suite
-        .add("floor.random", "lock cmpxchg over the 1e6 table's memory", Mix::Bare, LARGE, |_| words(random));
-    suite.add("floor.two_phase32", "32 prefetches, then 32 lock cmpxchg", Mix::Bare, LARGE, |_| {
-        words(two_phase::<32>)
-    });
-    suite.add("floor.two_phase64", "64 prefetches, then 64 lock cmpxchg", Mix::Bare, LARGE, |_| {
-        words(two_phase::<64>)
-    });
-    suite.add("floor.ahead32", "prefetch 32 ahead + lock cmpxchg", Mix::Bare, LARGE, |_| words(ahead::<32>));
-    suite.add("floor.ahead64", "prefetch 64 ahead + lock cmpxchg", Mix::Bare, LARGE, |_| words(ahead::<64>));
+    for (id, text, kind) in [
+        ("floor.siphash", "SipHash-1-3 of 16 bytes", HashKind::SipHash13),
+        ("floor.aes", "keyed AES hash of 16 bytes", HashKind::Aes),
+    ] {
+        if kind.is_available() {
+            suite.add(id, text, Mix::Bare, CELL, |_| hash_row(kind));
+        } else {
+            suite.skip(id, "no AES in this processor");
+        }
+    }
+    for (keys, size) in [(1_000_000, "1e6"), (10_000_000, "1e7")] {
+        let mut made: Option<Rc<RefCell<Words>>> = None;
+        let mut add = |id: &str, text: &str, step: fn(&mut Words, u64) -> u64| {
+            let (id, text) = (format!("floor{size}.{id}"), format!("{size} keys, {text}"));
+            suite.add(&id, &text, Mix::Bare, visits(keys), |_| {
+                let words = made.get_or_insert_with(|| Rc::new(RefCell::new(words(keys)))).clone();
+                Box::new(move |n| step(&mut words.borrow_mut(), n))
+            });
+        };
+        add("random", "lock cmpxchg", random);
+        add("two_phase32", "32 prefetches, 32 cmpxchg", two_phase::<32>);
+        add("two_phase64", "64 prefetches, 64 cmpxchg", two_phase::<64>);
+        add("ahead32", "prefetch 32 ahead, cmpxchg", ahead::<32>);
+        add("ahead64", "prefetch 64 ahead, cmpxchg", ahead::<64>);
+    }
+}
+
+fn hash_row(kind: HashKind) -> Body {
+    let lines: &'static [Line] = Memory::new(lines_for(16) * 64).lines();
+    let options = TableOptions::new(LimitSpec::new(1, 1 << 20, 1)).hash(kind);
+    let table = Table::init(lines, &options.seed(*b"not so secret 16")).expect("a table");
+    Box::new(move |n| hash(&table, n))
 }
 
 #[inline(never)]
@@ -61,7 +78,7 @@ fn load(word: &AtomicU64, n: u64) -> u64 {
 }
 
 #[inline(never)]
-fn siphash(table: &Table<'static>, n: u64) -> u64 {
+fn hash(table: &Table<'static>, n: u64) -> u64 {
     let mut sum = 0u64;
     for id in 0..n {
         sum = sum.wrapping_add(table.hash(&key(id)).unwrap_or(0));
@@ -70,19 +87,18 @@ fn siphash(table: &Table<'static>, n: u64) -> u64 {
     n
 }
 
-/// Words of a table of the size that 1e6 keys get, and a random order to visit them.
+/// The words of a table for so many keys, and a random order to visit them.
 struct Words {
     words: &'static [AtomicU64],
     stream: Stream,
 }
 
-fn words(step: fn(&mut Words, u64) -> u64) -> Body {
-    let words = Memory::new((lines_for(slots_for(1_000_000)) - 1) * 64).words();
+fn words(keys: u32) -> Words {
+    let words = Memory::new((lines_for(slots_for(keys as usize)) - 1) * 64).words();
     for word in words {
         word.store(1, Relaxed);
     }
-    let mut state = Words { words, stream: Stream::uniform(words.len() as u32) };
-    Box::new(move |n| step(&mut state, n))
+    Words { words, stream: Stream::uniform(words.len() as u32) }
 }
 
 #[inline(always)]
@@ -106,16 +122,18 @@ fn prefetch(word: &AtomicU64) {
 #[inline(never)]
 fn random(state: &mut Words, n: u64) -> u64 {
     let words = state.words;
-    state.stream.take(n as usize).0.iter().map(|&i| touch(&words[i as usize])).sum()
+    let (ids, turn) = state.stream.take(n as usize);
+    ids.iter().map(|&i| touch(&words[turn.id(i) as usize])).sum()
 }
 
 #[inline(never)]
 fn two_phase<const K: usize>(state: &mut Words, n: u64) -> u64 {
     let words = state.words;
+    let (ids, turn) = state.stream.take(n as usize);
     let mut won = 0;
-    for burst in state.stream.take(n as usize).0.chunks_exact(K) {
-        burst.iter().for_each(|&i| prefetch(&words[i as usize]));
-        won += burst.iter().map(|&i| touch(&words[i as usize])).sum::<u64>();
+    for burst in ids.chunks_exact(K) {
+        burst.iter().for_each(|&i| prefetch(&words[turn.id(i) as usize]));
+        won += burst.iter().map(|&i| touch(&words[turn.id(i) as usize])).sum::<u64>();
     }
     won
 }
@@ -123,15 +141,16 @@ fn two_phase<const K: usize>(state: &mut Words, n: u64) -> u64 {
 #[inline(never)]
 fn ahead<const K: usize>(state: &mut Words, n: u64) -> u64 {
     let words = state.words;
-    let ids = state.stream.take(n as usize).0;
-    ids.iter().take(K).for_each(|&i| prefetch(&words[i as usize]));
+    let (ids, turn) = state.stream.take(n as usize);
+    let word = |i: u32| &words[turn.id(i) as usize];
+    ids.iter().take(K).for_each(|&i| prefetch(word(i)));
     let rolling: u64 = ids
         .iter()
         .zip(&ids[K..])
         .map(|(&i, &next)| {
-            prefetch(&words[next as usize]);
-            touch(&words[i as usize])
+            prefetch(word(next));
+            touch(word(i))
         })
         .sum();
-    rolling + ids[ids.len() - K..].iter().map(|&i| touch(&words[i as usize])).sum::<u64>()
+    rolling + ids[ids.len() - K..].iter().map(|&i| touch(word(i))).sum::<u64>()
 }

@@ -73,3 +73,10 @@ impl Memory {
         "unknown (no smaps)".into()
     }
 }
+
+/// MiB that can be had without swapping.
+pub fn available_mib() -> Option<u64> {
+    let info = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = info.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    line.trim().strip_suffix(" kB")?.parse::<u64>().ok().map(|kib| kib >> 10)
+}

@@ -1,14 +1,16 @@
-//! Peers: the crates `governor` (GCRA, one word; keyed by DashMap) and `ratelimit` (token bucket, one limiter).
+//! Peers: the crates `governor` (GCRA, one word; keyed by DashMap), `ratelimit` (token bucket, one limiter) and
+//! `pingora-limits` (a count-min sketch).
 //!
 //! They get the same keys, limits and time steps. Their clock is a plain word that the loop sets, so neither a clock
-//! call nor the atomic addition of governor's `FakeRelativeClock` is charged to them.
+//! call nor the atomic addition of governor's `FakeRelativeClock` is charged to them. Only pingora's `Rate` reads the
+//! system's clock itself, at each event; `peer.clock` is that clock alone.
 
 use std::hash::BuildHasher;
 use std::num::NonZeroU32;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use governor::clock::Clock;
 use governor::nanos::Nanos;
@@ -18,7 +20,7 @@ use governor::{Quota, RateLimiter};
 use crate::cells::{decide, CELL, SPENT, STEADY};
 use crate::keys::{key, Stream};
 use crate::suite::{Body, Mix, Suite, DT};
-use crate::tables::{spec, visits, CHURN_PERIOD};
+use crate::tables::{spec, visits, zipf_spec, CHURN_PERIOD};
 
 /// What the loop says it is.
 #[derive(Clone, Debug, Default)]
@@ -63,8 +65,11 @@ pub fn add(suite: &mut Suite) {
             ratelimit_direct(spec, debt)
         });
     }
-    for (keys, size) in [(1_000, "1e3"), (100_000, "1e5"), (1_000_000, "1e6")] {
+    for (keys, size) in [(1_000, "1e3"), (100_000, "1e5"), (1_000_000, "1e6"), (10_000_000, "1e7")] {
         for (id, text, mix) in [("", "", Mix::Pass), ("_denied", ", denied", Mix::Deny)] {
+            if mix == Mix::Deny && size != "1e3" && size != "1e6" {
+                continue;
+            }
             let text = format!("{size} keys, governor, DashMap as shipped{text}");
             suite.add(&format!("peer{size}.governor{id}"), &text, mix, visits(keys), |_| {
                 keyed::<std::hash::RandomState>(keys, mix)
@@ -74,6 +79,16 @@ pub fn add(suite: &mut Suite) {
                 keyed::<foldhash::fast::RandomState>(keys, mix)
             });
         }
+    }
+    let (id, text) = ("peer1e6.zipf_governor", "1e6 keys, Zipf(1.0), governor, DashMap as shipped");
+    suite.add(id, text, Mix::Pass, visits(1_000_000), |_| zipf::<std::hash::RandomState>(1_000_000));
+    let (id, text) = ("peer1e6.zipf_foldhash", "1e6 keys, Zipf(1.0), governor, foldhash");
+    suite.add(id, text, Mix::Pass, visits(1_000_000), |_| zipf::<foldhash::fast::RandomState>(1_000_000));
+    suite.add("peer.clock", "the clock that pingora's Rate reads", Mix::Bare, CELL, |_| clock());
+    for (keys, size) in [(1_000, "1e3"), (100_000, "1e5"), (1_000_000, "1e6"), (10_000_000, "1e7")] {
+        let text = format!("{size} keys, pingora Rate, estimate, with its clock");
+        let id = format!("peer{size}.pingora");
+        suite.add(&id, &text, Mix::Bare, visits(keys), |_| pingora(Stream::uniform(keys)));
     }
     let text = "every key new, governor, foldhash, retain_recent";
     suite.add("churn.governor", text, Mix::Pass, visits(1_000_000), |_| churn());
@@ -131,14 +146,25 @@ struct Bed<S: BuildHasher + Clone> {
 
 /// A keyed limiter with all its keys in it.
 fn keyed<S: BuildHasher + Clone + Default + 'static>(keys: u32, mix: Mix) -> Body {
-    let (period, burst) = spec(keys, mix);
+    filled::<S>(keys, spec(keys, mix), Stream::uniform(keys))
+}
+
+fn zipf<S: BuildHasher + Clone + Default + 'static>(keys: u32) -> Body {
+    filled::<S>(keys, zipf_spec(keys), Stream::zipf(keys))
+}
+
+fn filled<S: BuildHasher + Clone + Default + 'static>(
+    keys: u32,
+    (period, burst): (u64, u64),
+    stream: Stream,
+) -> Body {
     let clock = Step::default();
     clock.set(1 << 30);
     let limiter = limiter::<S>(period, burst, &clock);
     for id in 0..u64::from(keys) {
         let _ = limiter.check_key(&key(id));
     }
-    let mut bed = Bed { limiter, clock, stream: Stream::uniform(keys), now: 1 << 30 };
+    let mut bed = Bed { limiter, clock, stream, now: 1 << 30 };
     Box::new(move |n| single(&mut bed, n))
 }
 
@@ -153,6 +179,22 @@ fn single<S: BuildHasher + Clone>(bed: &mut Bed<S>, n: u64) -> u64 {
     }
     bed.now = now;
     passed
+}
+
+/// Counts of the running second, of which a caller refuses what exceeds its limit. As shipped, 4 x 1024 counters: they
+/// fit the cache whatever the number of keys, and beyond some hundred keys an estimate is mostly the counts of others.
+/// So there is no verdict to check.
+fn pingora(mut stream: Stream) -> Body {
+    let rate = pingora_limits::rate::Rate::new(Duration::from_secs(1));
+    Box::new(move |n| {
+        let (ids, turn) = stream.take(n as usize);
+        ids.iter().map(|&id| u64::from(rate.observe(&key(turn.id(id)), 1) > 0)).sum()
+    })
+}
+
+fn clock() -> Body {
+    let start = Instant::now();
+    Box::new(move |n| (0..n).map(|_| u64::from(start.elapsed().as_millis() > 0)).sum())
 }
 
 /// Every key new. Expired keys stay in the map until `retain_recent` walks it: once each 2^18 keys here, charged.

@@ -2,77 +2,133 @@
 
 use std::fmt::Write as _;
 
+use crate::count::Counts;
+use crate::machine::Machine;
 use crate::suite::{Mix, Row, Suite};
 
-/// The row that a group's ratios are against.
-fn base(id: &str) -> &'static str {
-    match id.split('.').next().unwrap_or("") {
-        group if group.ends_with("1e3") => "table1e3.single",
-        group if group.ends_with("1e5") => "table1e5.single",
-        group if group.ends_with("1e6") => "table1e6.single",
-        "churn" => "churn.single",
-        "floor" | "cell" | "peer" => "floor.cmpxchg",
-        _ if id == "c.table1e3" => "table1e3.single",
-        _ if id == "c.table1e6" || id == "c.next32" => "table1e6.single",
-        _ => "floor.cmpxchg",
+/// Groups in words, and the row that their ratios are to. What is not listed shows under its own name.
+const GROUPS: &[(&str, &str, &str)] = &[
+    (
+        "floor",
+        "Floors: bare operations on one word, hashes of a key; ratio to load + lock cmpxchg",
+        "floor.cmpxchg",
+    ),
+    (
+        "floor1e6",
+        "Floors: over the memory of a 1e6 table; ratio to load + lock cmpxchg of one word",
+        "floor.cmpxchg",
+    ),
+    (
+        "floor1e7",
+        "Floors: over the memory of a 1e7 table; ratio to load + lock cmpxchg of one word",
+        "floor.cmpxchg",
+    ),
+    ("cell", "tatcell: one limit; ratio to load + lock cmpxchg", "floor.cmpxchg"),
+    ("peer", "Peers: one limit; ratio to load + lock cmpxchg", "floor.cmpxchg"),
+    ("table1e3", "tatcell: 1e3 keys; ratio to load + lock cmpxchg of one word", "floor.cmpxchg"),
+    ("peer1e3", "Peers: 1e3 keys; ratio to a single call of tatcell", "table1e3.single"),
+    ("table1e5", "tatcell: 1e5 keys; ratio to load + lock cmpxchg of one word", "floor.cmpxchg"),
+    ("peer1e5", "Peers: 1e5 keys; ratio to a single call of tatcell", "table1e5.single"),
+    ("table1e6", "tatcell: 1e6 keys; ratio to prefetch 64 ahead + lock cmpxchg", "floor1e6.ahead64"),
+    ("peer1e6", "Peers: 1e6 keys; ratio to a single call of tatcell", "table1e6.single"),
+    ("table1e7", "tatcell: 1e7 keys; ratio to prefetch 64 ahead + lock cmpxchg", "floor1e7.ahead64"),
+    ("peer1e7", "Peers: 1e7 keys; ratio to a single call of tatcell", "table1e7.single"),
+    ("churn", "Every key new; ratio to a single call of tatcell", "churn.single"),
+    (
+        "cost",
+        "Parts of the table: 1e6 keys, burst of 32, next prefetched; ratio to check_burst, Admit",
+        "cost.admit",
+    ),
+    ("c", "tatcell from C, through the shared library; ratio to the same from Rust", ""),
+    ("threads", "One thread and two, ns of all together; ratio to one thread; last: by wall time", ""),
+];
+
+/// The row that this one's ratio is to.
+fn base(row: &Row) -> String {
+    let of_c = |name: &str| match name {
+        "conforming" | "denied" | "exclusive" => format!("cell.{name}"),
+        "single1e3" => "table1e3.single".into(),
+        "single1e6" => "table1e6.single".into(),
+        _ => format!("table1e6.{name}"),
+    };
+    match row.id.split_once('.') {
+        Some(("c", name)) => of_c(name),
+        Some(("threads", name)) => format!("threads.{}_1", name.split('_').next().unwrap_or(name)),
+        Some(("peer1e6", name)) if name.starts_with("zipf") => "table1e6.zipf_single".into(),
+        Some((peers, name)) if peers.starts_with("peer1") && name.ends_with("_denied") => {
+            format!("table{}.single_denied", &peers[4..])
+        }
+        _ => GROUPS.iter().find(|(group, ..)| *group == row.group()).map_or("", |(.., base)| base).into(),
     }
 }
 
-/// What runs beside the bench makes the median, and can make the minimum: say so.
-fn machine(cpu: Option<usize>, rounds: usize) -> String {
-    let read = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
-    let info = read("/proc/cpuinfo");
-    let field = |name: &str| {
-        let line = info.lines().find(|line| line.starts_with(name));
-        line.and_then(|line| line.split(": ").nth(1)).unwrap_or("?").to_string()
-    };
-    let load = read("/proc/loadavg");
-    let load = load.split(' ').next().unwrap_or("?").to_string();
-    let pinned = cpu.map_or("not pinned".into(), |cpu| format!("pinned to cpu {cpu}"));
-    let (model, family) = (field("model name"), field("cpu family"));
-    format!("{model} (family {family}), {pinned}, load {load}, {rounds} rounds, ns of CPU time per decision")
-}
-
-pub fn print(suite: &Suite, cpu: Option<usize>, rounds: usize) {
-    println!("{}", machine(cpu, rounds));
+pub fn print(suite: &Suite, machine: &Machine, rounds: usize) {
+    println!("tatcell bench, {}", machine.date);
+    println!("{}", machine.text);
+    println!(
+        "{rounds} rounds; ns of CPU time per decision; keys of 16 bytes, uniform, where nothing is said"
+    );
     for note in &suite.notes {
         println!("{note}");
     }
-    println!(
-        "{:<26} {:<50} {:>8} {:>8} {:>8}  {:>7}  ratio to",
-        "row", "", "min ns", "median", "ratio", "passed"
-    );
-    let mut groups: Vec<&str> = suite.rows.iter().map(Row::group).collect();
-    let mut seen = std::collections::HashSet::new();
-    groups.retain(|group| seen.insert(*group));
-    for group in groups {
-        println!();
-        for row in suite.rows.iter().filter(|row| row.group() == group) {
-            line(suite, row);
+    if suite.rows.iter().any(|row| row.id.starts_with("peer1e")) {
+        println!("peers keep their maps where their allocator puts them: no huge pages are asked for");
+    }
+    let known = GROUPS.iter().map(|(group, title, _)| (*group, *title));
+    let mut groups: Vec<(&str, &str)> = known.collect();
+    for row in &suite.rows {
+        if !groups.iter().any(|(group, _)| *group == row.group()) {
+            groups.push((row.group(), row.group()));
         }
+    }
+    for (group, title) in groups {
+        let rows: Vec<&Row> = suite.rows.iter().filter(|row| row.group() == group).collect();
+        if rows.is_empty() {
+            continue;
+        }
+        println!("\n{title}");
+        println!("  {:<32} {:<48} {:>7} {:>7} {:>7} {:>6}", "", "", "min", "median", "passed", "ratio");
+        rows.iter().for_each(|row| line(suite, row));
     }
 }
 
 fn line(suite: &Suite, row: &Row) {
-    let (id, text, min, median, base) = (&row.id, &row.text, row.min(), row.median(), base(&row.id));
-    let ratio = suite.row(base).map_or("-".into(), |base| format!("{:.2}", min / base.min()));
-    println!("{id:<26} {text:<50} {min:>8.2} {median:>8.2} {ratio:>8}  {:>7}  {base}", passed(row));
+    let (id, min, median, passed) = (&row.id, row.min(), row.median(), passed(row));
+    // The heading says how many keys.
+    let text = row.text.split_once(" keys, ").map_or(row.text.as_str(), |(_, text)| text);
+    let text = if row.group().contains("1e") { text } else { &row.text };
+    let ratio = suite.row(&base(row)).map_or("-".into(), |base| format!("{:.2}", min / base.min()));
+    let wall = row.min_wall().map_or(String::new(), |wall| format!("{wall:8.2}"));
+    println!("  {id:<32} {text:<48} {min:>7.2} {median:>7.2} {passed:>7} {ratio:>6}{wall}");
 }
 
 fn passed(row: &Row) -> String {
     match row.mix {
         Mix::Bare => "-".into(),
-        _ => format!("{:.1} %", row.passed as f64 / row.decided.max(1) as f64 * 100.0),
+        _ => format!("{:.0} %", row.share() * 100.0),
     }
 }
 
-/// One line a row: id, min, median, rounds, decisions, passed.
-pub fn write_tsv(suite: &Suite, rounds: usize, path: &str) -> std::io::Result<()> {
-    let mut text = String::from("row\tmin_ns\tmedian_ns\trounds\tdecided\tpassed\n");
+/// Tab-separated: one line a row, after two lines that start with #.
+pub fn write_tsv(
+    suite: &Suite,
+    counts: &Counts,
+    machine: &Machine,
+    rounds: usize,
+    path: &str,
+) -> Result<(), String> {
+    let mut text = format!("# machine: {}\n# date: {}\n", machine.text, machine.date);
+    text += "row\tunit\tmin\tmedian\trounds\tdecided\tpassed\n";
     for row in &suite.rows {
+        let Row { id, decided, passed, .. } = row;
         let (min, median) = (row.min(), row.median());
-        let _ =
-            writeln!(text, "{}\t{min:.3}\t{median:.3}\t{rounds}\t{}\t{}", row.id, row.decided, row.passed);
+        let _ = writeln!(text, "{id}\tns\t{min:.3}\t{median:.3}\t{rounds}\t{decided}\t{passed}");
+        if let Some(wall) = row.min_wall() {
+            let _ = writeln!(text, "{id}\twall_ns\t{wall:.3}\t\t{rounds}\t{decided}\t{passed}");
+        }
     }
-    std::fs::write(path, text)
+    for (id, each) in counts.rows() {
+        let _ = writeln!(text, "{id}\tinstructions\t{each:.1}\t{each:.1}\t1\t\t");
+    }
+    std::fs::write(path, text).map_err(|e| format!("{path}: {e}"))
 }

@@ -1,29 +1,17 @@
-//! Rows, rounds and clocks.
+//! Rows and rounds.
 //!
-//! A row is a loop body that makes n decisions and returns how many passed. Rounds visit every row once, so slow
-//! phases of the machine hit all rows alike; each visit first runs some decisions untimed, because the rows before
-//! it have emptied the caches. Time is the CPU time of the pinned thread: waiting for other processes does not
-//! count, what they do to the caches does. The minimum over rounds is the machine undisturbed, the median what this
-//! run saw.
+//! Rounds visit every row once, so slow phases of the machine hit all rows alike; each visit first runs some
+//! decisions untimed, because the rows before it have emptied the caches. Time is the CPU time of the pinned thread:
+//! waiting for other processes does not count, what they do to the caches does. The minimum over rounds is the
+//! machine undisturbed, the median what this run saw.
 
 use std::time::Instant;
 
-/// Decisions per visit are a multiple of this, so that bursts of 32 and 64 come out even.
-pub const GRAIN: u64 = 64;
+pub use crate::row::{Body, Crew, Mix, Row, Visit, Work, DT, GRAIN};
+use crate::{cpu, memory, progress};
 
-/// Ticks (ns) between two decisions, in every row.
-pub const DT: u64 = 64;
-
-/// What a row must decide.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Mix {
-    /// At least 99.9 % pass.
-    Pass,
-    /// At most 1 % pass.
-    Deny,
-    /// No verdict (floors).
-    Bare,
-}
+/// MiB that must be free for the rows of 1e7 keys.
+const LARGE: u64 = 6144;
 
 /// Which rows to build.
 pub enum Wanted {
@@ -32,76 +20,25 @@ pub enum Wanted {
     Exactly(String),
 }
 
-/// Makes n decisions (a multiple of [`GRAIN`]) and returns how many passed.
-pub type Body = Box<dyn FnMut(u64) -> u64>;
-
-pub struct Row {
-    pub id: String,
-    pub text: String,
-    pub mix: Mix,
-    /// Decisions per visit: untimed first, then timed.
-    pub warm: u64,
-    pub timed: u64,
-    body: Body,
-    pub samples: Vec<f64>,
-    pub passed: u64,
-    pub decided: u64,
-}
-
-impl Row {
-    pub fn min(&self) -> f64 {
-        self.samples.iter().copied().fold(f64::INFINITY, f64::min)
-    }
-
-    pub fn median(&self) -> f64 {
-        let mut sorted = self.samples.clone();
-        sorted.sort_by(f64::total_cmp);
-        sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
-    }
-
-    /// The group is the first part of the id.
-    pub fn group(&self) -> &str {
-        self.id.split('.').next().unwrap_or("")
-    }
-
-    /// Runs n decisions and counts the verdicts.
-    pub fn decide(&mut self, n: u64) -> u64 {
-        let passed = (self.body)(n);
-        self.passed += passed;
-        self.decided += n;
-        passed
-    }
-
-    /// A row that lies about what it measures is an error.
-    pub fn verify(&self) -> Result<(), String> {
-        let share = self.passed as f64 / self.decided.max(1) as f64;
-        let right = match self.mix {
-            Mix::Pass => share >= 0.999,
-            Mix::Deny => share <= 0.01,
-            Mix::Bare => true,
-        };
-        if right {
-            return Ok(());
-        }
-        Err(format!(
-            "{}: {:.3} % passed, which is not {:?}: the row measures something else",
-            self.id,
-            share * 100.0,
-            self.mix
-        ))
-    }
-}
-
 pub struct Suite {
     pub rows: Vec<Row>,
     /// Remarks for the report: huge pages, skipped rows.
     pub notes: Vec<String>,
+    /// Rows whose id starts like this were not run, and why.
+    skipped: Vec<(String, String)>,
     wanted: Wanted,
 }
 
 impl Suite {
     pub fn new(wanted: Wanted) -> Suite {
-        Suite { rows: Vec::new(), notes: Vec::new(), wanted }
+        let mut suite = Suite { rows: Vec::new(), notes: Vec::new(), skipped: Vec::new(), wanted };
+        if memory::available_mib().is_some_and(|mib| mib < LARGE) {
+            let why = format!("less than {LARGE} MiB of free memory");
+            for rows in ["floor1e7", "table1e7", "peer1e7"] {
+                suite.skip(rows, &why);
+            }
+        }
+        suite
     }
 
     /// Adds a row if it is wanted; only then is it built.
@@ -110,24 +47,70 @@ impl Suite {
         id: &str,
         text: &str,
         mix: Mix,
-        (warm, timed): (u64, u64),
+        visit: (u64, u64),
         make: impl FnOnce(&mut Vec<String>) -> Body,
     ) {
-        let wanted = match &self.wanted {
+        if self.wants(id) {
+            progress::tell(&format!("building {id}"));
+            let body = make(&mut self.notes);
+            self.push(id, text, mix, visit, Work::Alone(body));
+        }
+    }
+
+    /// Adds a row that brings its own threads.
+    pub fn add_crew(
+        &mut self,
+        id: &str,
+        text: &str,
+        mix: Mix,
+        visit: (u64, u64),
+        make: impl FnOnce(&mut Vec<String>) -> Crew,
+    ) {
+        if self.wants(id) {
+            progress::tell(&format!("building {id}"));
+            let crew = make(&mut self.notes);
+            self.push(id, text, mix, visit, Work::Together(crew));
+        }
+    }
+
+    /// Whether a row of this id is to be built.
+    pub fn wants(&self, id: &str) -> bool {
+        self.asks(id) && !self.skipped.iter().any(|(rows, _)| id.starts_with(rows.as_str()))
+    }
+
+    /// Whether the command line asked for a row of this id.
+    pub fn asks(&self, id: &str) -> bool {
+        match &self.wanted {
             Wanted::All => true,
             Wanted::Containing(part) => part.split(',').any(|p| id.contains(p)),
             Wanted::Exactly(one) => id == one,
-        };
-        if wanted {
-            let body = make(&mut self.notes);
-            let (id, text) = (id.to_string(), text.to_string());
-            let row = Row { id, text, mix, warm, timed, body, samples: Vec::new(), passed: 0, decided: 0 };
-            self.rows.push(row);
         }
+    }
+
+    fn push(&mut self, id: &str, text: &str, mix: Mix, (warm, timed): (u64, u64), work: Work) {
+        let (id, text, samples, wall) = (id.to_string(), text.to_string(), Vec::new(), Vec::new());
+        self.rows.push(Row { id, text, mix, warm, timed, work, samples, wall, passed: 0, decided: 0 });
+    }
+
+    /// Says why rows whose id starts with `rows` do not run; before they are added.
+    pub fn skip(&mut self, rows: &str, why: &str) {
+        self.absent(rows, why);
+        self.notes.push(format!("{rows}* not run: {why}"));
+    }
+
+    /// The same without a note: the goals say it where they need such a row.
+    pub fn absent(&mut self, rows: &str, why: &str) {
+        self.skipped.push((rows.to_string(), why.to_string()));
     }
 
     pub fn row(&self, id: &str) -> Option<&Row> {
         self.rows.iter().find(|row| row.id == id)
+    }
+
+    /// Why there is no such row.
+    pub fn why_absent(&self, id: &str) -> &str {
+        let known = self.skipped.iter().find(|(rows, _)| id.starts_with(rows.as_str()));
+        known.map_or("not on this machine", |(_, why)| why)
     }
 
     /// Visits every row in turn until the time is used up (at least 5 rounds); returns the rounds.
@@ -136,41 +119,48 @@ impl Suite {
         let mut rounds = 0;
         while rounds < 5 || start.elapsed().as_secs_f64() < seconds {
             for row in &mut self.rows {
-                row.decide(row.warm);
-                let before = thread_ns();
-                row.decide(row.timed);
-                let spent = thread_ns() - before;
-                row.samples.push(spent as f64 / row.timed as f64);
+                let spent = start.elapsed().as_secs_f64();
+                progress::tell(&format!("round {}, {spent:.0} of {seconds:.0} s, {}", rounds + 1, row.id));
+                visit(row);
                 row.verify()?;
             }
             rounds += 1;
-            eprint!("\rbench: round {rounds}, {:.0} of {seconds:.0} s ", start.elapsed().as_secs_f64());
         }
-        eprintln!();
+        progress::clear();
+        self.drop_unmeasured();
         Ok(rounds)
+    }
+
+    /// Rows whose threads never ran together have no time.
+    fn drop_unmeasured(&mut self) {
+        let lost: Vec<String> =
+            self.rows.iter().filter(|row| row.samples.is_empty()).map(|row| row.id.clone()).collect();
+        self.rows.retain(|row| !row.samples.is_empty());
+        for id in lost {
+            self.skip(&id, "other processes never let its threads run together");
+        }
     }
 }
 
-/// CPU time of this thread.
-fn thread_ns() -> u64 {
-    let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: t is a place for one timespec.
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &mut t) };
-    t.tv_sec as u64 * 1_000_000_000 + t.tv_nsec as u64
-}
-
-/// Pins this thread to the last processor that it may use; the first one serves most interrupts.
-pub fn pin_last() -> Option<usize> {
-    // SAFETY: a cpu_set_t is plain bits, all zero is the empty set, and both calls get its true size.
-    unsafe {
-        let mut set: libc::cpu_set_t = std::mem::zeroed();
-        let size = std::mem::size_of::<libc::cpu_set_t>();
-        if libc::sched_getaffinity(0, size, &mut set) != 0 {
-            return None;
+fn visit(row: &mut Row) {
+    if matches!(row.work, Work::Alone(_)) {
+        row.decide(row.warm);
+        let before = cpu::thread_ns();
+        row.decide(row.timed);
+        let spent = cpu::thread_ns() - before;
+        row.samples.push(spent as f64 / row.timed as f64);
+        return;
+    }
+    // A few tries: only a visit in which the threads ran together counts.
+    row.decide(row.warm);
+    for _ in 0..8 {
+        match row.decide(row.timed) {
+            Some(visit) if visit.together => {
+                row.samples.push(visit.cpu);
+                row.wall.push(visit.wall);
+                return;
+            }
+            _ => {}
         }
-        let last = (0..libc::CPU_SETSIZE as usize).rev().find(|&cpu| libc::CPU_ISSET(cpu, &set))?;
-        let mut one: libc::cpu_set_t = std::mem::zeroed();
-        libc::CPU_SET(last, &mut one);
-        (libc::sched_setaffinity(0, size, &one) == 0).then_some(last)
     }
 }

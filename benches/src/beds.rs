@@ -1,0 +1,240 @@
+//! Tables with all their keys in them, made once and shared by the rows that ask the same of them.
+//!
+//! ```text
+//! conforming  each key comes at half its rate: about half the words are live, half expired
+//! denied      each key has one unit in 1024 of its visits and spent it: nearly every decision is a denied hit
+//! mixed       each key comes at its rate and has a burst of 1: every other request passes
+//! Zipf        the most frequent key comes at half its rate; nearly all other words have expired when they come again
+//! churn       every key is new; it occupies its slot for as long as a quarter of all slots need to fill
+//! ```
+//!
+//! A table has room for at least twice its keys; a few keys in a thousand find their set full at first and get a
+//! slot when one expires.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tatcell::{lines_for, Access, Exclusive, FullPolicy, HashKind, LimitSpec, Shared};
+use tatcell::{Table, TableLimit, TableOptions};
+
+use crate::keys::{harmonic, key, key4, Stream};
+use crate::memory::Memory;
+use crate::suite::{Mix, DT};
+
+const SEED: [u8; 16] = *b"not so secret 16";
+
+/// Slots of a table for this many keys: load 0.48 at most.
+pub const fn slots_for(keys: usize) -> usize {
+    keys * 21 / 10
+}
+
+/// Untimed and timed decisions of a visit: enough to fill the caches again.
+pub const fn visits(keys: u32) -> (u64, u64) {
+    match keys {
+        0..=4_096 => (1 << 13, 1 << 16),
+        4_097..=200_000 => (1 << 17, 1 << 17),
+        _ => (1 << 19, 1 << 18),
+    }
+}
+
+/// Period and burst under which a stream of `keys` uniform keys does what `mix` says; the peers get the same.
+pub fn spec(keys: u32, mix: Mix) -> (u64, u64) {
+    let visit = u64::from(keys) * DT;
+    match mix {
+        Mix::Deny => (visit * 1024, 1),
+        Mix::Mixed => (visit, 1),
+        _ => (visit / 2, 32),
+    }
+}
+
+/// The same for a conforming Zipf stream.
+pub fn zipf_spec(keys: u32) -> (u64, u64) {
+    ((DT as f64 * harmonic(keys) / 2.0) as u64, 32)
+}
+
+/// The emission interval that keeps a quarter of the slots of the 1e6 table busy when every key is new.
+pub const CHURN_PERIOD: u64 = slots_for(1_000_000) as u64 / 4 * DT;
+
+/// Who hashes.
+#[derive(Clone, Copy, PartialEq)]
+pub enum Hashing {
+    /// The table, by the fastest keyed hash of this processor: AES, or SipHash where there is none.
+    Fast,
+    /// The table, by SipHash-1-3.
+    Sip,
+    /// The caller, by something that costs next to nothing.
+    Caller,
+}
+
+impl Hashing {
+    pub fn kind(self) -> HashKind {
+        match self {
+            Hashing::Fast if HashKind::Aes.is_available() => HashKind::Aes,
+            Hashing::Caller => HashKind::Caller,
+            _ => HashKind::SipHash13,
+        }
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+pub enum Order {
+    Uniform,
+    Zipf,
+    /// Uniform, from one or two threads: each key comes at a quarter or at half of its rate.
+    Threads,
+    /// Every key new.
+    Churn,
+    /// Keys that the caller inserts, each in turn; `home` tells two such tables apart.
+    Cycle {
+        home: bool,
+    },
+}
+
+/// What a table is filled with and asked.
+#[derive(Clone, Copy, PartialEq)]
+pub struct What {
+    pub keys: u32,
+    pub mix: Mix,
+    pub hashing: Hashing,
+    /// Bytes of a key: 4 or 16.
+    pub bytes: usize,
+    pub order: Order,
+    pub policy: FullPolicy,
+}
+
+impl What {
+    pub fn new(keys: u32) -> What {
+        let (mix, hashing, order) = (Mix::Pass, Hashing::Fast, Order::Uniform);
+        What { keys, mix, hashing, bytes: 16, order, policy: FullPolicy::Admit }
+    }
+
+    fn spec(&self) -> (u64, u64) {
+        match self.order {
+            Order::Uniform | Order::Cycle { .. } => spec(self.keys, self.mix),
+            Order::Threads => (u64::from(self.keys) * DT / 4, 32),
+            Order::Zipf => zipf_spec(self.keys),
+            Order::Churn => (CHURN_PERIOD, 1),
+        }
+    }
+
+    /// The hash that the rows of this table use.
+    fn hash<M: Access>(&self) -> fn(&Table<'static, M>, u64) -> u64 {
+        match (self.hashing, self.bytes) {
+            (Hashing::Caller, _) => mix64,
+            (_, 4) => keyed4,
+            _ => keyed,
+        }
+    }
+}
+
+/// The table's own hash of a key.
+#[inline(always)]
+pub fn keyed<M: Access>(table: &Table<'static, M>, id: u64) -> u64 {
+    table.hash(&key(id)).unwrap_or(0)
+}
+
+/// The same of a 4-byte key.
+#[inline(always)]
+pub fn keyed4<M: Access>(table: &Table<'static, M>, id: u64) -> u64 {
+    table.hash(&key4(id)).unwrap_or(0)
+}
+
+/// A hash that costs next to nothing, as one that a network card delivers.
+#[inline(always)]
+pub fn mix64<M: Access>(_: &Table<'static, M>, id: u64) -> u64 {
+    let z = (id + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ z >> 32).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 32
+}
+
+pub struct Bed<M: Access> {
+    pub table: Table<'static, M>,
+    pub limit: TableLimit,
+    pub stream: Stream,
+    pub now: u64,
+    /// The last new key of a churn.
+    pub fresh: u64,
+}
+
+impl Bed<Shared> {
+    /// The same table with a stream of its own.
+    pub fn with(&self, stream: Stream) -> Bed<Shared> {
+        Bed { table: self.table, limit: self.limit, stream, now: self.now, fresh: 0 }
+    }
+}
+
+/// The shared tables of a run.
+#[derive(Default)]
+pub struct Beds(Vec<(What, Rc<RefCell<Bed<Shared>>>)>);
+
+impl Beds {
+    pub fn get(&mut self, what: What, notes: &mut Vec<String>) -> Rc<RefCell<Bed<Shared>>> {
+        if let Some((_, bed)) = self.0.iter().find(|(known, _)| *known == what) {
+            return bed.clone();
+        }
+        let init = |memory: &mut Memory, o: &TableOptions| Table::init(memory.lines(), o).expect("a table");
+        let bed = Rc::new(RefCell::new(make(init, what, notes)));
+        self.0.push((what, bed.clone()));
+        bed
+    }
+}
+
+/// A table with one owner.
+pub fn exclusive(what: What, notes: &mut Vec<String>) -> Bed<Exclusive> {
+    let init = |memory: &mut Memory, o: &TableOptions| {
+        Table::init_exclusive(memory.lines_mut(), o).expect("a table")
+    };
+    make(init, what, notes)
+}
+
+fn make<M: Access>(
+    init: fn(&mut Memory, &TableOptions) -> Table<'static, M>,
+    what: What,
+    notes: &mut Vec<String>,
+) -> Bed<M> {
+    let What { keys, order, policy, hashing, .. } = what;
+    let (period, burst) = what.spec();
+    let spec = LimitSpec::new(1, period, burst);
+    let mut memory = Memory::new(lines_for(slots_for(keys as usize)) * 64);
+    let options = TableOptions::new(spec).policy(policy).hash(hashing.kind());
+    let options = if hashing == Hashing::Caller { options } else { options.seed(SEED) };
+    let table = init(&mut memory, &options);
+    let note = format!("{keys} keys: {} on huge pages", memory.huge_pages());
+    if keys >= 1_000_000 && !notes.contains(&note) {
+        notes.push(note);
+    }
+    let limit = table.limit(&spec).expect("a limit");
+    let stream = if order == Order::Zipf { Stream::zipf(keys) } else { Stream::uniform(keys) };
+    let mut bed = Bed { table, limit, stream, now: 1 << 40, fresh: 0 };
+    if !matches!(order, Order::Churn | Order::Cycle { .. }) {
+        fill(&mut bed, &what, period);
+    }
+    bed
+}
+
+/// Inserts all keys, then lets time pass until the mix is what it will be.
+fn fill<M: Access>(bed: &mut Bed<M>, what: &What, period: u64) {
+    let hash = what.hash::<M>();
+    insert(bed, hash, 0..u64::from(what.keys));
+    match what.mix {
+        Mix::Deny | Mix::Rivals | Mix::Bare => {}
+        Mix::Pass => bed.now += period,
+        Mix::Mixed => {
+            for _ in 0..8 {
+                crate::steps::lone::<M, 64>(bed, u64::from(what.keys / 2).next_multiple_of(64), hash);
+            }
+        }
+    }
+}
+
+/// One unit of each key, all at the same instant.
+fn insert<M: Access>(
+    bed: &Bed<M>,
+    hash: impl Fn(&Table<'static, M>, u64) -> u64,
+    ids: impl Iterator<Item = u64>,
+) {
+    let hashes: Vec<u64> = ids.map(|id| hash(&bed.table, id)).collect();
+    for burst in hashes.chunks(64) {
+        let _ = bed.table.check_burst(&bed.limit, bed.now, burst, None);
+    }
+}

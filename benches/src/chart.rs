@@ -1,0 +1,186 @@
+//! The bar chart: what a decision takes, ours beside floors and peers. SVG, written by hand.
+//!
+//! ```text
+//!  title, machine, legend
+//!  panel heading                     0    5    10   15 ns        one linear axis a panel
+//!              label of a bar |======    5.2
+//! ```
+
+use std::fmt::Write as _;
+
+use crate::machine::Machine;
+use crate::suite::Suite;
+
+const WIDTH: f64 = 980.0;
+/// Where bars begin, and how long the longest is.
+const LEFT: f64 = 380.0;
+const LENGTH: f64 = 520.0;
+/// Height of a bar and of what it takes.
+const BAR: f64 = 14.0;
+const STEP: f64 = 20.0;
+
+type Bar = (&'static str, &'static str);
+
+const PANELS: &[(&str, &[Bar])] = &[
+    (
+        "One limit",
+        &[
+            ("floor.cmpxchg", "one load + lock cmpxchg"),
+            ("cell.conforming", "tatcell, conforming"),
+            ("cell.denied", "tatcell, denied"),
+            ("cell.exclusive", "tatcell, one owner"),
+            ("peer.governor_conforming", "governor, conforming"),
+            ("peer.governor_denied", "governor, denied"),
+            ("peer.ratelimit_conforming", "ratelimit, conforming"),
+            ("peer.srtcm_conforming", "DPDK srTCM, not shared between threads"),
+        ],
+    ),
+    (
+        "1e3 keys",
+        &[
+            ("table1e3.burst32", "tatcell, burst of 32"),
+            ("table1e3.single", "tatcell, single call"),
+            ("table1e3.single_denied", "tatcell, single call, denied"),
+            ("peer1e3.hash_srtcm_bulk32", "DPDK hash bulk of 32 + srTCM"),
+            ("peer1e3.hash_srtcm", "DPDK hash + srTCM"),
+            ("peer1e3.map", "mutex + unordered_map"),
+            ("peer1e3.pingora", "pingora-limits (a sketch; with its clock)"),
+            ("peer1e3.foldhash", "governor, foldhash"),
+            ("peer1e3.governor", "governor as shipped"),
+        ],
+    ),
+    (
+        "1e6 keys",
+        &[
+            ("floor1e6.ahead64", "prefetch 64 ahead + lock cmpxchg, no table"),
+            ("table1e6.next64", "tatcell, burst of 64, next prefetched"),
+            ("table1e6.burst32", "tatcell, burst of 32"),
+            ("table1e6.single", "tatcell, single call"),
+            ("peer1e6.index_srtcm_ahead32", "DPDK srTCM, index given, 32 ahead"),
+            ("peer1e6.hash_srtcm_bulk32", "DPDK hash bulk of 32 + srTCM"),
+            ("peer1e6.hash_srtcm", "DPDK hash + srTCM"),
+            ("peer1e6.map", "mutex + unordered_map"),
+            ("peer1e6.pingora", "pingora-limits (a sketch; with its clock)"),
+            ("peer1e6.foldhash", "governor, foldhash"),
+            ("peer1e6.governor", "governor as shipped"),
+        ],
+    ),
+    (
+        "1e7 keys",
+        &[
+            ("floor1e7.ahead64", "prefetch 64 ahead + lock cmpxchg, no table"),
+            ("table1e7.next64", "tatcell, burst of 64, next prefetched"),
+            ("table1e7.burst32", "tatcell, burst of 32"),
+            ("table1e7.single", "tatcell, single call"),
+            ("peer1e7.hash_srtcm_bulk32", "DPDK hash bulk of 32 + srTCM"),
+            ("peer1e7.hash_srtcm", "DPDK hash + srTCM"),
+            ("peer1e7.map", "mutex + unordered_map"),
+            ("peer1e7.pingora", "pingora-limits (a sketch; with its clock)"),
+            ("peer1e7.foldhash", "governor, foldhash"),
+            ("peer1e7.governor", "governor as shipped"),
+        ],
+    ),
+];
+
+/// Writes the chart; None where no bar of it was measured.
+pub fn write(suite: &Suite, machine: &Machine, path: &str) -> Result<Option<()>, String> {
+    let Some(text) = draw(suite, machine) else { return Ok(None) };
+    std::fs::write(path, text).map_err(|e| format!("{path}: {e}"))?;
+    Ok(Some(()))
+}
+
+fn draw(suite: &Suite, machine: &Machine) -> Option<String> {
+    let (mut body, mut y) = (String::new(), 96.0);
+    for (title, bars) in PANELS {
+        let measured = bars.iter().filter_map(|(id, label)| Some((*id, *label, suite.row(id)?.min())));
+        let bars: Vec<(&str, &str, f64)> = measured.collect();
+        if !bars.is_empty() {
+            panel(&mut body, title, &bars, &mut y);
+        }
+    }
+    if body.is_empty() {
+        return None;
+    }
+    let mut out = String::new();
+    let _ = writeln!(
+        out,
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" font-family="Helvetica, Arial, sans-serif" font-size="13" fill="{INK}">"#
+    );
+    let _ = writeln!(out, r#"<rect width="{WIDTH}" height="{y}" fill="white"/>"#);
+    label(
+        &mut out,
+        24.0,
+        32.0,
+        "start",
+        "Time per decision (ns, shorter is better)",
+        r#" font-size="18" font-weight="bold""#,
+    );
+    let what = format!(
+        "{}; {}; fastest round, one thread, conforming where nothing is said",
+        machine.text, machine.date
+    );
+    label(&mut out, 24.0, 52.0, "start", &what, GREY_TEXT);
+    let mut x = 24.0;
+    for (colour, text, width) in
+        [(OURS, "tatcell", 90.0), (PEER, "others", 85.0), (FLOOR, "bare operation", 0.0)]
+    {
+        let _ = writeln!(out, r#"<rect x="{x}" y="64" width="14" height="14" fill="{colour}"/>"#);
+        label(&mut out, x + 20.0, 76.0, "start", text, "");
+        x += width;
+    }
+    out += &body;
+    out += "</svg>\n";
+    Some(out)
+}
+
+const INK: &str = "#1a1a1a";
+const OURS: &str = "#1f6fb4";
+const PEER: &str = "#e08a2e";
+const FLOOR: &str = "#8c8c8c";
+const GREY_TEXT: &str = r##" font-size="11" fill="#555555""##;
+
+fn panel(out: &mut String, title: &str, bars: &[(&str, &str, f64)], y: &mut f64) {
+    let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max);
+    let tick = tick(most);
+    let scale = LENGTH / (most / tick).ceil() / tick;
+    label(out, 24.0, *y + 16.0, "start", title, r#" font-size="15" font-weight="bold""#);
+    let (top, bottom) = (*y + 24.0, *y + 28.0 + STEP * bars.len() as f64);
+    let mut at = 0.0;
+    while at * scale <= LENGTH + 0.5 {
+        let x = LEFT + at * scale;
+        let _ = writeln!(out, r##"<path d="M{x:.1} {top:.1}V{bottom:.1}" stroke="#dddddd"/>"##);
+        label(out, x, *y + 18.0, "middle", &format!("{at}"), GREY_TEXT);
+        at += tick;
+    }
+    for (i, (id, text, ns)) in bars.iter().enumerate() {
+        let colour = match id.split('.').next().unwrap_or("") {
+            group if group.starts_with("floor") => FLOOR,
+            group if group.starts_with("peer") => PEER,
+            _ => OURS,
+        };
+        let (row, long) = (top + 5.0 + STEP * i as f64, (ns * scale).max(1.0));
+        label(out, LEFT - 10.0, row + 11.5, "end", text, "");
+        let _ = writeln!(
+            out,
+            r#"<rect x="{LEFT}" y="{row:.1}" width="{long:.1}" height="{BAR}" fill="{colour}"/>"#
+        );
+        let (value, x) = (format!("{ns:.1}"), LEFT + long + 6.0);
+        // White under the number: a grid line may cross it.
+        let wide = 7.5 * value.len() as f64;
+        let _ =
+            writeln!(out, r#"<rect x="{x:.1}" y="{row:.1}" width="{wide}" height="{BAR}" fill="white"/>"#);
+        label(out, x, row + 11.5, "start", &value, r#" font-size="12""#);
+    }
+    *y = bottom + 24.0;
+}
+
+/// 1, 2 or 5 times a power of ten, so that an axis to `most` has four to ten of them.
+fn tick(most: f64) -> f64 {
+    let power = 10f64.powf((most / 4.0).log10().floor());
+    [5.0, 2.0, 1.0].into_iter().map(|n| n * power).find(|tick| most / tick >= 4.0).unwrap_or(power)
+}
+
+fn label(out: &mut String, x: f64, y: f64, anchor: &str, text: &str, style: &str) {
+    let text = text.replace('&', "&amp;").replace('<', "&lt;");
+    let _ = writeln!(out, r#"<text x="{x:.1}" y="{y:.1}" text-anchor="{anchor}"{style}>{text}</text>"#);
+}

@@ -1,0 +1,82 @@
+//! What the parts of the table cost: the second line of a set, the full-set policies, full answers with counters.
+//!
+//! The library cannot be built without them, so each row is beside one that does not use the part:
+//!
+//! ```text
+//! second line   two_lines    1e6 keys as they fall: some hundredths of them live in the second line of their set
+//!               one_line     1e6 keys chosen so that each has a slot in its home line: the second one is never read
+//!                            (it is prefetched in both)
+//! policy        the same stream over tables of another policy; at a load of 0.48 a set is full now and then
+//! counters      check_burst_ex with counters, beside check_burst
+//! ```
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use tatcell::{Counters, FullPolicy, Shared, SLOTS_PER_LINE};
+
+use crate::beds::{keyed, visits, Bed, Beds, Order, What};
+use crate::keys::{Random, Stream};
+use crate::steps::{next, next_with};
+use crate::suite::{Mix, Suite};
+use crate::tables::body;
+
+const KEYS: u32 = 1_000_000;
+
+pub fn add(suite: &mut Suite, beds: &mut Beds) {
+    let next32 = |bed: &mut Bed<Shared>, n: u64| next::<_, 32>(bed, n, keyed);
+    let visit = visits(KEYS);
+    let what = What::new(KEYS);
+    for (id, text, home) in [
+        ("cost.one_line", "every key in its home line", true),
+        ("cost.two_lines", "keys as they fall, some in the second line", false),
+    ] {
+        let empty = What { order: Order::Cycle { home }, ..what };
+        suite.add(id, text, Mix::Pass, visit, |notes| {
+            let bed = beds.get(empty, notes);
+            let placed = placed(&bed.borrow(), home);
+            body(Rc::new(RefCell::new(placed)), next32)
+        });
+    }
+    for (id, text, policy) in [
+        ("cost.admit", "policy Admit, check_burst", FullPolicy::Admit),
+        ("cost.inherit", "policy Inherit", FullPolicy::Inherit),
+        ("cost.deny", "policy Deny", FullPolicy::Deny),
+        ("cost.sampled", "policy Sampled", FullPolicy::Sampled),
+    ] {
+        let what = What { policy, ..what };
+        suite.add(id, text, Mix::Pass, visit, |notes| body(beds.get(what, notes), next32));
+    }
+    suite.add("cost.counters", "policy Admit, check_burst_ex with counters", Mix::Pass, visit, |notes| {
+        let (bed, mut counters) = (beds.get(what, notes), Counters::default());
+        Box::new(move |n| counted(&mut bed.borrow_mut(), &mut counters, n))
+    });
+}
+
+#[inline(never)]
+fn counted(bed: &mut Bed<Shared>, counters: &mut Counters, n: u64) -> u64 {
+    next_with::<_, 32>(bed, n, keyed, |table, limit, now, hashes| {
+        table.check_burst_ex(limit, now, hashes, None, Some(counters), |_, _| {}).unwrap_or(0)
+    })
+}
+
+/// The table with 1e6 keys that come in turn, in a random order; with `home`, only keys whose home line has room.
+fn placed(empty: &Bed<Shared>, home: bool) -> Bed<Shared> {
+    let table = &empty.table;
+    let lines = (table.slots() / SLOTS_PER_LINE) as u64;
+    let mut taken = vec![0; lines as usize];
+    let mut has_room = |id: u32| {
+        let line = ((keyed(table, u64::from(id)) >> 32) * lines) >> 32;
+        taken[line as usize] += 1;
+        taken[line as usize] <= SLOTS_PER_LINE
+    };
+    let mut ids: Vec<u32> = (0..).filter(|&id| !home || has_room(id)).take(KEYS as usize).collect();
+    for &id in &ids {
+        let _ = table.check_hash(&empty.limit, empty.now, keyed(table, u64::from(id)), 1);
+    }
+    let mut random = Random(1);
+    for i in (1..KEYS).rev() {
+        ids.swap(i as usize, random.below(i + 1) as usize);
+    }
+    empty.with(Stream::cycle(ids))
+}

@@ -1,0 +1,38 @@
+//! Where and when this was measured.
+
+pub struct Machine {
+    /// Processor, pinning, load.
+    pub text: String,
+    /// Date and time, UTC.
+    pub date: String,
+}
+
+impl Machine {
+    pub fn read(cpu: Option<usize>) -> Machine {
+        let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
+        let info = file("/proc/cpuinfo");
+        let field = |name: &str| {
+            let line = info.lines().find(|line| line.starts_with(name));
+            line.and_then(|line| line.split(": ").nth(1)).map(str::to_string)
+        };
+        let model = field("model name").unwrap_or_else(|| std::env::consts::ARCH.into());
+        let family = field("cpu family").map_or(String::new(), |family| format!(" (family {family})"));
+        let cpus = info.lines().filter(|line| line.starts_with("processor")).count().max(1);
+        let pinned = cpu.map_or("not pinned".into(), |cpu| format!("pinned to cpu {cpu} of {cpus}"));
+        let load = file("/proc/loadavg");
+        let load = load.split(' ').next().unwrap_or("?");
+        Machine { text: format!("{model}{family}, {pinned}, load {load}"), date: date() }
+    }
+}
+
+fn date() -> String {
+    let mut text = [0u8; 32];
+    // SAFETY: tm is plain bits, time is a place for one time_t, and strftime gets the true size of the text.
+    let length = unsafe {
+        let time = libc::time(std::ptr::null_mut());
+        let mut tm: libc::tm = std::mem::zeroed();
+        libc::gmtime_r(&time, &mut tm);
+        libc::strftime(text.as_mut_ptr().cast(), text.len(), c"%Y-%m-%d %H:%M UTC".as_ptr(), &tm)
+    };
+    String::from_utf8_lossy(&text[..length]).into_owned()
+}

@@ -1,0 +1,122 @@
+//! The loops over a table: single calls, lone bursts, bursts with the next one prefetched, churn.
+
+use tatcell::{Access, Table, TableLimit};
+
+use crate::beds::{keyed, Bed};
+use crate::suite::DT;
+
+#[inline(never)]
+pub fn single<M: Access>(bed: &mut Bed<M>, n: u64, hash: impl Fn(&Table<'static, M>, u64) -> u64) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let (mut passed, mut t) = (0, *now);
+    let (ids, turn) = stream.take(n as usize);
+    for &id in ids {
+        t += DT;
+        let hash = hash(table, turn.id(id));
+        passed += u64::from(table.check_hash(limit, t, hash, 1).is_ok_and(|o| o.passes()));
+    }
+    *now = t;
+    passed
+}
+
+/// Bursts of K, each hashed and decided before the next is looked at.
+#[inline(never)]
+pub fn lone<M: Access, const K: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    hash: impl Fn(&Table<'static, M>, u64) -> u64,
+) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let mut passed = 0;
+    let (ids, turn) = stream.take(n as usize);
+    for ids in ids.chunks_exact(K) {
+        *now += DT * K as u64;
+        let hashes: [u64; K] = std::array::from_fn(|i| hash(table, turn.id(ids[i])));
+        passed += u64::from(table.check_burst(limit, *now, &hashes, None).unwrap_or(0).count_ones());
+    }
+    passed
+}
+
+/// Bursts of K, each hashed and prefetched before the one ahead of it is decided.
+#[inline(never)]
+pub fn next<M: Access, const K: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    hash: impl Fn(&Table<'static, M>, u64) -> u64,
+) -> u64 {
+    next_with::<M, K>(bed, n, hash, plain)
+}
+
+/// As [`next`], with another call for the decision.
+#[inline(always)]
+pub fn next_with<M: Access, const K: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    hash: impl Fn(&Table<'static, M>, u64) -> u64,
+    decide: impl FnMut(&Table<'static, M>, &TableLimit, u64, &[u64; K]) -> u64,
+) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let (ids, turn) = stream.take(n as usize);
+    let bursts = ids.chunks_exact(K).map(|ids| std::array::from_fn(|i| hash(table, turn.id(ids[i]))));
+    rolling(table, limit, now, bursts, decide)
+}
+
+/// The bits of those that pass.
+#[inline(always)]
+fn plain<M: Access, const K: usize>(
+    table: &Table<'static, M>,
+    limit: &TableLimit,
+    now: u64,
+    hashes: &[u64; K],
+) -> u64 {
+    table.check_burst(limit, now, hashes, None).unwrap_or(0)
+}
+
+#[inline(always)]
+fn rolling<M: Access, const K: usize>(
+    table: &Table<'static, M>,
+    limit: &TableLimit,
+    now: &mut u64,
+    mut bursts: impl Iterator<Item = [u64; K]>,
+    mut decide: impl FnMut(&Table<'static, M>, &TableLimit, u64, &[u64; K]) -> u64,
+) -> u64 {
+    let mut passed = 0;
+    let mut decide = |hashes: &[u64; K]| {
+        *now += DT * K as u64;
+        passed += u64::from(decide(table, limit, *now, hashes).count_ones());
+    };
+    let Some(mut waiting) = bursts.next() else { return 0 };
+    table.prefetch(&waiting);
+    for next in bursts {
+        table.prefetch(&next);
+        decide(&waiting);
+        waiting = next;
+    }
+    decide(&waiting);
+    passed
+}
+
+#[inline(never)]
+pub fn churn<M: Access>(bed: &mut Bed<M>, n: u64) -> u64 {
+    let Bed { table, limit, now, fresh, .. } = bed;
+    let mut passed = 0;
+    for _ in 0..n {
+        *now += DT;
+        *fresh += 1;
+        let hash = keyed(table, *fresh);
+        passed += u64::from(table.check_hash(limit, *now, hash, 1).is_ok_and(|o| o.passes()));
+    }
+    passed
+}
+
+#[inline(never)]
+pub fn churn_next<M: Access, const K: usize>(bed: &mut Bed<M>, n: u64) -> u64 {
+    let Bed { table, limit, now, fresh, .. } = bed;
+    let bursts = (0..n / K as u64).map(|_| {
+        std::array::from_fn(|_| {
+            *fresh += 1;
+            keyed(table, *fresh)
+        })
+    });
+    rolling::<M, K>(table, limit, now, bursts, plain)
+}
