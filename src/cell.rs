@@ -229,7 +229,6 @@ macro_rules! operations {
                 let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
                 match gcra::plain(p, lead, cost) {
                     Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
-                    Plain::Look => return Outcome::Conforming,
                     Plain::Store(lead) => {
                         if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) {
                             return Outcome::Conforming;

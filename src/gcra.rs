@@ -20,7 +20,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking, CONFORMING, NEVER, NON_CONFORMING};
-use crate::params::{Params, FLAGS_NOT_PLAIN, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW, FLAG_STRICT};
+use crate::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW, FLAG_STRICT};
 
 /// What one step decided, before it is turned into ticks and units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,26 +249,22 @@ impl<'a> Op<'a> {
 pub(crate) enum Plain {
     /// Conforms; store this lead.
     Store(u64),
-    /// Conforms, nothing to store.
-    Look,
     /// Does not conform for this many q-units.
     Wait(u64),
-    /// Options are set or the cost is above the burst: [`check`] decides.
+    /// A look, options, an unlimited limit or a cost above the burst: [`check`] decides.
     Other,
 }
 
 /// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
 #[inline(always)]
 pub(crate) const fn plain(p: &Params, lead: u64, cost: u32) -> Plain {
-    if cost as u64 > p.burst || p.has(FLAGS_NOT_PLAIN) {
+    // One comparison: a cost of 0 wraps around to the largest.
+    if (cost as u64).wrapping_sub(1) >= p.plain {
         return Plain::Other;
     }
-    let charge = (cost as u64).wrapping_mul(p.t_q);
-    let next = lead.wrapping_add(charge);
+    let next = lead.wrapping_add((cost as u64).wrapping_mul(p.t_q));
     if next > p.burst_q {
         Plain::Wait(next.wrapping_sub(p.burst_q))
-    } else if charge == 0 {
-        Plain::Look
     } else {
         Plain::Store(next)
     }

@@ -42,7 +42,7 @@ pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
 pub use outcome::{Decision, Outcome, Permit, Reservation, Tracking};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use table::{
-    full_set_ppb, lines_for, lines_for_load, Access, Counters, Exclusive, ExclusiveTable, FullPolicy,
+    full_set_ppb, lines_for, lines_for_load, Access, Burst, Counters, Exclusive, ExclusiveTable, FullPolicy,
     HashKind, Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions, LAYOUT_VERSION, MAX_BURST,
     MIN_SLOTS, SLOTS_PER_LINE,
 };

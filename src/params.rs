@@ -54,6 +54,8 @@ pub(crate) struct Params {
     pub penalty_q: u64,
     /// B, in units.
     pub burst: u64,
+    /// Largest cost that [`plain`](crate::gcra::plain) decides: B, or 0 where an option needs more than that.
+    pub plain: u64,
     /// Most elastic room of a call, in units.
     pub room: u64,
     /// Given by the caller; permits carry it.
@@ -229,6 +231,7 @@ impl Params {
             debt_q: burst_q.wrapping_add(debt_q),
             penalty_q: if spec.penalty == 0 { 0 } else { burst_q.wrapping_add(penalty_q) },
             burst: spec.burst,
+            plain: if flags & FLAGS_NOT_PLAIN == 0 { spec.burst } else { 0 },
             room: spec.max_room,
             epoch: spec.epoch,
             shl: shl as u8,
@@ -252,6 +255,7 @@ impl Params {
             debt_q: far,
             penalty_q: 0,
             burst: u64::MAX,
+            plain: 0,
             room: 0,
             epoch: 0,
             shl: 0,
@@ -288,14 +292,17 @@ impl Params {
 /// The caller's clock in q-units, mod 2^64. A shift of 64 or more cannot be configured.
 #[inline(always)]
 pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
+    if u16::from_ne_bytes([shl, shr]) == 0 {
+        return now;
+    }
     now.wrapping_shr(shr as u32).wrapping_shl(shl as u32)
 }
 
 /// Ticks after `now` at which the q-clock has advanced by `q`. `q << shr` fits: `Params::at` checked H + S.
 #[inline(always)]
 pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
-    if q == 0 {
-        return 0;
+    if q == 0 || u16::from_ne_bytes([shl, shr]) == 0 {
+        return q;
     }
     let up = 1u64.wrapping_shl(shl as u32).wrapping_sub(1);
     let whole = q.wrapping_add(up).wrapping_shr(shl as u32).wrapping_shl(shr as u32);

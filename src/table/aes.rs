@@ -43,14 +43,36 @@ pub(crate) fn available() -> bool {
 /// Hashes a key. Must only be called where [`available`] says so; elsewhere it answers 0.
 #[inline(always)]
 pub(crate) fn hash(keys: &AesKeys, key: &[u8]) -> u64 {
+    // The usual lengths as values: no loop, and a key that the caller has in registers stays there.
+    match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
+        (Some(block), _) if key.len() == 16 => {
+            let whole = u128::from_le_bytes(*block);
+            one_block(keys, [whole as u64, (whole >> 64) as u64], 16)
+        }
+        (_, Some(block)) if key.len() == 4 => one_block(keys, [u32::from_le_bytes(*block) as u64, 0], 4),
+        _ => any(keys, key),
+    }
+}
+
+/// A key of at most 16 bytes, padded with zeros, as little-endian halves.
+#[inline(always)]
+fn one_block(keys: &AesKeys, [low, high]: [u64; 2], length: u64) -> u64 {
     let [k0, k1, k2, k3, k4, k5] = &keys.0;
-    let mut state = [k0[0] ^ key.len() as u64, k0[1]];
+    let state = State::of([k0[0] ^ length, k0[1]]).xor(State::of([low, State::alone(high)]));
+    state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
+}
+
+/// A key of any length.
+#[inline(never)]
+fn any(keys: &AesKeys, key: &[u8]) -> u64 {
+    let [k0, k1, k2, k3, k4, k5] = &keys.0;
+    let mut state = State::of([k0[0] ^ key.len() as u64, k0[1]]);
     let mut rest = key;
     loop {
         let (block, tail) = block(rest);
-        state = four([state[0] ^ block[0], state[1] ^ block[1]], k1, k2, k3, k4);
+        state = state.xor(State::of(block)).round(k1).round(k2).round(k3).round(k4);
         if tail.is_empty() {
-            return one(state, k5)[0];
+            return state.round(k5).low();
         }
         rest = tail;
     }
@@ -59,96 +81,123 @@ pub(crate) fn hash(keys: &AesKeys, key: &[u8]) -> u64 {
 /// The first block of a key, padded with zeros, and what follows it.
 #[inline(always)]
 fn block(key: &[u8]) -> ([u64; 2], &[u8]) {
-    let word = |bytes: &[u8]| bytes.iter().rev().fold(0u64, |w, &b| w << 8 | b as u64);
-    match (key.split_first_chunk::<16>(), key.split_first_chunk::<8>()) {
-        (Some((b, tail)), _) => {
-            let whole = u128::from_le_bytes(*b);
-            ([whole as u64, (whole >> 64) as u64], tail)
-        }
-        (None, Some((low, high))) => ([u64::from_le_bytes(*low), word(high)], &[]),
-        (None, None) => match key.first_chunk::<4>() {
-            Some(b) if key.len() == 4 => ([u32::from_le_bytes(*b) as u64, 0], &[]),
-            _ => ([word(key), 0], &[]),
-        },
-    }
+    let mut block = [0u8; 16];
+    let n = key.len().min(16);
+    let (whole, tail) = key.split_at_checked(n).unwrap_or((key, &[]));
+    block.iter_mut().zip(whole).for_each(|(to, from)| *to = *from);
+    let whole = u128::from_le_bytes(block);
+    ([whole as u64, (whole >> 64) as u64], tail)
 }
 
-/// Four rounds.
-#[inline(always)]
-#[allow(unused_variables)]
-fn four(state: [u64; 2], k1: &[u64; 2], k2: &[u64; 2], k3: &[u64; 2], k4: &[u64; 2]) -> [u64; 2] {
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-    {
-        let mut s = x86::load(&state);
-        // SAFETY: the processor has AES (`available`); registers only.
-        unsafe {
-            core::arch::asm!(
-                "aesenc {s}, {k1}", "aesenc {s}, {k2}", "aesenc {s}, {k3}", "aesenc {s}, {k4}",
-                s = inout(xmm_reg) s,
-                k1 = in(xmm_reg) x86::load(k1), k2 = in(xmm_reg) x86::load(k2),
-                k3 = in(xmm_reg) x86::load(k3), k4 = in(xmm_reg) x86::load(k4),
-                options(pure, nomem, nostack, preserves_flags),
-            );
-        }
-        x86::store(s)
-    }
-    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
-    {
-        [k1, k2, k3, k4].iter().fold(state, |s, k| one(s, k))
-    }
-}
-
-/// One round.
-#[inline(always)]
-#[allow(unused_variables)]
-fn one(state: [u64; 2], key: &[u64; 2]) -> [u64; 2] {
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-    {
-        let mut s = x86::load(&state);
-        // SAFETY: the processor has AES (`available`); registers only.
-        unsafe {
-            core::arch::asm!(
-                "aesenc {s}, {k}",
-                s = inout(xmm_reg) s, k = in(xmm_reg) x86::load(key),
-                options(pure, nomem, nostack, preserves_flags),
-            );
-        }
-        x86::store(s)
-    }
-    #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "aes", not(miri)))]
-    {
-        use core::arch::aarch64::*;
-        // SAFETY: the AES extension is enabled at compile time.
-        unsafe {
-            let s = vreinterpretq_u8_u64(vld1q_u64(state.as_ptr()));
-            let k = vld1q_u64(key.as_ptr());
-            let mixed = vaesmcq_u8(vaeseq_u8(s, vdupq_n_u8(0)));
-            let s = veorq_u64(vreinterpretq_u64_u8(mixed), k);
-            [vgetq_lane_u64::<0>(s), vgetq_lane_u64::<1>(s)]
-        }
-    }
-    #[cfg(not(any(
-        all(target_arch = "x86_64", target_feature = "sse2", not(miri)),
-        all(target_arch = "aarch64", target_endian = "little", target_feature = "aes", not(miri))
-    )))]
-    [0, 0]
-}
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+use x86::State;
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
 mod x86 {
     use core::arch::x86_64::*;
 
-    #[inline(always)]
-    pub fn load(v: &[u64; 2]) -> __m128i {
-        // SAFETY: SSE2 is enabled; an unaligned load of 16 valid bytes.
-        unsafe { _mm_loadu_si128(v.as_ptr().cast()) }
-    }
+    /// The 16 bytes between two rounds.
+    #[derive(Clone, Copy)]
+    pub struct State(__m128i);
 
-    #[inline(always)]
-    pub fn store(v: __m128i) -> [u64; 2] {
-        let mut out = [0; 2];
-        // SAFETY: SSE2 is enabled; an unaligned store of 16 valid bytes.
-        unsafe { _mm_storeu_si128(out.as_mut_ptr().cast(), v) };
-        out
+    impl State {
+        #[inline(always)]
+        pub fn of(words: [u64; 2]) -> State {
+            // SAFETY: SSE2 is enabled; registers only.
+            State(unsafe { _mm_set_epi64x(words[1] as i64, words[0] as i64) })
+        }
+
+        /// The same word, but read from memory by itself: a caller often has just written a key as two words, and a
+        /// load of 16 bytes that spans two recent stores waits for both to reach the cache.
+        #[inline(always)]
+        pub fn alone(word: u64) -> u64 {
+            let mut word = word;
+            // SAFETY: no instruction; the compiler cannot join two loads across it.
+            unsafe {
+                core::arch::asm!("/* {0} */", inout(reg) word, options(pure, nomem, nostack, preserves_flags));
+            }
+            word
+        }
+
+        #[inline(always)]
+        pub fn xor(self, other: State) -> State {
+            // SAFETY: SSE2 is enabled; registers only.
+            State(unsafe { _mm_xor_si128(self.0, other.0) })
+        }
+
+        #[inline(always)]
+        pub fn round(self, key: &[u64; 2]) -> State {
+            let mut s = self.0;
+            // SAFETY: the processor has AES (`available`); an unaligned load of 16 valid bytes.
+            unsafe {
+                let k = _mm_loadu_si128(key.as_ptr().cast());
+                core::arch::asm!("aesenc {s}, {k}", s = inout(xmm_reg) s, k = in(xmm_reg) k,
+                    options(pure, nomem, nostack, preserves_flags));
+            }
+            State(s)
+        }
+
+        #[inline(always)]
+        pub fn low(self) -> u64 {
+            // SAFETY: SSE2 is enabled; registers only.
+            unsafe { _mm_cvtsi128_si64(self.0) as u64 }
+        }
+    }
+}
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+use plain::State;
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+mod plain {
+    /// The 16 bytes between two rounds, as little-endian halves.
+    #[derive(Clone, Copy)]
+    pub struct State([u64; 2]);
+
+    impl State {
+        #[inline(always)]
+        pub fn of(words: [u64; 2]) -> State {
+            State(words)
+        }
+
+        #[inline(always)]
+        pub fn alone(word: u64) -> u64 {
+            word
+        }
+
+        #[inline(always)]
+        pub fn xor(self, other: State) -> State {
+            State([self.0[0] ^ other.0[0], self.0[1] ^ other.0[1]])
+        }
+
+        #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "aes", not(miri)))]
+        #[inline(always)]
+        pub fn round(self, key: &[u64; 2]) -> State {
+            use core::arch::aarch64::*;
+            // SAFETY: the AES extension is enabled at compile time.
+            unsafe {
+                let s = vreinterpretq_u8_u64(vld1q_u64(self.0.as_ptr()));
+                let k = vld1q_u64(key.as_ptr());
+                let mixed = vaesmcq_u8(vaeseq_u8(s, vdupq_n_u8(0)));
+                let s = veorq_u64(vreinterpretq_u64_u8(mixed), k);
+                State([vgetq_lane_u64::<0>(s), vgetq_lane_u64::<1>(s)])
+            }
+        }
+
+        #[cfg(not(all(
+            target_arch = "aarch64",
+            target_endian = "little",
+            target_feature = "aes",
+            not(miri)
+        )))]
+        #[inline(always)]
+        pub fn round(self, _key: &[u64; 2]) -> State {
+            State([0, 0])
+        }
+
+        #[inline(always)]
+        pub fn low(self) -> u64 {
+            self.0[0]
+        }
     }
 }

@@ -2,32 +2,91 @@
 //!
 //! A single decision on a large table waits for one cache miss. A burst starts all its misses before it needs the
 //! first, so they overlap. The verdicts are those of single calls in the same order, repeated keys included.
+//!
+//! ```text
+//!  check_burst         prefetch 0 1 2 ... n-1 | decide 0 1 2 ... n-1                the first miss is waited for
+//!  prefetch, then      prefetch the next burst | decide this one                    no miss is waited for
+//!  check_burst_ahead   decide 0, prefetch next 0, decide 1, prefetch next 1 ...     and the memory is never idle
+//! ```
+//!
+//! Between two swaps of different words a processor retires about eight instructions a cycle and can do little else, so
+//! the loop of plain decisions, [`Table::run_plain`], is kept short and free of stores; whatever needs more than one
+//! look and one swap leaves it, is decided by itself, and the loop goes on behind it.
 
+use core::cell::Cell;
+
+use super::aes;
+use super::find::{Avx512, Base, Scan};
 use super::handle::{Request, Table};
-use super::hash::home_line;
+use super::hash::{home_line, Hasher};
+use super::image::Line;
 use super::insert::Access;
 use super::operate::Counters;
 use super::options::{TableError, MAX_BURST};
 use crate::limit::TableLimit;
 use crate::outcome::Decision;
+use crate::params::Params;
+
+/// Up to 64 requests of a table under one limit, at one instant.
+#[derive(Clone, Copy, Debug)]
+pub struct Burst<'a> {
+    /// The limit that applies to all of them.
+    pub limit: &'a TableLimit,
+    /// The caller's clock, in ticks.
+    pub now: u64,
+    /// The hashes of their keys, at most [`MAX_BURST`].
+    pub hashes: &'a [u64],
+    /// Units that each asks for, as many as hashes; None = one unit each.
+    pub costs: Option<&'a [u32]>,
+    /// Verdicts of the burst before this one, 0 for none: a hint. Where they are mostly passes, lines are fetched to
+    /// be written, which saves a transfer if other cores had them; where not, so as to leave them with the others.
+    pub last: u64,
+}
+
+impl Burst<'_> {
+    /// Will most of the lines be written?
+    fn writes(&self) -> bool {
+        self.last.count_ones() as usize * 2 > self.hashes.len()
+    }
+}
+
+/// Where a run of plain decisions ended: at request `at`, with the verdicts before it.
+struct Stop {
+    at: usize,
+    pass: u64,
+}
 
 impl<M: Access> Table<'_, M> {
+    /// Hashes many keys of one length: `hashes[i]` becomes the hash of `key(i)`.
+    ///
+    /// # Errors
+    /// [`TableError::BadHashKind`] where the caller hashes.
+    pub fn hash_burst<const N: usize>(
+        &self,
+        hashes: &mut [u64],
+        key: impl Fn(usize) -> [u8; N],
+    ) -> Result<(), TableError> {
+        // The choice of the hash is made outside the loop.
+        match &self.hasher {
+            Hasher::Aes(keys) => {
+                hashes.iter_mut().enumerate().for_each(|(i, h)| *h = aes::hash(keys, &key(i)))
+            }
+            Hasher::Sip(seed) => hashes.iter_mut().enumerate().for_each(|(i, h)| *h = seed.hash(&key(i))),
+            Hasher::Caller => return Err(TableError::BadHashKind),
+        }
+        Ok(())
+    }
+
     /// Starts loading the lines of these hashes into the cache, for a burst that comes next. Changes nothing.
     #[inline]
     pub fn prefetch(&self, hashes: &[u64]) {
-        for &hash in hashes {
-            self.prefetch_one(hash);
-        }
+        self.prefetch_as(hashes, false);
     }
 
     #[inline(always)]
-    pub(crate) fn prefetch_one(&self, hash: u64) {
-        // Both lines of the set: a new key looks at all of it.
-        let home = home_line(hash, self.geometry.lines);
-        for at in [home, home ^ 1] {
-            if let Some(line) = self.slots.get(at) {
-                prefetch_line(core::ptr::from_ref(line).cast());
-            }
+    fn prefetch_as(&self, hashes: &[u64], write: bool) {
+        for &hash in hashes {
+            prefetch_set(self.slots.as_ptr(), self.geometry.lines, hash, write);
         }
     }
 
@@ -47,14 +106,184 @@ impl<M: Access> Table<'_, M> {
         hashes: &[u64],
         costs: Option<&[u32]>,
     ) -> Result<u64, TableError> {
-        self.burst_ready(limit, hashes, costs)?;
+        let burst = Burst { limit, now, hashes, costs, last: 0 };
+        self.burst_ready(&burst)?;
         self.prefetch(hashes);
-        let mut pass = 0u64;
-        for (i, &hash) in hashes.iter().enumerate() {
-            let outcome = self.check_owned(limit, now, hash, cost_of(costs, i));
-            pass |= (outcome.passes() as u64) << i;
+        Ok(self.decide(&burst, None, |_| {}))
+    }
+
+    /// As [`check_burst`](Table::check_burst), and counts the decisions; the cost of counting is a few percent.
+    ///
+    /// # Errors
+    /// As [`check_burst`](Table::check_burst); nothing is counted then.
+    pub fn check_burst_counted(&self, burst: &Burst<'_>, counters: &mut Counters) -> Result<u64, TableError> {
+        self.burst_ready(burst)?;
+        self.prefetch_as(burst.hashes, burst.writes());
+        Ok(self.decide(burst, Some(counters), |_| {}))
+    }
+
+    /// Decides a burst as [`check_burst`](Table::check_burst) and, in between, hashes and prefetches the next one:
+    /// `next[i]` becomes the hash of `key(i)`.
+    ///
+    /// For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the
+    /// other is decided. `hashes` should have been prefetched, as the last call did; `next` may have another length, 0
+    /// when nothing follows.
+    ///
+    /// ```
+    /// # use tatcell::{Burst, Line, LimitSpec, Table, TableOptions};
+    /// # static MEMORY: [Line; 65] = [Line::EMPTY; 65];
+    /// # let spec = LimitSpec::new(10, 1_000_000_000, 20);
+    /// # let table = Table::init(&MEMORY, &TableOptions::new(spec).seed([7; 16]))?;
+    /// # let limit = table.limit(&spec)?;
+    /// # let bursts: [[[u8; 4]; 2]; 3] = [[[192, 0, 2, 1]; 2]; 3];
+    /// # let mut passed = 0;
+    /// let mut pass = 0; // verdicts of the last burst
+    /// let mut hashes = [0; 2]; // of the burst that is decided
+    /// let mut next = [0; 2]; // of the burst behind it
+    /// table.hash_burst(&mut hashes, |i| bursts[0][i])?;
+    /// table.prefetch(&hashes);
+    /// for burst in &bursts[1..] {
+    ///     let requests = Burst { limit: &limit, now: 1_000, hashes: &hashes, costs: None, last: pass };
+    ///     pass = table.check_burst_ahead(&requests, None, &mut next, |i| burst[i])?;
+    ///     # passed += pass.count_ones();
+    ///     (hashes, next) = (next, hashes);
+    /// }
+    /// pass = table.check_burst(&limit, 1_000, &hashes, None)?;
+    /// # passed += pass.count_ones();
+    /// # assert_eq!(passed, 6);
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`check_burst`](Table::check_burst), and [`TableError::BadCount`] for more than 64 next keys,
+    /// [`TableError::BadHashKind`] where the caller hashes.
+    pub fn check_burst_ahead<const N: usize>(
+        &self,
+        burst: &Burst<'_>,
+        counters: Option<&mut Counters>,
+        next: &mut [u64],
+        key: impl Fn(usize) -> [u8; N] + Copy,
+    ) -> Result<u64, TableError> {
+        self.burst_ready(burst)?;
+        if next.len() > MAX_BURST {
+            return Err(TableError::BadCount);
         }
-        Ok(pass)
+        // What can be chosen is chosen outside the loop.
+        match self.hasher {
+            Hasher::Aes(keys) => {
+                let next = Cell::from_mut(next).as_slice_of_cells();
+                let hash = move |i| aes::hash(&keys, &key(i));
+                Ok(match burst.writes() && !M::EXCLUSIVE {
+                    true => self.decide_ahead::<true>(burst, counters, next, hash),
+                    false => self.decide_ahead::<false>(burst, counters, next, hash),
+                })
+            }
+            // Not in between: a loop with SipHash inside would make the library larger by a tenth.
+            Hasher::Sip(_) => {
+                self.hash_burst(next, key)?;
+                self.prefetch_as(next, burst.writes());
+                Ok(self.decide(burst, counters, |_| {}))
+            }
+            Hasher::Caller => Err(TableError::BadHashKind),
+        }
+    }
+
+    #[inline(always)]
+    fn decide_ahead<const WRITE: bool>(
+        &self,
+        burst: &Burst<'_>,
+        counters: Option<&mut Counters>,
+        next: &[Cell<u64>],
+        hash: impl Fn(usize) -> u64 + Copy,
+    ) -> u64 {
+        let (slots, lines) = (self.slots.as_ptr(), self.geometry.lines);
+        let ahead = move |i: usize| {
+            if let Some(place) = next.get(i) {
+                let hash = hash(i);
+                place.set(hash);
+                prefetch_set(slots, lines, hash, WRITE);
+            }
+        };
+        let pass = self.decide(burst, counters, ahead);
+        (burst.hashes.len()..next.len()).for_each(ahead);
+        pass
+    }
+
+    /// Decides in order, calling `ahead(i)` before decision i.
+    #[inline(always)]
+    fn decide(
+        &self,
+        burst: &Burst<'_>,
+        mut counters: Option<&mut Counters>,
+        ahead: impl Fn(usize) + Copy,
+    ) -> u64 {
+        let Burst { limit, now, hashes, costs, .. } = *burst;
+        // To be counted, a soft pass must be seen one by one.
+        let calm = if counters.is_some() { limit.0.soft_q.min(limit.0.burst_q) } else { limit.0.burst_q };
+        let (mut at, mut pass) = (0, 0u64);
+        loop {
+            let stop = match (self.wide, costs) {
+                (false, None) => self.run_plain(Base, burst, calm, |_| 1, ahead, at),
+                (true, None) => self.run_plain(Avx512, burst, calm, |_| 1, ahead, at),
+                (false, Some(c)) => self.run_plain(Base, burst, calm, |i| cost_of(c, i), ahead, at),
+                (true, Some(c)) => self.run_plain(Avx512, burst, calm, |i| cost_of(c, i), ahead, at),
+            };
+            if let Some(counters) = &mut counters {
+                counters.count_plain(stop.pass.count_ones(), (stop.at - at) as u32);
+            }
+            (at, pass) = (stop.at, pass | stop.pass);
+            let Some(&hash) = hashes.get(at) else { return pass };
+            let cost = costs.map_or(1, |costs| cost_of(costs, at));
+            let passes = match &mut counters {
+                None => self.check_again(limit, now, hash, cost).passes(),
+                Some(counters) => {
+                    let request = Request { limit, now, cost, room: 0 };
+                    self.decide_ex(&request, hash, Some(counters)).passes()
+                }
+            };
+            pass |= (passes as u64) << at;
+            at += 1;
+        }
+    }
+
+    /// Decides from request number `at` on, up to the first that needs more than one look and one swap, or whose lead
+    /// ends between `calm` and the burst.
+    ///
+    /// Out of line, so that all its values find a register.
+    #[inline(never)]
+    fn run_plain(
+        &self,
+        scan: impl Scan,
+        burst: &Burst<'_>,
+        calm: u64,
+        cost: impl Fn(usize) -> u32,
+        ahead: impl Fn(usize),
+        mut at: usize,
+    ) -> Stop {
+        let (layout, now_q, hashes) = (self.geometry.layout, self.now_q(burst.now), burst.hashes);
+        let Params { t_q, burst_q, plain, .. } = burst.limit.0;
+        let mut pass = 0u64;
+        while let Some(&hash) = hashes.get(at) {
+            ahead(at);
+            let cost = cost(at) as u64;
+            if cost.wrapping_sub(1) >= plain {
+                break;
+            }
+            let (set, tag) = self.place(hash);
+            let Some((_, slot, word)) = set.find_by(scan, &layout, tag) else { break };
+            // As gcra::plain, without its answer.
+            let lead = layout.lead(word ^ tag.0, now_q).wrapping_add(cost.wrapping_mul(t_q));
+            if lead <= calm {
+                if M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).is_err() {
+                    break;
+                }
+                pass |= 1u64.wrapping_shl(at as u32);
+            } else if lead <= burst_q {
+                break;
+            }
+            at += 1;
+        }
+        Stop { at, pass }
     }
 
     /// As [`check_burst`](Table::check_burst), with the full answer of each request handed to `each` in order.
@@ -70,11 +299,12 @@ impl<M: Access> Table<'_, M> {
         mut counters: Option<&mut Counters>,
         mut each: impl FnMut(usize, &Decision),
     ) -> Result<u64, TableError> {
-        self.burst_ready(limit, hashes, costs)?;
+        self.burst_ready(&Burst { limit, now, hashes, costs, last: 0 })?;
         self.prefetch(hashes);
         let mut pass = 0u64;
         for (i, &hash) in hashes.iter().enumerate() {
-            let request = Request { limit, now, cost: cost_of(costs, i), room: 0 };
+            let cost = costs.map_or(1, |costs| cost_of(costs, i));
+            let request = Request { limit, now, cost, room: 0 };
             let decision = self.check_ex(&request, hash, counters.as_deref_mut())?;
             pass |= (decision.passes() as u64) << i;
             each(i, &decision);
@@ -82,42 +312,70 @@ impl<M: Access> Table<'_, M> {
         Ok(pass)
     }
 
-    fn burst_ready(
-        &self,
-        limit: &TableLimit,
-        hashes: &[u64],
-        costs: Option<&[u32]>,
-    ) -> Result<(), TableError> {
-        self.own(limit)?;
-        if hashes.len() > MAX_BURST || costs.is_some_and(|c| c.len() != hashes.len()) {
+    fn burst_ready(&self, burst: &Burst<'_>) -> Result<(), TableError> {
+        self.own(burst.limit)?;
+        let count = burst.hashes.len();
+        if count > MAX_BURST || burst.costs.is_some_and(|costs| costs.len() != count) {
             return Err(TableError::BadCount);
         }
         Ok(())
     }
 }
 
+/// The cost of a request; `burst_ready` has seen that there are enough.
 #[inline(always)]
-fn cost_of(costs: Option<&[u32]>, i: usize) -> u32 {
-    match costs {
-        Some(costs) => costs.get(i).copied().unwrap_or(1),
-        None => 1,
+fn cost_of(costs: &[u32], i: usize) -> u32 {
+    costs.get(i).copied().unwrap_or(1)
+}
+
+/// Asks for both lines of a set: a new key looks at all of it, and a few known keys are in the second. Only the home
+/// line is likely to be written.
+#[inline(always)]
+fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
+    let home = home_line(hash, lines);
+    // Both are lines of the table, and any address may be prefetched.
+    let (line, next) = (slots.wrapping_add(home), slots.wrapping_add(home ^ 1));
+    match write {
+        true => prefetch_to_write(line.cast()),
+        false => prefetch_line(line.cast()),
     }
+    prefetch_line(next.cast());
 }
 
 /// Asks the processor for a line; nothing where there is no such instruction.
 #[inline(always)]
 fn prefetch_line(line: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(tatcell_loom)))]
+    #[cfg(all(target_arch = "x86_64", not(tatcell_loom), not(miri)))]
     {
         use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
     }
-    #[cfg(all(target_arch = "aarch64", not(tatcell_loom)))]
+    #[cfg(all(target_arch = "aarch64", not(tatcell_loom), not(miri)))]
     // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
     unsafe {
         core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(any(tatcell_loom, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[cfg(any(tatcell_loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
     let _ = line;
 }
+
+/// The same for a line that will be written. Compilers make a reading prefetch of their own hint for it, unless told of
+/// the instruction; processors without it take it for no operation.
+#[inline(always)]
+fn prefetch_to_write(line: *const u8) {
+    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(tatcell_loom), not(miri)))]
+    // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
+    unsafe {
+        #[cfg(target_arch = "x86_64")]
+        core::arch::asm!("prefetchw [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        #[cfg(target_arch = "aarch64")]
+        core::arch::asm!("prfm pstl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(any(tatcell_loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    let _ = line;
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "burst_tests.rs"]
+mod tests;

@@ -3,11 +3,11 @@
 //! ```text
 //!  word  63 62        63-t            32 31            0
 //!       [C |   tag    |  payload, high  | payload, low  ]     t >= 12 bits: CLAIM and tag lie in the high half
-//!        '------ compared: high & head mask == tag ----'
+//!        '----- (word ^ tag) <= mask: CLAIM clear and this tag -----'
 //! ```
 //!
 //! A loop over the slots would leave it at a random position, and the mispredicted exit costs more than the whole
-//! decision. On x86-64 and aarch64 the high halves of the eight words are gathered and compared as vectors.
+//! decision. [`Scan`] has one implementation for each instruction set that pays.
 //!
 //! A vector load of shared words is not an access that the memory model knows, so it is written in assembly: to the
 //! compiler it is opaque, and on these processors each aligned 8-byte part of it is read whole. Nothing is decided from
@@ -15,63 +15,159 @@
 
 use crate::sync::{AtomicU64, Ordering};
 
-/// Bit i is set where `word[i] & head == want`, `head` being a mask of the high half. `N` is 8 except in models.
-#[inline(always)]
-pub(crate) fn matches<const N: usize>(line: &[AtomicU64; N], head: u64, want: u64) -> u32 {
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
-    if N == 8 {
-        return sse2(line.as_ptr().cast(), (head >> 32) as u32, (want >> 32) as u32);
-    }
-    #[cfg(all(
-        target_arch = "aarch64",
-        target_endian = "little",
-        target_feature = "neon",
-        not(tatcell_loom),
-        not(miri)
-    ))]
-    if N == 8 {
-        return neon(line.as_ptr().cast(), (head >> 32) as u32, (want >> 32) as u32);
-    }
-    let mut bits = 0;
-    for (i, word) in line.iter().enumerate() {
-        // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
-        bits |= ((word.load(Ordering::Relaxed) & head == want) as u32) << i;
-    }
-    bits
+/// A way to search a line.
+pub(crate) trait Scan: Copy {
+    /// Bit i is set where `word[i]` is LIVE with this tag: `word[i] ^ tag <= mask`, `mask` being that of the payload.
+    /// `N` is 8 except in models.
+    fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32;
 }
 
-/// SSE2 is part of x86-64: no detection. AVX2 would save four loads and needs a branch for it.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
-#[inline(always)]
-fn sse2(line: *const u64, head: u32, want: u32) -> u32 {
-    use core::arch::x86_64::*;
-    let (a, b, c, d): (__m128, __m128, __m128, __m128);
-    // SAFETY: `line` is a line of eight words, valid for 64 bytes and 16-byte aligned; the loads write nothing.
-    unsafe {
-        core::arch::asm!(
-            "movaps {a}, [{p}]",
-            "movaps {b}, [{p} + 16]",
-            "movaps {c}, [{p} + 32]",
-            "movaps {d}, [{p} + 48]",
-            p = in(reg) line,
-            a = out(xmm_reg) a,
-            b = out(xmm_reg) b,
-            c = out(xmm_reg) c,
-            d = out(xmm_reg) d,
-            options(nostack, preserves_flags, readonly),
-        );
+/// What every processor of the target runs: SSE2 on x86-64, NEON on aarch64, a loop elsewhere.
+#[derive(Clone, Copy)]
+pub(crate) struct Base;
+
+/// AVX-512 where it says so: a branch that never changes.
+#[derive(Clone, Copy)]
+pub(crate) struct Widest(pub bool);
+
+impl Scan for Widest {
+    #[inline(always)]
+    fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
+        match self.0 {
+            true => Avx512.matches(line, mask, tag),
+            false => Base.matches(line, mask, tag),
+        }
     }
-    // SAFETY: SSE2 is enabled here.
-    unsafe {
-        let head = _mm_set1_epi32(head as i32);
-        let want = _mm_set1_epi32(want as i32);
-        // The high halves of words 0..3 and 4..7.
-        let low = _mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(a, b));
-        let high = _mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(c, d));
-        let low = _mm_cmpeq_epi32(_mm_and_si128(low, head), want);
-        let high = _mm_cmpeq_epi32(_mm_and_si128(high, head), want);
-        let both = _mm_packs_epi32(low, high);
-        _mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128())) as u32
+}
+
+impl Scan for Base {
+    #[inline(always)]
+    fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
+        #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+        if N == 8 {
+            return x86::sse2(line.as_ptr().cast(), (!*mask >> 32) as u32, (tag >> 32) as u32);
+        }
+        #[cfg(all(
+            target_arch = "aarch64",
+            target_endian = "little",
+            target_feature = "neon",
+            not(tatcell_loom),
+            not(miri)
+        ))]
+        if N == 8 {
+            return neon(line.as_ptr().cast(), (!*mask >> 32) as u32, (tag >> 32) as u32);
+        }
+        let mut bits = 0;
+        for (i, word) in line.iter().enumerate() {
+            // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
+            bits |= ((word.load(Ordering::Relaxed) ^ tag <= *mask) as u32) << i;
+        }
+        bits
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+pub(crate) use x86::{has_avx512, Avx512};
+
+/// Nothing wider than [`Base`] here.
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
+pub(crate) use Base as Avx512;
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
+pub(crate) fn has_avx512() -> bool {
+    false
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+mod x86 {
+    use super::{AtomicU64, Scan};
+    use core::arch::asm;
+    use core::arch::x86_64::*;
+
+    /// One load, four instructions. (AVX2 takes eleven instead of fifteen: measured, and no faster than SSE2.)
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx512;
+
+    /// Does this processor search faster with AVX-512, and does the system save its registers?
+    ///
+    /// Leaf 1 ECX: OSXSAVE; leaf 7 EBX: AVX-512 F and BW; leaf 7 ECX: VBMI2, which tells processors that keep their
+    /// clock under 512-bit instructions (Ice Lake, Zen 4 and later) from older ones.
+    pub(crate) fn has_avx512() -> bool {
+        #[allow(unused_unsafe)] // safe functions in later compilers than the oldest supported one
+        // SAFETY: CPUID is there on every x86-64 processor; leaf 7 is asked for only where leaf 0 has it.
+        let (one, seven) = unsafe {
+            if __cpuid(0).eax < 7 {
+                return false;
+            }
+            (__cpuid(1), __cpuid_count(7, 0))
+        };
+        if one.ecx & 1 << 27 == 0 {
+            return false;
+        }
+        let saved: u32;
+        // SAFETY: OSXSAVE is set, so XGETBV is there; XCR0 says which registers the system saves.
+        unsafe {
+            asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack, preserves_flags));
+        }
+        let avx512 = 1 << 16 | 1 << 30;
+        saved & 0xe6 == 0xe6 && seven.ebx & avx512 == avx512 && seven.ecx & 1 << 6 != 0
+    }
+
+    impl Scan for Avx512 {
+        #[inline(always)]
+        fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
+            if N != 8 {
+                return super::Base.matches(line, mask, tag);
+            }
+            let bits: u32;
+            // SAFETY: chosen only where `detect` found AVX-512; `line` is a line of eight words, valid for 64 bytes, and
+            // `mask` a word; the loads write nothing. Registers above 15 leave no state that slows SSE code down.
+            unsafe {
+                asm!(
+                    "vpbroadcastq zmm17, {tag}",
+                    "vpxorq zmm17, zmm17, zmmword ptr [{line}]",
+                    "vpcmpuq k1, zmm17, qword ptr [{mask}]{{1to8}}, 2",
+                    "kmovw {bits:e}, k1",
+                    tag = in(reg) tag, line = in(reg) line.as_ptr(), mask = in(reg) mask,
+                    bits = lateout(reg) bits, out("xmm17") _, out("k1") _,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            bits
+        }
+    }
+
+    /// SSE2 is part of x86-64: no detection.
+    #[inline(always)]
+    pub(super) fn sse2(line: *const u64, head: u32, want: u32) -> u32 {
+        let (a, b, c, d): (__m128, __m128, __m128, __m128);
+        // SAFETY: `line` is a line of eight words, valid for 64 bytes and 16-byte aligned; the loads write nothing.
+        unsafe {
+            asm!(
+                "movaps {a}, [{p}]",
+                "movaps {b}, [{p} + 16]",
+                "movaps {c}, [{p} + 32]",
+                "movaps {d}, [{p} + 48]",
+                p = in(reg) line,
+                a = out(xmm_reg) a,
+                b = out(xmm_reg) b,
+                c = out(xmm_reg) c,
+                d = out(xmm_reg) d,
+                options(nostack, preserves_flags, readonly),
+            );
+        }
+        // SAFETY: SSE2 is enabled here.
+        unsafe {
+            let head = _mm_set1_epi32(head as i32);
+            let want = _mm_set1_epi32(want as i32);
+            // The high halves of words 0..3 and 4..7.
+            let low = _mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(a, b));
+            let high = _mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(c, d));
+            let low = _mm_cmpeq_epi32(_mm_and_si128(low, head), want);
+            let high = _mm_cmpeq_epi32(_mm_and_si128(high, head), want);
+            let both = _mm_packs_epi32(low, high);
+            _mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128())) as u32
+        }
     }
 }
 

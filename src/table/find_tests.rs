@@ -25,7 +25,10 @@ fn vector_search_equals_the_loop_for_every_position_and_tag() {
                 word.store(value, Ordering::Relaxed);
                 expected |= ((value & head == want) as u32) << i;
             }
-            assert_eq!(matches(&line.words, head, want), expected, "{bits} tag bits");
+            assert_eq!(Base.matches(&line.words, &!head, want), expected, "{bits} tag bits");
+            if has_avx512() {
+                assert_eq!(Avx512.matches(&line.words, &!head, want), expected, "{bits} tag bits, AVX-512");
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use core::marker::PhantomData;
 
+use super::find::{has_avx512, Widest};
 use super::hash::{home_line, Hasher};
 use super::image::{self, Line, RestoreOptions};
 use super::insert::{Access, Done, Exclusive, Set, Shared};
@@ -31,7 +32,9 @@ use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking};
 pub struct Table<'m, M: Access = Shared> {
     pub(crate) slots: &'m [Line],
     pub(crate) geometry: Geometry,
-    hasher: Hasher,
+    pub(crate) hasher: Hasher,
+    /// Search lines with AVX-512.
+    pub(crate) wide: bool,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
     mode: PhantomData<M::Sharing>,
 }
@@ -41,6 +44,9 @@ pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
 
 // SAFETY: the one owner moves; without Sync and Clone there is still only one.
 unsafe impl Send for Table<'_, Exclusive> {}
+
+// SAFETY: a shared handle is a copy of the geometry and a reference to atomic words.
+unsafe impl Send for Table<'_, Shared> {}
 
 impl Clone for Table<'_, Shared> {
     fn clone(&self) -> Self {
@@ -173,7 +179,7 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        Ok(Table { slots, geometry, hasher, mode: PhantomData })
+        Ok(Table { slots, geometry, hasher, wide: has_avx512(), mode: PhantomData })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
@@ -231,7 +237,7 @@ impl<'m, M: Access> Table<'m, M> {
     ///
     /// # Errors
     /// [`TableError::BadHashKind`] where the caller hashes.
-    #[inline]
+    #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
         self.hasher.hash(key).ok_or(TableError::BadHashKind)
     }
@@ -244,7 +250,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// # Concurrency
     /// Any number of threads and processes. A known key costs one hash, one or two cache lines and one
     /// compare-and-swap when conforming; only loads when not.
-    #[inline]
+    #[inline(always)]
     pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u32) -> Result<Outcome, TableError> {
         self.check_hash(limit, now, self.hash(key)?, cost)
     }
@@ -253,7 +259,7 @@ impl<'m, M: Access> Table<'m, M> {
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
-    #[inline]
+    #[inline(always)]
     pub fn check_hash(
         &self,
         limit: &TableLimit,
@@ -271,10 +277,9 @@ impl<'m, M: Access> Table<'m, M> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
         let now_q = self.now_q(now);
         let (set, tag) = self.place(hash);
-        if let Some((_, slot, word)) = set.find(layout, tag) {
+        if let Some((_, slot, word)) = set.find_by(Widest(self.wide), layout, tag) {
             match gcra::plain(p, layout.lead(word, now_q), cost) {
                 Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
-                Plain::Look => return Outcome::Conforming,
                 Plain::Store(lead) => {
                     let next = layout.live(tag, now_q.wrapping_add(lead));
                     if M::replace(slot, word, next).is_ok() {
@@ -287,10 +292,13 @@ impl<'m, M: Access> Table<'m, M> {
         self.check_again(limit, now, hash, cost)
     }
 
-    /// Absent keys, options, a cost above the burst, or a first attempt lost to a rival.
+    /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.
     #[cold]
     #[inline(never)]
-    fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Outcome {
+    pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Outcome {
+        if limit.0.t_q == 0 {
+            return Outcome::Conforming;
+        }
         let op = Op::new(&limit.0, Kind::Check, cost, 0);
         match self.run(hash, self.now_q(now), &op).answer {
             Some(answer) => answer.outcome(&limit.0, now),
@@ -309,15 +317,25 @@ impl<'m, M: Access> Table<'m, M> {
         hash: u64,
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
+        self.own(request.limit)?;
+        Ok(self.decide_ex(request, hash, counters))
+    }
+
+    /// [`check_ex`](Table::check_ex) under a limit of this table.
+    pub(crate) fn decide_ex(
+        &self,
+        request: &Request<'_>,
+        hash: u64,
+        counters: Option<&mut Counters>,
+    ) -> Decision {
         let Request { limit, now, cost, room } = *request;
-        self.own(limit)?;
         let op = Op::new(&limit.0, Kind::Check, cost, room);
         let done = self.run(hash, self.now_q(now), &op);
         let decision = self.decision(limit, now, hash, cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);
         }
-        Ok(decision)
+        decision
     }
 
     /// Answers what a request of this cost would be told, without charging it. Reads only; an insert in progress
@@ -406,7 +424,9 @@ impl<'m, M: Access> Table<'m, M> {
     #[inline(always)]
     pub(crate) fn own(&self, limit: &TableLimit) -> Result<(), TableError> {
         let (p, g) = (&limit.0, &self.geometry);
-        if p.shl == g.shl && p.shr == g.shr && p.horizon_q <= g.horizon {
+        // One load and one branch for the two shifts.
+        let shifts = |shl, shr| u16::from_ne_bytes([shl, shr]);
+        if shifts(p.shl, p.shr) == shifts(g.shl, g.shr) && p.horizon_q <= g.horizon {
             Ok(())
         } else {
             Err(TableError::ForeignLimit)

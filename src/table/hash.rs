@@ -76,6 +76,17 @@ impl Seed {
         hasher.finish()
     }
 
+    /// [`hash`](Seed::hash) of a key by value: a key that is in registers stays there until then.
+    #[inline(never)]
+    fn hash_value<const N: usize>(&self, key: [u8; N]) -> u64 {
+        self.hash(&key)
+    }
+
+    #[inline(never)]
+    fn hash_any(&self, key: &[u8]) -> u64 {
+        self.hash(key)
+    }
+
     /// Six round keys, each half its own hash.
     fn aes_keys(&self) -> AesKeys {
         let half = |i: usize, j: usize| self.hash(&[b'a', b'e', b's', i as u8, j as u8]);
@@ -120,8 +131,13 @@ impl Hasher {
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Option<u64> {
         match self {
-            Hasher::Sip(seed) => Some(seed.hash(key)),
             Hasher::Aes(keys) => Some(aes::hash(keys, key)),
+            // The usual lengths by value, so that nobody needs the address of the caller's key.
+            Hasher::Sip(seed) => Some(match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
+                (Some(whole), _) if key.len() == 16 => seed.hash_value(*whole),
+                (_, Some(whole)) if key.len() == 4 => seed.hash_value(*whole),
+                _ => seed.hash_any(key),
+            }),
             Hasher::Caller => None,
         }
     }

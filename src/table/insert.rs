@@ -25,7 +25,7 @@
 //! Progress: lock-free, at most [`MAX_LOST`] lost swaps and [`MAX_PASSES`] passes, then contended and nothing
 //! charged. A hit costs one swap, a denied hit only reads.
 
-use super::find::matches;
+use super::find::{Base, Scan};
 use super::options::FullPolicy;
 use super::word::{Layout, Tag};
 use crate::cell::MAX_LOST;
@@ -175,17 +175,22 @@ impl<const N: usize> Set<'_, N> {
     /// Finds the key's live slot: home line first, lowest slot first. Gives its position, the slot and its word.
     #[inline(always)]
     pub fn find(&self, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
-        let (head, want) = layout.live_pattern(tag);
-        let (line, first, bits) = match matches(self.home, head, want) {
-            0 => (self.next, N, matches(self.next, head, want)),
+        self.find_by(Base, layout, tag)
+    }
+
+    /// As [`find`](Set::find), with another way to search a line.
+    #[inline(always)]
+    pub fn find_by(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
+        let (line, first, bits) = match scan.matches(self.home, &layout.mask, tag.0) {
+            0 => (self.next, N, scan.matches(self.next, &layout.mask, tag.0)),
             bits => (self.home, 0, bits),
         };
         if bits == 0 {
             return None;
         }
-        // Below N as it is; the mask (N is a power of two) says so to the compiler, which then needs no check.
-        let i = bits.trailing_zeros() as usize & (N - 1);
-        let slot = line.get(i)?;
+        let i = bits.trailing_zeros() as usize;
+        // SAFETY: `matches` gives N bits, and one of them is set.
+        let slot = unsafe { line.get_unchecked(i) };
         // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
         let word = slot.load(Ordering::Relaxed);
         // Changed hands in between: the insert path looks at the whole set.

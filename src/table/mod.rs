@@ -40,6 +40,7 @@ mod loom_ops;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
 
+pub use burst::Burst;
 pub use handle::{ExclusiveTable, Request, Table};
 pub use hash::HashKind;
 pub use image::{lines_for, Line, LAYOUT_VERSION};

@@ -38,6 +38,13 @@ pub struct Counters {
 }
 
 impl Counters {
+    /// Counts `decided` tracked requests of which `passed` conformed, none of them soft.
+    #[inline(always)]
+    pub(crate) fn count_plain(&mut self, passed: u32, decided: u32) {
+        self.conforming = self.conforming.wrapping_add(passed as u64);
+        self.non_conforming = self.non_conforming.wrapping_add(decided.wrapping_sub(passed) as u64);
+    }
+
     pub(crate) fn count(&mut self, d: &Decision, inserted: bool) {
         let add = |n: &mut u64, yes: bool| *n = n.wrapping_add(yes as u64);
         let shadow = d.flags & Decision::SHADOW != 0;

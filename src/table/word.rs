@@ -25,29 +25,35 @@ pub(crate) struct Layout {
     pub bits: u32,
     /// 2^W - 1.
     pub mask: u64,
+    /// The tag's bits: neither payload nor CLAIM.
+    pub field: u64,
     /// H + S of the table, never of a caller's limit: another H would misread a stranger's debt.
     pub window: u64,
+    /// The first lead that has expired: H + S + 1.
+    pub past: u64,
     /// G, the claim lifetime, in q-units.
     pub lifetime: u64,
 }
 
 /// A tag in its place inside a word, CLAIM bit clear. Never 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Tag(u64);
+pub(crate) struct Tag(pub u64);
 
 impl Layout {
     /// The layout for a tag width of 12..=24 bits.
     pub const fn new(tag_bits: u32, window: u64, lifetime: u64) -> Layout {
         let bits = 63u32.wrapping_sub(tag_bits);
-        Layout { bits, mask: (1u64 << bits).wrapping_sub(1), window, lifetime }
+        let mask = (1u64 << bits).wrapping_sub(1);
+        Layout { bits, mask, field: !mask & !CLAIM, window, past: window.wrapping_add(1), lifetime }
     }
 
     /// The tag of a hash: its low bits, 0 becoming 1.
     #[inline(always)]
     pub const fn tag(&self, hash: u64) -> Tag {
-        // Shifted into place before it is masked; `mask + 1` is a tag of 1.
-        match hash.wrapping_shl(self.bits) & !self.mask & !CLAIM {
-            0 => Tag(self.mask.wrapping_add(1)),
+        // `one` is a tag of 1; times it = shifted into place, which needs no register for the count.
+        let one = self.mask.wrapping_add(1);
+        match hash.wrapping_mul(one) & self.field {
+            0 => Tag(one),
             tag => Tag(tag),
         }
     }
@@ -55,7 +61,7 @@ impl Layout {
     /// The tag field of a word, in its place; 0 = EMPTY.
     #[inline(always)]
     pub const fn tag_field(&self, word: u64) -> u64 {
-        word & !CLAIM & !self.mask
+        word & self.field
     }
 
     #[inline(always)]
@@ -78,16 +84,10 @@ impl Layout {
         word & CLAIM == 0 && !self.is_empty(word)
     }
 
-    /// LIVE with this tag?
+    /// LIVE with this tag? Then `word ^ tag` is the payload alone.
     #[inline(always)]
     pub const fn is_live_of(&self, word: u64, tag: Tag) -> bool {
-        word & !self.mask == tag.0
-    }
-
-    /// Mask and value that a LIVE word of this tag shows in its high half: CLAIM clear, tag x.
-    #[inline(always)]
-    pub const fn live_pattern(&self, tag: Tag) -> (u64, u64) {
-        (!self.mask, tag.0)
+        word ^ tag.0 <= self.mask
     }
 
     /// LIVE or CLAIM with this tag?
@@ -110,7 +110,7 @@ impl Layout {
     #[inline(always)]
     pub const fn lead(&self, word: u64, now_q: u64) -> u64 {
         let d = word.wrapping_sub(now_q) & self.mask;
-        let live = (d as i64).wrapping_sub(self.window as i64).wrapping_sub(1) >> 56;
+        let live = (d as i64).wrapping_sub(self.past as i64) >> 56;
         d & live as u64
     }
 

@@ -1,0 +1,148 @@
+//! Every form of a burst against single calls: verdicts, counters and the memory afterwards.
+
+use super::*;
+use crate::limit::LimitSpec;
+use crate::table::image::lines_for;
+use crate::table::options::TableOptions;
+use crate::table::{Exclusive, FullPolicy, HashKind, Shared};
+
+extern crate std;
+use std::vec::Vec;
+
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z ^ z >> 29
+}
+
+/// Every combination of what changes the code that runs.
+struct World {
+    hash: HashKind,
+    policy: FullPolicy,
+    spec: LimitSpec,
+}
+
+fn worlds() -> Vec<World> {
+    let specs = [
+        LimitSpec::new(1, 4_096, 3),
+        LimitSpec::new(1, 4_096, 6).soft(3),
+        LimitSpec::new(1, 4_096, 3).shadow(),
+        LimitSpec::new(1, 4_096, 3).penalty(2),
+    ];
+    let mut worlds = Vec::new();
+    for hash in [HashKind::SipHash13, HashKind::Aes].into_iter().filter(|hash| hash.is_available()) {
+        for policy in [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny, FullPolicy::Sampled] {
+            worlds.extend(specs.map(|spec| World { hash, policy, spec }));
+        }
+    }
+    worlds
+}
+
+fn memory() -> Vec<Line> {
+    (0..lines_for(64)).map(|_| Line::new()).collect()
+}
+
+fn image<M: Access>(table: &Table<'_, M>, now: u64) -> Vec<u64> {
+    let mut words = std::vec![0; table.image_words()];
+    table.save(now, &mut words).unwrap();
+    words
+}
+
+fn key(id: u64) -> [u8; 16] {
+    (id as u128 * 0x1_0000_0001_0000_0001).to_be_bytes()
+}
+
+fn play<M: Access>(world: &World, init: fn(&'static mut [Line], &TableOptions) -> Table<'static, M>) {
+    let options = TableOptions::new(world.spec).seed([9; 16]).hash(world.hash).policy(world.policy);
+    let table = |wide: bool| {
+        let mut table = init(Vec::leak(memory()), &options);
+        table.wide &= wide;
+        table
+    };
+    let (singles, plain, narrow, ahead) = (table(true), table(true), table(false), table(true));
+    let limit = singles.limit(&world.spec).unwrap();
+    let mut counters = [Counters::default(); 3];
+    let (mut seed, mut now) = (7, 1u64 << 40);
+    // More keys than the table has slots, some of them often.
+    let mut ids = move |n: usize| -> Vec<u64> {
+        (0..n).map(|_| random(&mut seed) % 100 * (random(&mut seed) % 2) + random(&mut seed) % 8).collect()
+    };
+    let mut sizes = [0usize, 1, 7, 32, 64].into_iter().cycle();
+    let hash = |ids: &[u64]| -> Vec<u64> {
+        let mut hashes = std::vec![0; ids.len()];
+        singles.hash_burst(&mut hashes, |i| key(ids[i])).unwrap();
+        assert!(ids.iter().zip(&hashes).all(|(&id, &hash)| singles.hash(&key(id)) == Ok(hash)));
+        hashes
+    };
+    let mut hashes = Vec::new();
+    for round in 0..200u64 {
+        now += (round * round) % 1_500;
+        let costs: Vec<u32> = (0..hashes.len()).map(|i| (i as u32 + round as u32) % 5).collect();
+        let costs = (round % 3 == 0).then_some(costs.as_slice());
+        let expected = hashes.iter().enumerate().fold(0u64, |bits, (i, &hash)| {
+            let cost = costs.map_or(1, |c| c[i]);
+            let request = Request { limit: &limit, now, cost, room: 0 };
+            bits | (singles.check_ex(&request, hash, Some(&mut counters[0])).unwrap().passes() as u64) << i
+        });
+        let burst = Burst {
+            limit: &limit,
+            now,
+            hashes: &hashes,
+            costs,
+            last: round.wrapping_mul(0x9e37_79b9_7f4a_7c15),
+        };
+        assert_eq!(plain.check_burst(&limit, now, &hashes, costs), Ok(expected));
+        assert_eq!(narrow.check_burst_counted(&burst, &mut counters[1]), Ok(expected));
+        let next = ids(sizes.next().unwrap());
+        let mut made = std::vec![0; next.len()];
+        let next = next.as_slice();
+        let passed = ahead.check_burst_ahead(&burst, Some(&mut counters[2]), &mut made, |i| key(next[i]));
+        assert_eq!((passed, &made), (Ok(expected), &hash(next)));
+        hashes = made;
+    }
+    assert_eq!(counters[1], counters[0]);
+    assert_eq!(counters[2], counters[0]);
+    assert!(counters[0].conforming > 500 && counters[0].non_conforming + counters[0].shadow > 500);
+    for other in [&plain, &narrow, &ahead] {
+        assert_eq!(image(other, now), image(&singles, now));
+    }
+}
+
+#[test]
+fn bursts_decide_count_and_store_as_single_calls_do() {
+    for world in worlds() {
+        play::<Shared>(&world, |lines, options| Table::init(lines, options).unwrap());
+        play::<Exclusive>(&world, |lines, options| Table::init_exclusive(lines, options).unwrap());
+    }
+}
+
+#[test]
+fn a_wrong_burst_decides_counts_and_hashes_nothing() {
+    let spec = LimitSpec::new(1, 4_096, 3);
+    let lines = memory();
+    let table = Table::init(&lines, &TableOptions::new(spec).seed([9; 16])).unwrap();
+    let limit = table.limit(&spec).unwrap();
+    let (empty, mut counters) = (image(&table, 0), Counters::default());
+    let (many, one) = ([1u64; MAX_BURST + 1], [1u64]);
+    let bursts = [
+        Burst { limit: &limit, now: 0, hashes: &many, costs: None, last: 0 },
+        Burst { limit: &limit, now: 0, hashes: &one, costs: Some(&[]), last: 0 },
+    ];
+    let mut next = [77; 2];
+    for burst in &bursts {
+        assert_eq!(table.check_burst_counted(burst, &mut counters), Err(TableError::BadCount));
+        let ahead = table.check_burst_ahead(burst, Some(&mut counters), &mut next, |_| [0; 4]);
+        assert_eq!(ahead, Err(TableError::BadCount));
+    }
+    let good = Burst { limit: &limit, now: 0, hashes: &one, costs: None, last: 0 };
+    let mut too_many = [77; MAX_BURST + 1];
+    assert_eq!(table.check_burst_ahead(&good, None, &mut too_many, |_| [0; 4]), Err(TableError::BadCount));
+    assert_eq!((next, too_many, counters), ([77; 2], [77; MAX_BURST + 1], Counters::default()));
+    assert_eq!(image(&table, 0), empty);
+
+    let lines = memory();
+    let caller = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
+    let ahead = caller.check_burst_ahead(&good, None, &mut next, |_| [0; 4]);
+    assert_eq!((ahead, next), (Err(TableError::BadHashKind), [77; 2]));
+    assert_eq!(image(&caller, 0)[8..], empty[8..]);
+}
