@@ -530,6 +530,48 @@ TEST(burst_calls_refuse_bad_arguments) {
     TAKES(tatcell_table_prefetch(t, w.keys, 8, 8, 64, w.hashes));
 }
 
+/* The world's arrays with a second one for the hashes of the next burst. */
+#define AHEAD(t, l, hashes, costs, n, pass, counters, keys, len, nn, next) \
+    tatcell_table_check_burst_ahead(t, l, 0, hashes, costs, n, pass, counters, keys, len, 8, nn, next)
+
+TEST(the_burst_ahead_call_refuses_bad_arguments) {
+    static uint64_t next[64];
+    DO(setup());
+#define BURST_AHEAD(t, l) AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, &w.counters, w.keys, 8, 4, next)
+    TABLE_AND_LIMIT(BURST_AHEAD);
+    const tatcell_table_t *t = &w.table;
+    const tatcell_limit_t *l = &w.tlimit;
+    NULL_IS(AHEAD(t, l, NULL, w.costs, 4, &w.pass, &w.counters, w.keys, 8, 4, next));
+    ODD_IS(AHEAD(t, l, OFF(w.hashes), w.costs, 4, &w.pass, &w.counters, w.keys, 8, 4, next));
+    ODD_IS(AHEAD(t, l, w.hashes, OFF(w.costs), 4, &w.pass, &w.counters, w.keys, 8, 4, next));
+    NULL_IS(AHEAD(t, l, w.hashes, w.costs, 4, NULL, &w.counters, w.keys, 8, 4, next));
+    ODD_IS(AHEAD(t, l, w.hashes, w.costs, 4, OFF(&w.pass), &w.counters, w.keys, 8, 4, next));
+    ODD_IS(AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, OFF(&w.counters), w.keys, 8, 4, next));
+    NULL_IS(AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, &w.counters, NULL, 8, 4, next));
+    NULL_IS(AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, &w.counters, w.keys, 8, 4, NULL));
+    ODD_IS(AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, &w.counters, w.keys, 8, 4, OFF(next)));
+    static const size_t lengths[] = {4, 8, 16};
+    for (int i = 0; i < 3; i++) {
+        size_t len = lengths[i];
+        REFUSES(TATCELL_ERR_HASH, AHEAD(&w.caller, l, w.hashes, w.costs, 4, &w.pass, NULL, w.keys, len, 4, next));
+        REFUSES(TATCELL_ERR_COUNT, AHEAD(t, l, w.hashes, w.costs, 65, &w.pass, NULL, w.keys, len, 4, next));
+        REFUSES(TATCELL_ERR_COUNT, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, NULL, w.keys, len, 65, next));
+        REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, NULL, w.keys, len, 4, w.hashes));
+        REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, NULL, w.keys, len, 4, w.hashes + 3));
+        REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes + 3, w.costs, 4, &w.pass, NULL, w.keys, len, 4, w.hashes));
+    }
+    REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, NULL, w.keys, SIZE_MAX, 4, next));
+    for (int i = 0; i < 64; i++) EQ(next[i], 0);
+    /* Either burst may be empty and then needs no arrays; the two may touch. */
+    w.pass = 7;
+    TAKES(AHEAD(t, l, NULL, NULL, 0, &w.pass, NULL, NULL, 8, 0, NULL));
+    EQ(w.pass, 0);
+    TAKES(AHEAD(t, l, NULL, NULL, 0, &w.pass, NULL, w.keys, 8, 64, next));
+    TAKES(AHEAD(t, l, next, NULL, 64, &w.pass, NULL, NULL, 8, 0, NULL));
+    TAKES(AHEAD(t, l, next, NULL, 32, &w.pass, NULL, w.keys, 8, 32, next + 32));
+    TAKES(AHEAD(t, l, next + 32, NULL, 32, &w.pass, NULL, w.keys, 8, 32, next));
+}
+
 TEST(any_stride_reads_the_keys_it_says) {
     struct { char pad[3], key[5]; } odd[4];
     uint64_t hashes[4], one;
@@ -685,6 +727,7 @@ int main(void) {
     RUN(table_hash_refuses_bad_arguments);
     RUN(table_calls_for_one_key_refuse_bad_arguments);
     RUN(burst_calls_refuse_bad_arguments);
+    RUN(the_burst_ahead_call_refuses_bad_arguments);
     RUN(any_stride_reads_the_keys_it_says);
     RUN(table_operations_refuse_bad_arguments);
     RUN(sizing_functions_answer_any_number);

@@ -418,6 +418,50 @@ TEST(bursts_equal_single_calls) {
     }
 }
 
+TEST(bursts_ahead_equal_single_calls) {
+    unsigned long long random = 6;
+    static const size_t lengths[] = {4, 7, 16};
+    for (int round = 0; round < traces; round++) {
+        kit_table one, many;
+        size_t len = lengths[round % 3];
+        uint64_t now = check_random(&random) >> 20;
+        tatcell_limit_spec_t spec = kit_spec(1 + check_random(&random) % 1000, SECOND, 1 + check_random(&random) % 20);
+        tatcell_table_options_t o = kit_options(NULL);
+        o.policy = (uint32_t)round & 3;
+        EQ(kit_make(&one, spec, 16, &o), 0);
+        EQ(kit_make(&many, spec, 16, &o), 0);
+        uint64_t hashes[2][TATCELL_BURST_MAX], pass = 0, want;
+        uint32_t costs[TATCELL_BURST_MAX], n = 0;
+        for (int b = 0; b < 8; b++) {
+            /* Keys of the next burst, 16 bytes apart. */
+            uint32_t keys[TATCELL_BURST_MAX][4], next = b == 7 ? 0 : (uint32_t)(check_random(&random) % 65);
+            for (uint32_t i = 0; i < next; i++) {
+                for (int part = 0; part < 4; part++) keys[i][part] = (uint32_t)(check_random(&random) % 3);
+            }
+            for (uint32_t i = 0; i < n; i++) costs[i] = (uint32_t)(check_random(&random) % 4);
+            EQ(tatcell_table_check_burst_ahead(&many.table, &many.limit, now, hashes[b & 1], costs, n, &pass, NULL, keys,
+                                               len, sizeof keys[0], next, hashes[~b & 1]), 0);
+            want = 0;
+            for (uint32_t i = 0; i < n; i++) {
+                NOTE("seed 6 round %d burst %d request %u", round, b, i);
+                int32_t rc = tatcell_table_check_hash(&one.table, &one.limit, now, hashes[b & 1][i], costs[i], NULL);
+                want |= (uint64_t)(rc == 0) << i;
+            }
+            EQ(pass, want);
+            for (uint32_t i = 0; i < next; i++) {
+                uint64_t hash;
+                EQ(tatcell_table_hash(&one.table, keys[i], len, &hash), 0);
+                EQ(hashes[~b & 1][i], hash);
+            }
+            n = next;
+            now += check_random(&random) % (SECOND / 50);
+        }
+        EQ(memcmp(one.memory, many.memory, one.bytes), 0);
+        kit_free(&one);
+        kit_free(&many);
+    }
+}
+
 int main(int argc, char **argv) {
     if (argc > 1) traces = atoi(argv[1]);
     RUN(cell_equals_the_exact_token_bucket);
@@ -426,5 +470,6 @@ int main(int argc, char **argv) {
     RUN(table_equals_one_exact_token_bucket_per_key);
     RUN(rounding_never_admits_more_and_at_most_15_ppm_less);
     RUN(bursts_equal_single_calls);
+    RUN(bursts_ahead_equal_single_calls);
     return check_failures != 0;
 }

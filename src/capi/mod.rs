@@ -22,6 +22,7 @@ mod host;
 mod lease;
 mod limit;
 mod table;
+mod table_burst;
 mod table_ops;
 
 use core::ffi::c_char;
@@ -279,18 +280,22 @@ fn fill(out: &mut Decision, made: Decision) -> i32 {
 /// One question a match: the four cases together would become an indirect jump in every function that ends here.
 #[inline(always)]
 fn finish(outcome: Outcome, retry_after: Option<&mut u64>) -> i32 {
+    let (code, ticks) = match outcome {
+        Outcome::Conforming => (TATCELL_PASS, 0),
+        Outcome::NonConforming { retry_after } => (TATCELL_NON_CONFORMING, retry_after),
+        other => rare(other),
+    };
     if let Some(out) = retry_after {
-        *out = match outcome {
-            Outcome::NonConforming { retry_after } => retry_after,
-            Outcome::Never => u64::MAX,
-            Outcome::Conforming | Outcome::Contended => 0,
-        };
+        *out = ticks;
     }
+    code
+}
+
+#[cold]
+fn rare(outcome: Outcome) -> (i32, u64) {
     match outcome {
-        Outcome::Conforming => TATCELL_PASS,
-        Outcome::NonConforming { .. } => TATCELL_NON_CONFORMING,
-        Outcome::Never => TATCELL_NEVER,
-        Outcome::Contended => TATCELL_CONTENDED,
+        Outcome::Never => (TATCELL_NEVER, u64::MAX),
+        _ => (TATCELL_CONTENDED, 0),
     }
 }
 
