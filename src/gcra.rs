@@ -242,6 +242,19 @@ impl<'a> Op<'a> {
             Kind::Refund => refund(lead, self.amount),
         }
     }
+
+    /// What the operation does to an absent key: as [`step`](Op::step) to a lead of 0, with the common case first.
+    #[inline(always)]
+    pub fn first_step(&self) -> Step {
+        match plain(self.p, 0, self.cost) {
+            Plain::Store(lead) if matches!(self.kind, Kind::Check) => {
+                let flags = if lead > self.p.soft_q { Decision::SOFT } else { 0 };
+                let answer = Answer { verdict: CONFORMING, flags, lead, wait: 0, stored: lead };
+                Step { answer, store: Some(lead) }
+            }
+            _ => self.step(0),
+        }
+    }
 }
 
 /// The common case of [`check`], for the first attempt of a hot path: no options, no room.

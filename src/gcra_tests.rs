@@ -116,6 +116,9 @@ fn plain_equals_check_where_it_decides() {
             1 => random(&mut seed) as u32,
             _ => (random(&mut seed) % (p.burst + 2)) as u32,
         };
+        let room = random(&mut seed) % 3;
+        let first = Op::new(&p, Kind::Check, cost, room).first_step();
+        assert_eq!(first, check(&p, 0, cost, room), "{p:?} {cost} {room}");
         let full = check(&p, lead, cost, 0);
         match plain(&p, lead, cost) {
             Plain::Store(next) => {

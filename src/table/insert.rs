@@ -10,9 +10,14 @@
 //! reusable and give one key two slots, each with a full burst. Here a thread first claims a slot (charging
 //! nothing), then looks at the whole set again, and only the lowest claim of a key may commit.
 //!
+//! An insert whose key nobody else inserts meets no other word of its tag in either look, and this file is all that it
+//! runs: the look before, the claim, the fence, the look after, the commit. Whatever else a look meets, and a set
+//! without a free slot, is left to `settle`, which looks again.
+//!
 //! Invariants:
 //! - at most one LIVE word per tag and set: whoever commits has seen, after its claim (or a stranger's claim that it
-//!   helps) was in place, that no other LIVE and no lower claim of the tag exists, and has dropped every higher one;
+//!   helps) was in place, that no other LIVE and no lower claim of the tag exists, and has dropped every higher one
+//!   that it saw; whoever placed one that it did not see meets this claim in its own look, or what became of it;
 //! - a claim word never recurs in a slot (its payload is above everything the slot held), so a commit or a kill
 //!   cannot hit a later claim by accident;
 //! - a claim stores no charge: a thread that dies holding one has charged nothing, anyone with the same key commits
@@ -22,19 +27,18 @@
 //! line first. The fence between placing (or seeing) a claim and looking again is `SeqCst`: with acquire and release
 //! alone two threads can each miss the other's claim (store buffering; the models have that as a must-fail case).
 //!
-//! Progress: lock-free, at most [`MAX_LOST`] lost swaps and [`MAX_PASSES`] passes, then contended and nothing
-//! charged. A hit costs one swap, a denied hit only reads.
+//! Progress: lock-free, at most [`MAX_LOST`] lost swaps and `MAX_PASSES` looks, then contended and nothing
+//! charged. A hit costs one swap, a denied hit only reads, an insert two swaps.
 
 use super::find::{Base, Scan};
+use super::look::{Look, Words};
 use super::options::FullPolicy;
+use super::settle::Met;
 use super::word::{Layout, Tag};
 use crate::cell::MAX_LOST;
 use crate::gcra::{Answer, Op, Step};
-use crate::outcome::{Tracking, CONFORMING, NON_CONFORMING};
+use crate::outcome::{Tracking, CONFORMING};
 use crate::sync::{fence, AtomicU64, Ordering};
-
-/// Looks at the set after which an insert gives up. Each lost race costs at most three.
-const MAX_PASSES: u32 = 3 * MAX_LOST;
 
 /// How a slot is changed: by compare-and-swap, or by its only owner.
 pub trait Access: sealed::Sealed {
@@ -115,10 +119,22 @@ pub(crate) struct Set<'a, const N: usize> {
 
 /// A slot and the word seen in it.
 #[derive(Clone, Copy)]
-struct Seen {
+pub(super) struct Seen {
     /// Position in search order: 0..N home line, N..2N its neighbour.
-    at: usize,
-    word: u64,
+    pub at: usize,
+    pub word: u64,
+}
+
+/// One request of one key.
+#[derive(Clone, Copy)]
+pub(super) struct Ask<'a> {
+    pub layout: &'a Layout,
+    pub policy: FullPolicy,
+    pub tag: Tag,
+    pub now_q: u64,
+    pub op: &'a Op<'a>,
+    /// Under `Sampled`: this request may take over a debt.
+    pub sample: bool,
 }
 
 /// What a request ended with; `None` answer = contended.
@@ -137,21 +153,66 @@ impl Done {
         Done { answer: Some(answer), tracking: Tracking::Tracked, at, inserted: false }
     }
 
-    fn untracked(answer: Option<Answer>, tracking: Tracking) -> Done {
+    pub(super) fn untracked(answer: Option<Answer>, tracking: Tracking) -> Done {
         Done { answer, tracking, at: 0, inserted: false }
     }
 }
 
-/// One look at a whole set.
-struct Look {
-    live: Option<Seen>,
-    /// The lowest claim of the key, in address order.
-    claim: Option<Seen>,
-    /// The first reusable slot, in search order.
-    free: Option<Seen>,
-    /// The slot with the smallest debt, any key: live, or (where debts are inherited) emptied with its debt kept.
-    least: Option<Seen>,
-    least_lead: u64,
+impl Ask<'_> {
+    /// May this request take the slot of another key?
+    #[inline(always)]
+    pub fn may_take(&self, word: u64) -> bool {
+        let Ask { layout, now_q, .. } = *self;
+        let inherit = matches!(self.policy, FullPolicy::Inherit);
+        layout.is_reusable(word, now_q) && !(inherit && layout.holds_debt(word, now_q))
+    }
+
+    /// The claim on a slot that it may take.
+    #[inline(always)]
+    pub fn claim(&self, word: u64) -> u64 {
+        let Ask { layout, tag, now_q, .. } = *self;
+        if layout.holds_debt(word, now_q) {
+            layout.claim_of_debt(tag, word)
+        } else {
+            layout.claim_of_reusable(tag, word, now_q)
+        }
+    }
+
+    /// How the charge is reported that commits this claim.
+    #[inline(always)]
+    pub fn tracking(&self, claim: u64) -> Tracking {
+        match self.policy {
+            FullPolicy::Inherit if Layout::is_takeover(claim) => Tracking::Inherited,
+            FullPolicy::Sampled if Layout::is_takeover(claim) => Tracking::Forgiven,
+            _ => Tracking::Tracked,
+        }
+    }
+
+    /// Makes the claim in `slot` LIVE with this lead, the answer being that of the operation. `None`: it changed
+    /// meanwhile.
+    ///
+    /// The caller has seen, in a look behind a fence after the claim was placed or seen, no LIVE and no lower claim
+    /// of the key, and has dropped every higher one that the look met.
+    #[inline(always)]
+    pub fn commit<A: Access>(
+        &self,
+        slot: &AtomicU64,
+        claim: Seen,
+        lead: u64,
+        mut answer: Answer,
+    ) -> Option<Done> {
+        let Ask { layout, tag, now_q, .. } = *self;
+        let ahead = layout.lead(claim.word, now_q);
+        let lead = if Layout::is_takeover(claim.word) || lead > ahead { lead } else { ahead };
+        answer.lead = lead;
+        // A refund of this charge must not bring the payload below the claim, or a stalled thread could take a later
+        // claim for its own: the permit is for what lies above it.
+        answer.stored = answer.stored.min(lead.saturating_sub(ahead));
+        let next = layout.live(tag, now_q.wrapping_add(lead));
+        A::replace(slot, claim.word, next).ok()?;
+        let tracking = self.tracking(claim.word);
+        Some(Done { answer: Some(answer), tracking, at: claim.at, inserted: true })
+    }
 }
 
 impl<const N: usize> Set<'_, N> {
@@ -164,7 +225,7 @@ impl<const N: usize> Set<'_, N> {
 
     /// Position in address order.
     #[inline(always)]
-    fn rank(&self, at: usize) -> usize {
+    pub(super) fn rank(&self, at: usize) -> usize {
         if self.odd {
             (at + N) % (2 * N)
         } else {
@@ -197,6 +258,21 @@ impl<const N: usize> Set<'_, N> {
         layout.is_live_of(word, tag).then_some((first + i, slot, word))
     }
 
+    /// The first slot whose bit is set, in search order: its position and the slot.
+    #[inline(always)]
+    fn pick(&self, home: u32, next: impl FnOnce() -> u32) -> Option<(usize, &AtomicU64)> {
+        let (line, first, bits) = match home {
+            0 => (self.next, N, next()),
+            bits => (self.home, 0, bits),
+        };
+        if bits == 0 {
+            return None;
+        }
+        let i = bits.trailing_zeros() as usize;
+        // SAFETY: there is a bit for each of the N slots of a line, and one of them is set.
+        Some((first + i, unsafe { line.get_unchecked(i) }))
+    }
+
     /// Runs an operation on the key: a hit by one swap, else an insert.
     #[inline(never)]
     pub fn run<A: Access>(
@@ -208,25 +284,29 @@ impl<const N: usize> Set<'_, N> {
         op: &Op<'_>,
         sample: bool,
     ) -> Done {
-        if let Some((at, _, word)) = self.find(layout, tag) {
-            let mut lost = 0;
-            if let Some(done) = self.charge::<A>(layout, tag, now_q, op, Seen { at, word }, &mut lost) {
-                return done;
+        let ask = Ask { layout, policy, tag, now_q, op, sample };
+        let home = Words::load(self.home);
+        let mut next = None;
+        let tagged =
+            self.pick(home.tagged(layout, tag), || next.insert(Words::load(self.next)).tagged(layout, tag));
+        if let Some((at, slot)) = tagged {
+            // ORDERING: Relaxed; single word, value only.
+            let word = slot.load(Ordering::Relaxed);
+            if layout.is_live_of(word, tag) {
+                if let Some(done) = self.charge::<A>(ask, Seen { at, word }, &mut 0) {
+                    return done;
+                }
             }
+        } else if let Some(next) = next {
+            return self.insert::<A>(ask, home, next);
         }
-        self.insert::<A>(layout, policy, tag, now_q, op, sample)
+        self.settle::<A>(ask, Met::default())
     }
 
     /// Charges a live slot while it stays the key's. `None`: the slot changed hands, look again.
-    fn charge<A: Access>(
-        &self,
-        layout: &Layout,
-        tag: Tag,
-        now_q: u64,
-        op: &Op<'_>,
-        seen: Seen,
-        lost: &mut u32,
-    ) -> Option<Done> {
+    #[inline(always)]
+    pub(super) fn charge<A: Access>(&self, ask: Ask<'_>, seen: Seen, lost: &mut u32) -> Option<Done> {
+        let Ask { layout, tag, now_q, op, .. } = ask;
         let slot = self.slot(seen.at);
         let mut word = seen.word;
         while *lost < MAX_LOST {
@@ -246,201 +326,53 @@ impl<const N: usize> Set<'_, N> {
         Some(Done::untracked(None, Tracking::Tracked))
     }
 
+    /// Inserts a key of which the look that gave `home` and `next` met no word.
+    #[inline(always)]
+    fn insert<A: Access>(&self, ask: Ask<'_>, home: Words<N>, next: Words<N>) -> Done {
+        let Step { answer, store } = ask.op.first_step();
+        let lead = match store {
+            Some(lead) if answer.verdict == CONFORMING => lead,
+            _ => return Done::untracked(Some(answer), Tracking::Tracked),
+        };
+        let Some((at, slot, word)) = self.vacancy(&ask, home, next) else {
+            return self.settle::<A>(ask, Met::default());
+        };
+        let claim = Seen { at, word: ask.claim(word) };
+        if A::replace(slot, word, claim.word).is_err() {
+            return self.settle::<A>(ask, Met { looks: 1, lost: 1, own: None });
+        }
+        A::fence();
+        // With one owner the look before has told.
+        if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
+            return self.settle::<A>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
+        }
+        match ask.commit::<A>(slot, claim, lead, answer) {
+            Some(done) => done,
+            None => self.settle::<A>(ask, Met { looks: 2, lost: 1, own: Some(claim) }),
+        }
+    }
+
+    /// The first slot, in search order, that an insert of this key may take: its position, the slot and its word.
+    /// `None` also where it has changed hands since the look, or its debt is to be inherited.
+    #[inline(always)]
+    fn vacancy(&self, ask: &Ask<'_>, home: Words<N>, next: Words<N>) -> Option<(usize, &AtomicU64, u64)> {
+        let Ask { layout, tag, now_q, .. } = *ask;
+        let (at, slot) = self.pick(home.reusable(layout, now_q), || next.reusable(layout, now_q))?;
+        // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
+        let word = slot.load(Ordering::Acquire);
+        (ask.may_take(word) && !layout.has_tag(word, tag)).then_some((at, slot, word))
+    }
+
+    /// Is the word at this position the only one of its tag in the set?
+    #[inline(always)]
+    fn is_alone(&self, ask: &Ask<'_>, at: usize) -> bool {
+        let bits = |line| Words::load(line).tagged(ask.layout, ask.tag);
+        bits(self.home) | bits(self.next) << N == 1 << at
+    }
+
     /// Every slot with its position, in search order.
     #[inline(always)]
-    fn slots(&self) -> impl Iterator<Item = (usize, &AtomicU64)> {
+    pub(super) fn slots(&self) -> impl Iterator<Item = (usize, &AtomicU64)> {
         self.home.iter().chain(self.next).enumerate()
-    }
-
-    fn look(&self, layout: &Layout, policy: FullPolicy, tag: Tag, now_q: u64) -> Look {
-        let inherit = matches!(policy, FullPolicy::Inherit);
-        let mut look = Look { live: None, claim: None, free: None, least: None, least_lead: u64::MAX };
-        // A fold, so that the two lines become two plain loops.
-        self.slots().for_each(|(at, slot)| {
-            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-            let word = slot.load(Ordering::Acquire);
-            let seen = Seen { at, word };
-            if layout.has_tag(word, tag) {
-                if !layout.is_claim(word) {
-                    look.live = look.live.or(Some(seen));
-                } else if look.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
-                    look.claim = Some(seen);
-                }
-            } else if look.free.is_some() {
-                // A slot to go to is enough: the rest is looked at for the tag alone.
-            } else if layout.is_reusable(word, now_q) && !(inherit && layout.holds_debt(word, now_q)) {
-                look.free = Some(seen);
-            } else if !layout.is_claim(word) {
-                let lead = layout.lead(word, now_q);
-                if lead < look.least_lead {
-                    look.least = Some(seen);
-                    look.least_lead = lead;
-                }
-            }
-        });
-        look
-    }
-
-    /// Turns a claim back into an empty slot; whoever was faster is right.
-    fn drop_claim<A: Access>(&self, layout: &Layout, claim: Option<Seen>) {
-        if let Some(Seen { at, word }) = claim {
-            let _ = A::replace(self.slot(at), word, layout.dropped(word));
-        }
-    }
-
-    /// Drops every claim of the key that is higher than `than`. False: one of them changed, or has committed, since
-    /// the look; look again.
-    fn drop_higher<A: Access>(&self, layout: &Layout, tag: Tag, than: usize) -> bool {
-        self.slots().filter(|(at, _)| self.rank(*at) > self.rank(than)).all(|(_, slot)| {
-            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-            let word = slot.load(Ordering::Acquire);
-            if layout.is_claim_of(word, tag) {
-                A::replace(slot, word, layout.dropped(word)).is_ok()
-            } else {
-                !layout.is_live_of(word, tag)
-            }
-        })
-    }
-
-    /// The lead that a claim commits on: what it took over, or nothing.
-    fn claim_lead(&self, layout: &Layout, policy: FullPolicy, claim: u64, now_q: u64) -> u64 {
-        if Layout::is_takeover(claim) && matches!(policy, FullPolicy::Inherit) {
-            layout.lead(claim.wrapping_sub(1), now_q)
-        } else {
-            0
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn insert<A: Access>(
-        &self,
-        layout: &Layout,
-        policy: FullPolicy,
-        tag: Tag,
-        now_q: u64,
-        op: &Op<'_>,
-        sample: bool,
-    ) -> Done {
-        let mut lost = 0;
-        let mut own: Option<Seen> = None;
-        let mut known: Option<Seen> = None;
-        for pass in 0..MAX_PASSES {
-            if lost >= MAX_LOST {
-                break;
-            }
-            if pass != 0 {
-                A::fence();
-            }
-            let look = self.look(layout, policy, tag, now_q);
-            if let Some(seen) = look.live {
-                match self.charge::<A>(layout, tag, now_q, op, seen, &mut lost) {
-                    None => continue,
-                    Some(done) => {
-                        self.drop_claim::<A>(layout, own);
-                        return done;
-                    }
-                }
-            }
-            if let Some(claim) = look.claim {
-                if !known.is_some_and(|k| k.at == claim.at && k.word == claim.word) {
-                    known = Some(claim);
-                    continue;
-                }
-                let takeover = Layout::is_takeover(claim.word);
-                let base = self.claim_lead(layout, policy, claim.word, now_q);
-                let tracking = match policy {
-                    FullPolicy::Inherit if takeover => Tracking::Inherited,
-                    FullPolicy::Sampled if takeover => Tracking::Forgiven,
-                    _ => Tracking::Tracked,
-                };
-                let Step { mut answer, store } = op.step(base);
-                let lead = match store {
-                    Some(lead) if answer.verdict == CONFORMING => lead,
-                    _ => {
-                        self.drop_claim::<A>(layout, own);
-                        return Done::untracked(Some(answer), tracking);
-                    }
-                };
-                if !self.drop_higher::<A>(layout, tag, claim.at) {
-                    lost += 1;
-                    continue;
-                }
-                let ahead = layout.lead(claim.word, now_q);
-                let lead = if takeover || lead > ahead { lead } else { ahead };
-                answer.lead = lead;
-                // A refund of this charge must not bring the payload below the claim, or a stalled thread could take
-                // a later claim for its own: the permit is for what lies above it.
-                let above = lead.saturating_sub(ahead);
-                if answer.stored > above {
-                    answer.stored = above;
-                }
-                let next = layout.live(tag, now_q.wrapping_add(lead));
-                if A::replace(self.slot(claim.at), claim.word, next).is_ok() {
-                    return Done { answer: Some(answer), tracking, at: claim.at, inserted: true };
-                }
-                lost += 1;
-                continue;
-            }
-            // The key is absent.
-            let fresh = op.step(0);
-            if fresh.store.is_none() || fresh.answer.verdict != CONFORMING {
-                return Done::untracked(Some(fresh.answer), Tracking::Tracked);
-            }
-            let (seen, claim) = if let Some(seen) = look.free {
-                let claim = if layout.holds_debt(seen.word, now_q) {
-                    layout.claim_of_debt(tag, seen.word)
-                } else {
-                    layout.claim_of_reusable(tag, seen.word, now_q)
-                };
-                (seen, claim)
-            } else {
-                let take = match policy {
-                    FullPolicy::Inherit => true,
-                    FullPolicy::Sampled => sample,
-                    FullPolicy::Admit | FullPolicy::Deny => false,
-                };
-                match look.least {
-                    Some(seen) if take => {
-                        let claim = layout.claim_of_debt(tag, seen.word);
-                        if matches!(policy, FullPolicy::Inherit) {
-                            let inherited = op.step(self.claim_lead(layout, policy, claim, now_q));
-                            // Refused, or a charge that is at its cap: nothing would be stored, so nobody loses a slot.
-                            if inherited.answer.verdict != CONFORMING || inherited.store.is_none() {
-                                return Done::untracked(Some(inherited.answer), Tracking::Inherited);
-                            }
-                        }
-                        (seen, claim)
-                    }
-                    // Every slot is being inserted into at this moment: no verdict rather than a guess.
-                    None if matches!(policy, FullPolicy::Inherit) => break,
-                    _ => return self.full(policy, fresh.answer, &look),
-                }
-            };
-            if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
-                own = Some(Seen { at: seen.at, word: claim });
-                known = own;
-            } else {
-                lost += 1;
-            }
-        }
-        self.drop_claim::<A>(layout, own);
-        Done::untracked(None, Tracking::Tracked)
-    }
-
-    /// The answer of a policy that stores nothing.
-    fn full(&self, policy: FullPolicy, fresh: Answer, look: &Look) -> Done {
-        let answer = match policy {
-            FullPolicy::Deny => Answer {
-                verdict: NON_CONFORMING,
-                flags: 0,
-                lead: 0,
-                // The first slot to drain; a set of claims alone drains within the claim lifetime.
-                wait: if look.least.is_some() { look.least_lead } else { 1 },
-                stored: 0,
-            },
-            _ => Answer { stored: 0, ..fresh },
-        };
-        Done::untracked(Some(answer), Tracking::Untracked)
     }
 }

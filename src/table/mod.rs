@@ -22,8 +22,10 @@ mod handle;
 mod hash;
 mod image;
 mod insert;
+mod look;
 mod operate;
 mod options;
+mod settle;
 mod size;
 mod word;
 

@@ -124,7 +124,8 @@ impl Layout {
     /// Is this the empty word of a dropped takeover, with its debt not yet drained?
     #[inline(always)]
     pub const fn holds_debt(&self, word: u64, now_q: u64) -> bool {
-        self.is_empty(word) && word & 1 == 1 && self.lead(word, now_q) != 0
+        // EMPTY and odd in one comparison: the parity of other words is random, and no branch may hang on it.
+        word & (self.field | 1) == 1 && self.lead(word, now_q) != 0
     }
 
     #[inline(always)]

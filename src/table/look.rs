@@ -1,0 +1,140 @@
+//! One line as an insert sees it: which words have its tag, LIVE or CLAIM, and which slots it may take.
+//!
+//! As in [`find`](super::find) a branch on the position would cost more than the search, so the words are loaded once
+//! and compared all together: on x86-64 in vectors, elsewhere in a loop that has no exit.
+//!
+//! A vector load is written in assembly and stands for Acquire loads of the eight words, which on x86-64 is what every
+//! load is: each aligned 8-byte part is read whole, and neither the processor nor the compiler moves it before an
+//! earlier swap or fence or behind a later one.
+
+use super::word::{Layout, Tag};
+use crate::sync::AtomicU64;
+
+#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
+pub(super) use words::Words;
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+pub(super) use x86::Words;
+
+/// The words of a line, loaded once in no particular order. `N` is 8 except in models.
+pub(super) trait Look<const N: usize> {
+    fn load(line: &[AtomicU64; N]) -> Self;
+
+    /// Bit i is set where `word[i]` has this tag, LIVE or CLAIM.
+    fn tagged(&self, layout: &Layout, tag: Tag) -> u32;
+
+    /// Bit i is set where `word[i]` is reusable at `now_q`.
+    fn reusable(&self, layout: &Layout, now_q: u64) -> u32;
+}
+
+#[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))))]
+mod words {
+    use super::*;
+    use crate::sync::Ordering;
+
+    pub(in crate::table) struct Words<const N: usize>([u64; N]);
+
+    impl<const N: usize> Look<N> for Words<N> {
+        #[inline(always)]
+        fn load(line: &[AtomicU64; N]) -> Self {
+            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
+            Words(core::array::from_fn(|i| line[i].load(Ordering::Acquire)))
+        }
+
+        #[inline(always)]
+        fn tagged(&self, layout: &Layout, tag: Tag) -> u32 {
+            self.bits(|word| layout.has_tag(word, tag))
+        }
+
+        #[inline(always)]
+        fn reusable(&self, layout: &Layout, now_q: u64) -> u32 {
+            self.bits(|word| layout.is_reusable(word, now_q))
+        }
+    }
+
+    impl<const N: usize> Words<N> {
+        #[inline(always)]
+        fn bits(&self, is: impl Fn(u64) -> bool) -> u32 {
+            self.0.iter().enumerate().fold(0, |bits, (i, word)| bits | (is(*word) as u32) << i)
+        }
+    }
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+mod x86 {
+    use super::*;
+    use core::arch::asm;
+    use core::arch::x86_64::*;
+
+    /// Two words in each vector. SSE2 is part of x86-64: no detection.
+    pub(in crate::table) struct Words<const N: usize>([__m128i; 4]);
+
+    impl<const N: usize> Look<N> for Words<N> {
+        #[inline(always)]
+        fn load(line: &[AtomicU64; N]) -> Self {
+            const { assert!(N == 8) };
+            let (a, b, c, d): (__m128i, __m128i, __m128i, __m128i);
+            // SAFETY: `line` is a line of eight words, valid for 64 bytes and 16-byte aligned; the loads write nothing.
+            unsafe {
+                asm!(
+                    "movdqa {a}, [{p}]",
+                    "movdqa {b}, [{p} + 16]",
+                    "movdqa {c}, [{p} + 32]",
+                    "movdqa {d}, [{p} + 48]",
+                    p = in(reg) line.as_ptr(),
+                    a = out(xmm_reg) a,
+                    b = out(xmm_reg) b,
+                    c = out(xmm_reg) c,
+                    d = out(xmm_reg) d,
+                    options(nostack, preserves_flags, readonly),
+                );
+            }
+            Words([a, b, c, d])
+        }
+
+        /// Tags lie in the high halves of the words.
+        #[inline(always)]
+        fn tagged(&self, layout: &Layout, tag: Tag) -> u32 {
+            // SAFETY: SSE2 is enabled here.
+            unsafe {
+                let field = _mm_set1_epi32((layout.field >> 32) as i32);
+                let tag = _mm_set1_epi32((tag.0 >> 32) as i32);
+                bits(self.0, |high| _mm_cmpeq_epi32(_mm_and_si128(high, field), tag))
+            }
+        }
+
+        /// The sign of `(window - 1 - ((word - now - 1) & mask)) | ((word & field) - 1)`: expired, or EMPTY.
+        #[inline(always)]
+        fn reusable(&self, layout: &Layout, now_q: u64) -> u32 {
+            // SAFETY: SSE2 is enabled here.
+            unsafe {
+                let next = _mm_set1_epi64x(now_q.wrapping_add(1) as i64);
+                let last = _mm_set1_epi64x(layout.window.wrapping_sub(1) as i64);
+                let mask = _mm_set1_epi64x(layout.mask as i64);
+                let field = _mm_set1_epi64x(layout.field as i64);
+                let signs = self.0.map(|words| {
+                    let expired = _mm_sub_epi64(last, _mm_and_si128(_mm_sub_epi64(words, next), mask));
+                    let empty = _mm_add_epi64(_mm_and_si128(words, field), _mm_set1_epi64x(-1));
+                    _mm_or_si128(expired, empty)
+                });
+                bits(signs, |high| high)
+            }
+        }
+    }
+
+    /// One bit a word: the sign that `is` leaves in its high half.
+    #[inline(always)]
+    fn bits(words: [__m128i; 4], is: impl Fn(__m128i) -> __m128i) -> u32 {
+        // SAFETY: SSE2 is enabled here.
+        unsafe {
+            let [a, b, c, d] = words.map(|pair| _mm_castsi128_ps(pair));
+            let low = is(_mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(a, b)));
+            let high = is(_mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(c, d)));
+            let both = _mm_packs_epi32(low, high);
+            _mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128())) as u32
+        }
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "look_tests.rs"]
+mod tests;

@@ -1,0 +1,42 @@
+//! The looks against the plain functions of a word.
+
+use super::super::image::Line;
+use super::*;
+use crate::sync::Ordering;
+
+#[test]
+fn looks_tell_tags_and_reusable_slots_for_every_kind_of_word() {
+    let mut seed = 11u64;
+    let mut random = || {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        seed ^ seed >> 29
+    };
+    for tag_bits in 12..=24 {
+        for _ in 0..20_000 {
+            let window = random() % (1 << (60 - tag_bits)) + 1;
+            let layout = Layout::new(tag_bits, window, 2);
+            let (tag, now) = (layout.tag(random()), random());
+            let line = Line::new();
+            let (mut tagged, mut reusable) = (0, 0);
+            for (i, slot) in line.words.iter().enumerate() {
+                // Payloads around both ends of the window, and anywhere.
+                let ahead = [0, 1, window, window + 1, random() % window, random()];
+                let payload = now.wrapping_add(ahead[random() as usize % 6]).wrapping_sub(random() % 2);
+                let head = match random() % 4 {
+                    0 => 0,
+                    1 => layout.tag(random()).0,
+                    _ => tag.0,
+                };
+                let word = random() & 1 << 63 | head | payload & layout.mask;
+                slot.store(word, Ordering::Relaxed);
+                tagged |= (layout.has_tag(word, tag) as u32) << i;
+                reusable |= (layout.is_reusable(word, now) as u32) << i;
+            }
+            let seen = Words::load(&line.words);
+            assert_eq!(seen.tagged(&layout, tag), tagged, "{layout:?} {line:?}");
+            assert_eq!(seen.reusable(&layout, now), reusable, "{layout:?} {now} {line:?}");
+            let looped = words::Words::load(&line.words);
+            assert_eq!((looped.tagged(&layout, tag), looped.reusable(&layout, now)), (tagged, reusable));
+        }
+    }
+}

@@ -1,0 +1,213 @@
+//! The insert that is not alone: rivals, claims left behind, full sets.
+//!
+//! ```text
+//!            .-- LIVE of the key ------------> charge it; changed hands: look again
+//!   look ----+-- CLAIM of the key, new ------> remember it; look again
+//!            +-- CLAIM of the key, known ----> drop the higher ones, commit it
+//!            +-- a free slot ----------------> claim it; look again
+//!            '-- neither --------------------> the policy: a verdict, or claim the slot with the smallest debt
+//! ```
+//!
+//! Where [`insert`](super::insert) looks for words of one tag and stops, each look here reads all slots and weighs
+//! them. The protocol and its invariants are drawn there; a claim seen in two looks with a fence between them counts
+//! as its own, whoever placed it.
+
+use super::insert::{Access, Ask, Done, Seen, Set};
+use super::options::FullPolicy;
+use super::word::Layout;
+use crate::cell::MAX_LOST;
+use crate::gcra::{Answer, Step};
+use crate::outcome::{Tracking, CONFORMING, NON_CONFORMING};
+use crate::sync::Ordering;
+
+/// Looks at the set after which an insert gives up. Each lost race costs at most three.
+const MAX_PASSES: u32 = 3 * MAX_LOST;
+
+/// What an insert has met so far.
+#[derive(Default)]
+pub(super) struct Met {
+    /// Looks at the set that are over.
+    pub looks: u32,
+    /// Swaps lost to rivals.
+    pub lost: u32,
+    /// The claim it has placed.
+    pub own: Option<Seen>,
+}
+
+/// One look at a whole set.
+struct Look {
+    live: Option<Seen>,
+    /// The lowest claim of the key, in address order.
+    claim: Option<Seen>,
+    /// The first slot, in search order, that an insert may take.
+    free: Option<Seen>,
+    /// The slot with the smallest debt, any key: live, or (where debts are inherited) emptied with its debt kept.
+    least: Option<Seen>,
+    least_lead: u64,
+}
+
+impl<const N: usize> Set<'_, N> {
+    fn look(&self, ask: &Ask<'_>) -> Look {
+        let Ask { layout, tag, now_q, .. } = *ask;
+        let mut look = Look { live: None, claim: None, free: None, least: None, least_lead: u64::MAX };
+        // A fold, so that the two lines become two plain loops.
+        self.slots().for_each(|(at, slot)| {
+            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
+            let word = slot.load(Ordering::Acquire);
+            let seen = Seen { at, word };
+            if layout.has_tag(word, tag) {
+                if !layout.is_claim(word) {
+                    look.live = look.live.or(Some(seen));
+                } else if look.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
+                    look.claim = Some(seen);
+                }
+            } else if look.free.is_some() {
+                // A slot to go to is enough: the rest is looked at for the tag alone.
+            } else if ask.may_take(word) {
+                look.free = Some(seen);
+            } else if !layout.is_claim(word) {
+                let lead = layout.lead(word, now_q);
+                if lead < look.least_lead {
+                    look.least = Some(seen);
+                    look.least_lead = lead;
+                }
+            }
+        });
+        look
+    }
+
+    /// Turns a claim back into an empty slot; whoever was faster is right.
+    fn drop_claim<A: Access>(&self, layout: &Layout, claim: Option<Seen>) {
+        if let Some(Seen { at, word }) = claim {
+            let _ = A::replace(self.slot(at), word, layout.dropped(word));
+        }
+    }
+
+    /// Drops every claim of the key that is higher than `than`. False: one of them changed, or has committed, since
+    /// the look; look again.
+    fn drop_higher<A: Access>(&self, ask: &Ask<'_>, than: usize) -> bool {
+        let Ask { layout, tag, .. } = *ask;
+        self.slots().filter(|(at, _)| self.rank(*at) > self.rank(than)).all(|(_, slot)| {
+            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
+            let word = slot.load(Ordering::Acquire);
+            if layout.is_claim_of(word, tag) {
+                A::replace(slot, word, layout.dropped(word)).is_ok()
+            } else {
+                !layout.is_live_of(word, tag)
+            }
+        })
+    }
+
+    /// Looks at the set, does what it calls for and looks again, up to the bound.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn settle<A: Access>(&self, ask: Ask<'_>, met: Met) -> Done {
+        let Ask { layout, policy, tag, op, sample, .. } = ask;
+        let Met { looks, mut lost, mut own } = met;
+        let mut known = own;
+        for pass in looks..MAX_PASSES {
+            if lost >= MAX_LOST {
+                break;
+            }
+            if pass != 0 {
+                A::fence();
+            }
+            let look = self.look(&ask);
+            if let Some(seen) = look.live {
+                match self.charge::<A>(ask, seen, &mut lost) {
+                    None => continue,
+                    Some(done) => {
+                        self.drop_claim::<A>(layout, own);
+                        return done;
+                    }
+                }
+            }
+            if let Some(claim) = look.claim {
+                if !known.is_some_and(|k| k.at == claim.at && k.word == claim.word) {
+                    known = Some(claim);
+                    continue;
+                }
+                let Step { answer, store } = op.step(ask.claim_lead(claim.word));
+                let lead = match store {
+                    Some(lead) if answer.verdict == CONFORMING => lead,
+                    _ => {
+                        self.drop_claim::<A>(layout, own);
+                        return Done::untracked(Some(answer), ask.tracking(claim.word));
+                    }
+                };
+                if self.drop_higher::<A>(&ask, claim.at) {
+                    if let Some(done) = ask.commit::<A>(self.slot(claim.at), claim, lead, answer) {
+                        return done;
+                    }
+                }
+                lost += 1;
+                continue;
+            }
+            // The key is absent.
+            let fresh = op.step(0);
+            if fresh.store.is_none() || fresh.answer.verdict != CONFORMING {
+                return Done::untracked(Some(fresh.answer), Tracking::Tracked);
+            }
+            let (seen, claim) = if let Some(seen) = look.free {
+                (seen, ask.claim(seen.word))
+            } else {
+                let take = match policy {
+                    FullPolicy::Inherit => true,
+                    FullPolicy::Sampled => sample,
+                    FullPolicy::Admit | FullPolicy::Deny => false,
+                };
+                match look.least {
+                    Some(seen) if take => {
+                        let claim = layout.claim_of_debt(tag, seen.word);
+                        if matches!(policy, FullPolicy::Inherit) {
+                            let inherited = op.step(ask.claim_lead(claim));
+                            // Refused, or a charge that is at its cap: nothing would be stored, so nobody loses a slot.
+                            if inherited.answer.verdict != CONFORMING || inherited.store.is_none() {
+                                return Done::untracked(Some(inherited.answer), Tracking::Inherited);
+                            }
+                        }
+                        (seen, claim)
+                    }
+                    // Every slot is being inserted into at this moment: no verdict rather than a guess.
+                    None if matches!(policy, FullPolicy::Inherit) => break,
+                    _ => return full(policy, fresh.answer, &look),
+                }
+            };
+            if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
+                own = Some(Seen { at: seen.at, word: claim });
+                known = own;
+            } else {
+                lost += 1;
+            }
+        }
+        self.drop_claim::<A>(layout, own);
+        Done::untracked(None, Tracking::Tracked)
+    }
+}
+
+impl Ask<'_> {
+    /// The lead that a claim commits on: what it took over, or nothing.
+    fn claim_lead(&self, claim: u64) -> u64 {
+        if Layout::is_takeover(claim) && matches!(self.policy, FullPolicy::Inherit) {
+            self.layout.lead(claim.wrapping_sub(1), self.now_q)
+        } else {
+            0
+        }
+    }
+}
+
+/// The answer of a policy that stores nothing.
+fn full(policy: FullPolicy, fresh: Answer, look: &Look) -> Done {
+    let answer = match policy {
+        FullPolicy::Deny => Answer {
+            verdict: NON_CONFORMING,
+            flags: 0,
+            lead: 0,
+            // The first slot to drain; a set of claims alone drains within the claim lifetime.
+            wait: if look.least.is_some() { look.least_lead } else { 1 },
+            stored: 0,
+        },
+        _ => Answer { stored: 0, ..fresh },
+    };
+    Done::untracked(Some(answer), Tracking::Untracked)
+}
