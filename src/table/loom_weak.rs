@@ -76,6 +76,24 @@ impl Access for Stores {
     }
 }
 
+/// The shipped code, which takes itself for the only owner and commits without a look after its claim.
+struct NoLookAfter;
+
+impl Sealed for NoLookAfter {}
+
+impl Access for NoLookAfter {
+    const EXCLUSIVE: bool = true;
+    type Sharing = ();
+
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
+        Shared::replace(slot, old, new)
+    }
+
+    fn fence() {
+        Shared::fence();
+    }
+}
+
 /// Two inserts whose clocks have a slot expire between them; `insert_beside_expiry_admits_one_burst` is the same model
 /// with nothing weakened.
 fn two_inserts<A: Access + 'static>(name: &str) {
@@ -93,6 +111,13 @@ fn two_inserts<A: Access + 'static>(name: &str) {
 #[should_panic(expected = "two live words of one key")]
 fn acquire_release_alone_is_caught() {
     two_inserts::<NoFence>("MUST FAIL: no fence");
+}
+
+/// Two claims in two slots, and both are committed.
+#[test]
+#[should_panic(expected = "two live words of one key")]
+fn commit_without_a_look_after_the_claim_is_caught() {
+    two_inserts::<NoLookAfter>("MUST FAIL: no look after the claim");
 }
 
 /// Plain stores instead of swaps: a commit goes over the drop of its claim.
