@@ -561,11 +561,21 @@ TEST(the_burst_ahead_call_refuses_bad_arguments) {
         REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes + 3, w.costs, 4, &w.pass, NULL, w.keys, len, 4, w.hashes));
     }
     REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, NULL, w.keys, SIZE_MAX, 4, next));
+    REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, NULL, next, 8, 4, next));
+    REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, NULL, next, 4, 4, next + 3));
+    REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, (const uint32_t *)next, 4, &w.pass, NULL, w.keys, 8, 2, next + 1));
+    REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &next[1], NULL, w.keys, 8, 4, next));
+    REFUSES(TATCELL_ERR_MEMORY, AHEAD(t, l, w.hashes, w.costs, 4, &w.pass, (tatcell_counters_t *)next, w.keys, 8, 1, next + 9));
     for (int i = 0; i < 64; i++) EQ(next[i], 0);
     /* Either burst may be empty and then needs no arrays; the two may touch. */
     w.pass = 7;
     TAKES(AHEAD(t, l, NULL, NULL, 0, &w.pass, NULL, NULL, 8, 0, NULL));
     EQ(w.pass, 0);
+    for (size_t len = 0; len <= 16; len += 4) {
+        TAKES(AHEAD(&w.caller, l, w.hashes, NULL, 4, &w.pass, NULL, NULL, len, 0, NULL));
+        TAKES(tatcell_table_prefetch(&w.caller, NULL, len, len, 0, NULL));
+        TAKES(tatcell_table_check_burst(&w.caller, l, 0, NULL, len, len, NULL, 0, &w.pass, NULL, NULL));
+    }
     TAKES(AHEAD(t, l, NULL, NULL, 0, &w.pass, NULL, w.keys, 8, 64, next));
     TAKES(AHEAD(t, l, next, NULL, 64, &w.pass, NULL, NULL, 8, 0, NULL));
     TAKES(AHEAD(t, l, next, NULL, 32, &w.pass, NULL, w.keys, 8, 32, next + 32));

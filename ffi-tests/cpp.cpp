@@ -149,6 +149,13 @@ TEST(bursts_give_a_bit_per_key) {
     std::uint32_t many[65] = {};
     EXPECT(table.check_burst(limit, instant(0), many, 65) == code::err_count);
     EXPECT(table.check_burst(limit, instant(0), many, SIZE_MAX) == code::err_count);
+    std::uint64_t hashes[6] = {}, next[6] = {};
+    auto none = table.check_burst_ahead(limit, instant(0), hashes, 0, 0, keys, 6, next);
+    EXPECT(none && none.pass == 0);
+    auto later = instant(tatcell::ticks(10s));
+    auto last = table.check_burst_ahead(limit, later, next, 6, none.pass, keys, 0, hashes);
+    EXPECT(last && last.pass == 0b010111);
+    EXPECT(table.check_burst_ahead(limit, later, next, 65, 0, keys, 6, hashes) == code::err_count);
 #ifdef __cpp_lib_span
     std::vector<std::uint32_t> more{3, 3, 3};
     EXPECT(table.check_burst(limit, instant(0), std::span<const std::uint32_t>(more)).pass == 0b011);

@@ -427,8 +427,16 @@ TEST(bursts_ahead_equal_single_calls) {
         uint64_t now = check_random(&random) >> 20;
         tatcell_limit_spec_t spec = kit_spec(1 + check_random(&random) % 1000, SECOND, 1 + check_random(&random) % 20);
         tatcell_table_options_t o = kit_options(NULL);
+        tatcell_counters_t c1 = TATCELL_COUNTERS_INIT, c2 = TATCELL_COUNTERS_INIT;
         o.policy = (uint32_t)round & 3;
-        EQ(kit_make(&one, spec, 16, &o), 0);
+        o.flags = round & 8 ? TATCELL_TABLE_EXCLUSIVE : 0;
+        o.hash = round & 4 ? TATCELL_HASH_AES : TATCELL_HASH_SIPHASH13;
+        int32_t made = kit_make(&one, spec, 16, &o);
+        if (made == TATCELL_ERR_HASH_UNAVAILABLE) {
+            kit_free(&one);
+            continue;
+        }
+        EQ(made, 0);
         EQ(kit_make(&many, spec, 16, &o), 0);
         uint64_t hashes[2][TATCELL_BURST_MAX], pass = 0, want;
         uint32_t costs[TATCELL_BURST_MAX], n = 0;
@@ -439,12 +447,15 @@ TEST(bursts_ahead_equal_single_calls) {
                 for (int part = 0; part < 4; part++) keys[i][part] = (uint32_t)(check_random(&random) % 3);
             }
             for (uint32_t i = 0; i < n; i++) costs[i] = (uint32_t)(check_random(&random) % 4);
-            EQ(tatcell_table_check_burst_ahead(&many.table, &many.limit, now, hashes[b & 1], costs, n, &pass, NULL, keys,
-                                               len, sizeof keys[0], next, hashes[~b & 1]), 0);
+            EQ(tatcell_table_check_burst_ahead(&many.table, &many.limit, now, hashes[b & 1], round & 16 ? costs : NULL,
+                                               n, &pass, round & 32 ? &c1 : NULL, keys, len, sizeof keys[0], next,
+                                               hashes[~b & 1]), 0);
             want = 0;
             for (uint32_t i = 0; i < n; i++) {
                 NOTE("seed 6 round %d burst %d request %u", round, b, i);
-                int32_t rc = tatcell_table_check_hash(&one.table, &one.limit, now, hashes[b & 1][i], costs[i], NULL);
+                tatcell_decision_t d = TATCELL_DECISION_INIT;
+                int32_t rc = tatcell_table_check_ex(&one.table, &one.limit, now, hashes[b & 1][i],
+                                                    round & 16 ? costs[i] : 1, 0, &d, round & 32 ? &c2 : NULL);
                 want |= (uint64_t)(rc == 0) << i;
             }
             EQ(pass, want);
@@ -457,6 +468,7 @@ TEST(bursts_ahead_equal_single_calls) {
             now += check_random(&random) % (SECOND / 50);
         }
         EQ(memcmp(one.memory, many.memory, one.bytes), 0);
+        EQ(memcmp(&c1, &c2, sizeof c1), 0);
         kit_free(&one);
         kit_free(&many);
     }

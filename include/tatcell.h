@@ -1613,7 +1613,20 @@ int32_t tatcell_table_check_burst_hash(const tatcell_table_t *table,
  * As tatcell_table_check_burst_hash and, in between its decisions, hashes and prefetches the keys of the next burst.
  *
  * For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the other
- * is decided.
+ * is decided. The first call decides nothing, the last one prepares nothing:
+ *
+ *     uint64_t hashes[2][64], pass = 0;
+ *     uint32_t count = 0, next;
+ *     for (int i = 0; (next = receive(keys)) > 0 || count > 0; i ^= 1) {
+ *         rc = tatcell_table_check_burst_ahead(&table, &limit, now, hashes[i], NULL, count, &pass, NULL,
+ *                                              keys, sizeof keys[0], sizeof keys[0], next, hashes[i ^ 1]);
+ *         if (rc == 0) forward(pass, count);
+ *         count = next;
+ *     }
+ *
+ * That holds for tables with the AES hash and keys of 4 or 16 bytes; otherwise the next burst is hashed and prefetched
+ * before this one is decided. Where the caller hashes, use tatcell_table_prefetch_hash and
+ * tatcell_table_check_burst_hash.
  *
  * @param table       handle; not NULL.
  * @param limit       from tatcell_table_limit of this table; not NULL.
@@ -1621,19 +1634,19 @@ int32_t tatcell_table_check_burst_hash(const tatcell_table_t *table,
  * @param hashes      count hashes, which the call before this one or tatcell_table_prefetch made; not NULL unless
  *                    count is 0.
  * @param costs       units of each request; NULL = 1 each.
- * @param count       0..64.
- * @param pass        in: what the call before this one answered, 0 at first: where most passed, lines are fetched to
- *                    be written, which saves a transfer if other cores had them. Out: bit i = 1: request i passes.
- *                    Not NULL.
+ * @param count       0..64; 0 in the first call.
+ * @param pass        in, so initialise it: 0 at first, then what the call before this one answered; where most passed,
+ *                    lines are fetched to be written, which saves a transfer if other cores had them. Out: bit i = 1:
+ *                    request i passes; unchanged on error. Not NULL.
  * @param counters    this thread's counters; NULL = off.
  * @param next_keys   keys of the next burst, as the keys of tatcell_table_check_burst; not NULL unless next_count
  *                    is 0.
- * @param key_len     bytes of each next key; 4 and 16 are fastest.
+ * @param key_len     bytes of each next key.
  * @param stride      bytes from one next key to the next.
  * @param next_count  0..64; 0 when nothing follows.
- * @param next_hashes gets next_count hashes; not NULL unless next_count is 0, and not the memory of hashes.
+ * @param next_hashes gets next_count hashes; not NULL unless next_count is 0. Overlaps none of the other arrays.
  * @retval 0 decided; see pass.
- * @retval TATCELL_ERR_MEMORY hashes and next_hashes overlap.
+ * @retval TATCELL_ERR_MEMORY next_hashes overlaps another array.
  * @retval others as tatcell_table_check_burst. Nothing is decided or hashed on error.
  * Thread: any number, unless the table is exclusive. Cost: that of tatcell_table_prefetch and of
  * tatcell_table_check_burst_hash, less what overlaps. Since 0.1.

@@ -377,6 +377,22 @@ public:
                                                          n, &pass, nullptr, nullptr);
         return {c, pass};
     }
+    /// Decides a burst and in between hashes and prefetches the keys of the next; see tatcell_table_check_burst_ahead.
+    /// `last` is what the call before this one answered, 0 at first; `next_hashes` has room for `next_count`.
+    template <class T>
+    burst_result check_burst_ahead(const table_limit &l, instant now, const std::uint64_t *hashes, std::size_t count,
+                                   std::uint64_t last, const T *next_keys, std::size_t next_count,
+                                   std::uint64_t *next_hashes, const std::uint32_t *costs = nullptr,
+                                   tatcell_counters_t *counters = nullptr) const noexcept {
+        static_assert(std::has_unique_object_representations_v<T>, "padding would make new keys");
+        const auto most = [](std::size_t n) {
+            return n > TATCELL_BURST_MAX ? TATCELL_BURST_MAX + 1 : static_cast<std::uint32_t>(n);
+        };
+        const std::int32_t c = tatcell_table_check_burst_ahead(&raw_, l.get(), now.count(), hashes, costs, most(count),
+                                                               &last, counters, next_keys, sizeof(T), sizeof(T),
+                                                               most(next_count), next_hashes);
+        return {c, c == 0 ? last : 0};
+    }
 #ifdef __cpp_lib_span
     result init(std::span<std::byte> memory, const tatcell_table_options_t &o) noexcept {
         return init(memory.data(), memory.size(), o);

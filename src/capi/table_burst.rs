@@ -1,13 +1,13 @@
 //! `tatcell_table_*`, the calls for many keys at once.
 
 use core::ffi::c_void;
-use core::mem::align_of;
+use core::mem::{align_of, size_of};
 
 use super::limit::tatcell_limit_t;
 use super::table::{call, either, handle, key, tatcell_table_t, Any};
 use super::{
-    decision, input, output, result, table_code, TATCELL_ERR_COUNT, TATCELL_ERR_MEMORY, TATCELL_ERR_NULL,
-    TATCELL_ERR_SIZE, TATCELL_PASS,
+    decision, input, output, result, table_code, TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_MEMORY,
+    TATCELL_ERR_NULL, TATCELL_ERR_SIZE, TATCELL_PASS,
 };
 use crate::outcome::Decision;
 use crate::table::{Access, Burst, Counters, Table, TableError, MAX_BURST};
@@ -97,7 +97,20 @@ pub unsafe extern "C" fn tatcell_table_check_burst_hash(
 /// As tatcell_table_check_burst_hash and, in between its decisions, hashes and prefetches the keys of the next burst.
 ///
 /// For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the other
-/// is decided.
+/// is decided. The first call decides nothing, the last one prepares nothing:
+///
+///     uint64_t hashes[2][64], pass = 0;
+///     uint32_t count = 0, next;
+///     for (int i = 0; (next = receive(keys)) > 0 || count > 0; i ^= 1) {
+///         rc = tatcell_table_check_burst_ahead(&table, &limit, now, hashes[i], NULL, count, &pass, NULL,
+///                                              keys, sizeof keys[0], sizeof keys[0], next, hashes[i ^ 1]);
+///         if (rc == 0) forward(pass, count);
+///         count = next;
+///     }
+///
+/// That holds for tables with the AES hash and keys of 4 or 16 bytes; otherwise the next burst is hashed and prefetched
+/// before this one is decided. Where the caller hashes, use tatcell_table_prefetch_hash and
+/// tatcell_table_check_burst_hash.
 ///
 /// @param table       handle; not NULL.
 /// @param limit       from tatcell_table_limit of this table; not NULL.
@@ -105,19 +118,19 @@ pub unsafe extern "C" fn tatcell_table_check_burst_hash(
 /// @param hashes      count hashes, which the call before this one or tatcell_table_prefetch made; not NULL unless
 ///                    count is 0.
 /// @param costs       units of each request; NULL = 1 each.
-/// @param count       0..64.
-/// @param pass        in: what the call before this one answered, 0 at first: where most passed, lines are fetched to
-///                    be written, which saves a transfer if other cores had them. Out: bit i = 1: request i passes.
-///                    Not NULL.
+/// @param count       0..64; 0 in the first call.
+/// @param pass        in, so initialise it: 0 at first, then what the call before this one answered; where most passed,
+///                    lines are fetched to be written, which saves a transfer if other cores had them. Out: bit i = 1:
+///                    request i passes; unchanged on error. Not NULL.
 /// @param counters    this thread's counters; NULL = off.
 /// @param next_keys   keys of the next burst, as the keys of tatcell_table_check_burst; not NULL unless next_count
 ///                    is 0.
-/// @param key_len     bytes of each next key; 4 and 16 are fastest.
+/// @param key_len     bytes of each next key.
 /// @param stride      bytes from one next key to the next.
 /// @param next_count  0..64; 0 when nothing follows.
-/// @param next_hashes gets next_count hashes; not NULL unless next_count is 0, and not the memory of hashes.
+/// @param next_hashes gets next_count hashes; not NULL unless next_count is 0. Overlaps none of the other arrays.
 /// @retval 0 decided; see pass.
-/// @retval TATCELL_ERR_MEMORY hashes and next_hashes overlap.
+/// @retval TATCELL_ERR_MEMORY next_hashes overlaps another array.
 /// @retval others as tatcell_table_check_burst. Nothing is decided or hashed on error.
 /// Thread: any number, unless the table is exclusive. Cost: that of tatcell_table_prefetch and of
 /// tatcell_table_check_burst_hash, less what overlaps. Since 0.1.
@@ -138,30 +151,32 @@ pub unsafe extern "C" fn tatcell_table_check_burst_ahead(
     next_hashes: *mut u64,
 ) -> i32 {
     // SAFETY: the caller's contract.
-    let ((table, limit), now_hashes, pass, counters) =
-        unsafe { args!(call(table, limit), array(hashes, count), result(pass), output(counters)) };
+    let ((table, limit), _, _) =
+        unsafe { args!(call(table, limit), place(pass, 1), place(next_hashes, next_count)) };
     // SAFETY: the caller's contract.
-    let costs = unsafe { args!(costs_of(costs, count)) };
+    let keys = unsafe { args!(Keys::new(next_keys, key_len, stride, next_count)) };
+    // Before any reference is made: `next_hashes` is written while the others are read.
+    let next = Range::of(next_hashes, next_count);
+    let others =
+        [Range::of(hashes, count), Range::of(costs, count), Range::of(pass, 1), Range::of(counters, 1)];
+    if next.overlaps(keys.range(next_count)) || others.into_iter().any(|other| next.overlaps(other)) {
+        return TATCELL_ERR_MEMORY;
+    }
     // SAFETY: the caller's contract.
-    let (keys, _) = unsafe {
-        args!(Keys::new(next_keys, key_len, stride, next_count), array(next_hashes.cast_const(), next_count))
+    let (hashes, costs, counters) =
+        unsafe { args!(array(hashes, count), costs_of(costs, count), output(counters)) };
+    let next = match next_count {
+        0 => &mut [],
+        // SAFETY: checked above but for its length, which is the caller's contract.
+        _ => unsafe { core::slice::from_raw_parts_mut(next_hashes, next_count as usize) },
     };
-    let next = if next_count == 0 {
-        &mut []
-    } else {
-        let distance = (next_hashes as usize).wrapping_sub(hashes as usize);
-        let back = (hashes as usize).wrapping_sub(next_hashes as usize);
-        if count != 0 && (distance < count as usize * 8 || back < next_count as usize * 8) {
-            return TATCELL_ERR_MEMORY;
-        }
-        // SAFETY: `array` checked the pointer; next_count elements apart from `hashes` are the caller's contract.
-        unsafe { core::slice::from_raw_parts_mut(next_hashes, next_count as usize) }
-    };
-    let burst = Burst { limit, now, hashes: now_hashes, costs, last: *pass };
+    // SAFETY: `place` checked the pointer.
+    let burst = Burst { limit, now, hashes, costs, last: unsafe { pass.read() } };
     // SAFETY: the caller's contract.
     match unsafe { either!(table, t => keys.check_ahead(t, &burst, counters, next)) } {
         Ok(bits) => {
-            *pass = bits;
+            // SAFETY: as above.
+            unsafe { pass.write(bits) };
             TATCELL_PASS
         }
         Err(e) => table_code(e),
@@ -192,9 +207,8 @@ pub unsafe extern "C" fn tatcell_table_prefetch(
     let mut made = [0u64; MAX_BURST];
     let Some(made) = made.get_mut(..count as usize) else { return TATCELL_ERR_COUNT };
     // SAFETY: the caller's contract.
-    let (table, keys, _) = unsafe {
-        args!(handle(table), Keys::new(keys, key_len, stride, count), array(hashes.cast_const(), count))
-    };
+    let (table, keys, _) =
+        unsafe { args!(handle(table), Keys::new(keys, key_len, stride, count), place(hashes, count)) };
     // SAFETY: the caller's contract.
     let hashed = either!(table, t => unsafe { keys.hash(t, made) }.map(|()| t.prefetch(made)));
     if let Err(e) = hashed {
@@ -251,6 +265,13 @@ impl Keys {
         Ok(Keys { first, length, stride })
     }
 
+    /// From the first to the last of them.
+    fn range(self, count: u32) -> Range {
+        let steps = (count as usize).saturating_sub(1).wrapping_mul(self.stride);
+        let length = if count == 0 { 0 } else { steps.saturating_add(self.length) };
+        Range { from: self.first as usize, bytes: length }
+    }
+
     fn at(self, i: usize) -> *const c_void {
         self.first.wrapping_byte_add(i.wrapping_mul(self.stride))
     }
@@ -304,13 +325,40 @@ impl Keys {
                 table.own(burst.limit)?;
                 // SAFETY: as above.
                 unsafe { self.hash(table, next) }?;
-                table.prefetch(next);
-                match counters {
-                    Some(counters) => table.check_burst_counted(burst, counters),
-                    None => table.check_burst(burst.limit, burst.now, burst.hashes, burst.costs),
-                }
+                Ok(table.decide_prepared(burst, counters, next))
             }
         }
+    }
+}
+
+/// Where an array lies; nothing where its pointer is NULL.
+#[derive(Clone, Copy)]
+struct Range {
+    from: usize,
+    bytes: usize,
+}
+
+impl Range {
+    fn of<T>(p: *const T, count: u32) -> Range {
+        let bytes = if p.is_null() { 0 } else { count as usize * size_of::<T>() };
+        Range { from: p as usize, bytes }
+    }
+
+    fn overlaps(self, other: Range) -> bool {
+        let apart = other.from.wrapping_sub(self.from) >= self.bytes
+            && self.from.wrapping_sub(other.from) >= other.bytes;
+        self.bytes != 0 && other.bytes != 0 && !apart
+    }
+}
+
+/// Checks the place for `count` results, at most 64; NULL only when there are none.
+fn place<T>(p: *mut T, count: u32) -> Result<(), i32> {
+    match count {
+        _ if count as usize > MAX_BURST => Err(TATCELL_ERR_COUNT),
+        0 => Ok(()),
+        _ if p.is_null() => Err(TATCELL_ERR_NULL),
+        _ if !p.is_aligned() => Err(TATCELL_ERR_ALIGN),
+        _ => Ok(()),
     }
 }
 

@@ -16,7 +16,7 @@
 use core::cell::Cell;
 
 use super::aes;
-use super::find::{Avx512, Base, Scan};
+use super::find::{Base, Scan};
 use super::handle::{Request, Table};
 use super::hash::{home_line, Hasher};
 use super::image::Line;
@@ -38,8 +38,9 @@ pub struct Burst<'a> {
     pub hashes: &'a [u64],
     /// Units that each asks for, as many as hashes; None = one unit each.
     pub costs: Option<&'a [u32]>,
-    /// Verdicts of the burst before this one, 0 for none: a hint. Where they are mostly passes, lines are fetched to
-    /// be written, which saves a transfer if other cores had them; where not, so as to leave them with the others.
+    /// Verdicts of the burst before this one, 0 for none: a hint. Where more than half as many passed as this burst has
+    /// requests, lines are fetched to be written, which saves a transfer if other cores had them; otherwise they are
+    /// fetched for reading, so that other cores keep their copies.
     pub last: u64,
 }
 
@@ -60,12 +61,15 @@ impl<M: Access> Table<'_, M> {
     /// Hashes many keys of one length: `hashes[i]` becomes the hash of `key(i)`.
     ///
     /// # Errors
-    /// [`TableError::BadHashKind`] where the caller hashes.
+    /// [`TableError::BadHashKind`] where the caller hashes, unless there is nothing to hash.
     pub fn hash_burst<const N: usize>(
         &self,
         hashes: &mut [u64],
         key: impl Fn(usize) -> [u8; N],
     ) -> Result<(), TableError> {
+        if hashes.is_empty() {
+            return Ok(());
+        }
         // The choice of the hash is made outside the loop.
         match &self.hasher {
             Hasher::Aes(keys) => {
@@ -85,6 +89,7 @@ impl<M: Access> Table<'_, M> {
 
     #[inline(always)]
     fn prefetch_as(&self, hashes: &[u64], write: bool) {
+        let write = write && !M::EXCLUSIVE;
         for &hash in hashes {
             prefetch_set(self.slots.as_ptr(), self.geometry.lines, hash, write);
         }
@@ -127,7 +132,8 @@ impl<M: Access> Table<'_, M> {
     ///
     /// For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the
     /// other is decided. `hashes` should have been prefetched, as the last call did; `next` may have another length, 0
-    /// when nothing follows.
+    /// when nothing follows. With SipHash, which takes longer than the decision, the next burst is hashed and prefetched
+    /// before this one is decided.
     ///
     /// ```
     /// # use tatcell::{Burst, Line, LimitSpec, Table, TableOptions};
@@ -156,7 +162,7 @@ impl<M: Access> Table<'_, M> {
     ///
     /// # Errors
     /// As [`check_burst`](Table::check_burst), and [`TableError::BadCount`] for more than 64 next keys,
-    /// [`TableError::BadHashKind`] where the caller hashes.
+    /// [`TableError::BadHashKind`] where the caller hashes, unless nothing follows. Nothing is decided or hashed then.
     pub fn check_burst_ahead<const N: usize>(
         &self,
         burst: &Burst<'_>,
@@ -169,23 +175,28 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::BadCount);
         }
         // What can be chosen is chosen outside the loop.
-        match self.hasher {
-            Hasher::Aes(keys) => {
-                let next = Cell::from_mut(next).as_slice_of_cells();
-                let hash = move |i| aes::hash(&keys, &key(i));
-                Ok(match burst.writes() && !M::EXCLUSIVE {
-                    true => self.decide_ahead::<true>(burst, counters, next, hash),
-                    false => self.decide_ahead::<false>(burst, counters, next, hash),
-                })
-            }
-            // Not in between: a loop with SipHash inside would make the library larger by a tenth.
-            Hasher::Sip(_) => {
-                self.hash_burst(next, key)?;
-                self.prefetch_as(next, burst.writes());
-                Ok(self.decide(burst, counters, |_| {}))
-            }
-            Hasher::Caller => Err(TableError::BadHashKind),
+        if let Hasher::Aes(keys) = self.hasher {
+            let next = Cell::from_mut(next).as_slice_of_cells();
+            let hash = move |i| aes::hash(&keys, &key(i));
+            return Ok(match burst.writes() && !M::EXCLUSIVE {
+                true => self.decide_ahead::<true>(burst, counters, next, hash),
+                false => self.decide_ahead::<false>(burst, counters, next, hash),
+            });
         }
+        // Not in between: a loop with SipHash inside would make the library larger by a tenth.
+        self.hash_burst(next, key)?;
+        Ok(self.decide_prepared(burst, counters, next))
+    }
+
+    /// Prefetches `next`, then decides a burst that was prefetched before.
+    pub(crate) fn decide_prepared(
+        &self,
+        burst: &Burst<'_>,
+        counters: Option<&mut Counters>,
+        next: &[u64],
+    ) -> u64 {
+        self.prefetch_as(next, burst.writes());
+        self.decide(burst, counters, |_| {})
     }
 
     #[inline(always)]
@@ -223,10 +234,10 @@ impl<M: Access> Table<'_, M> {
         let (mut at, mut pass) = (0, 0u64);
         loop {
             let stop = match (self.wide, costs) {
-                (false, None) => self.run_plain(Base, burst, calm, |_| 1, ahead, at),
-                (true, None) => self.run_plain(Avx512, burst, calm, |_| 1, ahead, at),
-                (false, Some(c)) => self.run_plain(Base, burst, calm, |i| cost_of(c, i), ahead, at),
-                (true, Some(c)) => self.run_plain(Avx512, burst, calm, |i| cost_of(c, i), ahead, at),
+                (None, None) => self.run_plain(Base, burst, calm, |_| 1, ahead, at),
+                (Some(wide), None) => self.run_plain(wide, burst, calm, |_| 1, ahead, at),
+                (None, Some(c)) => self.run_plain(Base, burst, calm, |i| cost_of(c, i), ahead, at),
+                (Some(wide), Some(c)) => self.run_plain(wide, burst, calm, |i| cost_of(c, i), ahead, at),
             };
             if let Some(counters) = &mut counters {
                 counters.count_plain(stop.pass.count_ones(), (stop.at - at) as u32);

@@ -52,11 +52,14 @@ fn key(id: u64) -> [u8; 16] {
     (id as u128 * 0x1_0000_0001_0000_0001).to_be_bytes()
 }
 
-fn play<M: Access>(world: &World, init: fn(&'static mut [Line], &TableOptions) -> Table<'static, M>) {
+fn play<M: Access>(
+    world: &World,
+    init: fn(&'static mut [Line], &TableOptions) -> Table<'static, M>,
+) -> Counters {
     let options = TableOptions::new(world.spec).seed([9; 16]).hash(world.hash).policy(world.policy);
     let table = |wide: bool| {
         let mut table = init(Vec::leak(memory()), &options);
-        table.wide &= wide;
+        table.wide = table.wide.filter(|_| wide);
         table
     };
     let (singles, plain, narrow, ahead) = (table(true), table(true), table(false), table(true));
@@ -106,14 +109,61 @@ fn play<M: Access>(world: &World, init: fn(&'static mut [Line], &TableOptions) -
     for other in [&plain, &narrow, &ahead] {
         assert_eq!(image(other, now), image(&singles, now));
     }
+    counters[0]
 }
 
 #[test]
 fn bursts_decide_count_and_store_as_single_calls_do() {
+    let mut seen = Counters::default();
     for world in worlds() {
-        play::<Shared>(&world, |lines, options| Table::init(lines, options).unwrap());
-        play::<Exclusive>(&world, |lines, options| Table::init_exclusive(lines, options).unwrap());
+        let shared = play::<Shared>(&world, |lines, options| Table::init(lines, options).unwrap());
+        let owned =
+            play::<Exclusive>(&world, |lines, options| Table::init_exclusive(lines, options).unwrap());
+        assert_eq!(shared, owned);
+        seen.soft += shared.soft;
+        seen.shadow += shared.shadow;
+        seen.never += shared.never;
+        seen.untracked += shared.untracked;
+        seen.inherited += shared.inherited;
+        seen.forgiven += shared.forgiven;
+        seen.inserted += shared.inserted;
     }
+    // Every kind of answer has come up.
+    let Counters { soft, shadow, never, untracked, inherited, forgiven, inserted, .. } = seen;
+    assert!(
+        [soft, shadow, never, untracked, inherited, forgiven, inserted].iter().all(|&n| n > 50),
+        "{seen:?}"
+    );
+}
+
+#[test]
+fn an_unlimited_burst_passes_and_is_counted() {
+    let spec = LimitSpec::new(1, 4_096, 3);
+    let lines = memory();
+    let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
+    let (limit, hashes) = (table.unlimited(), [5u64; 40]);
+    let burst = Burst { limit: &limit, now: 9, hashes: &hashes, costs: None, last: 0 };
+    let mut counters = Counters::default();
+    let all = (1 << 40) - 1;
+    assert_eq!(table.check_burst(&limit, 9, &hashes, None), Ok(all));
+    assert_eq!(table.check_burst_counted(&burst, &mut counters), Ok(all));
+    // Nothing follows, so nothing is hashed: the caller may hash.
+    assert_eq!(table.check_burst_ahead(&burst, Some(&mut counters), &mut [], |_| [0; 4]), Ok(all));
+    assert_eq!((counters.conforming, counters.inserted), (80, 0));
+}
+
+/// A shared handle goes to other threads and may be used there at once, an exclusive one only moves.
+#[test]
+fn handles_go_where_their_words_may_go() {
+    fn moves<T: Send>(_: &T) {}
+    fn is_shared<T: Sync>(_: &T) {}
+    let spec = LimitSpec::new(1, 4_096, 3);
+    let (lines, mut owned) = (memory(), memory());
+    let options = TableOptions::new(spec).caller_hash();
+    let table = Table::init(&lines, &options).unwrap();
+    moves(&table);
+    is_shared(&table);
+    moves(&Table::init_exclusive(&mut owned, &options).unwrap());
 }
 
 #[test]

@@ -26,16 +26,16 @@ pub(crate) trait Scan: Copy {
 #[derive(Clone, Copy)]
 pub(crate) struct Base;
 
-/// AVX-512 where it says so: a branch that never changes.
+/// AVX-512 where there is one: a branch that never changes.
 #[derive(Clone, Copy)]
-pub(crate) struct Widest(pub bool);
+pub(crate) struct Widest(pub Option<Avx512>);
 
 impl Scan for Widest {
     #[inline(always)]
     fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
         match self.0 {
-            true => Avx512.matches(line, mask, tag),
-            false => Base.matches(line, mask, tag),
+            Some(wide) => wide.matches(line, mask, tag),
+            None => Base.matches(line, mask, tag),
         }
     }
 }
@@ -67,15 +67,17 @@ impl Scan for Base {
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
-pub(crate) use x86::{has_avx512, Avx512};
+pub(crate) use x86::Avx512;
 
 /// Nothing wider than [`Base`] here.
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
 pub(crate) use Base as Avx512;
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
-pub(crate) fn has_avx512() -> bool {
-    false
+impl Base {
+    pub fn detect() -> Option<Base> {
+        None
+    }
 }
 
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
@@ -85,32 +87,36 @@ mod x86 {
     use core::arch::x86_64::*;
 
     /// One load, four instructions. (AVX2 takes eleven instead of fifteen: measured, and no faster than SSE2.)
+    /// Only [`detect`](Avx512::detect) makes one: whoever has it may run it.
     #[derive(Clone, Copy)]
-    pub(crate) struct Avx512;
+    pub(crate) struct Avx512(());
 
-    /// Does this processor search faster with AVX-512, and does the system save its registers?
-    ///
-    /// Leaf 1 ECX: OSXSAVE; leaf 7 EBX: AVX-512 F and BW; leaf 7 ECX: VBMI2, which tells processors that keep their
-    /// clock under 512-bit instructions (Ice Lake, Zen 4 and later) from older ones.
-    pub(crate) fn has_avx512() -> bool {
-        #[allow(unused_unsafe)] // safe functions in later compilers than the oldest supported one
-        // SAFETY: CPUID is there on every x86-64 processor; leaf 7 is asked for only where leaf 0 has it.
-        let (one, seven) = unsafe {
-            if __cpuid(0).eax < 7 {
-                return false;
+    impl Avx512 {
+        /// One, if this processor searches faster with AVX-512 and the system saves its registers.
+        ///
+        /// Leaf 1 ECX: OSXSAVE; leaf 7 EBX: AVX-512 F and BW; leaf 7 ECX: VBMI2, which tells processors that keep their
+        /// clock under 512-bit instructions (Ice Lake, Zen 4 and later) from older ones.
+        pub fn detect() -> Option<Avx512> {
+            #[allow(unused_unsafe)] // safe functions in later compilers than the oldest supported one
+            // SAFETY: CPUID is there on every x86-64 processor; leaf 7 is asked for only where leaf 0 has it.
+            let (one, seven) = unsafe {
+                if __cpuid(0).eax < 7 {
+                    return None;
+                }
+                (__cpuid(1), __cpuid_count(7, 0))
+            };
+            if one.ecx & 1 << 27 == 0 {
+                return None;
             }
-            (__cpuid(1), __cpuid_count(7, 0))
-        };
-        if one.ecx & 1 << 27 == 0 {
-            return false;
+            let saved: u32;
+            // SAFETY: OSXSAVE is set, so XGETBV is there; XCR0 says which registers the system saves.
+            unsafe {
+                asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack, preserves_flags));
+            }
+            let avx512 = 1 << 16 | 1 << 30;
+            let has = saved & 0xe6 == 0xe6 && seven.ebx & avx512 == avx512 && seven.ecx & 1 << 6 != 0;
+            has.then_some(Avx512(()))
         }
-        let saved: u32;
-        // SAFETY: OSXSAVE is set, so XGETBV is there; XCR0 says which registers the system saves.
-        unsafe {
-            asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack, preserves_flags));
-        }
-        let avx512 = 1 << 16 | 1 << 30;
-        saved & 0xe6 == 0xe6 && seven.ebx & avx512 == avx512 && seven.ecx & 1 << 6 != 0
     }
 
     impl Scan for Avx512 {
@@ -120,7 +126,7 @@ mod x86 {
                 return super::Base.matches(line, mask, tag);
             }
             let bits: u32;
-            // SAFETY: chosen only where `detect` found AVX-512; `line` is a line of eight words, valid for 64 bytes, and
+            // SAFETY: `detect` found AVX-512; `line` is a line of eight words, valid for 64 bytes, and
             // `mask` a word; the loads write nothing. Registers above 15 leave no state that slows SSE code down.
             unsafe {
                 asm!(

@@ -2,7 +2,7 @@
 
 use core::marker::PhantomData;
 
-use super::find::{has_avx512, Widest};
+use super::find::{Avx512, Widest};
 use super::hash::{home_line, Hasher};
 use super::image::{self, Line, RestoreOptions};
 use super::insert::{Access, Done, Exclusive, Set, Shared};
@@ -33,8 +33,8 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) slots: &'m [Line],
     pub(crate) geometry: Geometry,
     pub(crate) hasher: Hasher,
-    /// Search lines with AVX-512.
-    pub(crate) wide: bool,
+    /// Where this processor has it.
+    pub(crate) wide: Option<Avx512>,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
     mode: PhantomData<M::Sharing>,
 }
@@ -45,8 +45,9 @@ pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
 // SAFETY: the one owner moves; without Sync and Clone there is still only one.
 unsafe impl Send for Table<'_, Exclusive> {}
 
-// SAFETY: a shared handle is a copy of the geometry and a reference to atomic words.
-unsafe impl Send for Table<'_, Shared> {}
+// SAFETY: besides plain data it has the reference, which may go where a reference to the words may go. (The impl above
+// takes the automatic one from this form too.)
+unsafe impl<'m> Send for Table<'m, Shared> where &'m [Line]: Send {}
 
 impl Clone for Table<'_, Shared> {
     fn clone(&self) -> Self {
@@ -179,7 +180,7 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        Ok(Table { slots, geometry, hasher, wide: has_avx512(), mode: PhantomData })
+        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), mode: PhantomData })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What

@@ -85,7 +85,7 @@ mod x86 {
                     b = out(xmm_reg) b,
                     c = out(xmm_reg) c,
                     d = out(xmm_reg) d,
-                    options(nostack, preserves_flags, readonly),
+                    options(nostack, preserves_flags),
                 );
             }
             Words([a, b, c, d])
