@@ -39,3 +39,7 @@ bench-time: bench-build bench-peers ## Only the times; BENCH_SECONDS= sets how l
 
 bench-count: bench-build bench-tools ## Only the instructions per decision (valgrind)
 	$(BENCH) count
+
+.PHONY: test-bench
+test-bench: bench-build ## A short run of the bench: rows, files and instruction counts; no time decides
+	@tests/bench $(LIB_SO)

@@ -100,12 +100,14 @@ pub struct What {
     pub bytes: usize,
     pub order: Order,
     pub policy: FullPolicy,
+    /// Ask for huge pages.
+    pub huge: bool,
 }
 
 impl What {
     pub fn new(keys: u32) -> What {
         let (mix, hashing, order) = (Mix::Pass, Hashing::Fast, Order::Uniform);
-        What { keys, mix, hashing, bytes: 16, order, policy: FullPolicy::Admit }
+        What { keys, mix, hashing, bytes: 16, order, policy: FullPolicy::Admit, huge: true }
     }
 
     fn spec(&self) -> (u64, u64) {
@@ -195,12 +197,13 @@ fn make<M: Access>(
     let What { keys, order, policy, hashing, .. } = what;
     let (period, burst) = what.spec();
     let spec = LimitSpec::new(1, period, burst);
-    let mut memory = Memory::new(lines_for(slots_for(keys as usize)) * 64);
+    let bytes = lines_for(slots_for(keys as usize)) * 64;
+    let mut memory = if what.huge { Memory::new(bytes) } else { Memory::small_pages(bytes) };
     let options = TableOptions::new(spec).policy(policy).hash(hashing.kind());
     let options = if hashing == Hashing::Caller { options } else { options.seed(SEED) };
     let table = init(&mut memory, &options);
     let note = format!("{keys} keys: {} on huge pages", memory.huge_pages());
-    if keys >= 1_000_000 && !notes.contains(&note) {
+    if what.huge && keys >= 1_000_000 && !notes.contains(&note) {
         notes.push(note);
     }
     let limit = table.limit(&spec).expect("a limit");

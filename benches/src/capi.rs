@@ -66,6 +66,22 @@ type Burst = unsafe extern "C" fn(
     *mut c_void,
 ) -> i32;
 
+type Ahead = unsafe extern "C" fn(
+    *const u64,
+    *const u64,
+    u64,
+    *const u64,
+    *const u32,
+    u32,
+    *mut u64,
+    *mut c_void,
+    *const c_void,
+    usize,
+    usize,
+    u32,
+    *mut u64,
+) -> i32;
+
 #[derive(Clone, Copy)]
 struct Library {
     limit_size: Size,
@@ -78,6 +94,7 @@ struct Library {
     table_check: TableCheck,
     prefetch: Prefetch,
     burst: Burst,
+    ahead: Ahead,
 }
 
 impl Library {
@@ -114,6 +131,7 @@ fn load(path: &str) -> Option<Library> {
             table_check: transmute::<*mut c_void, TableCheck>(find("tatcell_table_check")?),
             prefetch: transmute::<*mut c_void, Prefetch>(find("tatcell_table_prefetch")?),
             burst: transmute::<*mut c_void, Burst>(find("tatcell_table_check_burst_hash")?),
+            ahead: transmute::<*mut c_void, Ahead>(find("tatcell_table_check_burst_ahead")?),
         })
     }
 }
@@ -140,6 +158,7 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
     };
     add("c.single1e6", "C, 1e6 keys, single call", single);
     add("c.next32", "C, 1e6 keys, burst of 32, next prefetched", next::<32>);
+    add("c.ahead64", "C, 1e6 keys, burst of 64, next one in between", ahead::<64>);
 }
 
 fn row(bed: &Rc<RefCell<Bed>>, step: fn(&mut Bed, u64) -> u64) -> Body {
@@ -260,6 +279,43 @@ fn next<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
             passed += u64::from(if code == 0 { bits.count_ones() } else { 0 });
         }
         waiting = next;
+    }
+    passed
+}
+
+fn ahead<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
+    let Bed { lib, table, limit, stream, now } = bed;
+    let (table, limit) = (table.as_ptr(), limit.as_ptr());
+    let (mut passed, mut bits) = (0, 0u64);
+    let (mut hashes, mut next) = ([0; K], [0; K]);
+    let (ids, turn) = stream.take(n as usize);
+    // The first call decides nothing, the last one prepares nothing.
+    let mut count = 0;
+    for ids in ids.chunks_exact(K).map(Some).chain([None]) {
+        let keys: [[u8; 16]; K] = std::array::from_fn(|i| ids.map_or([0; 16], |ids| key(turn.id(ids[i]))));
+        let following = if ids.is_some() { K as u32 } else { 0 };
+        *now += DT * u64::from(count);
+        // SAFETY: as above; `count` hashes, `following` keys and K places for their hashes.
+        let code = unsafe {
+            (lib.ahead)(
+                table,
+                limit,
+                *now,
+                hashes.as_ptr(),
+                null(),
+                count,
+                &mut bits,
+                null_mut(),
+                keys.as_ptr().cast(),
+                16,
+                16,
+                following,
+                next.as_mut_ptr(),
+            )
+        };
+        passed += u64::from(if code == 0 { bits.count_ones() } else { 0 });
+        std::mem::swap(&mut hashes, &mut next);
+        count = following;
     }
     passed
 }

@@ -5,7 +5,7 @@
 
 use std::hint::black_box;
 
-use tatcell::{Cell, Cell32, ExclusiveCell, Limit, Limit32};
+use tatcell::{limit, Cell, Cell32, ExclusiveCell, Limit, Limit32};
 
 use crate::suite::{Mix, Suite, DT};
 
@@ -46,6 +46,17 @@ macro_rules! row {
 pub fn add(suite: &mut Suite) {
     suite.add("cell.conforming", "Cell, conforming", Mix::Pass, CELL, row!(Cell, Limit, STEADY, 5, DT));
     suite.add("cell.denied", "Cell, denied", Mix::Deny, CELL, row!(Cell, Limit, SPENT, 1, DT));
+    let text = "Cell, denied, limit known to the compiler";
+    suite.add("cell.denied_const", text, Mix::Deny, CELL, |_| {
+        static LIMIT: Limit = limit!(1 per SPENT.1, burst SPENT.2);
+        let cell = Box::new(Apart(Cell::new()));
+        let mut now = DT;
+        let _ = cell.0.check(&LIMIT, now, 1);
+        Box::new(move |n| {
+            let cell = &black_box(&*cell).0;
+            decide(n, &mut now, DT, |now| cell.check(&LIMIT, now, 1).passes())
+        })
+    });
     suite.add(
         "cell.exclusive",
         "ExclusiveCell, conforming",

@@ -38,6 +38,7 @@ const PANELS: &[(&str, &[Bar])] = &[
     (
         "1e3 keys",
         &[
+            ("table1e3.ahead64", "tatcell, burst of 64, next one in between"),
             ("table1e3.burst32", "tatcell, burst of 32"),
             ("table1e3.single", "tatcell, single call"),
             ("table1e3.single_denied", "tatcell, single call, denied"),
@@ -53,7 +54,7 @@ const PANELS: &[(&str, &[Bar])] = &[
         "1e6 keys",
         &[
             ("floor1e6.ahead64", "prefetch 64 ahead + lock cmpxchg, no table"),
-            ("table1e6.next64", "tatcell, burst of 64, next prefetched"),
+            ("table1e6.ahead64", "tatcell, burst of 64, next one in between"),
             ("table1e6.burst32", "tatcell, burst of 32"),
             ("table1e6.single", "tatcell, single call"),
             ("peer1e6.index_srtcm_ahead32", "DPDK srTCM, index given, 32 ahead"),
@@ -69,7 +70,7 @@ const PANELS: &[(&str, &[Bar])] = &[
         "1e7 keys",
         &[
             ("floor1e7.ahead64", "prefetch 64 ahead + lock cmpxchg, no table"),
-            ("table1e7.next64", "tatcell, burst of 64, next prefetched"),
+            ("table1e7.ahead64", "tatcell, burst of 64, next one in between"),
             ("table1e7.burst32", "tatcell, burst of 32"),
             ("table1e7.single", "tatcell, single call"),
             ("peer1e7.hash_srtcm_bulk32", "DPDK hash bulk of 32 + srTCM"),

@@ -18,6 +18,7 @@ pub fn add(suite: &mut Suite) {
         let word = Box::new(AtomicU64::new(0));
         Box::new(move |n| cmpxchg(&word, n))
     });
+    between(suite);
     suite.add("floor.load", "load + compare, one word", Mix::Bare, CELL, |_| {
         let word = Box::new(AtomicU64::new(u64::MAX));
         Box::new(move |n| load(&word, n))
@@ -44,9 +45,66 @@ pub fn add(suite: &mut Suite) {
         add("random", "lock cmpxchg", random);
         add("two_phase32", "32 prefetches, 32 cmpxchg", two_phase::<32>);
         add("two_phase64", "64 prefetches, 64 cmpxchg", two_phase::<64>);
-        add("ahead32", "prefetch 32 ahead, cmpxchg", ahead::<32>);
-        add("ahead64", "prefetch 64 ahead, cmpxchg", ahead::<64>);
+        add("ahead32", "prefetch 32 ahead, cmpxchg", |state, n| ahead::<32>(state, n, || {}));
+        add("ahead64", "prefetch 64 ahead, cmpxchg", |state, n| ahead::<64>(state, n, || {}));
+        #[cfg(target_arch = "x86_64")]
+        add("ahead64_80", "the same, 80 other instructions", |state, n| {
+            ahead::<64>(state, n, || {
+                others::<20>();
+            })
+        });
     }
+}
+
+/// What other work costs between two locked swaps of different words, which nothing runs beside.
+fn between(suite: &mut Suite) {
+    let mut add = |id: &str, text: &str, step: fn(&mut Words, u64) -> u64| {
+        suite.add(id, text, Mix::Bare, CELL, |_| {
+            let mut words = words(500);
+            Box::new(move |n| step(&mut words, n))
+        });
+    };
+    add("floor.words", "load + lock cmpxchg, words in L1", |state, n| spaced(state, n, |_| {}));
+    #[cfg(target_arch = "x86_64")]
+    {
+        add("floor.words_40", "the same, 40 other instructions", |state, n| {
+            spaced(state, n, |_| others::<10>())
+        });
+        add("floor.words_store", "the same, a store just before", |state, n| {
+            // SAFETY: a store to a live word.
+            spaced(state, n, |place| unsafe {
+                std::arch::asm!("mov qword ptr [{p}], {p}", p = in(reg) place, options(nostack, preserves_flags));
+            })
+        });
+    }
+}
+
+/// Four instructions R times: none waits for another, and nothing waits for them.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+fn others<const R: usize>() {
+    // SAFETY: arithmetic on two registers.
+    unsafe {
+        std::arch::asm!(
+            ".rept {r}", "lea {b}, [{a} + 1]", "lea {c}, [{a} + 2]", "lea {b}, [{a} + 3]", "lea {c}, [{a} + 4]", ".endr",
+            r = const R, a = in(reg) 0u64, b = out(reg) _, c = out(reg) _,
+            options(nomem, nostack, preserves_flags)
+        );
+    }
+}
+
+#[inline(always)]
+fn spaced(state: &mut Words, n: u64, between: impl Fn(&mut u64)) -> u64 {
+    let words = state.words;
+    let (ids, turn) = state.stream.take(n as usize);
+    let mut place = 0;
+    let step = |&i: &u32| {
+        let word = &words[turn.id(i) as usize];
+        let seen = word.load(Relaxed);
+        between(&mut place);
+        word.compare_exchange(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_ok() as u64
+    };
+    ids.iter().map(step).sum()
 }
 
 fn hash_row(kind: HashKind) -> Body {
@@ -139,7 +197,7 @@ fn two_phase<const K: usize>(state: &mut Words, n: u64) -> u64 {
 }
 
 #[inline(never)]
-fn ahead<const K: usize>(state: &mut Words, n: u64) -> u64 {
+fn ahead<const K: usize>(state: &mut Words, n: u64, between: impl Fn()) -> u64 {
     let words = state.words;
     let (ids, turn) = state.stream.take(n as usize);
     let word = |i: u32| &words[turn.id(i) as usize];
@@ -149,7 +207,9 @@ fn ahead<const K: usize>(state: &mut Words, n: u64) -> u64 {
         .zip(&ids[K..])
         .map(|(&i, &next)| {
             prefetch(word(next));
-            touch(word(i))
+            let (word, seen) = (word(i), word(i).load(Relaxed));
+            between();
+            word.compare_exchange(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_ok() as u64
         })
         .sum();
     rolling + ids[ids.len() - K..].iter().map(|&i| touch(word(i))).sum::<u64>()

@@ -32,9 +32,9 @@ const KEYED: &[(&Source, &str, &str)] = &[
     (&DPDK, "hash_srtcm_bulk32", "DPDK, rte_hash bulk of 32, srTCM"),
     (&DPDK, "hash_trtcm_bulk32", "DPDK, rte_hash bulk of 32, trTCM"),
     (&DPDK, "index_srtcm", "DPDK, srTCM, index given"),
-    (&DPDK, "index_srtcm_ahead32", "the same, 32 ahead"),
+    (&DPDK, "index_srtcm_ahead32", "DPDK, srTCM, index given, 32 ahead"),
     (&DPDK, "index_trtcm", "DPDK, trTCM, index given"),
-    (&DPDK, "index_trtcm_ahead32", "the same, 32 ahead"),
+    (&DPDK, "index_trtcm_ahead32", "DPDK, trTCM, index given, 32 ahead"),
 ];
 
 /// How keys come, and the limit that makes them pass or not.

@@ -14,6 +14,15 @@ pub struct Memory {
 
 impl Memory {
     pub fn new(bytes: usize) -> Memory {
+        Memory::on(bytes, libc::MADV_HUGEPAGE)
+    }
+
+    /// On pages of the usual size, whatever the system prefers.
+    pub fn small_pages(bytes: usize) -> Memory {
+        Memory::on(bytes, libc::MADV_NOHUGEPAGE)
+    }
+
+    fn on(bytes: usize, pages: libc::c_int) -> Memory {
         let whole = bytes + HUGE;
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a fresh anonymous mapping.
@@ -24,7 +33,7 @@ impl Memory {
         // SAFETY: skip < HUGE, so the result and `bytes` after it lie inside the mapping.
         let at = unsafe { base.add(skip) };
         // SAFETY: the range lies inside the mapping; the advice changes no content.
-        unsafe { libc::madvise(at.cast(), bytes, libc::MADV_HUGEPAGE) };
+        unsafe { libc::madvise(at.cast(), bytes, pages) };
         Memory { at, bytes }
     }
 

@@ -1,6 +1,6 @@
-//! The loops over a table: single calls, lone bursts, bursts with the next one prefetched, churn.
+//! The loops over a table: single calls, lone bursts, bursts with the next one prefetched before or in between, churn.
 
-use tatcell::{Access, Table, TableLimit};
+use tatcell::{Access, Burst, Table, TableLimit};
 
 use crate::beds::{keyed, Bed};
 use crate::suite::DT;
@@ -94,6 +94,33 @@ fn rolling<M: Access, const K: usize>(
     }
     decide(&waiting);
     passed
+}
+
+/// Bursts of K, each hashed and prefetched by the call that decides the one before it.
+#[inline(never)]
+pub fn ahead<M: Access, const K: usize, const N: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    key: impl Fn(u64) -> [u8; N] + Copy,
+) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let (mut passed, mut last) = (0, 0u64);
+    let (ids, turn) = stream.take(n as usize);
+    let mut bursts = ids.chunks_exact(K);
+    let Some(first) = bursts.next() else { return 0 };
+    let (mut hashes, mut next) = ([0; K], [0; K]);
+    let _ = table.hash_burst(&mut hashes, |i| key(turn.id(first[i])));
+    table.prefetch(&hashes);
+    for ids in bursts {
+        *now += DT * K as u64;
+        let burst = Burst { limit, now: *now, hashes: &hashes, costs: None, last };
+        let pass = table.check_burst_ahead(&burst, None, &mut next, move |i| key(turn.id(ids[i])));
+        last = pass.unwrap_or(0);
+        passed += u64::from(last.count_ones());
+        std::mem::swap(&mut hashes, &mut next);
+    }
+    *now += DT * K as u64;
+    passed + u64::from(plain(table, limit, *now, &hashes).count_ones())
 }
 
 #[inline(never)]

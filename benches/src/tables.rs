@@ -7,7 +7,8 @@ use tatcell::{Access, Exclusive, HashKind, Shared};
 
 use crate::beds::{self, keyed, keyed4, mix64, Bed, Beds, Hashing, Order, What};
 pub use crate::beds::{spec, visits, zipf_spec, CHURN_PERIOD};
-use crate::steps::{churn, churn_next, lone, next, single};
+use crate::keys::{key, key4};
+use crate::steps::{ahead, churn, churn_next, lone, next, single};
 use crate::suite::{Body, Mix, Suite};
 
 pub type Step<M> = fn(&mut Bed<M>, u64) -> u64;
@@ -31,24 +32,32 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
         add("burst32", "burst of 32", what, |bed, n| lone::<_, 32>(bed, n, keyed));
         add("next32", "burst of 32, next prefetched", what, |bed, n| next::<_, 32>(bed, n, keyed));
         add("next64", "burst of 64, next prefetched", what, |bed, n| next::<_, 64>(bed, n, keyed));
+        add("ahead32", "burst of 32, next one in between", what, |bed, n| ahead::<_, 32, 16>(bed, n, key));
+        add("ahead64", "burst of 64, next one in between", what, |bed, n| ahead::<_, 64, 16>(bed, n, key));
         if keys == 1_000 || keys == 1_000_000 {
             let deny = What { mix: Mix::Deny, ..what };
             add("single_denied", "single call, denied", deny, |bed, n| single(bed, n, keyed));
             add("next32_denied", "burst of 32, next prefetched, denied", deny, |bed, n| {
                 next::<_, 32>(bed, n, keyed)
             });
+            add("ahead64_denied", "burst of 64, next one in between, denied", deny, |bed, n| {
+                ahead::<_, 64, 16>(bed, n, key)
+            });
             let sip = What { hashing: Hashing::Sip, ..what };
             add("sip_single", "SipHash, single call", sip, |bed, n| single(bed, n, keyed));
             add("sip_burst32", "SipHash, burst of 32", sip, |bed, n| lone::<_, 32>(bed, n, keyed));
-            add("sip_next32", "SipHash, burst of 32, next prefetched", sip, |bed, n| {
-                next::<_, 32>(bed, n, keyed)
-            });
             add("sip_next64", "SipHash, burst of 64, next prefetched", sip, |bed, n| {
                 next::<_, 64>(bed, n, keyed)
             });
         }
         if keys == 1_000_000 {
             more(&mut add, what);
+        }
+        if keys >= 1_000_000 {
+            let small = What { huge: false, ..what };
+            add("small_ahead64", "on small pages, burst of 64, next one in between", small, |bed, n| {
+                ahead::<_, 64, 16>(bed, n, key)
+            });
         }
         if keys == 1_000 || keys == 1_000_000 {
             owned(suite, what, size);
@@ -71,8 +80,8 @@ fn more(add: &mut impl FnMut(&str, &str, What, Step<Shared>), what: What) {
     });
     let zipf = What { order: Order::Zipf, ..what };
     add("zipf_single", "Zipf(1.0), single call", zipf, |bed, n| single(bed, n, keyed));
-    add("zipf_next32", "Zipf(1.0), burst of 32, next prefetched", zipf, |bed, n| {
-        next::<_, 32>(bed, n, keyed)
+    add("zipf_ahead64", "Zipf(1.0), burst of 64, next one in between", zipf, |bed, n| {
+        ahead::<_, 64, 16>(bed, n, key)
     });
     add("zipf_next64", "Zipf(1.0), burst of 64, next prefetched", zipf, |bed, n| {
         next::<_, 64>(bed, n, keyed)
@@ -81,6 +90,9 @@ fn more(add: &mut impl FnMut(&str, &str, What, Step<Shared>), what: What) {
     add("key4_single", "4-byte keys, single call", short, |bed, n| single(bed, n, keyed4));
     add("key4_next64", "4-byte keys, burst of 64, next prefetched", short, |bed, n| {
         next::<_, 64>(bed, n, keyed4)
+    });
+    add("key4_ahead64", "4-byte keys, burst of 64, next one in between", short, |bed, n| {
+        ahead::<_, 64, 4>(bed, n, key4)
     });
     let caller = What { hashing: Hashing::Caller, ..what };
     add("hashed32", "caller hashes, burst of 32", caller, |bed, n| lone::<_, 32>(bed, n, mix64));

@@ -14,12 +14,14 @@ use crate::beds::{keyed, Bed, Beds, Order, What};
 use crate::cells::{decide, Apart, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
 use crate::crew::{visit, Member};
-use crate::keys::Stream;
-use crate::steps::{next, single};
+use crate::keys::{key, Stream};
+use crate::steps::{ahead, single};
 use crate::suite::{Crew, Mix, Suite, Visit, DT};
 use crate::tables::Step;
 
 const KEYS: u32 = 1_000_000;
+/// The second thread's keys, from here on, are never asked for by the first.
+const HALF: u64 = 500_000;
 /// Short, so that a busy machine lets both threads finish now and then.
 const TABLE: (u64, u64) = (1 << 18, 1 << 16);
 const CELL: (u64, u64) = (1 << 15, 1 << 18);
@@ -36,10 +38,12 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
         return;
     };
     let now = Rc::new(Now::new(1 << 41));
-    let one: [Step<Shared>; 2] = [|bed, n| next::<_, 64>(bed, n, keyed), |bed, n| single(bed, n, keyed)];
-    let upper: [Step<Shared>; 2] =
-        [|bed, n| next::<_, 64>(bed, n, upper_half), |bed, n| single(bed, n, upper_half)];
-    for (i, name, text) in [(0, "next64", "64 ahead"), (1, "single", "single call")] {
+    let one: [Step<Shared>; 2] = [|bed, n| ahead::<_, 64, 16>(bed, n, key), |bed, n| single(bed, n, keyed)];
+    let upper: [Step<Shared>; 2] = [
+        |bed, n| ahead::<_, 64, 16>(bed, n, |id| key(id + HALF)),
+        |bed, n| single(bed, n, |table, id| keyed(table, id + HALF)),
+    ];
+    for (i, name, text) in [(0, "ahead64", "64 ahead"), (1, "single", "single call")] {
         let mut add = |threads: usize| {
             let text = format!("1e6 keys, {text}, {}", ["one thread", "two, distinct keys"][threads - 1]);
             let id = format!("threads.{name}_{threads}");
@@ -77,12 +81,6 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     );
 }
 
-/// Keys that the first thread never asks for.
-#[inline(always)]
-fn upper_half(table: &tatcell::Table<'static>, id: u64) -> u64 {
-    keyed(table, id + u64::from(KEYS / 2))
-}
-
 fn start() -> Rc<Now<u64>> {
     Rc::new(Now::new(DT))
 }
@@ -101,9 +99,6 @@ struct OnTable {
     bed: Bed<Shared>,
     step: Step<Shared>,
 }
-
-// SAFETY: a shared table is Sync and its handle a copy of plain data; the rest is owned.
-unsafe impl Send for OnTable {}
 
 impl Member for OnTable {
     fn decide(&mut self, n: u64) -> u64 {
