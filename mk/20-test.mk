@@ -1,5 +1,5 @@
 # The tests. Each suite is a target of its own and prints PASS, FAIL and SKIP lines; tests/run sums them up.
-SUITES := test-lint test-rust test-loom test-ffi test-package test-docs test-demo
+SUITES := test-lint test-rust test-loom test-ffi test-package test-docs test-bench test-demo
 
 .PHONY: test test-lint test-rust test-loom test-docs test-long
 test: ## Run every test suite (minutes); says what it skipped and why
