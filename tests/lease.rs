@@ -301,6 +301,7 @@ fn a_clock_that_steps_back_within_the_skew_admits_nothing_more() {
 /// Threads with one common clock, each with a lease; one in eight requests asks the cell itself. Every admission is
 /// written down with the time its thread had read.
 #[test]
+#[cfg(target_has_atomic = "64")]
 fn threads_with_leases_stay_within_the_limit() {
     use std::sync::atomic::{AtomicU64, Ordering};
     for (round, batch) in [(1u64, 1), (2, 8), (3, 64), (4, 0)] {

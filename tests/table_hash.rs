@@ -201,5 +201,5 @@ fn sizes_meet_their_target_and_are_not_twice_too_large() {
         assert_eq!(lines_for(slots), lines, "{slots} slots");
         assert!((lines_for(slots) - 1) * 8 >= slots);
     }
-    assert!(lines_for(usize::MAX) > 1 << 40 || usize::BITS < 64);
+    assert!(lines_for(usize::MAX) as u64 > 1 << 40 || usize::BITS < 64);
 }

@@ -16,8 +16,9 @@
 use core::cell::Cell;
 
 use super::aes;
+use super::answers::Request;
 use super::find::{Base, Scan};
-use super::handle::{Request, Table};
+use super::handle::Table;
 use super::hash::{home_line, Hasher};
 use super::image::Line;
 use super::insert::Access;

@@ -16,6 +16,7 @@
 //! must not happen.
 
 mod aes;
+mod answers;
 mod burst;
 mod find;
 mod handle;
@@ -42,8 +43,9 @@ mod loom_ops;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
 
+pub use answers::Request;
 pub use burst::Burst;
-pub use handle::{ExclusiveTable, Request, Table};
+pub use handle::{ExclusiveTable, Table};
 pub use hash::HashKind;
 pub use image::{lines_for, Line, LAYOUT_VERSION};
 pub use insert::{Access, Exclusive, Shared};

@@ -1,0 +1,160 @@
+//! The calls for one key that give the full answer: remaining, retry, reset, permits; and those that do more than
+//! decide: looking, charging after the fact, reserving, giving back.
+
+use super::handle::Table;
+use super::insert::{Access, Done};
+use super::operate::Counters;
+use super::options::{FullPolicy, TableError};
+use crate::gcra::{self, Kind, Op};
+use crate::limit::TableLimit;
+use crate::outcome::{Decision, Permit, Reservation, Tracking};
+
+/// One request with its options, for [`Table::check_ex`].
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'a> {
+    /// The limit that applies to this key now.
+    pub limit: &'a TableLimit,
+    /// The caller's clock, in ticks.
+    pub now: u64,
+    /// Units asked for; 0 looks and never writes.
+    pub cost: u32,
+    /// Elastic room in units above the burst, at most the limit's `max_room`.
+    pub room: u64,
+}
+
+impl<M: Access> Table<'_, M> {
+    /// As [`check_hash`](Table::check_hash) with the full answer, elastic room and counters.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    #[inline]
+    pub fn check_ex(
+        &self,
+        request: &Request<'_>,
+        hash: u64,
+        counters: Option<&mut Counters>,
+    ) -> Result<Decision, TableError> {
+        self.own(request.limit)?;
+        Ok(self.decide_ex(request, hash, counters))
+    }
+
+    /// [`check_ex`](Table::check_ex) under a limit of this table.
+    pub(crate) fn decide_ex(
+        &self,
+        request: &Request<'_>,
+        hash: u64,
+        counters: Option<&mut Counters>,
+    ) -> Decision {
+        let Request { limit, now, cost, room } = *request;
+        let op = Op::new(&limit.0, Kind::Check, cost, room);
+        let done = self.run(hash, self.now_q(now), &op);
+        let decision = self.decision(limit, now, hash, cost, &done);
+        if let Some(counters) = counters {
+            counters.count(&decision, done.inserted);
+        }
+        decision
+    }
+
+    /// Answers what a request of this cost would be told, without charging it. Reads only; an insert in progress
+    /// reads as absent.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Result<Decision, TableError> {
+        self.own(limit)?;
+        let (layout, p) = (&self.geometry.layout, &limit.0);
+        let (set, tag) = self.place(hash);
+        let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, self.now_q(now)));
+        let answer = gcra::peek(p, lead, cost, 0).answer;
+        Ok(answer.decision(p, now, cost, Tracking::Tracked, Permit::NONE))
+    }
+
+    /// Charges after the fact, up to the burst plus the limit's `max_debt`; inserts an absent key.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn charge(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Result<Decision, TableError> {
+        self.own(limit)?;
+        let done = self.run(hash, self.now_q(now), &Op::new(&limit.0, Kind::Charge, cost, 0));
+        Ok(self.decision(limit, now, hash, cost, &done))
+    }
+
+    /// Reserves `cost` units for the earliest conforming instant, at most `max_delay` away.
+    ///
+    /// A key that finds its set full is told to leave at once, uncharged, under `Admit` and `Sampled`.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn reserve(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u32,
+    ) -> Result<Reservation, TableError> {
+        self.own(limit)?;
+        let (p, now_q) = (&limit.0, self.now_q(now));
+        let done = self.run(hash, now_q, &Op::new(p, Kind::Reserve, cost, 0));
+        Ok(match &done.answer {
+            Some(answer) => answer.reservation(p, now, self.permit(limit, now_q, hash, &done)),
+            None => Reservation::Contended,
+        })
+    }
+
+    /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
+    ///
+    /// Never inserts and never lifts a key above a full burst. Where slots change hands it credits only what it can
+    /// prove: under [`FullPolicy::Sampled`] nothing, under [`FullPolicy::Inherit`] only in the same slot. Returns
+    /// the ticks of debt removed, rounded down; `None` when contended.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    pub fn refund(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        permit: &Permit,
+    ) -> Result<Option<u64>, TableError> {
+        self.own(limit)?;
+        let g = &self.geometry;
+        let now_q = self.now_q(now);
+        let credit = gcra::credit(&limit.0, permit, now_q, g.layout.mask);
+        if credit == 0 || matches!(g.policy, FullPolicy::Sampled) {
+            return Ok(Some(0));
+        }
+        let (set, tag) = self.place(hash);
+        let proved =
+            |at: usize| !matches!(g.policy, FullPolicy::Inherit) || self.slot_number(hash, at) == permit.slot;
+        let answer = set.update::<M>(&g.layout, tag, now_q, |at, lead| {
+            gcra::refund(lead, if proved(at) { credit } else { 0 })
+        });
+        Ok(answer.map(|a| (a.stored >> g.shl) << g.shr))
+    }
+
+    fn permit(&self, limit: &TableLimit, now_q: u64, hash: u64, done: &Done) -> Permit {
+        match &done.answer {
+            Some(answer) if !matches!(done.tracking, Tracking::Untracked) => {
+                answer.permit(&limit.0, now_q, self.geometry.layout.mask, self.slot_number(hash, done.at))
+            }
+            _ => Permit::NONE,
+        }
+    }
+
+    pub(crate) fn decision(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u32,
+        done: &Done,
+    ) -> Decision {
+        match &done.answer {
+            Some(answer) => {
+                let permit = self.permit(limit, self.now_q(now), hash, done);
+                answer.decision(&limit.0, now, cost, done.tracking, permit)
+            }
+            None => Decision::contended(cost, limit.0.burst),
+        }
+    }
+}
