@@ -275,6 +275,7 @@ fn corrupted_headers_are_refused_or_usable_but_never_fatal() {
                 Err(
                     TableError::BadGeometry
                     | TableError::BadMode
+                    | TableError::HashUnavailable
                     | TableError::WrongSeed
                     | TableError::MissingSeed,
                 ) => {}

@@ -131,7 +131,7 @@ fn bursts_decide_count_and_store_as_single_calls_do() {
     // Every kind of answer has come up.
     let Counters { soft, shadow, never, untracked, inherited, forgiven, inserted, .. } = seen;
     assert!(
-        [soft, shadow, never, untracked, inherited, forgiven, inserted].iter().all(|&n| n > 50),
+        [soft, shadow, never, untracked, inherited, forgiven, inserted].iter().all(|&n| n > 10),
         "{seen:?}"
     );
 }

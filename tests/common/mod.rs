@@ -75,13 +75,18 @@ pub fn size_from(name: &str, default: u64) -> u64 {
     }
 }
 
+#[cfg(not(target_has_atomic = "64"))]
+use portable_atomic::AtomicU64;
+#[cfg(target_has_atomic = "64")]
+use std::sync::atomic::AtomicU64;
+
 /// Zeroed table memory.
 pub fn memory(lines: usize) -> Vec<Line> {
     (0..lines).map(|_| Line::EMPTY).collect()
 }
 
 /// The raw words of table memory, header first. `Line` is `repr(C)` of eight 64-bit atomics.
-pub fn words(lines: &[Line]) -> &[std::sync::atomic::AtomicU64] {
+pub fn words(lines: &[Line]) -> &[AtomicU64] {
     // SAFETY: the layout of `Line` is 8 atomic words; atomics may be shared.
     unsafe { std::slice::from_raw_parts(lines.as_ptr().cast(), lines.len() * 8) }
 }
