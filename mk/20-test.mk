@@ -15,8 +15,8 @@ test-rust: ## Rust tests: semantics, properties, races, kills, the protocol expl
 
 test-loom: loom
 
-test-docs: lib ## Compile and run every program and command of README.md and the header
-	@tests/docs README.md include/tatcell.h
+test-docs: lib ## Compile and run every program and command of the documents and the header
+	@tests/docs README.md docs/PERFORMANCE.md include/tatcell.h
 
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
 	@$(MAKE) --no-print-directory demo DEMO_SVG=$(BUILD)/demo.svg > $(BUILD)/demo.log 2>&1 \
