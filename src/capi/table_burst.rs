@@ -104,7 +104,8 @@ pub unsafe extern "C" fn tatcell_table_check_burst_hash(
 ///     for (int i = 0; (next = receive(keys)) > 0 || count > 0; i ^= 1) {
 ///         rc = tatcell_table_check_burst_ahead(&table, &limit, now, hashes[i], NULL, count, &pass, NULL,
 ///                                              keys, sizeof keys[0], sizeof keys[0], next, hashes[i ^ 1]);
-///         if (rc == 0) forward(pass, count);
+///         if (rc < 0) break;
+///         forward(pass, count);
 ///         count = next;
 ///     }
 ///
