@@ -16,33 +16,29 @@
 #[cfg(feature = "std")]
 extern crate std;
 
+mod algorithms;
+mod answer;
 #[cfg(feature = "capi")]
 mod capi;
 mod cell;
-mod critical;
-mod gcra;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
-mod lease;
+mod keys;
 mod limit;
-#[cfg(all(test, tatcell_loom))]
-mod loom_atomic;
-#[cfg(all(test, tatcell_loom))]
-mod loom_cells;
-mod outcome;
-mod params;
 mod small;
 mod sync;
 mod table;
+mod time;
 
-pub use cell::{Cell, Cell32, ExclusiveCell, MAX_LOST};
-pub use gcra::Change;
-pub use lease::Lease;
+pub use algorithms::gcra::Change;
+pub use answer::{Decision, Outcome, Permit, Reservation, Tracking};
+pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
+pub use keys::HashKind;
 pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
-pub use outcome::{Decision, Outcome, Permit, Reservation, Tracking};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
+pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, Burst, Counters, Exclusive, ExclusiveTable, FullPolicy,
-    HashKind, Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions, LAYOUT_VERSION, MAX_BURST,
+    Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions, LAYOUT_VERSION, MAX_BURST,
     MIN_SLOTS, SLOTS_PER_LINE,
 };

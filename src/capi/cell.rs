@@ -7,9 +7,9 @@ use super::{
     decision, fill, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_ERR_OPTION,
     TATCELL_PASS,
 };
+use crate::algorithms::gcra::Change;
+use crate::answer::{Decision, Permit};
 use crate::cell::{Cell, ExclusiveCell};
-use crate::gcra::Change;
-use crate::outcome::{Decision, Permit};
 
 /// Bytes of a tatcell_cell_t.
 pub const TATCELL_CELL_SIZE: usize = 8;

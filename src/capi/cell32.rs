@@ -7,8 +7,8 @@ use super::limit::{limit32, tatcell_limit_t};
 use super::{
     decision, fill, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_PASS,
 };
+use crate::answer::{Decision, Permit};
 use crate::cell::Cell32;
-use crate::outcome::{Decision, Permit};
 
 /// Bytes of a tatcell_cell32_t.
 pub const TATCELL_CELL32_SIZE: usize = 4;

@@ -6,7 +6,7 @@ use super::cell::tatcell_cell_t;
 use super::limit::{limit64, tatcell_limit_t};
 use super::{finish, input, output, result, TATCELL_PASS};
 use crate::cell::Cell;
-use crate::lease::Lease;
+use crate::cell::Lease;
 
 /// Bytes of a tatcell_lease_t.
 pub const TATCELL_LEASE_SIZE: usize = 64;

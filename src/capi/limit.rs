@@ -3,8 +3,8 @@
 use core::mem::{align_of, size_of};
 
 use super::{code, input, limit_code, result, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_ERR_SIZE};
+use crate::limit::params::{Params, KIND_CELL32, KIND_CELL64, KIND_TABLE};
 use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
-use crate::params::{Params, KIND_CELL32, KIND_CELL64, KIND_TABLE};
 
 /// Bytes of a tatcell_limit_t.
 pub const TATCELL_LIMIT_SIZE: usize = 112;

@@ -27,8 +27,8 @@ mod table_ops;
 
 use core::ffi::c_char;
 
+use crate::answer::{Decision, Outcome, Permit, Reservation};
 use crate::limit::LimitError;
-use crate::outcome::{Decision, Outcome, Permit, Reservation};
 use crate::table::TableError;
 
 /// Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).

@@ -8,10 +8,11 @@ use super::{
     TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_MEMORY, TATCELL_ERR_NULL, TATCELL_ERR_OPTION,
     TATCELL_ERR_SIZE, TATCELL_PASS,
 };
+use crate::answer::{Decision, Outcome, Permit};
+use crate::keys::HashKind;
 use crate::limit::TableLimit;
-use crate::outcome::{Decision, Outcome, Permit};
 use crate::table::{
-    Access, Counters, Exclusive, FullPolicy, HashKind, Line, Request, Shared, Table, TableError, TableOptions,
+    Access, Counters, Exclusive, FullPolicy, Line, Request, Shared, Table, TableError, TableOptions,
 };
 
 /// Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes).

@@ -9,7 +9,7 @@ use super::{
     decision, input, output, result, table_code, TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_MEMORY,
     TATCELL_ERR_NULL, TATCELL_ERR_SIZE, TATCELL_PASS,
 };
-use crate::outcome::Decision;
+use crate::answer::Decision;
 use crate::table::{Access, Burst, Counters, Table, TableError, MAX_BURST};
 
 /// Most keys in one burst call.

@@ -16,8 +16,8 @@
 #![forbid(unsafe_code)]
 
 use super::limit::{fresh, SmallLimit, SmallLimit32};
+use crate::answer::Outcome;
 use crate::cell::{Cell, Cell32, ExclusiveCell};
-use crate::outcome::Outcome;
 use crate::sync::{step32, step64};
 
 macro_rules! small {

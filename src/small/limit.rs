@@ -14,8 +14,8 @@
 //! which the tests compare with these. Nothing divides on the target.
 #![warn(clippy::arithmetic_side_effects)]
 
+use crate::limit::params::Params;
 use crate::limit::{Limit, Limit32, LimitError, LimitSpec};
-use crate::params::Params;
 
 /// A plain limit for a 64-bit cell on a small machine: a tick is 2^shift q-units, and no option but a delay.
 ///

@@ -25,8 +25,8 @@ use core::marker::PhantomData;
 use super::cell::Small32;
 use super::hash::half_sip_13;
 use super::limit::SmallLimit32;
-use crate::critical::{self, Masked};
-use crate::outcome::Outcome;
+use crate::answer::Outcome;
+use crate::sync::masked::{self, Masked};
 use crate::table::{Access, Exclusive, FullPolicy, Shared, TableError};
 
 /// Slots of one set.
@@ -204,7 +204,7 @@ impl Head {
 #[inline(always)]
 fn section<const MASKED: bool, R>(f: impl FnOnce() -> R) -> R {
     if MASKED {
-        critical::with(f)
+        masked::with(f)
     } else {
         f()
     }

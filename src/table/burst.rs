@@ -15,18 +15,19 @@
 
 use core::cell::Cell;
 
-use super::aes;
-use super::answers::Request;
-use super::find::{Base, Scan};
+use super::access::Access;
+use super::counters::Counters;
+use super::error::TableError;
+use super::geometry::MAX_BURST;
 use super::handle::Table;
-use super::hash::{home_line, Hasher};
 use super::image::Line;
-use super::insert::Access;
-use super::operate::Counters;
-use super::options::{TableError, MAX_BURST};
+use super::one::Request;
+use super::search::{Base, Scan};
+use crate::answer::Decision;
+use crate::keys::aes;
+use crate::keys::{home_line, Hasher};
+use crate::limit::params::Params;
 use crate::limit::TableLimit;
-use crate::outcome::Decision;
-use crate::params::Params;
 
 /// Up to 64 requests of a table under one limit, at one instant.
 #[derive(Clone, Copy, Debug)]

@@ -1,10 +1,11 @@
 //! Every form of a burst against single calls: verdicts, counters and the memory afterwards.
 
 use super::*;
+use crate::keys::HashKind;
 use crate::limit::LimitSpec;
 use crate::table::image::lines_for;
 use crate::table::options::TableOptions;
-use crate::table::{Exclusive, FullPolicy, HashKind, Shared};
+use crate::table::{Exclusive, FullPolicy, Shared};
 
 extern crate std;
 use std::vec::Vec;

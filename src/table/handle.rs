@@ -2,15 +2,20 @@
 
 use core::marker::PhantomData;
 
-use super::find::{Avx512, Widest};
-use super::hash::{home_line, Hasher};
+use super::access::{Access, Exclusive, Shared};
+use super::error::TableError;
+use super::geometry::{Geometry, SLOTS_PER_LINE};
 use super::image::{self, Line, RestoreOptions};
-use super::insert::{Access, Done, Exclusive, Set, Shared};
-use super::options::{FullPolicy, Geometry, TableError, TableOptions, SLOTS_PER_LINE};
+use super::insert::Done;
+use super::options::TableOptions;
+use super::policy::FullPolicy;
+use super::search::{Avx512, Widest};
+use super::set::Set;
 use super::word::Tag;
-use crate::gcra::{self, Kind, Op, Plain};
+use crate::algorithms::gcra::{self, Kind, Op, Plain};
+use crate::answer::Outcome;
+use crate::keys::{home_line, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
-use crate::outcome::Outcome;
 
 /// A keyed table in the caller's memory; shared by threads and processes unless `M` is [`Exclusive`].
 ///
@@ -295,7 +300,7 @@ impl<'m, M: Access> Table<'m, M> {
 
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u64) -> u64 {
-        crate::params::now_q(now, self.geometry.shl, self.geometry.shr)
+        crate::time::now_q(now, self.geometry.shl, self.geometry.shr)
     }
 
     /// A limit with another q-unit or a longer horizon would misread the slots.

@@ -16,9 +16,11 @@
 //! never reads it again, so a hostile or broken neighbour can spoil answers, not memory safety. Any 64-bit value is
 //! a valid slot.
 
-use super::hash::{HashKind, Hasher};
-use super::options::{FullPolicy, Geometry, TableError, SLOTS_PER_LINE};
+use super::error::TableError;
+use super::geometry::{Geometry, SLOTS_PER_LINE};
+use super::policy::FullPolicy;
 use super::word::Layout;
+use crate::keys::{HashKind, Hasher};
 use crate::sync::{AtomicU64, Ordering};
 
 /// "tatcel" in the high 48 bits.

@@ -30,100 +30,15 @@
 //! Progress: lock-free, at most [`MAX_LOST`] lost swaps and `MAX_PASSES` looks, then contended and nothing
 //! charged. A hit costs one swap, a denied hit only reads, an insert two swaps.
 
-use super::find::{Base, Scan};
-use super::look::{Look, Words};
-use super::options::FullPolicy;
-use super::settle::Met;
+use super::access::Access;
+use super::policy::FullPolicy;
+use super::search::line::{Look, Words};
+use super::set::{Seen, Set};
 use super::word::{Layout, Tag};
-use crate::cell::MAX_LOST;
-use crate::gcra::{Answer, Op, Step};
-use crate::outcome::{Tracking, CONFORMING};
-use crate::sync::{fence, AtomicU64, Ordering};
-
-/// How a slot is changed: by compare-and-swap, or by its only owner.
-pub trait Access: sealed::Sealed {
-    /// The image must be one that only this owner uses.
-    #[doc(hidden)]
-    const EXCLUSIVE: bool;
-
-    /// Decides whether a handle is `Sync`.
-    #[doc(hidden)]
-    type Sharing;
-
-    /// Replaces `old` by `new`; `Err` is the word found instead.
-    #[doc(hidden)]
-    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64>;
-
-    /// Separates a claim from the look that follows it.
-    #[doc(hidden)]
-    fn fence();
-}
-
-pub(super) mod sealed {
-    pub trait Sealed {}
-    impl Sealed for super::Shared {}
-    impl Sealed for super::Exclusive {}
-}
-
-/// A table that any number of threads and processes use at once.
-#[derive(Debug)]
-pub enum Shared {}
-
-/// A table with one owner at a time: plain loads and stores.
-#[derive(Debug)]
-pub enum Exclusive {}
-
-impl Access for Shared {
-    const EXCLUSIVE: bool = false;
-    type Sharing = ();
-
-    #[inline(always)]
-    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
-        // ORDERING: AcqRel on success pairs with the Acquire looks of other inserters; a hit needs only its value.
-        match slot.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
-            Ok(_) => Ok(()),
-            Err(found) => Err(found),
-        }
-    }
-
-    #[inline(always)]
-    fn fence() {
-        // ORDERING: SeqCst; pairs with the same fence of every other inserter of this tag. Of two threads that each
-        // placed a claim, at least one sees the other's.
-        fence(Ordering::SeqCst);
-    }
-}
-
-impl Access for Exclusive {
-    const EXCLUSIVE: bool = true;
-    type Sharing = core::cell::Cell<()>;
-
-    #[inline(always)]
-    fn replace(slot: &AtomicU64, _old: u64, new: u64) -> Result<(), u64> {
-        // ORDERING: Relaxed; one owner, no rival (the exclusive handle is neither Sync nor Clone).
-        slot.store(new, Ordering::Relaxed);
-        Ok(())
-    }
-
-    #[inline(always)]
-    fn fence() {}
-}
-
-/// The two lines of a key: the home line, and its neighbour. `N` is 8 except in models.
-pub(crate) struct Set<'a, const N: usize> {
-    pub home: &'a [AtomicU64; N],
-    pub next: &'a [AtomicU64; N],
-    /// The home line is the second one in address order.
-    pub odd: bool,
-}
-
-/// A slot and the word seen in it.
-#[derive(Clone, Copy)]
-pub(super) struct Seen {
-    /// Position in search order: 0..N home line, N..2N its neighbour.
-    pub at: usize,
-    pub word: u64,
-}
+use crate::algorithms::gcra::Op;
+use crate::answer::{Answer, Step, Tracking, CONFORMING};
+use crate::sync::MAX_LOST;
+use crate::sync::{AtomicU64, Ordering};
 
 /// One request of one key.
 #[derive(Clone, Copy)]
@@ -135,6 +50,17 @@ pub(super) struct Ask<'a> {
     pub op: &'a Op<'a>,
     /// Under `Sampled`: this request may take over a debt.
     pub sample: bool,
+}
+
+/// What an insert has met so far.
+#[derive(Default)]
+pub(super) struct Met {
+    /// Looks at the set that are over.
+    pub looks: u32,
+    /// Swaps lost to rivals.
+    pub lost: u32,
+    /// The claim it has placed.
+    pub own: Option<Seen>,
 }
 
 /// What a request ended with; `None` answer = contended.
@@ -216,48 +142,6 @@ impl Ask<'_> {
 }
 
 impl<const N: usize> Set<'_, N> {
-    #[inline(always)]
-    pub fn slot(&self, at: usize) -> &AtomicU64 {
-        // Both indexes are masked into range by construction; `get` keeps a wrong one from panicking.
-        let (line, i) = if at < N { (self.home, at) } else { (self.next, at - N) };
-        line.get(i).unwrap_or(&self.home[0])
-    }
-
-    /// Position in address order.
-    #[inline(always)]
-    pub(super) fn rank(&self, at: usize) -> usize {
-        if self.odd {
-            (at + N) % (2 * N)
-        } else {
-            at
-        }
-    }
-
-    /// Finds the key's live slot: home line first, lowest slot first. Gives its position, the slot and its word.
-    #[inline(always)]
-    pub fn find(&self, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
-        self.find_by(Base, layout, tag)
-    }
-
-    /// As [`find`](Set::find), with another way to search a line.
-    #[inline(always)]
-    pub fn find_by(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
-        let (line, first, bits) = match scan.matches(self.home, &layout.mask, tag.0) {
-            0 => (self.next, N, scan.matches(self.next, &layout.mask, tag.0)),
-            bits => (self.home, 0, bits),
-        };
-        if bits == 0 {
-            return None;
-        }
-        let i = bits.trailing_zeros() as usize;
-        // SAFETY: `matches` gives N bits, and one of them is set.
-        let slot = unsafe { line.get_unchecked(i) };
-        // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
-        let word = slot.load(Ordering::Relaxed);
-        // Changed hands in between: the insert path looks at the whole set.
-        layout.is_live_of(word, tag).then_some((first + i, slot, word))
-    }
-
     /// The first slot whose bit is set, in search order: its position and the slot.
     #[inline(always)]
     fn pick(&self, home: u32, next: impl FnOnce() -> u32) -> Option<(usize, &AtomicU64)> {
@@ -368,11 +252,5 @@ impl<const N: usize> Set<'_, N> {
     fn is_alone(&self, ask: &Ask<'_>, at: usize) -> bool {
         let bits = |line| Words::load(line).tagged(ask.layout, ask.tag);
         bits(self.home) | bits(self.next) << N == 1 << at
-    }
-
-    /// Every slot with its position, in search order.
-    #[inline(always)]
-    pub(super) fn slots(&self) -> impl Iterator<Item = (usize, &AtomicU64)> {
-        self.home.iter().chain(self.next).enumerate()
     }
 }

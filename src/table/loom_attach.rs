@@ -6,9 +6,10 @@
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
 
+use super::error::TableError;
 use super::image::Line;
 use super::loom_kit::{explore, race, race3, Bound, NOW, T};
-use super::options::{TableError, TableOptions};
+use super::options::TableOptions;
 use super::Table;
 use crate::limit::LimitSpec;
 use crate::sync::{AtomicU64, Ordering};

@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::insert::Shared;
+use super::access::Shared;
 use super::loom_kit::{admitted, explore, race, race3, Bound, Reply, Slots, World, NOW, T};
-use super::options::FullPolicy;
-use crate::outcome::{Tracking, NON_CONFORMING};
+use super::policy::FullPolicy;
+use crate::answer::{Tracking, NON_CONFORMING};
 
 const X: u64 = 1;
 const Y: u64 = 2;

@@ -7,10 +7,10 @@
 use std::sync::Arc;
 use std::vec::Vec;
 
-use super::insert::Shared;
+use super::access::Shared;
 use super::loom_kit::{admitted, explore, race, Bound, Slots, World, NOW, T};
-use super::options::FullPolicy;
-use crate::loom_atomic::spawn;
+use super::policy::FullPolicy;
+use crate::sync::loom_atomic::spawn;
 
 const X: u64 = 1;
 const Y: u64 = 2;

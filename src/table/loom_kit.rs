@@ -13,13 +13,17 @@ use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::insert::{Access, Done, Set};
-use super::options::{FullPolicy, Geometry, TableOptions};
+use super::access::Access;
+use super::geometry::Geometry;
+use super::insert::Done;
+use super::options::TableOptions;
+use super::policy::FullPolicy;
+use super::set::Set;
 use super::word::{Layout, Tag};
-use crate::gcra::{Kind, Op};
+use crate::algorithms::gcra::{Kind, Op};
+use crate::answer::{Tracking, CONFORMING};
 use crate::limit::{LimitSpec, TableLimit};
-use crate::loom_atomic::spawn;
-use crate::outcome::{Tracking, CONFORMING};
+use crate::sync::loom_atomic::spawn;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Preemptions a schedule may have.

@@ -6,16 +6,17 @@
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
 
+use super::access::{Access, Shared};
 use super::image::Line;
-use super::insert::{Access, Shared};
 use super::loom_kit::{explore, race, race3, Bound, Slots, World, NOW, T};
-use super::options::{FullPolicy, TableOptions};
+use super::options::TableOptions;
+use super::policy::FullPolicy;
 use super::{Request, Table};
-use crate::cell::MAX_LOST;
-use crate::gcra::{Kind, Op};
+use crate::algorithms::gcra::{Kind, Op};
+use crate::answer::Permit;
 use crate::limit::{LimitSpec, TableLimit};
-use crate::outcome::Permit;
 use crate::sync::Ordering;
+use crate::sync::MAX_LOST;
 
 /// Caller's hashes: home line 0 and these tags.
 const X: u64 = 1;

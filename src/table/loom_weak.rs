@@ -8,9 +8,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
 
-use super::insert::{sealed::Sealed, Access, Shared};
+use super::access::{sealed::Sealed, Access, Shared};
 use super::loom_kit::{explore, race, race3, Bound, Slots, World, NOW, T};
-use super::options::FullPolicy;
+use super::policy::FullPolicy;
 use crate::sync::{fence, AtomicU64, Ordering};
 
 const X: u64 = 1;

@@ -15,19 +15,22 @@
 //! default, at full load) a new key shares the slot of another and both share one debt. Use cells where even that
 //! must not happen.
 
-mod aes;
-mod answers;
+mod access;
 mod burst;
-mod find;
+mod counters;
+mod error;
+mod geometry;
 mod handle;
-mod hash;
 mod image;
 mod insert;
-mod look;
-mod operate;
+mod one;
 mod options;
+mod policy;
+mod search;
+mod set;
 mod settle;
 mod size;
+mod upkeep;
 mod word;
 
 #[cfg(all(test, tatcell_loom))]
@@ -43,12 +46,15 @@ mod loom_ops;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
 
-pub use answers::Request;
+pub use access::{Access, Exclusive, Shared};
 pub use burst::Burst;
+pub use counters::Counters;
+pub use error::TableError;
+pub use geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
 pub use handle::{ExclusiveTable, Table};
-pub use hash::HashKind;
 pub use image::{lines_for, Line, LAYOUT_VERSION};
-pub use insert::{Access, Exclusive, Shared};
-pub use operate::{Counters, Slot, Stats};
-pub use options::{FullPolicy, TableError, TableOptions, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
+pub use one::Request;
+pub use options::TableOptions;
+pub use policy::FullPolicy;
 pub use size::{full_set_ppb, lines_for_load};
+pub use upkeep::{Slot, Stats};

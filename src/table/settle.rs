@@ -12,27 +12,17 @@
 //! them. The protocol and its invariants are drawn there; a claim seen in two looks with a fence between them counts
 //! as its own, whoever placed it.
 
-use super::insert::{Access, Ask, Done, Seen, Set};
-use super::options::FullPolicy;
+use super::access::Access;
+use super::insert::{Ask, Done, Met};
+use super::policy::FullPolicy;
+use super::set::{Seen, Set};
 use super::word::Layout;
-use crate::cell::MAX_LOST;
-use crate::gcra::{Answer, Step};
-use crate::outcome::{Tracking, CONFORMING, NON_CONFORMING};
+use crate::answer::{Answer, Step, Tracking, CONFORMING, NON_CONFORMING};
 use crate::sync::Ordering;
+use crate::sync::MAX_LOST;
 
 /// Looks at the set after which an insert gives up. Each lost race costs at most three.
 const MAX_PASSES: u32 = 3 * MAX_LOST;
-
-/// What an insert has met so far.
-#[derive(Default)]
-pub(super) struct Met {
-    /// Looks at the set that are over.
-    pub looks: u32,
-    /// Swaps lost to rivals.
-    pub lost: u32,
-    /// The claim it has placed.
-    pub own: Option<Seen>,
-}
 
 /// One look at a whole set.
 struct Look {

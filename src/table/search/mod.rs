@@ -13,6 +13,8 @@
 //! compiler it is opaque, and on these processors each aligned 8-byte part of it is read whole. Nothing is decided from
 //! it but where to look: the caller loads the word that was found atomically and compares it again.
 
+pub(in crate::table) mod line;
+
 use crate::sync::{AtomicU64, Ordering};
 
 /// A way to search a line.
@@ -215,5 +217,5 @@ fn neon(line: *const u64, head: u32, want: u32) -> u32 {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
-#[path = "find_tests.rs"]
+#[path = "mod_tests.rs"]
 mod tests;

@@ -13,7 +13,7 @@ fn vector_search_equals_the_loop_for_every_position_and_tag() {
         let head = !0u64 << (63 - bits);
         for _ in 0..20_000 {
             let want = random() & head & !(1 << 63);
-            let line = super::super::image::Line::new();
+            let line = crate::table::Line::new();
             let mut expected = 0;
             for (i, word) in line.words.iter().enumerate() {
                 let value = match random() % 4 {

@@ -3,8 +3,9 @@
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::*;
+use crate::answer::Tracking;
+use crate::limit::params::{Width, FLAGS_NOT_PLAIN};
 use crate::limit::LimitSpec;
-use crate::params::{Width, FLAGS_NOT_PLAIN};
 
 /// SplitMix64.
 fn random(seed: &mut u64) -> u64 {

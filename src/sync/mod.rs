@@ -11,29 +11,30 @@
 //!  firmware: Cortex-M0, riscv32imc               masked: the firmware's choice   masked: the same choice
 //! ```
 //!
-//! The choice is explained in [`critical`](crate::critical); a build that lacks one fails and says what to choose.
+//! The choice is explained in [`masked`]; a build that lacks one fails and says what to choose.
 //! The spin lock of `portable-atomic` is for hosted systems only: on bare metal an interrupt that preempts its
 //! holder would spin for ever. Nothing here uses `portable-atomic` on bare metal, so another crate that turns its
 //! `fallback` on changes nothing.
 
 #[cfg(all(tatcell_loom, test))]
-pub(crate) use crate::loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};
+pub(crate) mod loom_atomic;
+pub(crate) mod masked;
 
-#[cfg(all(tatcell_loom, not(test)))]
-pub(crate) use loom::sync::atomic::{fence, AtomicU32, AtomicU64, Ordering};
+#[cfg(all(tatcell_loom, test))]
+pub(crate) use loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};
 
 #[cfg(not(tatcell_loom))]
 pub(crate) use core::sync::atomic::{fence, Ordering};
 
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "32")))]
-pub(crate) use crate::critical::AtomicU32;
 #[cfg(all(not(tatcell_loom), target_has_atomic = "32"))]
 pub(crate) use core::sync::atomic::AtomicU32;
+#[cfg(all(not(tatcell_loom), not(target_has_atomic = "32")))]
+pub(crate) use masked::AtomicU32;
 
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "64"), not(feature = "fallback")))]
-pub(crate) use crate::critical::AtomicU64;
 #[cfg(all(not(tatcell_loom), target_has_atomic = "64"))]
 pub(crate) use core::sync::atomic::AtomicU64;
+#[cfg(all(not(tatcell_loom), not(target_has_atomic = "64"), not(feature = "fallback")))]
+pub(crate) use masked::AtomicU64;
 #[cfg(all(not(tatcell_loom), not(target_has_atomic = "64"), feature = "fallback"))]
 pub(crate) use portable_atomic::AtomicU64;
 
@@ -55,6 +56,12 @@ compile_error!(
      Choose instead how cells are shared: `single-core` (masks interrupts), `critical-section` (the crate of that \
      name), `critical-section-c` (two C functions of the firmware) or `exclusive` (nothing is shared)."
 );
+
+/// Lost compare-and-swaps after which a call gives up with `Contended`.
+///
+/// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
+/// would over-admit, retrying for ever would let one core stall another.
+pub const MAX_LOST: u32 = 8;
 
 /// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).
 #[allow(dead_code)] // unused where both widths are masked

@@ -20,7 +20,6 @@ use core::hash::Hasher as _;
 use siphasher::sip::SipHasher13;
 
 use super::aes::{self, AesKeys};
-use super::options::TableError;
 
 /// How the keys of a table are hashed. The number is stored in the image.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -100,6 +99,15 @@ impl Seed {
     }
 }
 
+/// Why there is no hasher.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NoHasher {
+    /// This processor cannot compute it.
+    Unavailable,
+    /// A keyed hash needs a seed.
+    MissingSeed,
+}
+
 /// How a table hashes, with its keys.
 #[derive(Clone, Copy)]
 #[allow(clippy::large_enum_variant)] // one per table handle, and nothing may be boxed
@@ -111,13 +119,13 @@ pub(crate) enum Hasher {
 
 impl Hasher {
     /// The hasher of a kind, and what the image stores to recognise its seed.
-    pub fn new(kind: HashKind, seed: Option<&[u8; 16]>) -> Result<(Hasher, u64), TableError> {
+    pub fn new(kind: HashKind, seed: Option<&[u8; 16]>) -> Result<(Hasher, u64), NoHasher> {
         if !kind.is_available() {
-            return Err(TableError::HashUnavailable);
+            return Err(NoHasher::Unavailable);
         }
         let seed = match (kind, seed) {
             (HashKind::Caller, _) => return Ok((Hasher::Caller, 0)),
-            (_, None) => return Err(TableError::MissingSeed),
+            (_, None) => return Err(NoHasher::MissingSeed),
             (_, Some(seed)) => Seed::new(seed),
         };
         let check = seed.check_value();

@@ -14,7 +14,9 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use crate::limit::{LimitError, LimitSpec};
+use super::error::LimitError;
+use super::spec::LimitSpec;
+use crate::time::{self, ticks_to_q_down, ticks_to_q_up};
 
 /// What sort of word the parameters were made for.
 pub(crate) const KIND_CELL64: u8 = 0xC6;
@@ -54,7 +56,7 @@ pub(crate) struct Params {
     pub penalty_q: u64,
     /// B, in units.
     pub burst: u64,
-    /// Largest cost that [`plain`](crate::gcra::plain) decides: B, or 0 where an option needs more than that.
+    /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than that.
     pub plain: u64,
     /// Most elastic room of a call, in units.
     pub room: u64,
@@ -268,13 +270,13 @@ impl Params {
     /// The caller's clock in q-units, mod 2^64.
     #[inline(always)]
     pub const fn now_q(&self, now: u64) -> u64 {
-        now_q(now, self.shl, self.shr)
+        time::now_q(now, self.shl, self.shr)
     }
 
     /// Ticks after `now` until `q` more q-units have passed: rounded up, exact against the caller's own tick.
     #[inline(always)]
     pub const fn ticks_up(&self, q: u64, now: u64) -> u64 {
-        ticks_up(q, now, self.shl, self.shr)
+        time::ticks_up(q, now, self.shl, self.shr)
     }
 
     /// Says whether the given option flag is set.
@@ -289,27 +291,6 @@ impl Params {
     }
 }
 
-/// The caller's clock in q-units, mod 2^64. A shift of 64 or more cannot be configured.
-#[inline(always)]
-pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
-    if u16::from_ne_bytes([shl, shr]) == 0 {
-        return now;
-    }
-    now.wrapping_shr(shr as u32).wrapping_shl(shl as u32)
-}
-
-/// Ticks after `now` at which the q-clock has advanced by `q`. `q << shr` fits: `Params::at` checked H + S.
-#[inline(always)]
-pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
-    if q == 0 || u16::from_ne_bytes([shl, shr]) == 0 {
-        return q;
-    }
-    let up = 1u64.wrapping_shl(shl as u32).wrapping_sub(1);
-    let whole = q.wrapping_add(up).wrapping_shr(shl as u32).wrapping_shl(shr as u32);
-    // The part of the current q-unit that has already passed.
-    whole.wrapping_sub(now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1))
-}
-
 /// Default S: an eighth of the span where that exceeds a year of nanosecond ticks, otherwise H.
 const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
     // Coarser than a tick: an eighth of the span of the caller's clock.
@@ -317,26 +298,5 @@ const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
         (1u64 << 61).wrapping_shr(shr)
     } else {
         horizon_q
-    }
-}
-
-/// Ticks to q-units, rounded down; saturates at `u64::MAX`.
-const fn ticks_to_q_down(ticks: u64, shl: u32, shr: u32) -> u64 {
-    let q = ((ticks as u128) << shl) >> shr;
-    if q > u64::MAX as u128 {
-        u64::MAX
-    } else {
-        q as u64
-    }
-}
-
-/// Ticks to q-units, rounded up; saturates at `u64::MAX`.
-pub(crate) const fn ticks_to_q_up(ticks: u64, shl: u32, shr: u32) -> u64 {
-    let part = (1u128 << shr).wrapping_sub(1);
-    let q = ((ticks as u128) << shl).wrapping_add(part) >> shr;
-    if q > u64::MAX as u128 {
-        u64::MAX
-    } else {
-        q as u64
     }
 }

@@ -16,16 +16,16 @@
 //!
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 
-use crate::gcra::{self, decode, encode, whole_lead, Change, Kind, Op, Plain};
-use crate::limit::{Limit, Limit32};
-use crate::outcome::{Decision, Outcome, Permit, Reservation, Tracking};
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+mod lease;
+#[cfg(all(test, tatcell_loom))]
+mod loom_cells;
 
-/// Lost compare-and-swaps after which a call gives up with `Contended`.
-///
-/// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
-/// would over-admit, retrying for ever would let one core stall another.
-pub const MAX_LOST: u32 = 8;
+pub use lease::Lease;
+
+use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Kind, Op, Plain};
+use crate::answer::{Answer, Decision, Outcome, Permit, Reservation, Tracking};
+use crate::limit::{Limit, Limit32};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, MAX_LOST};
 
 /// A spurious failure (LL/SC targets) is no loss to a rival; these many are tolerated on top.
 const MAX_SPURIOUS: u32 = 64;
@@ -203,7 +203,7 @@ macro_rules! operations {
 
             /// Decodes, steps and encodes: every operation but the plain check is one [`Op`].
             #[inline(never)]
-            fn drive($($recv)+, op: &Op<'_>, now_q: u64) -> Option<gcra::Answer> {
+            fn drive($($recv)+, op: &Op<'_>, now_q: u64) -> Option<Answer> {
                 $me.update(|word| {
                     let (lead, healed) = decode(op.p, word as u64, now_q, Self::MASK);
                     let step = op.step(lead);
@@ -331,7 +331,7 @@ macro_rules! operations {
                 now: u64,
                 now_q: u64,
                 cost: u32,
-                answer: Option<gcra::Answer>,
+                answer: Option<Answer>,
             ) -> Decision {
                 match answer {
                     Some(answer) => {

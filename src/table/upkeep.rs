@@ -1,65 +1,11 @@
-//! Running a table: counters, sweep, statistics, iteration, reset of one key.
+//! Running a table: sweep, statistics, iteration, reset of one key.
 
+use super::access::Access;
+use super::geometry::SLOTS_PER_LINE;
 use super::handle::Table;
 use super::image::Line;
-use super::insert::Access;
-use super::options::SLOTS_PER_LINE;
-use super::word::Layout;
-use crate::gcra::{self, Answer, Step};
-use crate::outcome::{Decision, Tracking, CONFORMING, NEVER, NON_CONFORMING};
+use crate::algorithms::gcra;
 use crate::sync::{AtomicU64, Ordering};
-
-/// Counts decisions. Caller-owned, one per thread, so that no cache line is shared; all zero is a valid start.
-///
-/// The layout is part of the C ABI. Counters wrap.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Counters {
-    /// Passed and charged (soft, elastic and untracked ones too).
-    pub conforming: u64,
-    /// Of the conforming: above the soft threshold.
-    pub soft: u64,
-    /// Passed only because the limit is in shadow mode.
-    pub shadow: u64,
-    /// Refused for now.
-    pub non_conforming: u64,
-    /// Refused for ever: cost above the burst.
-    pub never: u64,
-    /// No verdict: every swap lost to rivals.
-    pub contended: u64,
-    /// Decided by the full-set policy without a slot.
-    pub untracked: u64,
-    /// Measured against an inherited slot.
-    pub inherited: u64,
-    /// Took a slot over and forgave its debt.
-    pub forgiven: u64,
-    /// New keys that got a slot.
-    pub inserted: u64,
-}
-
-impl Counters {
-    /// Counts `decided` tracked requests of which `passed` conformed, none of them soft.
-    #[inline(always)]
-    pub(crate) fn count_plain(&mut self, passed: u32, decided: u32) {
-        self.conforming = self.conforming.wrapping_add(passed as u64);
-        self.non_conforming = self.non_conforming.wrapping_add(decided.wrapping_sub(passed) as u64);
-    }
-
-    pub(crate) fn count(&mut self, d: &Decision, inserted: bool) {
-        let add = |n: &mut u64, yes: bool| *n = n.wrapping_add(yes as u64);
-        let shadow = d.flags & Decision::SHADOW != 0;
-        add(&mut self.conforming, d.verdict == CONFORMING && !shadow);
-        add(&mut self.shadow, shadow);
-        add(&mut self.soft, d.flags & Decision::SOFT != 0);
-        add(&mut self.non_conforming, d.verdict == NON_CONFORMING);
-        add(&mut self.never, d.verdict == NEVER);
-        add(&mut self.contended, d.outcome() == crate::Outcome::Contended);
-        add(&mut self.untracked, d.tracking == Tracking::Untracked as u32);
-        add(&mut self.inherited, d.tracking == Tracking::Inherited as u32);
-        add(&mut self.forgiven, d.tracking == Tracking::Forgiven as u32);
-        add(&mut self.inserted, inserted);
-    }
-}
 
 /// q-units above the claim lifetime that a reset leaves: room for 16 dropped claims of one slot at one instant.
 const RESET_FLOOR: u64 = 32;
@@ -173,7 +119,7 @@ impl<M: Access> Table<'_, M> {
             (g.layout.is_live(word) && lead != 0).then(|| Slot {
                 number: number as u32,
                 tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
-                reset_after: crate::params::ticks_up(lead, now, g.shl, g.shr),
+                reset_after: crate::time::ticks_up(lead, now, g.shl, g.shr),
             })
         })
     }
@@ -198,29 +144,5 @@ impl<M: Access> Table<'_, M> {
 
     fn word(&self, number: usize) -> Option<&AtomicU64> {
         self.slots.get(number / SLOTS_PER_LINE)?.words.get(number % SLOTS_PER_LINE)
-    }
-}
-
-impl<const N: usize> super::insert::Set<'_, N> {
-    /// Runs a step on the key's live slot if there is one; never inserts. None when contended.
-    pub(crate) fn update<A: Access>(
-        &self,
-        layout: &Layout,
-        tag: super::word::Tag,
-        now_q: u64,
-        step: impl Fn(usize, u64) -> Step,
-    ) -> Option<Answer> {
-        for _ in 0..crate::cell::MAX_LOST {
-            let Some((at, slot, word)) = self.find(layout, tag) else {
-                return Some(gcra::refund(0, 0).answer);
-            };
-            let Step { answer, store } = step(at, layout.lead(word, now_q));
-            let Some(lead) = store else { return Some(answer) };
-            let next = layout.live(tag, now_q.wrapping_add(lead));
-            if A::replace(slot, word, next).is_ok() {
-                return Some(answer);
-            }
-        }
-        None
     }
 }

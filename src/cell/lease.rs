@@ -57,11 +57,11 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+use crate::algorithms::gcra::{encode, plain, whole_lead, Plain};
+use crate::answer::Outcome;
 use crate::cell::Cell;
-use crate::gcra::{encode, plain, whole_lead, Plain};
+use crate::limit::params::Params;
 use crate::limit::Limit;
-use crate::outcome::Outcome;
-use crate::params::Params;
 
 const MASK: u64 = u64::MAX;
 

@@ -1,8 +1,8 @@
 //! The looks against the plain functions of a word.
 
-use super::super::image::Line;
 use super::*;
 use crate::sync::Ordering;
+use crate::table::Line;
 
 #[test]
 fn looks_tell_tags_and_reusable_slots_for_every_kind_of_word() {

@@ -1,39 +1,7 @@
-//! What a decision answers: the short [`Outcome`], the full [`Decision`], and the [`Permit`] a refund needs.
+//! The full answer of one request.
 
-/// The number of a full-set policy, a tracking or a flag bit is part of the C ABI and never reused.
-pub(crate) const CONFORMING: i32 = 0;
-pub(crate) const NON_CONFORMING: i32 = 1;
-pub(crate) const NEVER: i32 = 2;
-pub(crate) const CONTENDED: i32 = 3;
-
-/// Answers whether a request conforms to its limit, and if not, when the same request would.
-///
-/// Times are ticks of the caller's clock.
-#[must_use = "a limiter whose verdict is ignored limits nothing"]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Outcome {
-    /// The request conforms and has been charged (or passes in shadow mode, uncharged).
-    Conforming,
-    /// The request does not conform; nothing was charged.
-    NonConforming {
-        /// Ticks after `now` at which the same cost conforms if nothing else arrives: exactly then, and not a
-        /// tick before.
-        retry_after: u64,
-    },
-    /// The cost is greater than the burst: the request can never conform. Nothing was charged.
-    Never,
-    /// Other threads won every attempt at this word; nothing was charged and no verdict was reached. Ask again,
-    /// or treat it as the caller sees fit. Rare, and impossible without concurrent writers of the same word.
-    Contended,
-}
-
-impl Outcome {
-    /// Says whether the request may pass.
-    #[inline]
-    pub const fn passes(self) -> bool {
-        matches!(self, Outcome::Conforming)
-    }
-}
+use super::outcome::{Outcome, CONFORMING, CONTENDED, NEVER, NON_CONFORMING};
+use super::permit::Permit;
 
 /// Says how the table accounted for a decision.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -49,28 +17,6 @@ pub enum Tracking {
     Inherited = 2,
     /// The set was full; the key took over the slot with the smallest lead, whose debt was forgiven.
     Forgiven = 3,
-}
-
-/// Proves what a charge stored, so that a later refund can give back no more than that.
-///
-/// A charge that inserts its key into a table stores in its permit up to one claim lifetime less than it cost.
-/// The permit of a request that was not charged (denied, untracked, shadow, cost 0) is all zero and refunds nothing.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
-pub struct Permit {
-    /// TAT after the charge, in q-units.
-    pub tat: u64,
-    /// What the charge stored, in q-units; 0 = nothing.
-    pub stored: u64,
-    /// Epoch of the limit that charged.
-    pub epoch: u32,
-    /// Slot that was charged (tables), else 0.
-    pub slot: u32,
-}
-
-impl Permit {
-    /// The permit of a request that charged nothing.
-    pub const NONE: Permit = Permit { tat: 0, stored: 0, epoch: 0, slot: 0 };
 }
 
 /// Answers everything about one request: verdict, what is left, when to come back, and the permit for a refund.

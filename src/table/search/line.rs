@@ -1,22 +1,22 @@
 //! One line as an insert sees it: which words have its tag, LIVE or CLAIM, and which slots it may take.
 //!
-//! As in [`find`](super::find) a branch on the position would cost more than the search, so the words are loaded once
+//! As in [`search`](super) a branch on the position would cost more than the search, so the words are loaded once
 //! and compared all together: on x86-64 in vectors, elsewhere in a loop that has no exit.
 //!
 //! A vector load is written in assembly and stands for Acquire loads of the eight words, which on x86-64 is what every
 //! load is: each aligned 8-byte part is read whole, and neither the processor nor the compiler moves it before an
 //! earlier swap or fence or behind a later one.
 
-use super::word::{Layout, Tag};
 use crate::sync::AtomicU64;
+use crate::table::word::{Layout, Tag};
 
 #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
-pub(super) use words::Words;
+pub(in crate::table) use words::Words;
 #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
-pub(super) use x86::Words;
+pub(in crate::table) use x86::Words;
 
 /// The words of a line, loaded once in no particular order. `N` is 8 except in models.
-pub(super) trait Look<const N: usize> {
+pub(in crate::table) trait Look<const N: usize> {
     fn load(line: &[AtomicU64; N]) -> Self;
 
     /// Bit i is set where `word[i]` has this tag, LIVE or CLAIM.
@@ -136,5 +136,5 @@ mod x86 {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
-#[path = "look_tests.rs"]
+#[path = "line_tests.rs"]
 mod tests;

@@ -1,13 +1,15 @@
 //! The calls for one key that give the full answer: remaining, retry, reset, permits; and those that do more than
 //! decide: looking, charging after the fact, reserving, giving back.
 
+use super::access::Access;
+use super::counters::Counters;
+use super::error::TableError;
 use super::handle::Table;
-use super::insert::{Access, Done};
-use super::operate::Counters;
-use super::options::{FullPolicy, TableError};
-use crate::gcra::{self, Kind, Op};
+use super::insert::Done;
+use super::policy::FullPolicy;
+use crate::algorithms::gcra::{self, Kind, Op};
+use crate::answer::{Decision, Permit, Reservation, Tracking};
 use crate::limit::TableLimit;
-use crate::outcome::{Decision, Permit, Reservation, Tracking};
 
 /// One request with its options, for [`Table::check_ex`].
 #[derive(Clone, Copy, Debug)]

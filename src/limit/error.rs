@@ -1,0 +1,45 @@
+//! Why a limit cannot be made.
+
+/// Says why a limit cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitError {
+    /// `units` is 0: nothing would ever conform. For no limit use `Limit::UNLIMITED`.
+    ZeroRate,
+    /// `period` is 0 ticks.
+    ZeroPeriod,
+    /// `burst` is 0: no request could ever conform.
+    ZeroBurst,
+    /// The rate is too fast for the resolution (less than one q-unit a unit), or burst times emission interval
+    /// does not fit: choose another resolution, a slower clock or a smaller burst.
+    NotRepresentable,
+    /// Burst, room, delay, debt, penalty and skew together do not fit the word: choose a coarser resolution, a
+    /// slower clock, a smaller allowance or a wider word.
+    HorizonTooLong,
+    /// The resolution is outside -63..=63.
+    BadResolution,
+    /// The soft threshold is above the burst.
+    BadSoft,
+    /// `heal` is for 64-bit cells whose span exceeds a year: in shorter ones it would turn idle keys into debtors.
+    BadHeal,
+    /// A small limit has no option but a delay.
+    NotSmall,
+}
+
+impl core::fmt::Display for LimitError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            LimitError::ZeroRate => "rate is zero",
+            LimitError::ZeroPeriod => "period is zero",
+            LimitError::ZeroBurst => "burst is zero",
+            LimitError::NotRepresentable => "rate or burst cannot be represented at this resolution",
+            LimitError::HorizonTooLong => "burst and allowances are too long for the word",
+            LimitError::BadResolution => "resolution is outside -63..=63",
+            LimitError::BadSoft => "soft threshold is above the burst",
+            LimitError::BadHeal => "heal needs a 64-bit cell with a span of more than a year",
+            LimitError::NotSmall => "a small limit has no option but a delay",
+        })
+    }
+}
+
+impl core::error::Error for LimitError {}

@@ -1,0 +1,132 @@
+//! Rate limits: units per period of ticks, and a burst, validated once into fixed point.
+//!
+//! All division of the library happens here; a decision only multiplies, adds and compares. Every constructor is
+//! a `const fn`, so a limit can be a `static` and a bad one fails to compile (see [`limit!`](crate::limit!)).
+//!
+//! `burst` is the most units that conform at one instant after idle: with `burst` 5, five requests pass at once.
+//! It is 1 + tau / T in the words of ITU-T I.371. Peers differ by one here: the "burst" knobs of throttled,
+//! redis-cell, Redis and nginx admit one more than they say.
+//!
+//! The rate is never exceeded: the emission interval is rounded up to a q-unit, so the error is at most 1 / T_q, 15
+//! ppm for 64-bit cells. What cannot be represented is refused, never rounded into something else.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+mod error;
+pub(crate) mod params;
+mod spec;
+
+pub use error::LimitError;
+pub use spec::LimitSpec;
+
+use params::{Params, Width, KIND_CELL32, KIND_CELL64};
+
+macro_rules! limit_type {
+    ($(#[$doc:meta])* $name:ident, $kind:expr, $width:expr, $build:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[repr(transparent)]
+        pub struct $name(pub(crate) Params);
+
+        impl $name {
+            /// A limit that everything conforms to; nothing is ever charged.
+            pub const UNLIMITED: $name = $name(Params::unlimited($kind));
+
+            /// Makes a limit of `units` per `period` ticks and at most `burst` units at one instant after idle.
+            ///
+            /// # Errors
+            /// [`LimitError`]: zero rate, period or burst, or values the word cannot represent.
+            pub const fn new(units: u64, period: u64, burst: u64) -> Result<$name, LimitError> {
+                LimitSpec::new(units, period, burst).$build()
+            }
+
+            /// Makes a limit from a rate in units per second and the frequency of the caller's clock.
+            ///
+            /// # Errors
+            /// As [`new`](Self::new).
+            pub const fn from_rate(
+                units_per_sec: u64,
+                ticks_per_sec: u64,
+                burst: u64,
+            ) -> Result<$name, LimitError> {
+                $name::new(units_per_sec, ticks_per_sec, burst)
+            }
+
+            /// Most units at one instant after idle (`u64::MAX` when unlimited).
+            pub const fn burst(&self) -> u64 {
+                self.0.burst
+            }
+
+            /// The emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.
+            pub const fn emission_interval(&self) -> (u64, i32) {
+                self.0.resolution()
+            }
+
+            /// Ticks after which an untouched word reads as a debt again for at most H + S ticks: sweep or reset
+            /// idle words at least this often where false denials of returning keys matter. Saturates.
+            pub const fn span(&self) -> u64 {
+                span(&self.0, $width.bits)
+            }
+        }
+    };
+}
+
+limit_type! {
+    /// A validated limit for a 64-bit [`Cell`](crate::Cell) or [`ExclusiveCell`](crate::ExclusiveCell).
+    Limit, KIND_CELL64, Width::CELL64, build
+}
+limit_type! {
+    /// A validated limit for a 32-bit [`Cell32`](crate::Cell32).
+    Limit32, KIND_CELL32, Width::CELL32, build32
+}
+
+/// A validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct TableLimit(pub(crate) Params);
+
+impl TableLimit {
+    /// Most units at one instant after idle (`u64::MAX` when unlimited).
+    pub const fn burst(&self) -> u64 {
+        self.0.burst
+    }
+
+    /// The emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.
+    pub const fn emission_interval(&self) -> (u64, i32) {
+        self.0.resolution()
+    }
+}
+
+/// 2^bits - H - S q-units, in ticks, rounded down.
+pub(crate) const fn span(p: &Params, bits: u32) -> u64 {
+    let q = (1u128 << bits).wrapping_sub(p.window_q as u128);
+    let ticks = (q >> p.shl) << p.shr;
+    if ticks > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        ticks as u64
+    }
+}
+
+/// Makes a [`Limit`] at compile time; a bad one does not compile.
+///
+/// ```
+/// use tatcell::{limit, Limit};
+/// static PER_CLIENT: Limit = limit!(10 per 1_000_000_000, burst 20); // 10 a second in nanoseconds
+/// assert_eq!(PER_CLIENT.burst(), 20);
+/// ```
+///
+/// ```compile_fail
+/// static NOTHING: tatcell::Limit = tatcell::limit!(0 per 1_000, burst 1);
+/// ```
+#[macro_export]
+macro_rules! limit {
+    ($units:literal per $period:expr, burst $burst:expr) => {
+        const {
+            match $crate::Limit::new($units, $period, $burst) {
+                Ok(limit) => limit,
+                Err(_) => panic!("tatcell: this limit cannot be represented"),
+            }
+        }
+    };
+}

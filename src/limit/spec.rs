@@ -1,0 +1,177 @@
+//! The specification of a limit with all its options, before it is validated for a word.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::error::LimitError;
+use super::params::{Params, Width};
+use super::{Limit, Limit32};
+
+/// Describes a limit with all its options, before it is validated for a word.
+///
+/// The plain limit is [`Limit::new`]; this is for the rest. Each option that needs room above the burst (elastic
+/// room, delay, debt, penalty) lengthens the horizon H of the limit by the largest of them.
+///
+/// ```
+/// use tatcell::LimitSpec;
+/// // 100 packets a second, 50 at once, ticks are nanoseconds; warn above 40; shape up to 20 ms.
+/// let limit = LimitSpec::new(100, 1_000_000_000, 50).soft(40).max_delay(20_000_000).build().unwrap();
+/// # let _ = limit;
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitSpec {
+    pub(crate) units: u64,
+    pub(crate) period: u64,
+    pub(crate) burst: u64,
+    pub(crate) soft: u64,
+    pub(crate) max_room: u64,
+    pub(crate) max_delay: u64,
+    pub(crate) max_debt: u64,
+    pub(crate) penalty: u64,
+    pub(crate) skew: Option<u64>,
+    pub(crate) shift: Option<i8>,
+    pub(crate) epoch: u32,
+    pub(crate) heal: bool,
+    pub(crate) shadow: bool,
+    pub(crate) strict_refunds: bool,
+}
+
+impl LimitSpec {
+    /// Starts a specification: `units` per `period` ticks, at most `burst` units at one instant after idle.
+    pub const fn new(units: u64, period: u64, burst: u64) -> LimitSpec {
+        LimitSpec {
+            units,
+            period,
+            burst,
+            soft: 0,
+            max_room: 0,
+            max_delay: 0,
+            max_debt: 0,
+            penalty: 0,
+            skew: None,
+            shift: None,
+            epoch: 0,
+            heal: false,
+            shadow: false,
+            strict_refunds: false,
+        }
+    }
+
+    /// Flags conforming decisions whose debt is above this many units ([`Decision::SOFT`](crate::Decision::SOFT)).
+    pub const fn soft(mut self, units: u64) -> Self {
+        self.soft = units;
+        self
+    }
+
+    /// Allows calls to ask for up to this many units of elastic room above the burst.
+    pub const fn max_room(mut self, units: u64) -> Self {
+        self.max_room = units;
+        self
+    }
+
+    /// Lets `reserve` promise departures up to this many ticks away.
+    pub const fn max_delay(mut self, ticks: u64) -> Self {
+        self.max_delay = ticks;
+        self
+    }
+
+    /// Lets `charge` build a debt of up to this many units above the burst.
+    pub const fn max_debt(mut self, units: u64) -> Self {
+        self.max_debt = units;
+        self
+    }
+
+    /// Charges denied requests too, until the debt is this many units above the burst.
+    ///
+    /// The floor keeps one client from locking itself out for ever. With 1 and unit costs this is the penalty of
+    /// Finch's linear limiter: at most one cost beyond full.
+    pub const fn penalty(mut self, units: u64) -> Self {
+        self.penalty = units;
+        self
+    }
+
+    /// Tolerates a clock that steps back by up to this many ticks (default: an eighth of the span where that is
+    /// long, otherwise the horizon). A longer step forgives the debt of the word. A thread that is stopped between
+    /// reading its clock and calling counts as such a step: for fast limits, whose horizon is microseconds, give the
+    /// longest time a thread may be stopped.
+    pub const fn skew(mut self, ticks: u64) -> Self {
+        self.skew = Some(ticks);
+        self
+    }
+
+    /// Fixes the resolution: one q-unit is `2^-shift` ticks; negative is coarser than the clock.
+    ///
+    /// Limits that are exchanged for one another under traffic must have the same resolution. With a negative one the
+    /// caller's clock itself must not wrap: 64 bits of nanoseconds last 584 years.
+    pub const fn resolution(mut self, shift: i8) -> Self {
+        self.shift = Some(shift);
+        self
+    }
+
+    /// Marks permits with this number; a refund of another epoch credits nothing.
+    pub const fn epoch(mut self, epoch: u32) -> Self {
+        self.epoch = epoch;
+        self
+    }
+
+    /// Treats a word that is impossibly far ahead of `now` (the clock was stepped back by more than the skew) as a
+    /// full debt of one burst instead of forgiving it. 64-bit cells with a resolution of at most 9 only.
+    pub const fn heal(mut self) -> Self {
+        self.heal = true;
+        self
+    }
+
+    /// Passes what would have been denied, flagged ([`Decision::SHADOW`](crate::Decision::SHADOW)) and uncharged.
+    pub const fn shadow(mut self) -> Self {
+        self.shadow = true;
+        self
+    }
+
+    /// Makes several refunds of one key safe in any order: what a permit can give back drains from the moment of its
+    /// charge on, as if no debt had lain before it.
+    ///
+    /// Without this a refund gives back all that has not drained, which is exact for one charge, and for several as
+    /// long as the newest is refunded first. Refunded oldest first, the older refund moves the newer charge forward
+    /// without its permit knowing, and the newer refund can then give back what has drained already: at most one cost
+    /// a refund. Choose this where a key can have several permits outstanding and their order is not yours.
+    pub const fn strict_refunds(mut self) -> Self {
+        self.strict_refunds = true;
+        self
+    }
+
+    /// Validates the limit for a 64-bit cell.
+    ///
+    /// # Errors
+    /// Every [`LimitError`]; nothing is rounded into a limit that was not asked for.
+    pub const fn build(&self) -> Result<Limit, LimitError> {
+        match Params::build(self, Width::CELL64, self.shift) {
+            Ok(p) => Ok(Limit(p)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Validates the limit for a 32-bit cell.
+    ///
+    /// # Errors
+    /// Every [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
+    pub const fn build32(&self) -> Result<Limit32, LimitError> {
+        match Params::build(self, Width::CELL32, self.shift) {
+            Ok(p) => Ok(Limit32(p)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// The checks that do not depend on a word.
+    pub(crate) const fn validate(&self) -> Result<(), LimitError> {
+        if self.units == 0 {
+            Err(LimitError::ZeroRate)
+        } else if self.period == 0 {
+            Err(LimitError::ZeroPeriod)
+        } else if self.burst == 0 {
+            Err(LimitError::ZeroBurst)
+        } else if self.soft > self.burst {
+            Err(LimitError::BadSoft)
+        } else {
+            Ok(())
+        }
+    }
+}

@@ -1,0 +1,72 @@
+//! How a slot is changed: by any number of threads and processes, or by its only owner.
+
+use crate::sync::{fence, AtomicU64, Ordering};
+
+/// How a slot is changed: by compare-and-swap, or by its only owner.
+pub trait Access: sealed::Sealed {
+    /// The image must be one that only this owner uses.
+    #[doc(hidden)]
+    const EXCLUSIVE: bool;
+
+    /// Decides whether a handle is `Sync`.
+    #[doc(hidden)]
+    type Sharing;
+
+    /// Replaces `old` by `new`; `Err` is the word found instead.
+    #[doc(hidden)]
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64>;
+
+    /// Separates a claim from the look that follows it.
+    #[doc(hidden)]
+    fn fence();
+}
+
+pub(super) mod sealed {
+    pub trait Sealed {}
+    impl Sealed for super::Shared {}
+    impl Sealed for super::Exclusive {}
+}
+
+/// A table that any number of threads and processes use at once.
+#[derive(Debug)]
+pub enum Shared {}
+
+/// A table with one owner at a time: plain loads and stores.
+#[derive(Debug)]
+pub enum Exclusive {}
+
+impl Access for Shared {
+    const EXCLUSIVE: bool = false;
+    type Sharing = ();
+
+    #[inline(always)]
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
+        // ORDERING: AcqRel on success pairs with the Acquire looks of other inserters; a hit needs only its value.
+        match slot.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
+            Ok(_) => Ok(()),
+            Err(found) => Err(found),
+        }
+    }
+
+    #[inline(always)]
+    fn fence() {
+        // ORDERING: SeqCst; pairs with the same fence of every other inserter of this tag. Of two threads that each
+        // placed a claim, at least one sees the other's.
+        fence(Ordering::SeqCst);
+    }
+}
+
+impl Access for Exclusive {
+    const EXCLUSIVE: bool = true;
+    type Sharing = core::cell::Cell<()>;
+
+    #[inline(always)]
+    fn replace(slot: &AtomicU64, _old: u64, new: u64) -> Result<(), u64> {
+        // ORDERING: Relaxed; one owner, no rival (the exclusive handle is neither Sync nor Clone).
+        slot.store(new, Ordering::Relaxed);
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn fence() {}
+}

@@ -1,0 +1,83 @@
+//! Why a table, or a call on it, is refused.
+
+use crate::keys::NoHasher;
+use crate::limit::LimitError;
+
+/// Says why a table, or a call on it, was refused. Nothing was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TableError {
+    /// Fewer lines than the header and one set.
+    TooSmall,
+    /// More than 2^31 sets.
+    TooLarge,
+    /// A limit of the options is not valid.
+    Limit(LimitError),
+    /// Fastest and slowest limit do not fit the word together: use fewer tag bits, a smaller burst or skew, or two
+    /// tables.
+    SpanTooShort,
+    /// The tag width is outside 12..=24.
+    BadTagBits,
+    /// The claim lifetime is longer than half the smallest emission interval.
+    BadLifetime,
+    /// A keyed hash needs a secret seed, and there is no default.
+    MissingSeed,
+    /// This processor cannot compute the hash that was asked for, or that the image uses.
+    HashUnavailable,
+    /// The table hashes by itself and the call brought a hash, or the other way round.
+    BadHashKind,
+    /// The limit was made for another table: another resolution or a longer horizon.
+    ForeignLimit,
+    /// More than 64 keys, or costs and keys that differ in number.
+    BadCount,
+    /// The memory is not a table image, or is not initialised yet: ask again once the initialising process is done.
+    NotReady,
+    /// The image has another layout version.
+    BadVersion,
+    /// The image's geometry contradicts itself or its size.
+    BadGeometry,
+    /// The image was made with another seed.
+    WrongSeed,
+    /// A shared form was asked of an exclusive image, or the other way round.
+    BadMode,
+    /// The buffer is too small for the image.
+    BufferTooSmall,
+    /// A small table has no sampled policy.
+    NotSmall,
+}
+
+impl core::fmt::Display for TableError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            TableError::TooSmall => "memory is smaller than a header and one set",
+            TableError::TooLarge => "table has more than 2^31 sets",
+            TableError::Limit(e) => return e.fmt(f),
+            TableError::SpanTooShort => "fastest and slowest limit do not fit one word: use fewer tag bits",
+            TableError::BadTagBits => "tag width is outside 12..=24",
+            TableError::BadLifetime => "claim lifetime is longer than half an emission interval",
+            TableError::MissingSeed => "a keyed hash needs a secret seed",
+            TableError::HashUnavailable => "this processor cannot compute the table's hash",
+            TableError::BadHashKind => "the call does not match the hash kind of the table",
+            TableError::ForeignLimit => "limit was made for another table",
+            TableError::BadCount => "more than 64 keys, or costs of another number",
+            TableError::NotReady => "memory holds no initialised table",
+            TableError::BadVersion => "image has another layout version",
+            TableError::BadGeometry => "image geometry is not valid",
+            TableError::WrongSeed => "image was made with another seed",
+            TableError::BadMode => "image is exclusive, or shared, and the other form was asked for",
+            TableError::BufferTooSmall => "buffer is too small for the image",
+            TableError::NotSmall => "a small table has no sampled policy",
+        })
+    }
+}
+
+impl core::error::Error for TableError {}
+
+impl From<NoHasher> for TableError {
+    fn from(e: NoHasher) -> TableError {
+        match e {
+            NoHasher::Unavailable => TableError::HashUnavailable,
+            NoHasher::MissingSeed => TableError::MissingSeed,
+        }
+    }
+}

@@ -1,0 +1,29 @@
+//! What a full set does with a new key.
+
+/// What happens to a new key when all 16 slots of its set hold live keys.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(u8)]
+pub enum FullPolicy {
+    /// Admit it untracked: fails open, evicts nobody. A key that keeps coming gets a slot as soon as one drains.
+    #[default]
+    Admit = 0,
+    /// Take over the slot with the smallest lead, debt included: fails closed, never over-admits, may deny innocents
+    /// under a flood.
+    Inherit = 1,
+    /// Refuse it until a slot drains.
+    Deny = 2,
+    /// Admit it; one in 16 takes over the slot with the smallest lead, whose debt is forgiven.
+    Sampled = 3,
+}
+
+impl FullPolicy {
+    pub(crate) const fn from_number(n: u8) -> Option<FullPolicy> {
+        match n {
+            0 => Some(FullPolicy::Admit),
+            1 => Some(FullPolicy::Inherit),
+            2 => Some(FullPolicy::Deny),
+            3 => Some(FullPolicy::Sampled),
+            _ => None,
+        }
+    }
+}

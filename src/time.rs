@@ -1,0 +1,48 @@
+//! Ticks and q-units: the two scales of time, and every conversion between them.
+//!
+//! A tick is the unit of the caller's clock. A q-unit is `2^-s` ticks, the unit of state words: `shl` is s where it is
+//! positive (finer than a tick), `shr` is -s where it is negative (coarser; `now` is floored). At least one of them is 0.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+/// The caller's clock in q-units, mod 2^64. A shift of 64 or more cannot be configured.
+#[inline(always)]
+pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
+    if u16::from_ne_bytes([shl, shr]) == 0 {
+        return now;
+    }
+    now.wrapping_shr(shr as u32).wrapping_shl(shl as u32)
+}
+
+/// Ticks after `now` at which the q-clock has advanced by `q`. `q << shr` fits: `Params::at` checked H + S.
+#[inline(always)]
+pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
+    if q == 0 || u16::from_ne_bytes([shl, shr]) == 0 {
+        return q;
+    }
+    let up = 1u64.wrapping_shl(shl as u32).wrapping_sub(1);
+    let whole = q.wrapping_add(up).wrapping_shr(shl as u32).wrapping_shl(shr as u32);
+    // The part of the current q-unit that has already passed.
+    whole.wrapping_sub(now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1))
+}
+
+/// Ticks to q-units, rounded down; saturates at `u64::MAX`.
+pub(crate) const fn ticks_to_q_down(ticks: u64, shl: u32, shr: u32) -> u64 {
+    let q = ((ticks as u128) << shl) >> shr;
+    if q > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        q as u64
+    }
+}
+
+/// Ticks to q-units, rounded up; saturates at `u64::MAX`.
+pub(crate) const fn ticks_to_q_up(ticks: u64, shl: u32, shr: u32) -> u64 {
+    let part = (1u128 << shr).wrapping_sub(1);
+    let q = ((ticks as u128) << shl).wrapping_add(part) >> shr;
+    if q > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        q as u64
+    }
+}
