@@ -31,14 +31,14 @@ mod table;
 mod time;
 
 pub use algorithms::gcra::Change;
-pub use answer::{Decision, Outcome, Permit, Reservation, Tracking};
+pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
 pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
 pub use keys::HashKind;
-pub use limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
+pub use limit::{Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{
-    full_set_ppb, lines_for, lines_for_load, Access, Burst, Counters, Exclusive, ExclusiveTable, FullPolicy,
-    Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions, LAYOUT_VERSION, MAX_BURST,
-    MIN_SLOTS, SLOTS_PER_LINE,
+    full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,
+    ExclusiveTable, FullPolicy, Line, Request, Shared, Slot, Stats, Table, TableError, TableOptions,
+    LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
 };

@@ -26,6 +26,12 @@ pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
     whole.wrapping_sub(now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1))
 }
 
+/// A difference of q-units in ticks, rounded down. Any shift is taken modulo 64: a limit from C may be forged.
+#[inline(always)]
+pub(crate) const fn ticks_down(q: u64, shl: u8, shr: u8) -> u64 {
+    q.wrapping_shr(shl as u32).wrapping_shl(shr as u32)
+}
+
 /// Ticks to q-units, rounded down; saturates at `u64::MAX`.
 pub(crate) const fn ticks_to_q_down(ticks: u64, shl: u32, shr: u32) -> u64 {
     let q = ((ticks as u128) << shl) >> shr;

@@ -19,7 +19,8 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use crate::answer::{Answer, Decision, Permit, Step, CONFORMING, NEVER, NON_CONFORMING};
+use super::Operation;
+use crate::answer::{Answer, Decision, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
 /// Lead of a TAT `tat` at `now_q` in a word of `mask`'s width: TAT - now where that is in 1..=window, else 0.
@@ -70,15 +71,15 @@ pub(crate) const fn encode(now_q: u64, lead: u64, mask: u64) -> u64 {
 ///
 /// No overflow: cost <= burst + room bounds the product by H < 2^63, and lead <= H + S < 2^63.
 #[inline(always)]
-pub(crate) fn check(p: &Params, lead: u64, cost: u32, room: u64) -> Step {
+pub(crate) fn check(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
     let room = if room < p.room { room } else { p.room };
-    if cost as u64 > p.burst.saturating_add(room) {
+    if cost > p.burst.saturating_add(room) {
         if p.has(FLAG_SHADOW) {
-            return Step::keep(CONFORMING, Decision::SHADOW, lead, u64::MAX);
+            return Step::keep(Verdict::Conforming, Decision::SHADOW, lead, u64::MAX);
         }
-        return Step::keep(NEVER, 0, lead, u64::MAX);
+        return Step::keep(Verdict::Never, 0, lead, u64::MAX);
     }
-    let charge = (cost as u64).wrapping_mul(p.t_q);
+    let charge = cost.wrapping_mul(p.t_q);
     let limit = p.burst_q.wrapping_add(room.wrapping_mul(p.t_q));
     let next = lead.wrapping_add(charge);
     if next <= limit {
@@ -89,33 +90,34 @@ pub(crate) fn check(p: &Params, lead: u64, cost: u32, room: u64) -> Step {
         if next > p.burst_q {
             flags |= Decision::ELASTIC;
         }
-        let answer = Answer { verdict: CONFORMING, flags, lead: next, wait: 0, stored: charge };
+        let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait: 0, stored: charge };
         // Cost 0 looks and never writes.
         return Step { answer, store: if charge == 0 { None } else { Some(next) } };
     }
     if p.has(FLAG_SHADOW) {
-        return Step::keep(CONFORMING, Decision::SHADOW, lead, next.wrapping_sub(limit));
+        return Step::keep(Verdict::Conforming, Decision::SHADOW, lead, next.wrapping_sub(limit));
     }
     if p.has(FLAG_PENALTY) && lead < p.penalty_q && charge != 0 {
         let lead = if next < p.penalty_q { next } else { p.penalty_q };
-        let mut step = Step::keep(NON_CONFORMING, 0, lead, lead.wrapping_add(charge).wrapping_sub(limit));
+        let mut step =
+            Step::keep(Verdict::NonConforming, 0, lead, lead.wrapping_add(charge).wrapping_sub(limit));
         step.store = Some(lead);
         return step;
     }
-    Step::keep(NON_CONFORMING, 0, lead, next.wrapping_sub(limit))
+    Step::keep(Verdict::NonConforming, 0, lead, next.wrapping_sub(limit))
 }
 
 /// A look: the answer of [`check`] without any store.
 #[inline(always)]
-pub(crate) fn peek(p: &Params, lead: u64, cost: u32, room: u64) -> Step {
+pub(crate) fn peek(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
     let mut step = check(p, lead, cost, room);
     if step.store.is_some() {
         step.store = None;
         step.answer.lead = lead;
         step.answer.stored = 0;
-        if step.answer.verdict == NON_CONFORMING {
+        if step.answer.verdict == Verdict::NonConforming {
             // The penalty that is not stored does not lengthen the wait.
-            let charge = (cost as u64).wrapping_mul(p.t_q);
+            let charge = cost.wrapping_mul(p.t_q);
             let room = if room < p.room { room } else { p.room };
             let limit = p.burst_q.wrapping_add(room.wrapping_mul(p.t_q));
             step.answer.wait = lead.wrapping_add(charge).wrapping_sub(limit);
@@ -126,8 +128,8 @@ pub(crate) fn peek(p: &Params, lead: u64, cost: u32, room: u64) -> Step {
 
 /// Charge after the fact: always charges, until the debt reaches its cap (`debt_q`, burst included).
 #[inline(always)]
-pub(crate) fn charge(p: &Params, lead: u64, cost: u32) -> Step {
-    let wanted = (cost as u64).saturating_mul(p.t_q);
+pub(crate) fn charge(p: &Params, lead: u64, cost: u64) -> Step {
+    let wanted = cost.saturating_mul(p.t_q);
     let wanted = if wanted < p.debt_q { wanted } else { p.debt_q };
     // lead <= H + S < 2^63 and debt_q <= H < 2^63.
     let next = lead.wrapping_add(wanted);
@@ -135,34 +137,35 @@ pub(crate) fn charge(p: &Params, lead: u64, cost: u32) -> Step {
     let next = if next > lead { next } else { lead };
     let flags = if next > p.soft_q { Decision::SOFT } else { 0 };
     let stored = next.wrapping_sub(lead);
-    let answer = Answer { verdict: CONFORMING, flags, lead: next, wait: 0, stored };
+    let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait: 0, stored };
     Step { answer, store: if stored == 0 { None } else { Some(next) } }
 }
 
 /// A request to send later: `wait` is the time until departure; denied beyond the maximum delay.
 #[inline(always)]
-pub(crate) fn reserve(p: &Params, lead: u64, cost: u32) -> Step {
-    if cost as u64 > p.burst {
-        return Step::keep(NEVER, 0, lead, u64::MAX);
+pub(crate) fn reserve(p: &Params, lead: u64, cost: u64) -> Step {
+    if cost > p.burst {
+        return Step::keep(Verdict::Never, 0, lead, u64::MAX);
     }
-    let charge = (cost as u64).wrapping_mul(p.t_q);
+    let charge = cost.wrapping_mul(p.t_q);
     let next = lead.wrapping_add(charge);
     let wait = next.saturating_sub(p.burst_q);
     if wait > p.delay_q {
-        return Step::keep(NON_CONFORMING, 0, lead, wait.wrapping_sub(p.delay_q));
+        return Step::keep(Verdict::NonConforming, 0, lead, wait.wrapping_sub(p.delay_q));
     }
-    let answer = Answer { verdict: CONFORMING, flags: 0, lead: next, wait, stored: charge };
+    let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead: next, wait, stored: charge };
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
 }
 
-/// The part of a permit that may still be given back at `now_q`: min(stored, TAT after the charge - now), and 0
-/// when the charge has drained, belongs to another epoch or lies beyond H.
-#[inline(always)]
-pub(crate) const fn credit(p: &Params, permit: &Permit, now_q: u64, mask: u64) -> u64 {
-    if permit.epoch != p.epoch {
+/// The part of a permit that may still be given back at `now`: min(stored, TAT after the charge - now), and 0 when the
+/// charge has drained, belongs to another epoch or generation or lies beyond H.
+///
+/// The 64-bit tick of the charge decides its age: the TAT alone would look undrained again one span of the word later.
+pub(crate) const fn credit(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> u64 {
+    if permit.epoch != p.epoch || permit.generation != generation || !is_recent(p, permit.tick, now) {
         return 0;
     }
-    let left = permit.tat.wrapping_sub(now_q) & mask;
+    let left = permit.tat.wrapping_sub(p.now_q(now)) & mask;
     if left == 0 || left > p.horizon_q {
         0
     } else if left < permit.stored {
@@ -172,12 +175,20 @@ pub(crate) const fn credit(p: &Params, permit: &Permit, now_q: u64, mask: u64) -
     }
 }
 
+/// Was `tick` at most H before `now`, or at most S after it?
+const fn is_recent(p: &Params, tick: u64, now: u64) -> bool {
+    let age = now.wrapping_sub(tick);
+    // H and S in ticks stay below 2^63 (checked by `Params::at`).
+    let skew_q = p.window_q.saturating_sub(p.horizon_q);
+    age <= p.ticks_up(p.horizon_q, 0) || age.wrapping_neg() <= p.ticks_up(skew_q, 0)
+}
+
 /// Gives credit back; never lifts a key above a full burst.
 #[inline(always)]
 pub(crate) const fn refund(lead: u64, credit: u64) -> Step {
     let back = if credit < lead { credit } else { lead };
     let next = lead.wrapping_sub(back);
-    let answer = Answer { verdict: CONFORMING, flags: 0, lead: next, wait: 0, stored: back };
+    let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead: next, wait: 0, stored: back };
     Step { answer, store: if back == 0 { None } else { Some(next) } }
 }
 
@@ -186,7 +197,7 @@ pub(crate) const fn refund(lead: u64, credit: u64) -> Step {
 pub(crate) struct Op<'a> {
     pub p: &'a Params,
     pub kind: Kind,
-    pub cost: u32,
+    pub cost: u64,
     /// Elastic room in units (check), or credit in q-units (refund).
     pub amount: u64,
 }
@@ -202,13 +213,14 @@ pub(crate) enum Kind {
 
 impl<'a> Op<'a> {
     #[inline(always)]
-    pub const fn new(p: &'a Params, kind: Kind, cost: u32, amount: u64) -> Op<'a> {
+    pub const fn new(p: &'a Params, kind: Kind, cost: u64, amount: u64) -> Op<'a> {
         Op { p, kind, cost, amount }
     }
+}
 
-    /// What the operation does to a lead.
+impl Operation for Op<'_> {
     #[inline]
-    pub fn step(&self, lead: u64) -> Step {
+    fn step(&self, lead: u64) -> Step {
         match self.kind {
             Kind::Check => check(self.p, lead, self.cost, self.amount),
             Kind::Charge => charge(self.p, lead, self.cost),
@@ -217,16 +229,28 @@ impl<'a> Op<'a> {
         }
     }
 
-    /// What the operation does to an absent key: as [`step`](Op::step) to a lead of 0, with the common case first.
     #[inline(always)]
-    pub fn first_step(&self) -> Step {
+    fn first_step(&self) -> Step {
         match plain(self.p, 0, self.cost) {
             Plain::Store(lead) if matches!(self.kind, Kind::Check) => {
                 let flags = if lead > self.p.soft_q { Decision::SOFT } else { 0 };
-                let answer = Answer { verdict: CONFORMING, flags, lead, wait: 0, stored: lead };
+                let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored: lead };
                 Step { answer, store: Some(lead) }
             }
             _ => self.step(0),
+        }
+    }
+
+    fn shadows(&self) -> bool {
+        self.p.has(FLAG_SHADOW) && matches!(self.kind, Kind::Check)
+    }
+
+    #[inline(always)]
+    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
+        if lead > claim {
+            lead
+        } else {
+            claim
         }
     }
 }
@@ -244,12 +268,12 @@ pub(crate) enum Plain {
 
 /// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
 #[inline(always)]
-pub(crate) const fn plain(p: &Params, lead: u64, cost: u32) -> Plain {
+pub(crate) const fn plain(p: &Params, lead: u64, cost: u64) -> Plain {
     // One comparison: a cost of 0 wraps around to the largest.
-    if (cost as u64).wrapping_sub(1) >= p.plain {
+    if cost.wrapping_sub(1) >= p.plain {
         return Plain::Other;
     }
-    let next = lead.wrapping_add((cost as u64).wrapping_mul(p.t_q));
+    let next = lead.wrapping_add(cost.wrapping_mul(p.t_q));
     if next > p.burst_q {
         Plain::Wait(next.wrapping_sub(p.burst_q))
     } else {

@@ -4,9 +4,10 @@ mod decision;
 mod outcome;
 mod permit;
 mod step;
+mod verdict;
 
-pub use decision::{Decision, Reservation, Tracking};
+pub use decision::{Decision, Tracking};
 pub use outcome::Outcome;
-pub(crate) use outcome::{CONFORMING, NEVER, NON_CONFORMING};
 pub use permit::Permit;
-pub(crate) use step::{Answer, Step};
+pub(crate) use step::{Answer, Place, Step};
+pub use verdict::Verdict;

@@ -1,11 +1,5 @@
 //! The short answer: passes, or when to come back.
 
-/// The number of a full-set policy, a tracking or a flag bit is part of the C ABI and never reused.
-pub(crate) const CONFORMING: i32 = 0;
-pub(crate) const NON_CONFORMING: i32 = 1;
-pub(crate) const NEVER: i32 = 2;
-pub(crate) const CONTENDED: i32 = 3;
-
 /// Answers whether a request conforms to its limit, and if not, when the same request would.
 ///
 /// Times are ticks of the caller's clock.

@@ -62,12 +62,14 @@ use crate::answer::Outcome;
 use crate::cell::Cell;
 use crate::limit::params::Params;
 use crate::limit::Limit;
+use crate::time::ticks_down;
 
 const MASK: u64 = u64::MAX;
 
 /// Units of a shared [`Cell`], taken ahead by one owner and spent without touching the cell.
 ///
-/// Give each core or thread its own, in memory of its own (it is one aligned cache line). It may be used with another
+/// Give each core or thread its own, 64 bytes on a cache line of its own (`#[repr(align(64))]` around it) where cores must
+/// not slow each other down. It may be used with another
 /// cell or another limit at any time: what it held of another cell, or in another resolution, lapses. It cannot be
 /// cloned: that would spend units twice. All-zero memory is a valid lease that holds nothing.
 ///
@@ -88,7 +90,7 @@ const MASK: u64 = u64::MAX;
 /// assert_eq!(core1.check(&CELL, &LIMIT, 0, 1), Outcome::NonConforming { retry_after: 1_000 });
 /// ```
 #[derive(Debug, Default)]
-#[repr(C, align(64))]
+#[repr(C, align(8))]
 pub struct Lease {
     /// Most units to take ahead of a request; 0 = a sixteenth of the burst.
     batch: u32,
@@ -133,13 +135,13 @@ impl Lease {
     /// One owner of the lease, any number on the cell. No shared memory is touched while the lease can pay; otherwise
     /// one compare-and-swap on the cell, or one load when refused. Cost: O(1), no division.
     #[inline]
-    pub fn check(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u32) -> Outcome {
+    pub fn check(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> Outcome {
         let p = &limit.0;
         if now.wrapping_sub(self.since) < self.life && self.cell == address(cell) && self.mode == mode(p) {
             // Younger than its life, so the q-clock has not passed `high`, let alone wrapped.
             let age = p.now_q(now).wrapping_sub(self.base);
             let low = if self.low > age { self.low } else { age };
-            let charge = (cost as u64).saturating_mul(p.t_q);
+            let charge = cost.saturating_mul(p.t_q);
             if charge <= self.high.saturating_sub(low) {
                 self.low = low.wrapping_add(charge);
                 return Outcome::Conforming;
@@ -162,9 +164,9 @@ impl Lease {
     /// Asks the cell for what the lease cannot pay, and for some more.
     #[cold]
     #[inline(never)]
-    fn refill(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u32) -> Outcome {
+    fn refill(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> Outcome {
         let p = &limit.0;
-        if p.flags != 0 || p.t_q == 0 || cost == 0 || cost as u64 > p.burst {
+        if p.flags != 0 || p.t_q == 0 || cost == 0 || cost > p.burst {
             // Options, no limit at all, a look, or a cost that can never conform: the cell's own business.
             return cell.check(limit, now, cost);
         }
@@ -173,7 +175,7 @@ impl Lease {
         let low = self.low_at(cell, p, now);
         let held = self.high.saturating_sub(low);
         // cost <= burst, so this is at most burst_q < 2^62.
-        let charge = (cost as u64).wrapping_mul(p.t_q);
+        let charge = cost.wrapping_mul(p.t_q);
         if charge <= held {
             // Only after the clock stepped back: the common case is above.
             self.low = low.wrapping_add(charge);
@@ -187,7 +189,7 @@ impl Lease {
             ahead if ahead < most => ahead,
             _ => most,
         };
-        let grown = last.saturating_mul(2).saturating_add(cost as u64);
+        let grown = last.saturating_mul(2).saturating_add(cost);
         let grown = if grown < most { grown } else { most };
 
         let taken = cell.update(|word| {
@@ -205,7 +207,7 @@ impl Lease {
                 ahead >>= 1;
             }
             // What would not pay one more such request is left to the others.
-            let ahead = if ahead < cost as u64 { 0 } else { ahead.wrapping_mul(p.t_q) };
+            let ahead = if ahead < cost { 0 } else { ahead.wrapping_mul(p.t_q) };
             let high = first.wrapping_add(ahead);
             (Ok((first, high, next)), Some(encode(now_q, high, MASK)))
         });
@@ -262,10 +264,10 @@ impl Lease {
         let top = encode(base.wrapping_add(high), 0, MASK);
         // At least 0: low_at is never below the clock.
         let lead = base.wrapping_add(low).wrapping_sub(now_q);
-        let rest = if lead == 0 { 0 } else { encode(now_q, lead, MASK) };
+        let rest = encode(now_q, lead, MASK);
         // None only after 64 spurious failures: the piece then lapses.
         let given = cell.update(|word| if word == top { (held, Some(rest)) } else { (0, None) }).unwrap_or(0);
-        given.wrapping_shr(p.shl as u32).wrapping_shl(p.shr as u32)
+        ticks_down(given, p.shl, p.shr)
     }
 
     /// Tells how many units the lease could spend at `now` without asking the cell. Divides; not for the hot path.
@@ -293,7 +295,7 @@ impl Lease {
             // Too old, or the clock stepped back. Within the skew the piece keeps its place, as a TAT does; a longer
             // step forgives the debt of the cell, and what was taken against it goes too.
             let skew = p.window_q.saturating_sub(self.high);
-            let back = skew.wrapping_shr(p.shl as u32).wrapping_shl(p.shr as u32);
+            let back = ticks_down(skew, p.shl, p.shr);
             if age.wrapping_neg() <= back {
                 self.low
             } else {
@@ -324,10 +326,10 @@ fn address(cell: &Cell) -> u64 {
     core::ptr::from_ref(cell).addr() as u64
 }
 
-/// What must be the same for a piece of the axis to mean the same: resolution, flags (none) and kind.
+/// What must be the same for a piece of the axis to mean the same: resolution and flags (none). Never 0.
 #[inline(always)]
 fn mode(p: &Params) -> u32 {
-    u32::from_ne_bytes([p.shl, p.shr, p.flags, p.kind])
+    u32::from_ne_bytes([p.shl, p.shr, p.flags, 1])
 }
 
 const _: () = assert!(core::mem::size_of::<Lease>() == 64);

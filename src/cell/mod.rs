@@ -11,7 +11,7 @@
 //! effect at one instant (its successful swap, or its load when nothing is stored), and no interleaving admits
 //! more than one after the other would.
 //!
-//! Progress: lock-free; at most [`MAX_LOST`] lost swaps, then `Contended` with nothing charged. A swap is lost only
+//! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps, then `Contended` with nothing charged. A swap is lost only
 //! because another thread's swap succeeded. A denied request only reads.
 //!
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
@@ -23,15 +23,14 @@ mod loom_cells;
 pub use lease::Lease;
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Kind, Op, Plain};
-use crate::answer::{Answer, Decision, Outcome, Permit, Reservation, Tracking};
+use crate::algorithms::Operation;
+use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
 use crate::limit::{Limit, Limit32};
-use crate::sync::{AtomicU32, AtomicU64, Ordering, MAX_LOST};
-
-/// A spurious failure (LL/SC targets) is no loss to a rival; these many are tolerated on top.
-const MAX_SPURIOUS: u32 = 64;
+use crate::sync::{update32, update64, AtomicU32, AtomicU64, Ordering};
+use crate::time::ticks_down;
 
 macro_rules! shared_cell {
-    ($(#[$doc:meta])* $name:ident, $atomic:ident, $word:ty) => {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $word:ty, $update:ident) => {
         $(#[$doc])*
         #[derive(Debug)]
         #[repr(transparent)]
@@ -68,38 +67,13 @@ macro_rules! shared_cell {
             /// Runs one bounded compare-and-swap loop with any one-word algorithm.
             ///
             /// `step` maps the current word to an answer and, if something changes, the next word; it may be called
-            /// several times. Returns `None` when [`MAX_LOST`] swaps were lost: nothing was stored.
+            /// several times. Returns `None` when [`MAX_LOST`](crate::MAX_LOST) swaps were lost: nothing was stored.
             ///
             /// # Concurrency
             /// Any number of callers. The answer is that of the word which was replaced (or only read).
             #[inline(always)]
-            pub fn update<A>(&self, mut step: impl FnMut($word) -> (A, Option<$word>)) -> Option<A> {
-                let mut word = self.word();
-                let (mut lost, mut spurious) = (0, 0);
-                loop {
-                    let (answer, next) = step(word);
-                    let Some(next) = next else { return Some(answer) };
-                    // ORDERING: Relaxed on both sides; the word is the whole state and orders nothing else.
-                    match self.word.compare_exchange_weak(
-                        word,
-                        next,
-                        Ordering::Relaxed,
-                        Ordering::Relaxed,
-                    ) {
-                        Ok(_) => return Some(answer),
-                        Err(now) => {
-                            if now == word {
-                                spurious += 1;
-                            } else {
-                                lost += 1;
-                            }
-                            word = now;
-                        }
-                    }
-                    if lost >= MAX_LOST || spurious >= MAX_SPURIOUS {
-                        return None;
-                    }
-                }
+            pub fn update<A>(&self, step: impl FnMut($word) -> (A, Option<$word>)) -> Option<A> {
+                $update(&self.word, step)
             }
 
             /// One attempt; false if the word has changed (or, on LL/SC targets, for no reason).
@@ -137,7 +111,7 @@ shared_cell! {
     /// }
     /// assert_eq!(CELL.check(&LIMIT, 0, 1), Outcome::NonConforming { retry_after: 1_000_000_000 });
     /// ```
-    Cell, AtomicU64, u64
+    Cell, AtomicU64, u64, update64
 }
 shared_cell! {
     /// A shared 32-bit cell for targets with 32-bit atomics, or for half the memory.
@@ -145,7 +119,7 @@ shared_cell! {
     /// Its clock wraps after 2^32 q-units: a cell idle for nearly that long may, for a share (H + S) / 2^32 of idle
     /// times, read as a debt of at most H + S until it drains. Reset idle cells at least every
     /// [`Limit32::span`](crate::Limit32::span) ticks where that matters. It never admits more than the limit.
-    Cell32, AtomicU32, u32
+    Cell32, AtomicU32, u32, update32
 }
 
 /// A 64-bit cell with one owner: plain load and store, no atomic instruction.
@@ -208,8 +182,8 @@ macro_rules! operations {
                     let (lead, healed) = decode(op.p, word as u64, now_q, Self::MASK);
                     let step = op.step(lead);
                     let store = if healed { Some(step.store.unwrap_or(lead)) } else { step.store };
-                    let word = |lead| if lead == 0 { 0 } else { encode(now_q, lead, Self::MASK) as $word };
-                    (step.answer, store.map(word))
+                    // A lead of 0 is stored as a TAT of now, not as EMPTY: a clock that steps back must not find it full.
+                    (step.answer, store.map(|lead| encode(now_q, lead, Self::MASK) as $word))
                 })
             }
 
@@ -222,7 +196,7 @@ macro_rules! operations {
             ///
             /// Source: ITU-T I.371 annex A (virtual scheduling), with weights.
             #[inline]
-            pub fn check($($recv)+, limit: &$limit, now: u64, cost: u32) -> Outcome {
+            pub fn check($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
                 let p = &limit.0;
                 let now_q = p.now_q(now);
                 let word = $me.word();
@@ -242,7 +216,7 @@ macro_rules! operations {
             /// Options, a cost above the burst, or a first attempt lost to a rival.
             #[cold]
             #[inline(never)]
-            fn check_again($($recv)+, limit: &$limit, now: u64, cost: u32) -> Outcome {
+            fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
                 let now_q = limit.0.now_q(now);
                 match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now_q) {
                     Some(answer) => answer.outcome(&limit.0, now),
@@ -253,20 +227,18 @@ macro_rules! operations {
             /// Decides one request with the full answer; `room` units above the burst are allowed for this call, at
             /// most the limit's `max_room`.
             #[inline]
-            pub fn check_ex($($recv)+, limit: &$limit, now: u64, cost: u32, room: u64) -> Decision {
-                let now_q = limit.0.now_q(now);
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Check, cost, room), now_q);
-                Self::decision(limit, now, now_q, cost, answer)
+            pub fn check_ex($($recv)+, limit: &$limit, now: u64, cost: u64, room: u64) -> Decision {
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Check, cost, room), limit.0.now_q(now));
+                Self::decision(limit, now, cost, answer)
             }
 
             /// Charges after the fact: always charges, up to the burst plus the limit's `max_debt`.
             ///
             /// The decision passes; `permit.stored` tells what was charged. `Contended` charged nothing.
             #[inline]
-            pub fn charge($($recv)+, limit: &$limit, now: u64, cost: u32) -> Decision {
-                let now_q = limit.0.now_q(now);
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Charge, cost, 0), now_q);
-                Self::decision(limit, now, now_q, cost, answer)
+            pub fn charge($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Charge, cost, 0), limit.0.now_q(now));
+                Self::decision(limit, now, cost, answer)
             }
 
             /// Gives back what a permit proves was charged and has not drained since.
@@ -277,28 +249,23 @@ macro_rules! operations {
             /// newest first, or make the limit with [`strict_refunds`](crate::LimitSpec::strict_refunds).
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
-                let now_q = limit.0.now_q(now);
-                let credit = gcra::credit(&limit.0, permit, now_q, Self::MASK);
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Refund, 0, credit), now_q)?;
-                Some((answer.stored >> limit.0.shl) << limit.0.shr)
+                let credit = gcra::credit(&limit.0, permit, 0, now, Self::MASK);
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Refund, 0, credit), limit.0.now_q(now))?;
+                Some(ticks_down(answer.stored, limit.0.shl, limit.0.shr))
             }
 
-            /// Reserves `cost` units for the earliest conforming instant, for shaping.
+            /// Reserves `cost` units for the earliest conforming instant, for shaping: the decision's `departure`.
             ///
-            /// Departures of one cell are monotone in the order of their reservations. A request that would wait
-            /// longer than the limit's `max_delay` is refused and charges nothing.
+            /// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do
+            /// not step back: a caller whose clock is behind gets the same place on the time axis, but a `now` of its
+            /// own. A request that would wait longer than the limit's `max_delay` is refused and charges nothing; its
+            /// `retry_after` is the time until the same request would be accepted.
             ///
             /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which is this at max(now, group eligibility).
             #[inline]
-            pub fn reserve($($recv)+, limit: &$limit, now: u64, cost: u32) -> Reservation {
-                let now_q = limit.0.now_q(now);
-                match $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), now_q) {
-                    Some(answer) => {
-                        let permit = answer.permit(&limit.0, now_q, Self::MASK, 0);
-                        answer.reservation(&limit.0, now, permit)
-                    }
-                    None => Reservation::Contended,
-                }
+            pub fn reserve($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), limit.0.now_q(now));
+                Self::decision(limit, now, cost, answer)
             }
 
             /// Moves the state from one limit to another, from `now` on. Returns false when contended.
@@ -316,8 +283,9 @@ macro_rules! operations {
                 let (old_q, new_q) = (old.0.now_q(now), new.0.now_q(now));
                 $me.update(|word| {
                     let (lead, _) = decode(&old.0, word as u64, old_q, Self::MASK);
+                    // A fresh cell stays fresh; otherwise a lead of 0 is a TAT of now, as everywhere.
                     let next = match gcra::change(&old.0, &new.0, lead, now, how) {
-                        0 => 0,
+                        0 if word == 0 => 0,
                         lead => encode(new_q, lead, Self::MASK) as $word,
                     };
                     ((), if next == word { None } else { Some(next) })
@@ -326,16 +294,11 @@ macro_rules! operations {
             }
 
             #[inline(always)]
-            fn decision(
-                limit: &$limit,
-                now: u64,
-                now_q: u64,
-                cost: u32,
-                answer: Option<Answer>,
-            ) -> Decision {
+            fn decision(limit: &$limit, now: u64, cost: u64, answer: Option<Answer>) -> Decision {
                 match answer {
                     Some(answer) => {
-                        let permit = answer.permit(&limit.0, now_q, Self::MASK, 0);
+                        let place = Place { now, mask: Self::MASK, generation: 0, slot: 0 };
+                        let permit = answer.permit(&limit.0, place);
                         answer.decision(&limit.0, now, cost, Tracking::Tracked, permit)
                     }
                     None => Decision::contended(cost, limit.0.burst),
@@ -354,7 +317,7 @@ macro_rules! looks {
         impl $cell {
             /// Answers what a request of this cost would be told, without charging it. Reads only.
             #[inline]
-            pub fn peek(&self, limit: &$limit, now: u64, cost: u32) -> Decision {
+            pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
                 let now_q = limit.0.now_q(now);
                 let (lead, _) = decode(&limit.0, self.word() as u64, now_q, Self::MASK);
                 let answer = gcra::peek(&limit.0, lead, cost, 0).answer;

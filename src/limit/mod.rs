@@ -13,16 +13,18 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 mod error;
+mod info;
 pub(crate) mod params;
 mod spec;
 
 pub use error::LimitError;
+pub use info::LimitInfo;
 pub use spec::LimitSpec;
 
-use params::{Params, Width, KIND_CELL32, KIND_CELL64};
+use params::{Params, Width};
 
 macro_rules! limit_type {
-    ($(#[$doc:meta])* $name:ident, $kind:expr, $width:expr, $build:ident) => {
+    ($(#[$doc:meta])* $name:ident, $width:expr, $build:ident) => {
         $(#[$doc])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         #[repr(transparent)]
@@ -30,7 +32,7 @@ macro_rules! limit_type {
 
         impl $name {
             /// A limit that everything conforms to; nothing is ever charged.
-            pub const UNLIMITED: $name = $name(Params::unlimited($kind));
+            pub const UNLIMITED: $name = $name(Params::unlimited($width));
 
             /// Makes a limit of `units` per `period` ticks and at most `burst` units at one instant after idle.
             ///
@@ -65,7 +67,12 @@ macro_rules! limit_type {
             /// Ticks after which an untouched word reads as a debt again for at most H + S ticks: sweep or reset
             /// idle words at least this often where false denials of returning keys matter. Saturates.
             pub const fn span(&self) -> u64 {
-                span(&self.0, $width.bits)
+                span(&self.0)
+            }
+
+            /// Everything about this limit, for reports. Divides.
+            pub const fn info(&self) -> LimitInfo {
+                LimitInfo::of(&self.0)
             }
         }
     };
@@ -73,11 +80,11 @@ macro_rules! limit_type {
 
 limit_type! {
     /// A validated limit for a 64-bit [`Cell`](crate::Cell) or [`ExclusiveCell`](crate::ExclusiveCell).
-    Limit, KIND_CELL64, Width::CELL64, build
+    Limit, Width::CELL64, build
 }
 limit_type! {
     /// A validated limit for a 32-bit [`Cell32`](crate::Cell32).
-    Limit32, KIND_CELL32, Width::CELL32, build32
+    Limit32, Width::CELL32, build32
 }
 
 /// A validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
@@ -95,11 +102,16 @@ impl TableLimit {
     pub const fn emission_interval(&self) -> (u64, i32) {
         self.0.resolution()
     }
+
+    /// Everything about this limit, for reports; skew and span are the table's. Divides.
+    pub const fn info(&self) -> LimitInfo {
+        LimitInfo::of(&self.0)
+    }
 }
 
 /// 2^bits - H - S q-units, in ticks, rounded down.
-pub(crate) const fn span(p: &Params, bits: u32) -> u64 {
-    let q = (1u128 << bits).wrapping_sub(p.window_q as u128);
+const fn span(p: &Params) -> u64 {
+    let q = (1u128 << p.bits).wrapping_sub(p.window_q as u128);
     let ticks = (q >> p.shl) << p.shr;
     if ticks > u64::MAX as u128 {
         u64::MAX

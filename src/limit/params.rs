@@ -3,13 +3,13 @@
 //! ```text
 //! q-unit                  2^-s ticks. s >= 0: finer than the caller's clock; s < 0: coarser, `now` is floored
 //! T_q   emission interval ceil(period * 2^s / units), so the configured rate is never exceeded
-//! L     burst_q           burst * T_q
+//! D     burst_q           burst * T_q: the debt of a whole burst
 //! H     horizon_q         the largest lead a store can make: burst + the largest of room, delay, debt, penalty
 //! S     skew              how far `now` may step back before a word reads as expired
 //! window_q                H + S: a word is live iff 1 <= TAT - now <= H + S (mod 2^W)
 //! ```
 //!
-//! Invariants, checked once here: `T_q >= 1`, `L < 2^62`, `H + S < 2^(W-1)`, and `(H + S)` in ticks fits 64 bits.
+//! Invariants, checked once here: `T_q >= 1`, `D < 2^62`, `H + S < 2^(W-1)`, and `(H + S)` in ticks fits 64 bits.
 //! They are why no sum or product of a decision can overflow.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
@@ -18,10 +18,46 @@ use super::error::LimitError;
 use super::spec::LimitSpec;
 use crate::time::{self, ticks_to_q_down, ticks_to_q_up};
 
-/// What sort of word the parameters were made for.
-pub(crate) const KIND_CELL64: u8 = 0xC6;
-pub(crate) const KIND_CELL32: u8 = 0xC3;
-pub(crate) const KIND_TABLE: u8 = 0xC7;
+/// What marks parameters as made by this layout of [`Params`] and for what sort of word: neither stack garbage nor the
+/// parameters of another library version have it.
+///
+/// ```text
+///  63           48 47                                   0
+/// [ kind, layout  |  ties of a table, mixed; 0 for cells ]
+/// ```
+pub(crate) const MARK_CELL64: u64 = mark(Kind::Cell64, [0; 4]);
+pub(crate) const MARK_CELL32: u64 = mark(Kind::Cell32, [0; 4]);
+/// Counts up whenever [`Params`] changes.
+const PARAMS_LAYOUT: u64 = 2;
+
+/// A sort of word.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Cell64 = 1,
+    Cell32 = 2,
+    Table = 3,
+}
+
+/// The mark of a kind, and for a table of what its limits are tied to.
+pub(crate) const fn mark(kind: Kind, ties: [u64; 4]) -> u64 {
+    let [a, b, c, d] = ties;
+    let mixed = mix(mix(mix(mix(0, a), b), c), d);
+    (0x7c00 | (kind as u64) << 4 | PARAMS_LAYOUT) << 48 | mixed >> 16
+}
+
+/// Is this a mark of that kind, whatever it is tied to?
+#[allow(dead_code)] // the C layer asks
+pub(crate) const fn is_of(mark: u64, kind: Kind) -> bool {
+    mark >> 48 == self::mark(kind, [0; 4]) >> 48
+}
+
+/// One round: the finaliser of SplitMix64.
+const fn mix(state: u64, word: u64) -> u64 {
+    let z = (state ^ word).wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
 
 /// Treat a word that is ahead of `now` by more than H + S as a full debt of one burst.
 pub(crate) const FLAG_HEAL: u8 = 1;
@@ -34,32 +70,25 @@ pub(crate) const FLAG_STRICT: u8 = 8;
 /// Any of these keeps a limit off the plain path of a check.
 pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 
-/// A limit in q-units. `repr(C)`: it is stored as it is inside the C ABI's opaque limit.
+/// A limit in q-units. `repr(C)`: it is stored as it is inside the C ABI's opaque limit. What a plain decision reads
+/// stands in the first 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Params {
+    /// [`MARK_CELL64`], [`MARK_CELL32`] or the mark of a table; zeroed memory has none of them.
+    pub mark: u64,
     /// T_q; 0 only when unlimited.
     pub t_q: u64,
-    /// L = burst * T_q.
+    /// D = burst * T_q: the debt of a whole burst.
     pub burst_q: u64,
-    /// H.
-    pub horizon_q: u64,
-    /// H + S.
-    pub window_q: u64,
-    /// Conforming above this lead is soft; `u64::MAX` = off.
-    pub soft_q: u64,
-    /// Most lead that `reserve` may build beyond the burst.
-    pub delay_q: u64,
-    /// Most lead that `charge` may build, burst included.
-    pub debt_q: u64,
-    /// Most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
-    pub penalty_q: u64,
-    /// B, in units.
-    pub burst: u64,
     /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than that.
     pub plain: u64,
-    /// Most elastic room of a call, in units.
-    pub room: u64,
+    /// H + S.
+    pub window_q: u64,
+    /// H.
+    pub horizon_q: u64,
+    /// Conforming above this lead is soft; `u64::MAX` = off.
+    pub soft_q: u64,
     /// Given by the caller; permits carry it.
     pub epoch: u32,
     /// s when positive.
@@ -67,8 +96,21 @@ pub(crate) struct Params {
     /// -s when positive.
     pub shr: u8,
     pub flags: u8,
-    /// One of `KIND_*`; zeroed memory has none of them.
-    pub kind: u8,
+    /// W: bits of the word that hold the TAT.
+    pub bits: u8,
+    /// B, in units.
+    pub burst: u64,
+    /// Most lead that `reserve` may build beyond the burst.
+    pub delay_q: u64,
+    /// Most lead that `charge` may build, burst included.
+    pub debt_q: u64,
+    /// Most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
+    pub penalty_q: u64,
+    /// Most elastic room of a call, in units.
+    pub room: u64,
+    /// What the limit was made from: units per period ticks.
+    pub units: u64,
+    pub period: u64,
 }
 
 /// Up to this resolution the span of a 64-bit word exceeds a year of nanoseconds: 2^55 ns are 417 days.
@@ -83,14 +125,14 @@ pub(crate) struct Width {
     pub precision: u32,
     /// H + S < 2^(bits - this) for a resolution chosen here; 3 keeps seven eighths of the span free of phantoms.
     pub spare: u32,
-    pub kind: u8,
+    pub mark: u64,
 }
 
 impl Width {
     /// A whole 64-bit word: 15 ppm.
-    pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, kind: KIND_CELL64 };
+    pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, mark: MARK_CELL64 };
     /// A whole 32-bit word: 0.1 %, or no error at all where the emission interval is a whole number of ticks.
-    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, kind: KIND_CELL32 };
+    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, mark: MARK_CELL32 };
 }
 
 /// T_q for a resolution, or 0 where it is below one q-unit or does not fit 64 bits.
@@ -239,12 +281,15 @@ impl Params {
             shl: shl as u8,
             shr: shr as u8,
             flags,
-            kind: width.kind,
+            bits: width.bits as u8,
+            mark: width.mark,
+            units: spec.units,
+            period: spec.period,
         })
     }
 
     /// A limit that everything conforms to.
-    pub const fn unlimited(kind: u8) -> Params {
+    pub const fn unlimited(width: Width) -> Params {
         // Above every lead that any word can show, so that whatever is in the word conforms.
         let far = u64::MAX >> 1;
         Params {
@@ -263,7 +308,10 @@ impl Params {
             shl: 0,
             shr: 0,
             flags: 0,
-            kind,
+            bits: width.bits as u8,
+            mark: width.mark,
+            units: 0,
+            period: 0,
         }
     }
 
@@ -291,12 +339,18 @@ impl Params {
     }
 }
 
-/// Default S: an eighth of the span where that exceeds a year of nanosecond ticks, otherwise H.
-const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
+/// Default S: an eighth of the span where that exceeds a year of nanosecond ticks; otherwise a 64th of it, at most
+/// 2^30 ticks (about a second of nanoseconds), and at least H.
+///
+/// A reading older than S finds a word expired and mints a burst. A thread that is stopped between its clock and the
+/// call, a cached and a coarse clock are the normal case, so S does not follow the burst of a fast limit down to
+/// microseconds. Nor is it longer than it needs to be: sweeps wait for it, and H + S is how long a false debt can last.
+pub(crate) const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
     // Coarser than a tick: an eighth of the span of the caller's clock.
     if bits == 64 && shl <= LONG_SPAN_SHL {
-        (1u64 << 61).wrapping_shr(shr)
-    } else {
-        horizon_q
+        return (1u64 << 61).wrapping_shr(shr);
     }
+    let part = 1u64.wrapping_shl(bits.wrapping_sub(6));
+    let second = ticks_to_q_up(1 << 30, shl, shr);
+    max(horizon_q, if part < second { part } else { second })
 }

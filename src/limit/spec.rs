@@ -89,10 +89,11 @@ impl LimitSpec {
         self
     }
 
-    /// Tolerates a clock that steps back by up to this many ticks (default: an eighth of the span where that is
-    /// long, otherwise the horizon). A longer step forgives the debt of the word. A thread that is stopped between
-    /// reading its clock and calling counts as such a step: for fast limits, whose horizon is microseconds, give the
-    /// longest time a thread may be stopped.
+    /// Tolerates a clock that steps back by up to this many ticks. A longer step forgives the debt of the word.
+    ///
+    /// A thread that is stopped between reading its clock and calling counts as such a step, and so does a coarse or
+    /// cached clock beside a fine one. Default: an eighth of the span where that exceeds a year of nanoseconds;
+    /// otherwise a 64th of the span, at most 2^30 ticks, and at least the horizon.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self

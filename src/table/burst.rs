@@ -102,7 +102,7 @@ impl<M: Access> Table<'_, M> {
     /// `costs` None = one unit each. The answers equal those of single calls in the same order.
     ///
     /// # Errors
-    /// [`TableError::BadCount`], [`TableError::ForeignLimit`]; nothing is decided then.
+    /// [`TableError::TooManyKeys`], [`TableError::ForeignLimit`]; nothing is decided then.
     ///
     /// # Concurrency
     /// As [`check_hash`](Table::check_hash); other threads may come in between two decisions of a burst.
@@ -139,7 +139,7 @@ impl<M: Access> Table<'_, M> {
     ///
     /// ```
     /// # use tatcell::{Burst, Line, LimitSpec, Table, TableOptions};
-    /// # static MEMORY: [Line; 65] = [Line::EMPTY; 65];
+    /// # static MEMORY: [Line; 66] = [Line::EMPTY; 66];
     /// # let spec = LimitSpec::new(10, 1_000_000_000, 20);
     /// # let table = Table::init(&MEMORY, &TableOptions::new(spec).seed([7; 16]))?;
     /// # let limit = table.limit(&spec)?;
@@ -163,7 +163,7 @@ impl<M: Access> Table<'_, M> {
     /// ```
     ///
     /// # Errors
-    /// As [`check_burst`](Table::check_burst), and [`TableError::BadCount`] for more than 64 next keys,
+    /// As [`check_burst`](Table::check_burst), and [`TableError::TooManyKeys`] for more than 64 next keys,
     /// [`TableError::BadHashKind`] where the caller hashes, unless nothing follows. Nothing is decided or hashed then.
     pub fn check_burst_ahead<const N: usize>(
         &self,
@@ -174,7 +174,7 @@ impl<M: Access> Table<'_, M> {
     ) -> Result<u64, TableError> {
         self.burst_ready(burst)?;
         if next.len() > MAX_BURST {
-            return Err(TableError::BadCount);
+            return Err(TableError::TooManyKeys);
         }
         // What can be chosen is chosen outside the loop.
         if let Hasher::Aes(keys) = self.hasher {
@@ -269,7 +269,7 @@ impl<M: Access> Table<'_, M> {
         scan: impl Scan,
         burst: &Burst<'_>,
         calm: u64,
-        cost: impl Fn(usize) -> u32,
+        cost: impl Fn(usize) -> u64,
         ahead: impl Fn(usize),
         mut at: usize,
     ) -> Stop {
@@ -278,7 +278,7 @@ impl<M: Access> Table<'_, M> {
         let mut pass = 0u64;
         while let Some(&hash) = hashes.get(at) {
             ahead(at);
-            let cost = cost(at) as u64;
+            let cost = cost(at);
             if cost.wrapping_sub(1) >= plain {
                 break;
             }
@@ -328,8 +328,11 @@ impl<M: Access> Table<'_, M> {
     fn burst_ready(&self, burst: &Burst<'_>) -> Result<(), TableError> {
         self.own(burst.limit)?;
         let count = burst.hashes.len();
-        if count > MAX_BURST || burst.costs.is_some_and(|costs| costs.len() != count) {
-            return Err(TableError::BadCount);
+        if count > MAX_BURST {
+            return Err(TableError::TooManyKeys);
+        }
+        if burst.costs.is_some_and(|costs| costs.len() != count) {
+            return Err(TableError::BadCosts);
         }
         Ok(())
     }
@@ -337,8 +340,8 @@ impl<M: Access> Table<'_, M> {
 
 /// The cost of a request; `burst_ready` has seen that there are enough.
 #[inline(always)]
-fn cost_of(costs: &[u32], i: usize) -> u32 {
-    costs.get(i).copied().unwrap_or(1)
+fn cost_of(costs: &[u32], i: usize) -> u64 {
+    costs.get(i).copied().unwrap_or(1) as u64
 }
 
 /// Asks for both lines of a set: a new key looks at all of it, and a few known keys are in the second. Only the home

@@ -1,6 +1,6 @@
 //! Counting decisions, in memory of the caller.
 
-use crate::answer::{Decision, Outcome, Tracking, CONFORMING, NEVER, NON_CONFORMING};
+use crate::answer::{Decision, Tracking, Verdict};
 
 /// Counts decisions. Caller-owned, one per thread, so that no cache line is shared; all zero is a valid start.
 ///
@@ -28,9 +28,26 @@ pub struct Counters {
     pub forgiven: u64,
     /// New keys that got a slot.
     pub inserted: u64,
+    /// 0; room for counts to come.
+    pub reserved: [u64; 6],
 }
 
 impl Counters {
+    /// Adds another thread's counts to these.
+    pub fn add(&mut self, other: &Counters) {
+        let sum = |n: &mut u64, more: u64| *n = n.wrapping_add(more);
+        sum(&mut self.conforming, other.conforming);
+        sum(&mut self.soft, other.soft);
+        sum(&mut self.shadow, other.shadow);
+        sum(&mut self.non_conforming, other.non_conforming);
+        sum(&mut self.never, other.never);
+        sum(&mut self.contended, other.contended);
+        sum(&mut self.untracked, other.untracked);
+        sum(&mut self.inherited, other.inherited);
+        sum(&mut self.forgiven, other.forgiven);
+        sum(&mut self.inserted, other.inserted);
+    }
+
     /// Counts `decided` tracked requests of which `passed` conformed, none of them soft.
     #[inline(always)]
     pub(crate) fn count_plain(&mut self, passed: u32, decided: u32) {
@@ -41,15 +58,15 @@ impl Counters {
     pub(crate) fn count(&mut self, d: &Decision, inserted: bool) {
         let add = |n: &mut u64, yes: bool| *n = n.wrapping_add(yes as u64);
         let shadow = d.flags & Decision::SHADOW != 0;
-        add(&mut self.conforming, d.verdict == CONFORMING && !shadow);
+        add(&mut self.conforming, d.verdict == Verdict::Conforming && !shadow);
         add(&mut self.shadow, shadow);
         add(&mut self.soft, d.flags & Decision::SOFT != 0);
-        add(&mut self.non_conforming, d.verdict == NON_CONFORMING);
-        add(&mut self.never, d.verdict == NEVER);
-        add(&mut self.contended, d.outcome() == Outcome::Contended);
-        add(&mut self.untracked, d.tracking == Tracking::Untracked as u32);
-        add(&mut self.inherited, d.tracking == Tracking::Inherited as u32);
-        add(&mut self.forgiven, d.tracking == Tracking::Forgiven as u32);
+        add(&mut self.non_conforming, d.verdict == Verdict::NonConforming);
+        add(&mut self.never, d.verdict == Verdict::Never);
+        add(&mut self.contended, d.verdict == Verdict::Contended);
+        add(&mut self.untracked, d.tracking == Tracking::Untracked);
+        add(&mut self.inherited, d.tracking == Tracking::Inherited);
+        add(&mut self.forgiven, d.tracking == Tracking::Forgiven);
         add(&mut self.inserted, inserted);
     }
 }

@@ -7,7 +7,7 @@ use crate::limit::LimitError;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableError {
-    /// Fewer lines than the header and one set.
+    /// Fewer lines than the header (two lines) and one set.
     TooSmall,
     /// More than 2^31 sets.
     TooLarge,
@@ -26,19 +26,24 @@ pub enum TableError {
     HashUnavailable,
     /// The table hashes by itself and the call brought a hash, or the other way round.
     BadHashKind,
-    /// The limit was made for another table: another resolution or a longer horizon.
+    /// The limit was made for a table with another resolution, horizon, skew or claim lifetime.
     ForeignLimit,
-    /// More than 64 keys, or costs and keys that differ in number.
-    BadCount,
+    /// The limit is faster, or has a longer horizon, than the table's options provided for.
+    LimitTooFast,
+    /// More than 64 keys.
+    TooManyKeys,
+    /// Costs and keys differ in number.
+    BadCosts,
     /// The memory is not a table image, or is not initialised yet: ask again once the initialising process is done.
     NotReady,
-    /// The image has another layout version.
+    /// The image has another layout version, or a feature or algorithm that this library does not know.
     BadVersion,
     /// The image's geometry contradicts itself or its size.
     BadGeometry,
     /// The image was made with another seed.
     WrongSeed,
-    /// A shared form was asked of an exclusive image, or the other way round.
+    /// The image is exclusive and a shared one was asked for, or the other way round; or it has another policy or clock
+    /// frequency than was asked for.
     BadMode,
     /// The buffer is too small for the image.
     BufferTooSmall,
@@ -59,12 +64,14 @@ impl core::fmt::Display for TableError {
             TableError::HashUnavailable => "this processor cannot compute the table's hash",
             TableError::BadHashKind => "the call does not match the hash kind of the table",
             TableError::ForeignLimit => "limit was made for another table",
-            TableError::BadCount => "more than 64 keys, or costs of another number",
+            TableError::LimitTooFast => "limit is faster or longer than the table's options provide for",
+            TableError::TooManyKeys => "more than 64 keys",
+            TableError::BadCosts => "costs and keys differ in number",
             TableError::NotReady => "memory holds no initialised table",
             TableError::BadVersion => "image has another layout version",
             TableError::BadGeometry => "image geometry is not valid",
             TableError::WrongSeed => "image was made with another seed",
-            TableError::BadMode => "image is exclusive, or shared, and the other form was asked for",
+            TableError::BadMode => "image has another mode, policy or clock than was asked for",
             TableError::BufferTooSmall => "buffer is too small for the image",
             TableError::NotSmall => "a small table has no sampled policy",
         })

@@ -5,10 +5,12 @@ use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::keys::HashKind;
-use crate::limit::params::{Params, Width, KIND_TABLE};
+use crate::limit::params::{self, Kind, Params, Width};
 use crate::limit::{LimitError, LimitSpec, TableLimit};
 use crate::time::ticks_to_q_up;
 
+/// Lines of the header.
+pub(crate) const HEADER_LINES: usize = 2;
 /// Slots of one 64-byte line.
 pub const SLOTS_PER_LINE: usize = 8;
 /// The fewest slots of a table: one set of two lines.
@@ -30,6 +32,12 @@ pub(crate) struct Geometry {
     pub horizon: u64,
     /// Tells whether another process has the same seed; 0 where the caller hashes.
     pub seed_check: u64,
+    /// Raised by each restore: permits of another generation are worth nothing.
+    pub generation: u64,
+    /// Ticks per second, 0 = unsaid.
+    pub tick_hz: u64,
+    /// What the limits of this table carry: see [`Geometry::mark_of`].
+    pub mark: u64,
 }
 
 impl Geometry {
@@ -38,17 +46,17 @@ impl Geometry {
         if options.tag_bits < 12 || options.tag_bits > 24 {
             return Err(TableError::BadTagBits);
         }
-        if lines < 3 {
+        if lines < HEADER_LINES + 2 {
             return Err(TableError::TooSmall);
         }
-        let lines = (lines - 1) & !1;
+        let lines = (lines - HEADER_LINES) & !1;
         if lines as u64 > u32::MAX as u64 {
             return Err(TableError::TooLarge);
         }
         if !matches!(options.hash, HashKind::Caller) && options.seed.is_none() {
             return Err(TableError::MissingSeed);
         }
-        let width = Width { bits: 63 - options.tag_bits, precision: 10, spare: 3, kind: KIND_TABLE };
+        let width = table_width(63 - options.tag_bits, 0);
         match options.shift {
             Some(s) => Geometry::at(options, width, lines as u32, s as i32),
             None => {
@@ -103,7 +111,7 @@ impl Geometry {
         let (shl, shr) = (fast.shl, fast.shr);
         let skew = match options.skew {
             Some(ticks) => ticks_to_q_up(ticks, shl as u32, shr as u32),
-            None => horizon,
+            None => params::default_skew(width.bits, shl as u32, shr as u32, horizon),
         };
         let window = match horizon.checked_add(skew) {
             // In ticks it stays below 2^63, so that no lead overflows on its way back (attach checks the same).
@@ -126,8 +134,9 @@ impl Geometry {
             return Err(TableError::BadLifetime);
         }
         let lifetime = if lifetime < 2 { 2 } else { lifetime };
+        let layout = Layout::new(options.tag_bits, window, lifetime);
         Ok(Geometry {
-            layout: Layout::new(options.tag_bits, window, lifetime),
+            layout,
             lines,
             shl,
             shr,
@@ -135,22 +144,33 @@ impl Geometry {
             hash: options.hash,
             horizon,
             seed_check: 0,
+            generation: 1,
+            tick_hz: options.tick_hz,
+            mark: Geometry::mark_of(&layout, horizon, shl, shr),
         })
+    }
+
+    /// The mark of this table's limits: tied to all that decides what a limit's numbers mean and whether they are safe
+    /// here. A limit of another resolution would misread the slots, one of a longer horizon would find a debt expired,
+    /// one made for a longer claim lifetime would be charged wrongly by an insert.
+    pub const fn mark_of(layout: &Layout, horizon: u64, shl: u8, shr: u8) -> u64 {
+        let shift = (shl as u64) << 8 | shr as u64;
+        params::mark(Kind::Table, [shift, horizon, layout.window, layout.lifetime << 6 | layout.bits as u64])
     }
 
     /// A limit in this table's q-unit, with its horizon inside H.
     pub const fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
-        let width = Width { bits: self.layout.bits, precision: 10, spare: 3, kind: KIND_TABLE };
+        let width = table_width(self.layout.bits, self.mark);
         let shift = self.shl as i32 - self.shr as i32;
         let mut p = match table_params(spec, width, shift) {
             Ok(p) => p,
-            Err(TableError::SpanTooShort) => return Err(TableError::ForeignLimit),
+            Err(TableError::SpanTooShort) => return Err(TableError::LimitTooFast),
             Err(e) => return Err(e),
         };
         // The claim lifetime and the rate error were sized for the fastest limit of the options.
         let coarse = p.t_q < 1 << width.precision || p.t_q / 2 < self.layout.lifetime;
         if p.horizon_q > self.horizon || coarse {
-            return Err(TableError::ForeignLimit);
+            return Err(TableError::LimitTooFast);
         }
         p.window_q = self.layout.window;
         Ok(TableLimit(p))
@@ -158,7 +178,7 @@ impl Geometry {
 
     /// A limit of this table that everything conforms to.
     pub const fn unlimited(&self) -> TableLimit {
-        let mut p = Params::unlimited(KIND_TABLE);
+        let mut p = Params::unlimited(table_width(self.layout.bits, self.mark));
         p.shl = self.shl;
         p.shr = self.shr;
         p.horizon_q = 0;
@@ -178,6 +198,11 @@ impl Geometry {
     }
 }
 
+/// A slot word of `bits` payload bits.
+const fn table_width(bits: u32, mark: u64) -> Width {
+    Width { bits, precision: 10, spare: 3, mark }
+}
+
 /// Parameters at one resolution; the skew is the table's, so the limit's own is not counted.
 const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Params, TableError> {
     let spec = LimitSpec { skew: Some(0), ..*spec };
@@ -195,7 +220,7 @@ const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Para
 /// Is the burst, not the rate, what does not fit at this resolution?
 const fn coarser_helps(spec: &LimitSpec, shift: i32) -> bool {
     let one = LimitSpec { burst: 1, ..*spec };
-    let wide = Width { bits: 64, precision: 0, spare: 1, kind: KIND_TABLE };
+    let wide = Width { bits: 64, precision: 0, spare: 1, mark: 0 };
     let bare = LimitSpec { max_room: 0, max_delay: 0, max_debt: 0, penalty: 0, soft: 0, ..one };
     Params::at(&bare, wide, shift).is_ok()
 }

@@ -4,10 +4,10 @@ use core::marker::PhantomData;
 
 use super::access::{Access, Exclusive, Shared};
 use super::error::TableError;
-use super::geometry::{Geometry, SLOTS_PER_LINE};
-use super::image::{self, Line, RestoreOptions};
+use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
+use super::image::{self, Line};
 use super::insert::Done;
-use super::options::TableOptions;
+use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
 use super::search::{Avx512, Widest};
 use super::set::Set;
@@ -23,7 +23,7 @@ use crate::limit::{LimitSpec, TableLimit};
 ///
 /// ```
 /// use tatcell::{Line, LimitSpec, Outcome, Table, TableOptions};
-/// static MEMORY: [Line; 65] = [Line::EMPTY; 65]; // header + 64 lines = 512 slots, 8 bytes each
+/// static MEMORY: [Line; 66] = [Line::EMPTY; 66]; // header of 2 + 64 lines = 512 slots, 8 bytes each
 ///
 /// let spec = LimitSpec::new(10, 1_000_000_000, 20); // 10 a second, 20 at once, ticks in ns
 /// let options = TableOptions::new(spec).seed(*b"16 random bytes!"); // take them from getrandom()
@@ -70,7 +70,7 @@ impl core::fmt::Debug for Table<'_, Shared> {
 impl<'m> Table<'m, Shared> {
     /// Formats memory as a fresh table: all keys absent. The magic is published last.
     ///
-    /// The first line holds the header, the rest the slots; an odd line at the end stays unused.
+    /// The first two lines hold the header, the rest the slots; an odd line at the end stays unused.
     ///
     /// # Errors
     /// [`TableError`]: too little memory, limits that do not fit one word, a missing seed, bad options. The memory
@@ -87,8 +87,8 @@ impl<'m> Table<'m, Shared> {
     /// # Errors
     /// [`TableError::NotReady`] until the initialising process has published the image: ask again. Otherwise what
     /// does not match: version, geometry, seed, mode.
-    pub fn attach(lines: &'m [Line], seed: Option<[u8; 16]>) -> Result<Self, TableError> {
-        Self::attach_as(lines, seed)
+    pub fn attach(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
+        Self::attach_as(lines, options)
     }
 
     /// Fills memory from an image made by [`save`](Table::save). `clock_offset` is what the new clock reads less
@@ -100,10 +100,10 @@ impl<'m> Table<'m, Shared> {
     pub fn restore(
         lines: &'m [Line],
         image: &[u64],
-        seed: Option<[u8; 16]>,
+        options: &AttachOptions,
         clock_offset: i64,
     ) -> Result<Self, TableError> {
-        Self::restore_as(lines, image, seed, clock_offset)
+        Self::restore_as(lines, image, options, clock_offset)
     }
 }
 
@@ -120,8 +120,8 @@ impl<'m> Table<'m, Exclusive> {
     ///
     /// # Errors
     /// As [`Table::attach`]; [`TableError::BadMode`] for a shared image.
-    pub fn attach_exclusive(lines: &'m mut [Line], seed: Option<[u8; 16]>) -> Result<Self, TableError> {
-        Self::attach_as(lines, seed)
+    pub fn attach_exclusive(lines: &'m mut [Line], options: &AttachOptions) -> Result<Self, TableError> {
+        Self::attach_as(lines, options)
     }
 
     /// Fills memory from a saved exclusive image; as [`Table::restore`].
@@ -131,10 +131,10 @@ impl<'m> Table<'m, Exclusive> {
     pub fn restore_exclusive(
         lines: &'m mut [Line],
         image: &[u64],
-        seed: Option<[u8; 16]>,
+        options: &AttachOptions,
         clock_offset: i64,
     ) -> Result<Self, TableError> {
-        Self::restore_as(lines, image, seed, clock_offset)
+        Self::restore_as(lines, image, options, clock_offset)
     }
 }
 
@@ -148,25 +148,24 @@ impl<'m, M: Access> Table<'m, M> {
         Self::over(image, geometry, hasher)
     }
 
-    pub(crate) fn attach_as(lines: &'m [Line], seed: Option<[u8; 16]>) -> Result<Self, TableError> {
-        let header = lines.first().ok_or(TableError::TooSmall)?;
-        let (geometry, hasher) = image::read(&header.words, lines.len(), seed.as_ref(), M::EXCLUSIVE)?;
+    pub(crate) fn attach_as(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
+        let header = image::load(lines).ok_or(TableError::TooSmall)?;
+        let (geometry, hasher) = image::read(&header, lines.len(), options, M::EXCLUSIVE)?;
         Self::over(used(lines, &geometry)?, geometry, hasher)
     }
 
     pub(crate) fn restore_as(
         lines: &'m [Line],
         image: &[u64],
-        seed: Option<[u8; 16]>,
+        options: &AttachOptions,
         offset: i64,
     ) -> Result<Self, TableError> {
-        let options = RestoreOptions { seed: seed.as_ref(), exclusive: M::EXCLUSIVE, offset };
-        let (geometry, hasher) = image::restore(lines, image, &options)?;
+        let (geometry, hasher) = image::restore(lines, image, options, M::EXCLUSIVE, offset)?;
         Self::over(lines, geometry, hasher)
     }
 
     fn over(image: &'m [Line], geometry: Geometry, hasher: Hasher) -> Result<Self, TableError> {
-        let (_, slots) = image.split_first().ok_or(TableError::TooSmall)?;
+        let (_, slots) = image.split_at_checked(HEADER_LINES).ok_or(TableError::TooSmall)?;
         // Every later index relies on this.
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
@@ -187,7 +186,7 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// Words that a saved image takes.
     pub fn image_words(&self) -> usize {
-        (self.slots.len() + 1) * SLOTS_PER_LINE
+        (self.slots.len() + HEADER_LINES) * SLOTS_PER_LINE
     }
 
     /// Slots of the table.
@@ -214,7 +213,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// Makes a limit in this table's q-unit. Different keys may have different limits.
     ///
     /// # Errors
-    /// [`TableError::Limit`] for a bad specification, [`TableError::ForeignLimit`] for one that is faster or has a
+    /// [`TableError::Limit`] for a bad specification, [`TableError::LimitTooFast`] for one that is faster or has a
     /// longer horizon than the table's options provided for.
     pub fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
         self.geometry.limit(spec)
@@ -243,7 +242,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// Any number of threads and processes. A known key costs one hash, one or two cache lines and one
     /// compare-and-swap when conforming; only loads when not.
     #[inline(always)]
-    pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u32) -> Result<Outcome, TableError> {
+    pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
         self.check_hash(limit, now, self.hash(key)?, cost)
     }
 
@@ -257,7 +256,7 @@ impl<'m, M: Access> Table<'m, M> {
         limit: &TableLimit,
         now: u64,
         hash: u64,
-        cost: u32,
+        cost: u64,
     ) -> Result<Outcome, TableError> {
         self.own(limit)?;
         Ok(self.check_owned(limit, now, hash, cost))
@@ -265,7 +264,7 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// The hot path: one attempt on the key's live slot; the rest is out of line.
     #[inline(always)]
-    pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Outcome {
+    pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         let (p, layout) = (&limit.0, &self.geometry.layout);
         let now_q = self.now_q(now);
         let (set, tag) = self.place(hash);
@@ -287,7 +286,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.
     #[cold]
     #[inline(never)]
-    pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Outcome {
+    pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         if limit.0.t_q == 0 {
             return Outcome::Conforming;
         }
@@ -303,13 +302,10 @@ impl<'m, M: Access> Table<'m, M> {
         crate::time::now_q(now, self.geometry.shl, self.geometry.shr)
     }
 
-    /// A limit with another q-unit or a longer horizon would misread the slots.
+    /// A limit that is tied to another geometry would misread the slots.
     #[inline(always)]
     pub(crate) fn own(&self, limit: &TableLimit) -> Result<(), TableError> {
-        let (p, g) = (&limit.0, &self.geometry);
-        // One load and one branch for the two shifts.
-        let shifts = |shl, shr| u16::from_ne_bytes([shl, shr]);
-        if shifts(p.shl, p.shr) == shifts(g.shl, g.shr) && p.horizon_q <= g.horizon {
+        if limit.0.mark == self.geometry.mark {
             Ok(())
         } else {
             Err(TableError::ForeignLimit)
@@ -332,7 +328,7 @@ impl<'m, M: Access> Table<'m, M> {
         let g = &self.geometry;
         // One in 16, independent of set and tag: the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
-        set.run::<M>(&g.layout, g.policy, tag, now_q, op, sample)
+        set.run::<M, _>(&g.layout, g.policy, tag, now_q, op, sample)
     }
 
     /// Number of the slot at a position in search order.
@@ -346,5 +342,5 @@ impl<'m, M: Access> Table<'m, M> {
 
 /// The lines that a geometry uses, header included.
 fn used<'m>(lines: &'m [Line], g: &Geometry) -> Result<&'m [Line], TableError> {
-    lines.get(..g.lines as usize + 1).ok_or(TableError::TooSmall)
+    lines.get(..g.lines as usize + HEADER_LINES).ok_or(TableError::TooSmall)
 }

@@ -7,8 +7,12 @@
 //!                    word 3  H + S, q-units
 //!                    word 4  G, claim lifetime, q-units
 //!                    word 5  seed check value (0 where the caller hashes)
-//!                    word 6, 7   0
-//!  line 1.. slots    8 words each, see word.rs
+//!                    word 6  incompatible features: a bit that a library does not know makes it refuse the image
+//!                    word 7  algorithm 8 | aux bits 8             0, 0 is GCRA
+//!  line 1            word 8  generation: raised by each restore; permits carry it
+//!                    word 9  ticks per second, 0 = unsaid
+//!                    word 10..15   0
+//!  line 2.. slots    8 words each, see word.rs
 //! ```
 //!
 //! Words are in the byte order of the machine. Several processes may map the image at different addresses: one
@@ -17,7 +21,8 @@
 //! a valid slot.
 
 use super::error::TableError;
-use super::geometry::{Geometry, SLOTS_PER_LINE};
+use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
+use super::options::AttachOptions;
 use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::keys::{HashKind, Hasher};
@@ -25,8 +30,10 @@ use crate::sync::{AtomicU64, Ordering};
 
 /// "tatcel" in the high 48 bits.
 const MAGIC: u64 = 0x7461_7463_656c_0000;
-/// Changes whenever header, word layout or hash mapping change.
-pub const LAYOUT_VERSION: u16 = 1;
+/// Changes whenever header, word layout or hash mapping change. Version 1 had a header of one line.
+pub const LAYOUT_VERSION: u16 = 2;
+/// Words of the header.
+const HEADER_WORDS: usize = HEADER_LINES * SLOTS_PER_LINE;
 
 const MODE_EXCLUSIVE: u64 = 1;
 
@@ -59,7 +66,7 @@ impl Default for Line {
 pub const fn lines_for(slots: usize) -> usize {
     let slots = if slots < 16 { 16 } else { slots };
     // Whole sets of two lines.
-    slots.div_ceil(2 * SLOTS_PER_LINE).saturating_mul(2).saturating_add(1)
+    slots.div_ceil(2 * SLOTS_PER_LINE).saturating_mul(2).saturating_add(HEADER_LINES)
 }
 
 /// Packs header word 1.
@@ -74,45 +81,61 @@ fn shape(g: &Geometry, exclusive: bool) -> u64 {
         | if exclusive { MODE_EXCLUSIVE } else { 0 }
 }
 
+/// The words of a header, from word 1 on.
+fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WORDS - 1] {
+    let mut words = [0; HEADER_WORDS - 1];
+    let known = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0, 0];
+    let known = known.into_iter().chain([g.generation, g.tick_hz]);
+    words.iter_mut().zip(known).for_each(|(word, value)| *word = value);
+    words
+}
+
+const FIRST_WORD: u64 = MAGIC | LAYOUT_VERSION as u64;
+
 /// Writes a fresh image: slots first, magic last. `slot(i)` is the word of slot i.
 pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl Fn(usize) -> u64) {
-    let Some((header, slots)) = lines.split_first() else { return };
+    let Some((head, slots)) = lines.split_at_checked(HEADER_LINES) else { return };
+    let Some(magic) = head.first().and_then(|line| line.words.first()) else { return };
     // ORDERING: Relaxed throughout; nobody may use the image before it is published below.
-    header.words[0].store(0, Ordering::Relaxed);
+    magic.store(0, Ordering::Relaxed);
     for (i, word) in slots.iter().flat_map(|line| &line.words).enumerate() {
         word.store(slot(i), Ordering::Relaxed);
     }
-    write_header(&header.words, g, exclusive);
-}
-
-fn write_header(words: &[AtomicU64; SLOTS_PER_LINE], g: &Geometry, exclusive: bool) {
-    let values = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0, 0];
-    for (word, value) in words.iter().skip(1).zip(values) {
+    for (word, value) in head.iter().flat_map(|line| &line.words).skip(1).zip(header(g, exclusive)) {
         // ORDERING: Relaxed; published by the Release store below.
         word.store(value, Ordering::Relaxed);
     }
-    // ORDERING: Release; pairs with the Acquire load in `read`: whoever sees the magic sees header and slots.
-    words[0].store(MAGIC | LAYOUT_VERSION as u64, Ordering::Release);
+    // ORDERING: Release; pairs with the Acquire load in `load`: whoever sees the magic sees header and slots.
+    magic.store(FIRST_WORD, Ordering::Release);
 }
 
-/// Reads and validates a header for an image of `lines` lines in all.
+/// Copies the header of an image in memory, each word read once. Only the copy is used.
+pub(crate) fn load(lines: &[Line]) -> Option<[u64; HEADER_WORDS]> {
+    let head = lines.get(..HEADER_LINES)?;
+    let mut words = [0; HEADER_WORDS];
+    for (to, word) in words.iter_mut().zip(head.iter().flat_map(|line| &line.words)) {
+        // ORDERING: Acquire; of the magic, pairs with its Release store: the other words are read after it.
+        *to = word.load(Ordering::Acquire);
+    }
+    Some(words)
+}
+
+/// Validates a header for an image of `lines` lines in all.
 pub(crate) fn read(
-    words: &[AtomicU64; SLOTS_PER_LINE],
+    words: &[u64; HEADER_WORDS],
     lines: usize,
-    seed: Option<&[u8; 16]>,
+    options: &AttachOptions,
     exclusive: bool,
 ) -> Result<(Geometry, Hasher), TableError> {
-    // ORDERING: Acquire; pairs with the Release store of the magic.
-    let magic = words[0].load(Ordering::Acquire);
+    let [magic, shape, horizon, window, lifetime, check, features, algorithm, generation, tick_hz, rest @ ..] =
+        *words;
     if magic & !0xffff != MAGIC {
         return Err(TableError::NotReady);
     }
-    if magic & 0xffff != LAYOUT_VERSION as u64 {
+    // What this library does not know it refuses: here no feature, and of algorithms GCRA without aux bits.
+    if magic & 0xffff != LAYOUT_VERSION as u64 || features != 0 || algorithm != 0 {
         return Err(TableError::BadVersion);
     }
-    // ORDERING: Relaxed; published by the magic. Each word is read once and only the copy is used.
-    let [_, shape, horizon, window, lifetime, check, ..] =
-        core::array::from_fn::<u64, 8, _>(|i| words[i & 7].load(Ordering::Relaxed));
     let (slot_lines, tag_bits) = ((shape >> 32) as u32, (shape >> 24) as u8 as u32);
     let shift = (shape >> 16) as u8 as i8;
     let hash = HashKind::from_number((shape >> 8) as u8);
@@ -120,33 +143,43 @@ pub(crate) fn read(
     let (Some(hash), Some(policy)) = (hash, policy) else { return Err(TableError::BadGeometry) };
     let sound = (12..=24).contains(&tag_bits)
         && (-63..=63).contains(&shift)
+        && shape & 15 <= MODE_EXCLUSIVE
         && slot_lines >= 2
         && slot_lines % 2 == 0
-        && slot_lines as usize == lines.saturating_sub(1) & !1
+        && slot_lines as usize == lines.saturating_sub(HEADER_LINES) & !1
         && horizon != 0
         && horizon <= window
         && window <= 1 << (60 - tag_bits)
         && (2..=window).contains(&lifetime)
-        && (window as u128) << shift.min(0).unsigned_abs() < 1 << 63;
+        && (window as u128) << shift.min(0).unsigned_abs() < 1 << 63
+        && rest == [0; 6];
     if !sound {
         return Err(TableError::BadGeometry);
     }
-    if (shape & 15 == MODE_EXCLUSIVE) != exclusive {
+    let as_asked = (shape & 15 == MODE_EXCLUSIVE) == exclusive
+        && options.policy.is_none_or(|asked| asked == policy)
+        && options.tick_hz.is_none_or(|asked| asked == tick_hz);
+    if !as_asked {
         return Err(TableError::BadMode);
     }
-    let (hasher, own_check) = Hasher::new(hash, seed)?;
+    let (hasher, own_check) = Hasher::new(hash, options.seed.as_ref())?;
     if own_check != check {
         return Err(TableError::WrongSeed);
     }
+    let layout = Layout::new(tag_bits, window, lifetime);
+    let (shl, shr) = (shift.max(0) as u8, shift.min(0).unsigned_abs());
     let geometry = Geometry {
-        layout: Layout::new(tag_bits, window, lifetime),
+        layout,
         lines: slot_lines,
-        shl: shift.max(0) as u8,
-        shr: shift.min(0).unsigned_abs(),
+        shl,
+        shr,
         policy,
         hash,
         horizon,
         seed_check: check,
+        generation,
+        tick_hz,
+        mark: Geometry::mark_of(&layout, horizon, shl, shr),
     };
     Ok((geometry, hasher))
 }
@@ -159,17 +192,12 @@ pub(crate) fn save(
     now_q: u64,
     out: &mut [u64],
 ) -> Result<usize, TableError> {
-    let need = (slots.len() + 1) * SLOTS_PER_LINE;
-    let Some((header, body)) = out.get_mut(..need).and_then(|o| o.split_at_mut_checked(SLOTS_PER_LINE))
-    else {
+    let need = (slots.len() + HEADER_LINES) * SLOTS_PER_LINE;
+    let Some((head, body)) = out.get_mut(..need).and_then(|o| o.split_at_mut_checked(HEADER_WORDS)) else {
         return Err(TableError::BufferTooSmall);
     };
-    let scratch = Line::new();
-    write_header(&scratch.words, g, exclusive);
-    for (to, word) in header.iter_mut().zip(&scratch.words) {
-        // ORDERING: Relaxed; a local copy.
-        *to = word.load(Ordering::Relaxed);
-    }
+    let words = core::iter::once(FIRST_WORD).chain(header(g, exclusive));
+    head.iter_mut().zip(words).for_each(|(to, word)| *to = word);
     for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
         // ORDERING: Relaxed; each word is whole, and a saved image is as of the reading of each word.
         let word = slot.load(Ordering::Relaxed);
@@ -191,30 +219,30 @@ fn kept(layout: &Layout, word: u64, now_q: u64) -> u64 {
     }
 }
 
-/// Fills fresh memory from a saved image whose clock is `offset` ticks behind the new one.
+/// Fills fresh memory from a saved image whose clock is `offset` ticks behind the new one. The generation goes up by one:
+/// what a permit of before knows of the time axis is no longer true.
 pub(crate) fn restore(
     lines: &[Line],
     image: &[u64],
-    options: &RestoreOptions<'_>,
+    options: &AttachOptions,
+    exclusive: bool,
+    offset: i64,
 ) -> Result<(Geometry, Hasher), TableError> {
-    if image.len() < 3 * SLOTS_PER_LINE || image.len() % SLOTS_PER_LINE != 0 {
+    let (Some(header), 0) = (image.first_chunk::<HEADER_WORDS>(), image.len() % SLOTS_PER_LINE) else {
         return Err(TableError::BadGeometry);
-    }
-    let scratch = Line::new();
-    for (word, value) in scratch.words.iter().zip(image) {
-        // ORDERING: Relaxed; a local copy.
-        word.store(*value, Ordering::Relaxed);
-    }
-    let (g, hasher) = read(&scratch.words, image.len() / SLOTS_PER_LINE, options.seed, options.exclusive)?;
-    if lines.len() != g.lines as usize + 1 {
+    };
+    let (mut g, hasher) = read(header, image.len() / SLOTS_PER_LINE, options, exclusive)?;
+    if lines.len() != g.lines as usize + HEADER_LINES {
         return Err(TableError::BufferTooSmall);
     }
+    g.generation = g.generation.wrapping_add(1);
     // Towards later: a debt is not shortened by rounding.
-    let moved = options.offset as i128;
+    let moved = offset as i128;
     let moved = if g.shr > 0 { -((-moved) >> g.shr) } else { moved << g.shl } as u64;
-    format(lines, &g, options.exclusive, |i| {
-        let word = image.get(SLOTS_PER_LINE + i).copied().unwrap_or(0);
-        if word == 0 {
+    let body = image.get(HEADER_WORDS..).unwrap_or(&[]);
+    format(lines, &g, exclusive, |i| {
+        let word = body.get(i).copied().unwrap_or(0);
+        if word == 0 || is_outdone(&g.layout, body, i, word) {
             return 0;
         }
         let payload = word.wrapping_add(moved) & g.layout.mask;
@@ -225,11 +253,17 @@ pub(crate) fn restore(
     Ok((g, hasher))
 }
 
-/// How an image is restored.
-pub(crate) struct RestoreOptions<'a> {
-    pub seed: Option<&'a [u8; 16]>,
-    pub exclusive: bool,
-    pub offset: i64,
+/// Does another word of the set have the same tag and a later TAT? A table that is saved while it is used may have been
+/// read with a key in two places, having moved in between; one word a tag is kept, the one with the larger debt.
+fn is_outdone(layout: &Layout, slots: &[u64], i: usize, word: u64) -> bool {
+    let first = i - i % MIN_SLOTS;
+    let Some(set) = slots.get(first..first + MIN_SLOTS) else { return false };
+    layout.is_live(word)
+        && set.iter().enumerate().any(|(j, other)| {
+            let ahead = other.wrapping_sub(word) & layout.mask;
+            let later = ahead != 0 && ahead <= layout.mask / 2 || ahead == 0 && first + j < i;
+            (other ^ word) & !layout.mask == 0 && later
+        })
 }
 
 #[cfg(all(test, not(tatcell_loom)))]

@@ -32,22 +32,21 @@
 
 use super::access::Access;
 use super::policy::FullPolicy;
-use super::search::line::{Look, Words};
+use super::search::line::{slot_of, Look, Words};
 use super::set::{Seen, Set};
 use super::word::{Layout, Tag};
-use crate::algorithms::gcra::Op;
-use crate::answer::{Answer, Step, Tracking, CONFORMING};
+use crate::algorithms::Operation;
+use crate::answer::{Answer, Step, Tracking, Verdict};
 use crate::sync::MAX_LOST;
 use crate::sync::{AtomicU64, Ordering};
 
 /// One request of one key.
-#[derive(Clone, Copy)]
-pub(super) struct Ask<'a> {
+pub(super) struct Ask<'a, O> {
     pub layout: &'a Layout,
     pub policy: FullPolicy,
     pub tag: Tag,
     pub now_q: u64,
-    pub op: &'a Op<'a>,
+    pub op: &'a O,
     /// Under `Sampled`: this request may take over a debt.
     pub sample: bool,
 }
@@ -84,7 +83,14 @@ impl Done {
     }
 }
 
-impl Ask<'_> {
+impl<O> Clone for Ask<'_, O> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+impl<O> Copy for Ask<'_, O> {}
+
+impl<O: Operation> Ask<'_, O> {
     /// May this request take the slot of another key?
     #[inline(always)]
     pub fn may_take(&self, word: u64) -> bool {
@@ -129,7 +135,7 @@ impl Ask<'_> {
     ) -> Option<Done> {
         let Ask { layout, tag, now_q, .. } = *self;
         let ahead = layout.lead(claim.word, now_q);
-        let lead = if Layout::is_takeover(claim.word) || lead > ahead { lead } else { ahead };
+        let lead = if Layout::is_takeover(claim.word) { lead } else { self.op.commit_lead(lead, ahead) };
         answer.lead = lead;
         // A refund of this charge must not bring the payload below the claim, or a stalled thread could take a later
         // claim for its own: the permit is for what lies above it.
@@ -159,13 +165,13 @@ impl<const N: usize> Set<'_, N> {
 
     /// Runs an operation on the key: a hit by one swap, else an insert.
     #[inline(never)]
-    pub fn run<A: Access>(
+    pub fn run<A: Access, O: Operation>(
         &self,
         layout: &Layout,
         policy: FullPolicy,
         tag: Tag,
         now_q: u64,
-        op: &Op<'_>,
+        op: &O,
         sample: bool,
     ) -> Done {
         let ask = Ask { layout, policy, tag, now_q, op, sample };
@@ -177,19 +183,24 @@ impl<const N: usize> Set<'_, N> {
             // ORDERING: Relaxed; single word, value only.
             let word = slot.load(Ordering::Relaxed);
             if layout.is_live_of(word, tag) {
-                if let Some(done) = self.charge::<A>(ask, Seen { at, word }, &mut 0) {
+                if let Some(done) = self.charge::<A, O>(ask, Seen { at, word }, &mut 0) {
                     return done;
                 }
             }
         } else if let Some(next) = next {
-            return self.insert::<A>(ask, home, next);
+            return self.insert::<A, O>(ask, home, next);
         }
-        self.settle::<A>(ask, Met::default())
+        self.settle::<A, O>(ask, Met::default())
     }
 
     /// Charges a live slot while it stays the key's. `None`: the slot changed hands, look again.
     #[inline(always)]
-    pub(super) fn charge<A: Access>(&self, ask: Ask<'_>, seen: Seen, lost: &mut u32) -> Option<Done> {
+    pub(super) fn charge<A: Access, O: Operation>(
+        &self,
+        ask: Ask<'_, O>,
+        seen: Seen,
+        lost: &mut u32,
+    ) -> Option<Done> {
         let Ask { layout, tag, now_q, op, .. } = ask;
         let slot = self.slot(seen.at);
         let mut word = seen.word;
@@ -212,36 +223,54 @@ impl<const N: usize> Set<'_, N> {
 
     /// Inserts a key of which the look that gave `home` and `next` met no word.
     #[inline(always)]
-    fn insert<A: Access>(&self, ask: Ask<'_>, home: Words<N>, next: Words<N>) -> Done {
+    fn insert<A: Access, O: Operation>(&self, ask: Ask<'_, O>, home: Words<N>, next: Words<N>) -> Done {
         let Step { answer, store } = ask.op.first_step();
         let lead = match store {
-            Some(lead) if answer.verdict == CONFORMING => lead,
+            Some(lead) if answer.verdict == Verdict::Conforming => lead,
             _ => return Done::untracked(Some(answer), Tracking::Tracked),
         };
         let Some((at, slot, word)) = self.vacancy(&ask, home, next) else {
-            return self.settle::<A>(ask, Met::default());
+            return self.settle::<A, O>(ask, Met::default());
         };
         let claim = Seen { at, word: ask.claim(word) };
         if A::replace(slot, word, claim.word).is_err() {
-            return self.settle::<A>(ask, Met { looks: 1, lost: 1, own: None });
+            return self.settle::<A, O>(ask, Met { looks: 1, lost: 1, own: None });
         }
         A::fence();
         // With one owner the look before has told.
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
-            return self.settle::<A>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
+            return self.settle::<A, O>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
         }
         match ask.commit::<A>(slot, claim, lead, answer) {
             Some(done) => done,
-            None => self.settle::<A>(ask, Met { looks: 2, lost: 1, own: Some(claim) }),
+            None => self.settle::<A, O>(ask, Met { looks: 2, lost: 1, own: Some(claim) }),
         }
     }
 
-    /// The first slot, in search order, that an insert of this key may take: its position, the slot and its word.
-    /// `None` also where it has changed hands since the look, or its debt is to be inherited.
+    /// The slot that an insert of this key takes: the first EMPTY one in search order, else the one that has been expired
+    /// longest, so that a key that was away finds its slot again while there is any other. Gives its position, the slot
+    /// and its word. `None` also where it has changed hands since the look, its debt is to be inherited, or it is a
+    /// tombstone: `settle` knows what to do then.
     #[inline(always)]
-    fn vacancy(&self, ask: &Ask<'_>, home: Words<N>, next: Words<N>) -> Option<(usize, &AtomicU64, u64)> {
+    fn vacancy<O: Operation>(
+        &self,
+        ask: &Ask<'_, O>,
+        home: Words<N>,
+        next: Words<N>,
+    ) -> Option<(usize, &AtomicU64, u64)> {
         let Ask { layout, tag, now_q, .. } = *ask;
-        let (at, slot) = self.pick(home.reusable(layout, now_q), || next.reusable(layout, now_q))?;
+        let empty = home.empty(layout) | next.empty(layout) << N;
+        let at = if empty != 0 {
+            empty.trailing_zeros() as usize
+        } else {
+            let (near, far) = (home.oldest(layout, now_q), next.oldest(layout, now_q));
+            match near.max(far) {
+                0 => return None,
+                oldest if oldest == near => slot_of(oldest),
+                oldest => N + slot_of(oldest),
+            }
+        };
+        let slot = self.slot(at);
         // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
         let word = slot.load(Ordering::Acquire);
         (ask.may_take(word) && !layout.has_tag(word, tag)).then_some((at, slot, word))
@@ -249,7 +278,7 @@ impl<const N: usize> Set<'_, N> {
 
     /// Is the word at this position the only one of its tag in the set?
     #[inline(always)]
-    fn is_alone(&self, ask: &Ask<'_>, at: usize) -> bool {
+    fn is_alone<O>(&self, ask: &Ask<'_, O>, at: usize) -> bool {
         let bits = |line| Words::load(line).tagged(ask.layout, ask.tag);
         bits(self.home) | bits(self.next) << N == 1 << at
     }

@@ -54,7 +54,7 @@ pub use geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
 pub use handle::{ExclusiveTable, Table};
 pub use image::{lines_for, Line, LAYOUT_VERSION};
 pub use one::Request;
-pub use options::TableOptions;
+pub use options::{AttachOptions, TableOptions};
 pub use policy::FullPolicy;
 pub use size::{full_set_ppb, lines_for_load};
 pub use upkeep::{Slot, Stats};

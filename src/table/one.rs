@@ -8,7 +8,7 @@ use super::handle::Table;
 use super::insert::Done;
 use super::policy::FullPolicy;
 use crate::algorithms::gcra::{self, Kind, Op};
-use crate::answer::{Decision, Permit, Reservation, Tracking};
+use crate::answer::{Decision, Permit, Place, Tracking};
 use crate::limit::TableLimit;
 
 /// One request with its options, for [`Table::check_ex`].
@@ -19,7 +19,7 @@ pub struct Request<'a> {
     /// The caller's clock, in ticks.
     pub now: u64,
     /// Units asked for; 0 looks and never writes.
-    pub cost: u32,
+    pub cost: u64,
     /// Elastic room in units above the burst, at most the limit's `max_room`.
     pub room: u64,
 }
@@ -62,7 +62,7 @@ impl<M: Access> Table<'_, M> {
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
-    pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Result<Decision, TableError> {
+    pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
         self.own(limit)?;
         let (layout, p) = (&self.geometry.layout, &limit.0);
         let (set, tag) = self.place(hash);
@@ -75,15 +75,21 @@ impl<M: Access> Table<'_, M> {
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
-    pub fn charge(&self, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> Result<Decision, TableError> {
-        self.own(limit)?;
-        let done = self.run(hash, self.now_q(now), &Op::new(&limit.0, Kind::Charge, cost, 0));
-        Ok(self.decision(limit, now, hash, cost, &done))
+    pub fn charge(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u64,
+        counters: Option<&mut Counters>,
+    ) -> Result<Decision, TableError> {
+        self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Charge, cost, 0), counters)
     }
 
-    /// Reserves `cost` units for the earliest conforming instant, at most `max_delay` away.
+    /// Reserves `cost` units for the earliest conforming instant, at most `max_delay` away: the decision's `departure`.
     ///
-    /// A key that finds its set full is told to leave at once, uncharged, under `Admit` and `Sampled`.
+    /// Departures of one key are monotone as long as the callers' clocks do not step back. A key that finds its set full
+    /// is told to leave at once, uncharged, under `Admit` and `Sampled`.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -92,22 +98,18 @@ impl<M: Access> Table<'_, M> {
         limit: &TableLimit,
         now: u64,
         hash: u64,
-        cost: u32,
-    ) -> Result<Reservation, TableError> {
-        self.own(limit)?;
-        let (p, now_q) = (&limit.0, self.now_q(now));
-        let done = self.run(hash, now_q, &Op::new(p, Kind::Reserve, cost, 0));
-        Ok(match &done.answer {
-            Some(answer) => answer.reservation(p, now, self.permit(limit, now_q, hash, &done)),
-            None => Reservation::Contended,
-        })
+        cost: u64,
+        counters: Option<&mut Counters>,
+    ) -> Result<Decision, TableError> {
+        self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters)
     }
 
     /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
     ///
     /// Never inserts and never lifts a key above a full burst. Where slots change hands it credits only what it can
-    /// prove: under [`FullPolicy::Sampled`] nothing, under [`FullPolicy::Inherit`] only in the same slot. Returns
-    /// the ticks of debt removed, rounded down; `None` when contended.
+    /// prove: under [`FullPolicy::Sampled`] nothing, under [`FullPolicy::Inherit`] only in the same slot; nothing for a
+    /// permit of before a restore, nor while the set remembers a [reset](Table::reset_key) that may have come after it.
+    /// Returns the ticks of debt removed, rounded down; `None` when contended.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -120,24 +122,49 @@ impl<M: Access> Table<'_, M> {
     ) -> Result<Option<u64>, TableError> {
         self.own(limit)?;
         let g = &self.geometry;
-        let now_q = self.now_q(now);
-        let credit = gcra::credit(&limit.0, permit, now_q, g.layout.mask);
+        let (layout, now_q) = (&g.layout, self.now_q(now));
+        let credit = gcra::credit(&limit.0, permit, g.generation, now, layout.mask);
         if credit == 0 || matches!(g.policy, FullPolicy::Sampled) {
             return Ok(Some(0));
         }
+        let left = permit.tat.wrapping_sub(now_q) & layout.mask;
         let (set, tag) = self.place(hash);
-        let proved =
-            |at: usize| !matches!(g.policy, FullPolicy::Inherit) || self.slot_number(hash, at) == permit.slot;
-        let answer = set.update::<M>(&g.layout, tag, now_q, |at, lead| {
-            gcra::refund(lead, if proved(at) { credit } else { 0 })
+        let back = set.update::<M, u64>(layout, tag, |seen| {
+            let moved =
+                matches!(g.policy, FullPolicy::Inherit) && self.slot_number(hash, seen.at) != permit.slot;
+            if moved || set.has_tombstone(layout, now_q, left) {
+                return (0, None);
+            }
+            let step = gcra::refund(layout.lead(seen.word, now_q), credit);
+            let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead)));
+            (step.answer.stored, next)
         });
-        Ok(answer.map(|a| (a.stored >> g.shl) << g.shr))
+        Ok(back.map(|back| crate::time::ticks_down(back.unwrap_or(0), g.shl, g.shr)))
     }
 
-    fn permit(&self, limit: &TableLimit, now_q: u64, hash: u64, done: &Done) -> Permit {
+    /// Runs an operation under a limit of this table, and counts it.
+    fn operate(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        op: &Op<'_>,
+        counters: Option<&mut Counters>,
+    ) -> Result<Decision, TableError> {
+        self.own(limit)?;
+        let done = self.run(hash, self.now_q(now), op);
+        let decision = self.decision(limit, now, hash, op.cost, &done);
+        if let Some(counters) = counters {
+            counters.count(&decision, done.inserted);
+        }
+        Ok(decision)
+    }
+
+    fn permit(&self, limit: &TableLimit, now: u64, hash: u64, done: &Done) -> Permit {
         match &done.answer {
             Some(answer) if !matches!(done.tracking, Tracking::Untracked) => {
-                answer.permit(&limit.0, now_q, self.geometry.layout.mask, self.slot_number(hash, done.at))
+                let (slot, g) = (self.slot_number(hash, done.at), &self.geometry);
+                answer.permit(&limit.0, Place { now, mask: g.layout.mask, generation: g.generation, slot })
             }
             _ => Permit::NONE,
         }
@@ -148,12 +175,12 @@ impl<M: Access> Table<'_, M> {
         limit: &TableLimit,
         now: u64,
         hash: u64,
-        cost: u32,
+        cost: u64,
         done: &Done,
     ) -> Decision {
         match &done.answer {
             Some(answer) => {
-                let permit = self.permit(limit, self.now_q(now), hash, done);
+                let permit = self.permit(limit, now, hash, done);
                 answer.decision(&limit.0, now, cost, done.tracking, permit)
             }
             None => Decision::contended(cost, limit.0.burst),

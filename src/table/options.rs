@@ -23,6 +23,7 @@ pub struct TableOptions {
     pub(crate) shift: Option<i8>,
     pub(crate) skew: Option<u64>,
     pub(crate) lifetime: Option<u64>,
+    pub(crate) tick_hz: u64,
 }
 
 impl TableOptions {
@@ -38,6 +39,7 @@ impl TableOptions {
             shift: None,
             skew: None,
             lifetime: None,
+            tick_hz: 0,
         }
     }
 
@@ -83,7 +85,8 @@ impl TableOptions {
         self
     }
 
-    /// Sets how far callers' clocks may be apart or step back, in ticks (default: the horizon).
+    /// Sets how far callers' clocks may be apart or step back, in ticks. A reading that is older than this finds a key
+    /// expired and full. Default: a 64th of the span, at most 2^30 ticks, and at least the horizon.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
@@ -93,6 +96,47 @@ impl TableOptions {
     /// the slot from others. Larger than the usual clock difference between threads saves retries.
     pub const fn claim_lifetime(mut self, ticks: u64) -> Self {
         self.lifetime = Some(ticks);
+        self
+    }
+
+    /// Says how many ticks of the callers' clock make a second, for those who attach (default: 0, unsaid). Nothing is
+    /// computed from it.
+    pub const fn tick_hz(mut self, hz: u64) -> Self {
+        self.tick_hz = hz;
+        self
+    }
+}
+
+/// What an attaching or restoring process brings and expects. What it names must be so in the image; the rest is as the
+/// image says. Nothing in the image is overridden.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct AttachOptions {
+    pub(crate) seed: Option<[u8; 16]>,
+    pub(crate) policy: Option<FullPolicy>,
+    pub(crate) tick_hz: Option<u64>,
+}
+
+impl AttachOptions {
+    /// Expects nothing, brings nothing: enough where the caller hashes.
+    pub const fn new() -> AttachOptions {
+        AttachOptions { seed: None, policy: None, tick_hz: None }
+    }
+
+    /// Brings the secret seed that the table was made with.
+    pub const fn seed(mut self, seed: [u8; 16]) -> Self {
+        self.seed = Some(seed);
+        self
+    }
+
+    /// Expects this full-set policy.
+    pub const fn policy(mut self, policy: FullPolicy) -> Self {
+        self.policy = Some(policy);
+        self
+    }
+
+    /// Expects the table to have been made for a clock of this frequency.
+    pub const fn tick_hz(mut self, hz: u64) -> Self {
+        self.tick_hz = Some(hz);
         self
     }
 }

@@ -3,10 +3,7 @@
 use super::access::Access;
 use super::search::{Base, Scan};
 use super::word::{Layout, Tag};
-use crate::algorithms::gcra;
-use crate::answer::{Answer, Step};
-use crate::sync::MAX_LOST;
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{AtomicU64, Ordering, MAX_LOST};
 
 /// The two lines of a key: the home line, and its neighbour. `N` is 8 except in models.
 pub(crate) struct Set<'a, const N: usize> {
@@ -73,25 +70,38 @@ impl<const N: usize> Set<'_, N> {
         self.home.iter().chain(self.next).enumerate()
     }
 
-    /// Runs a step on the key's live slot if there is one; never inserts. None when contended.
-    pub(crate) fn update<A: Access>(
+    /// Changes the key's live word if there is one; never inserts. `step` maps its position and word to an answer and
+    /// the next word, if any; the word was in place when it is called. The inner `None`: there is no live word. The
+    /// outer one: contended, nothing changed.
+    pub(super) fn update<A: Access, T>(
         &self,
         layout: &Layout,
         tag: Tag,
-        now_q: u64,
-        step: impl Fn(usize, u64) -> Step,
-    ) -> Option<Answer> {
+        step: impl Fn(Seen) -> (T, Option<u64>),
+    ) -> Option<Option<T>> {
         for _ in 0..MAX_LOST {
-            let Some((at, slot, word)) = self.find(layout, tag) else {
-                return Some(gcra::refund(0, 0).answer);
-            };
-            let Step { answer, store } = step(at, layout.lead(word, now_q));
-            let Some(lead) = store else { return Some(answer) };
-            let next = layout.live(tag, now_q.wrapping_add(lead));
+            let Some((at, slot, _)) = self.find(layout, tag) else { return Some(None) };
+            // ORDERING: Acquire; pairs with the AcqRel swap that placed the word: what was in the other slots before
+            // that is seen by `step`.
+            let word = slot.load(Ordering::Acquire);
+            if !layout.is_live_of(word, tag) {
+                continue;
+            }
+            let (answer, next) = step(Seen { at, word });
+            let Some(next) = next else { return Some(Some(answer)) };
             if A::replace(slot, word, next).is_ok() {
-                return Some(answer);
+                return Some(Some(answer));
             }
         }
         None
+    }
+
+    /// Does a tombstone of this set lie at least `left` ahead? Then a permit with as much left may be of before the
+    /// reset of its key.
+    pub(super) fn has_tombstone(&self, layout: &Layout, now_q: u64, left: u64) -> bool {
+        self.slots().any(|(_, slot)| {
+            // ORDERING: Relaxed; after the Acquire load of the live word, which whoever reset the key came before.
+            layout.tombstone_lead(slot.load(Ordering::Relaxed), now_q) >= left
+        })
     }
 }

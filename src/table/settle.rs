@@ -17,7 +17,8 @@ use super::insert::{Ask, Done, Met};
 use super::policy::FullPolicy;
 use super::set::{Seen, Set};
 use super::word::Layout;
-use crate::answer::{Answer, Step, Tracking, CONFORMING, NON_CONFORMING};
+use crate::algorithms::Operation;
+use crate::answer::{Answer, Decision, Step, Tracking, Verdict};
 use crate::sync::Ordering;
 use crate::sync::MAX_LOST;
 
@@ -29,17 +30,29 @@ struct Look {
     live: Option<Seen>,
     /// The lowest claim of the key, in address order.
     claim: Option<Seen>,
-    /// The first slot, in search order, that an insert may take.
+    /// The slot that an insert takes: the first EMPTY one in search order, else the one that has been expired longest.
     free: Option<Seen>,
+    /// How good that one is.
+    free_age: u64,
     /// The slot with the smallest debt, any key: live, or (where debts are inherited) emptied with its debt kept.
     least: Option<Seen>,
     least_lead: u64,
+    /// The lead of the first slot to drain, tombstones included.
+    soonest: u64,
 }
 
 impl<const N: usize> Set<'_, N> {
-    fn look(&self, ask: &Ask<'_>) -> Look {
+    fn look<O: Operation>(&self, ask: &Ask<'_, O>) -> Look {
         let Ask { layout, tag, now_q, .. } = *ask;
-        let mut look = Look { live: None, claim: None, free: None, least: None, least_lead: u64::MAX };
+        let mut look = Look {
+            live: None,
+            claim: None,
+            free: None,
+            free_age: 0,
+            least: None,
+            least_lead: u64::MAX,
+            soonest: u64::MAX,
+        };
         // A fold, so that the two lines become two plain loops.
         self.slots().for_each(|(at, slot)| {
             // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
@@ -51,15 +64,17 @@ impl<const N: usize> Set<'_, N> {
                 } else if look.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
                     look.claim = Some(seen);
                 }
-            } else if look.free.is_some() {
-                // A slot to go to is enough: the rest is looked at for the tag alone.
             } else if ask.may_take(word) {
-                look.free = Some(seen);
+                let age = if layout.is_empty(word) { u64::MAX } else { layout.age(word, now_q) };
+                if look.free.is_none() || age > look.free_age {
+                    (look.free, look.free_age) = (Some(seen), age);
+                }
             } else if !layout.is_claim(word) {
                 let lead = layout.lead(word, now_q);
-                if lead < look.least_lead {
-                    look.least = Some(seen);
-                    look.least_lead = lead;
+                look.soonest = look.soonest.min(lead);
+                // A tombstone is nobody's debt: it is waited for, not taken over.
+                if lead < look.least_lead && layout.tombstone_lead(word, now_q) == 0 {
+                    (look.least, look.least_lead) = (Some(seen), lead);
                 }
             }
         });
@@ -75,7 +90,7 @@ impl<const N: usize> Set<'_, N> {
 
     /// Drops every claim of the key that is higher than `than`. False: one of them changed, or has committed, since
     /// the look; look again.
-    fn drop_higher<A: Access>(&self, ask: &Ask<'_>, than: usize) -> bool {
+    fn drop_higher<A: Access, O>(&self, ask: &Ask<'_, O>, than: usize) -> bool {
         let Ask { layout, tag, .. } = *ask;
         self.slots().filter(|(at, _)| self.rank(*at) > self.rank(than)).all(|(_, slot)| {
             // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
@@ -91,7 +106,7 @@ impl<const N: usize> Set<'_, N> {
     /// Looks at the set, does what it calls for and looks again, up to the bound.
     #[cold]
     #[inline(never)]
-    pub(super) fn settle<A: Access>(&self, ask: Ask<'_>, met: Met) -> Done {
+    pub(super) fn settle<A: Access, O: Operation>(&self, ask: Ask<'_, O>, met: Met) -> Done {
         let Ask { layout, policy, tag, op, sample, .. } = ask;
         let Met { looks, mut lost, mut own } = met;
         let mut known = own;
@@ -104,7 +119,7 @@ impl<const N: usize> Set<'_, N> {
             }
             let look = self.look(&ask);
             if let Some(seen) = look.live {
-                match self.charge::<A>(ask, seen, &mut lost) {
+                match self.charge::<A, O>(ask, seen, &mut lost) {
                     None => continue,
                     Some(done) => {
                         self.drop_claim::<A>(layout, own);
@@ -119,13 +134,13 @@ impl<const N: usize> Set<'_, N> {
                 }
                 let Step { answer, store } = op.step(ask.claim_lead(claim.word));
                 let lead = match store {
-                    Some(lead) if answer.verdict == CONFORMING => lead,
+                    Some(lead) if answer.verdict == Verdict::Conforming => lead,
                     _ => {
                         self.drop_claim::<A>(layout, own);
                         return Done::untracked(Some(answer), ask.tracking(claim.word));
                     }
                 };
-                if self.drop_higher::<A>(&ask, claim.at) {
+                if self.drop_higher::<A, O>(&ask, claim.at) {
                     if let Some(done) = ask.commit::<A>(self.slot(claim.at), claim, lead, answer) {
                         return done;
                     }
@@ -135,7 +150,7 @@ impl<const N: usize> Set<'_, N> {
             }
             // The key is absent.
             let fresh = op.step(0);
-            if fresh.store.is_none() || fresh.answer.verdict != CONFORMING {
+            if fresh.store.is_none() || fresh.answer.verdict != Verdict::Conforming {
                 return Done::untracked(Some(fresh.answer), Tracking::Tracked);
             }
             let (seen, claim) = if let Some(seen) = look.free {
@@ -152,15 +167,15 @@ impl<const N: usize> Set<'_, N> {
                         if matches!(policy, FullPolicy::Inherit) {
                             let inherited = op.step(ask.claim_lead(claim));
                             // Refused, or a charge that is at its cap: nothing would be stored, so nobody loses a slot.
-                            if inherited.answer.verdict != CONFORMING || inherited.store.is_none() {
+                            if inherited.answer.verdict != Verdict::Conforming || inherited.store.is_none() {
                                 return Done::untracked(Some(inherited.answer), Tracking::Inherited);
                             }
                         }
                         (seen, claim)
                     }
                     // Every slot is being inserted into at this moment: no verdict rather than a guess.
-                    None if matches!(policy, FullPolicy::Inherit) => break,
-                    _ => return full(policy, fresh.answer, &look),
+                    None if matches!(policy, FullPolicy::Inherit) && look.soonest == u64::MAX => break,
+                    _ => return full(policy, fresh.answer, op.shadows(), &look),
                 }
             };
             if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
@@ -175,7 +190,7 @@ impl<const N: usize> Set<'_, N> {
     }
 }
 
-impl Ask<'_> {
+impl<O> Ask<'_, O> {
     /// The lead that a claim commits on: what it took over, or nothing.
     fn claim_lead(&self, claim: u64) -> u64 {
         if Layout::is_takeover(claim) && matches!(self.policy, FullPolicy::Inherit) {
@@ -187,17 +202,17 @@ impl Ask<'_> {
 }
 
 /// The answer of a policy that stores nothing.
-fn full(policy: FullPolicy, fresh: Answer, look: &Look) -> Done {
+fn full(policy: FullPolicy, fresh: Answer, shadows: bool, look: &Look) -> Done {
+    // The first slot to drain; a set of claims alone drains within the claim lifetime.
+    let wait = if look.soonest == u64::MAX { 1 } else { look.soonest };
     let answer = match policy {
-        FullPolicy::Deny => Answer {
-            verdict: NON_CONFORMING,
-            flags: 0,
-            lead: 0,
-            // The first slot to drain; a set of claims alone drains within the claim lifetime.
-            wait: if look.least.is_some() { look.least_lead } else { 1 },
-            stored: 0,
-        },
-        _ => Answer { stored: 0, ..fresh },
+        FullPolicy::Admit | FullPolicy::Sampled => Answer { stored: 0, ..fresh },
+        FullPolicy::Deny | FullPolicy::Inherit if shadows => {
+            Answer { verdict: Verdict::Conforming, flags: Decision::SHADOW, lead: 0, wait, stored: 0 }
+        }
+        FullPolicy::Deny | FullPolicy::Inherit => {
+            Answer { verdict: Verdict::NonConforming, flags: 0, lead: 0, wait, stored: 0 }
+        }
     };
     Done::untracked(Some(answer), Tracking::Untracked)
 }

@@ -4,22 +4,13 @@ use super::access::Access;
 use super::geometry::SLOTS_PER_LINE;
 use super::handle::Table;
 use super::image::Line;
-use crate::algorithms::gcra;
 use crate::sync::{AtomicU64, Ordering};
 
-/// q-units above the claim lifetime that a reset leaves: room for 16 dropped claims of one slot at one instant.
-const RESET_FLOOR: u64 = 32;
-
 /// What a scan of the slots found.
-///
-/// The layout is part of the C ABI.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-#[repr(C)]
 pub struct Stats {
-    /// Size of this structure in bytes.
-    pub size: u32,
     /// Load alpha in millionths: live slots / slots.
-    pub load_ppm: u32,
+    pub load_ppm: u64,
     /// Slots looked at.
     pub slots: u64,
     /// Slots with a live key.
@@ -34,7 +25,6 @@ pub struct Stats {
 
 /// One live slot, as of its reading.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(C)]
 pub struct Slot {
     /// Number of the slot.
     pub number: u32,
@@ -77,7 +67,7 @@ impl<M: Access> Table<'_, M> {
     pub fn stats(&self, now: u64) -> Stats {
         let layout = &self.geometry.layout;
         let now_q = self.now_q(now);
-        let mut stats = Stats { size: core::mem::size_of::<Stats>() as u32, ..Stats::default() };
+        let mut stats = Stats::default();
         for word in self.slots.iter().flat_map(|line: &Line| &line.words) {
             // ORDERING: Relaxed; single word, value only.
             let word = word.load(Ordering::Relaxed);
@@ -101,7 +91,7 @@ impl<M: Access> Table<'_, M> {
                 stats.expired = stats.expired.wrapping_add(1);
             }
         }
-        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or(0) as u32;
+        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or(0) as u64;
         stats
     }
 
@@ -124,20 +114,19 @@ impl<M: Access> Table<'_, M> {
         })
     }
 
-    /// Makes one key full again, but for a few q-units that drain within the claim lifetime; an absent key already is.
-    /// Returns false when contended.
+    /// Makes one key full again at once; an absent key already is. Returns false when contended.
     ///
-    /// What stays keeps the slot's version above every claim of this instant, without which a stalled insert of
-    /// another key could come back to life (see `RESET_FLOOR`).
+    /// The key's slot is left as a tombstone until the debt that it held has drained: the slot is nobody's for that
+    /// time, at most one horizon, and no permit of before the reset can be refunded.
     ///
     /// # Concurrency
     /// Beside any other call.
     pub fn reset_key(&self, now: u64, hash: u64) -> bool {
         let (set, tag) = self.place(hash);
-        let layout = &self.geometry.layout;
-        let floor = layout.lifetime.saturating_add(RESET_FLOOR);
-        set.update::<M>(layout, tag, self.now_q(now), |_, lead| {
-            gcra::refund(lead, lead.saturating_sub(floor))
+        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
+        set.update::<M, ()>(layout, tag, |seen| {
+            let owes = layout.lead(seen.word, now_q) != 0;
+            ((), owes.then(|| layout.tombstone(seen.word)))
         })
         .is_some()
     }

@@ -11,8 +11,13 @@
 //!
 //! The payload of a claim is strictly above everything that the slot held before, so a claim word never recurs and
 //! a stalled thread cannot mistake a new claim for its own. Its parity says how it commits: an even claim took a
-//! reusable slot, an odd one took over a debt (payload - 1). A dropped claim leaves an EMPTY of the same parity. Payloads wrap after
-//! 2^W q-units; every comparison is modular and any 64-bit value is a valid word.
+//! reusable slot, an odd one took over a debt (payload - 1). A dropped claim leaves an EMPTY of the same parity.
+//!
+//! The reset of a key leaves a tombstone: an even EMPTY above the debt that it forgave. Nobody takes it until it has
+//! drained but for a few q-units, or the claim on it would lie below what the slot held before. While it stands, no
+//! permit of before the reset is worth anything (see `one.rs`).
+//!
+//! Payloads wrap after 2^W q-units; every comparison is modular and any 64-bit value is a valid word.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -33,6 +38,8 @@ pub(crate) struct Layout {
     pub past: u64,
     /// G, the claim lifetime, in q-units.
     pub lifetime: u64,
+    /// How far an EMPTY may lie ahead and still be taken: the claim lifetime and eight dropped claims of one instant.
+    pub grace: u64,
 }
 
 /// A tag in its place inside a word, CLAIM bit clear. Never 0.
@@ -44,7 +51,15 @@ impl Layout {
     pub const fn new(tag_bits: u32, window: u64, lifetime: u64) -> Layout {
         let bits = 63u32.wrapping_sub(tag_bits);
         let mask = (1u64 << bits).wrapping_sub(1);
-        Layout { bits, mask, field: !mask & !CLAIM, window, past: window.wrapping_add(1), lifetime }
+        Layout {
+            bits,
+            mask,
+            field: !mask & !CLAIM,
+            window,
+            past: window.wrapping_add(1),
+            lifetime,
+            grace: lifetime.wrapping_add(16),
+        }
     }
 
     /// The tag of a hash: its low bits, 0 becoming 1.
@@ -115,10 +130,27 @@ impl Layout {
     }
 
     /// May an insert of any key take this slot? An empty slot may still hold the debt of a dropped takeover: it is
-    /// reusable unless debts are inherited (`holds_debt`).
+    /// reusable unless debts are inherited (`holds_debt`). A tombstone is not until it has drained.
     #[inline(always)]
     pub const fn is_reusable(&self, word: u64, now_q: u64) -> bool {
-        self.is_empty(word) || self.lead(word, now_q) == 0
+        let lead = self.lead(word, now_q);
+        lead == 0 || self.is_empty(word) && (word == 0 || word & 1 == 1 || lead <= self.grace)
+    }
+
+    /// Is this the EMPTY word that a reset left, or one like it, with something yet to drain? How much.
+    #[inline(always)]
+    pub const fn tombstone_lead(&self, word: u64, now_q: u64) -> u64 {
+        if self.is_empty(word) && word != 0 && word & 1 == 0 {
+            self.lead(word, now_q)
+        } else {
+            0
+        }
+    }
+
+    /// How long ago a word expired, in q-units; meaningful where its lead is 0.
+    #[inline(always)]
+    pub const fn age(&self, word: u64, now_q: u64) -> u64 {
+        now_q.wrapping_sub(word) & self.mask
     }
 
     /// Is this the empty word of a dropped takeover, with its debt not yet drained?
@@ -153,6 +185,14 @@ impl Layout {
     #[inline(always)]
     pub const fn dropped(&self, claim: u64) -> u64 {
         claim.wrapping_add(2) & self.mask
+    }
+
+    /// What a reset makes of a live word: the smallest even version above its TAT + 1.
+    #[inline(always)]
+    pub const fn tombstone(&self, live: u64) -> u64 {
+        let version = live.wrapping_add(2).wrapping_add(live & 1) & self.mask;
+        // 0 is a slot that never held anything.
+        version | ((version == 0) as u64) << 1
     }
 
     /// May a sweep empty this word? Only when it has expired by more than H + S, so that no caller whose clock is

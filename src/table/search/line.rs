@@ -1,4 +1,4 @@
-//! One line as an insert sees it: which words have its tag, LIVE or CLAIM, and which slots it may take.
+//! One line as an insert sees it: which words have its tag, LIVE or CLAIM, and which it may take.
 //!
 //! As in [`search`](super) a branch on the position would cost more than the search, so the words are loaded once
 //! and compared all together: on x86-64 in vectors, elsewhere in a loop that has no exit.
@@ -22,8 +22,22 @@ pub(in crate::table) trait Look<const N: usize> {
     /// Bit i is set where `word[i]` has this tag, LIVE or CLAIM.
     fn tagged(&self, layout: &Layout, tag: Tag) -> u32;
 
-    /// Bit i is set where `word[i]` is reusable at `now_q`.
-    fn reusable(&self, layout: &Layout, now_q: u64) -> u32;
+    /// Bit i is set where `word[i]` is EMPTY.
+    fn empty(&self, layout: &Layout) -> u32;
+
+    /// The slot whose word has been expired longest at `now_q`, the first of several: `OLD | age << 3 | 7 - slot`, so
+    /// that of two lines the larger number is the older one; 0 where no word has expired. EMPTY words count as any other.
+    fn oldest(&self, layout: &Layout, now_q: u64) -> u64;
+}
+
+/// Set in what [`Look::oldest`] found. It also makes the number a positive normal one if it is read as floating point, so
+/// that the larger of two is found by the one comparison of 64 bits that SSE2 has.
+const OLD: u64 = 1 << 61;
+
+/// The slot that [`Look::oldest`] found.
+#[inline(always)]
+pub(in crate::table) const fn slot_of(oldest: u64) -> usize {
+    7 - (oldest & 7) as usize
 }
 
 #[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))))]
@@ -46,8 +60,17 @@ mod words {
         }
 
         #[inline(always)]
-        fn reusable(&self, layout: &Layout, now_q: u64) -> u32 {
-            self.bits(|word| layout.is_reusable(word, now_q))
+        fn empty(&self, layout: &Layout) -> u32 {
+            self.bits(|word| layout.is_empty(word))
+        }
+
+        #[inline(always)]
+        fn oldest(&self, layout: &Layout, now_q: u64) -> u64 {
+            self.0.iter().enumerate().fold(0, |oldest, (i, word)| {
+                let expired = layout.lead(*word, now_q) == 0;
+                let this = (OLD | layout.age(*word, now_q) << 3 | (7 - i as u64)) * expired as u64;
+                oldest.max(this)
+            })
         }
     }
 
@@ -102,21 +125,34 @@ mod x86 {
             }
         }
 
-        /// The sign of `(window - 1 - ((word - now - 1) & mask)) | ((word & field) - 1)`: expired, or EMPTY.
+        /// As `tagged`, of tag 0.
         #[inline(always)]
-        fn reusable(&self, layout: &Layout, now_q: u64) -> u32 {
+        fn empty(&self, layout: &Layout) -> u32 {
+            self.tagged(layout, Tag(0))
+        }
+
+        /// With `x = (word - now - 1) & mask`: expired iff `window - 1 - x` is negative, and then the age is `!x & mask`.
+        #[inline(always)]
+        fn oldest(&self, layout: &Layout, now_q: u64) -> u64 {
             // SAFETY: SSE2 is enabled here.
             unsafe {
                 let next = _mm_set1_epi64x(now_q.wrapping_add(1) as i64);
                 let last = _mm_set1_epi64x(layout.window.wrapping_sub(1) as i64);
                 let mask = _mm_set1_epi64x(layout.mask as i64);
-                let field = _mm_set1_epi64x(layout.field as i64);
-                let signs = self.0.map(|words| {
-                    let expired = _mm_sub_epi64(last, _mm_and_si128(_mm_sub_epi64(words, next), mask));
-                    let empty = _mm_add_epi64(_mm_and_si128(words, field), _mm_set1_epi64x(-1));
-                    _mm_or_si128(expired, empty)
-                });
-                bits(signs, |high| high)
+                let ages = |pair: __m128i, slots: __m128i| {
+                    let x = _mm_and_si128(_mm_sub_epi64(pair, next), mask);
+                    let expired =
+                        _mm_srai_epi32::<31>(_mm_shuffle_epi32::<0b11_11_01_01>(_mm_sub_epi64(last, x)));
+                    let age = _mm_slli_epi64::<3>(_mm_andnot_si128(x, mask));
+                    _mm_castsi128_pd(_mm_and_si128(_mm_or_si128(age, slots), expired))
+                };
+                let slots = |i: u64| _mm_set_epi64x((OLD | (6 - i)) as i64, (OLD | (7 - i)) as i64);
+                let [a, b, c, d] = self.0;
+                let low = _mm_max_pd(ages(a, slots(0)), ages(b, slots(2)));
+                let high = _mm_max_pd(ages(c, slots(4)), ages(d, slots(6)));
+                let both = _mm_max_pd(low, high);
+                let one = _mm_max_sd(both, _mm_unpackhi_pd(both, both));
+                _mm_cvtsi128_si64(_mm_castpd_si128(one)) as u64
             }
         }
     }

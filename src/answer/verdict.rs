@@ -1,0 +1,24 @@
+//! The verdict of one request.
+
+/// Says how a request was judged.
+#[must_use = "a limiter whose verdict is ignored limits nothing"]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum Verdict {
+    /// Passes: conforming, or let through by a shadow limit (see the flags of a decision).
+    Conforming = 0,
+    /// Does not pass now; the retry time tells when it would.
+    NonConforming = 1,
+    /// Can never pass: the cost is greater than the burst.
+    Never = 2,
+    /// No verdict: other threads won every attempt. Nothing was charged.
+    Contended = 3,
+}
+
+impl Verdict {
+    /// Says whether the request may pass.
+    #[inline]
+    pub const fn passes(self) -> bool {
+        matches!(self, Verdict::Conforming)
+    }
+}

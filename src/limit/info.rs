@@ -1,0 +1,61 @@
+//! What a limit came out as: its numbers in ticks and units, and how far its rate is from the one asked for.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::params::Params;
+use super::span;
+
+/// The numbers of a validated limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitInfo {
+    /// Units per period, as asked for; 0 when unlimited.
+    pub units: u64,
+    /// Ticks, as asked for; 0 when unlimited.
+    pub period: u64,
+    /// Most units at one instant after idle; `u64::MAX` when unlimited.
+    pub burst: u64,
+    /// T, the emission interval, in q-units.
+    pub emission_q: u64,
+    /// One q-unit is 2^-resolution ticks.
+    pub resolution: i32,
+    /// H, the longest debt that a store can make, in ticks.
+    pub horizon: u64,
+    /// S, how far the clock may step back, in ticks.
+    pub skew: u64,
+    /// Ticks after which an untouched word may read as a debt again.
+    pub span: u64,
+    /// How much slower the rate is than the one asked for, in billionths, rounded up; never faster.
+    pub rate_error_ppb: u64,
+}
+
+impl LimitInfo {
+    pub(super) const fn of(p: &Params) -> LimitInfo {
+        let (emission_q, resolution) = p.resolution();
+        LimitInfo {
+            units: p.units,
+            period: p.period,
+            burst: p.burst,
+            emission_q,
+            resolution,
+            horizon: p.ticks_up(p.horizon_q, 0),
+            skew: p.ticks_up(p.window_q.saturating_sub(p.horizon_q), 0),
+            span: span(p),
+            rate_error_ppb: rate_error_ppb(p),
+        }
+    }
+}
+
+/// (T_q - T) / T in billionths, T = period * 2^s / units before it was rounded up.
+const fn rate_error_ppb(p: &Params) -> u64 {
+    // period < 2^64 and shl <= 63, so this is below 2^127; T_q * units exceeds it by less than units << shr, which is
+    // at most period (T >= 1).
+    let exact = (p.period as u128) << p.shl;
+    let made = (p.t_q as u128).wrapping_mul(p.units as u128) << p.shr;
+    let over = made.saturating_sub(exact).wrapping_mul(1_000_000_000);
+    let up = over.wrapping_add(exact.saturating_sub(1));
+    match up.checked_div(exact) {
+        Some(ppb) => ppb as u64,
+        None => 0,
+    }
+}

@@ -1,0 +1,110 @@
+//! The loops that drive one word: load, decide, compare and swap, with a bound.
+//!
+//! [`update64`] and [`update32`] drive every cell. [`step64`] and [`step32`] are the same for firmware, with one count
+//! of attempts instead of two: on a Cortex-M3 the second count is 12 bytes that the budget of the small forms does not
+//! have, and where a word is changed in a masked section there is no loop at all.
+
+use super::{AtomicU32, AtomicU64, Ordering};
+
+/// Lost compare-and-swaps after which a call gives up with `Contended`.
+///
+/// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
+/// would over-admit, retrying for ever would let one core stall another.
+pub const MAX_LOST: u32 = 8;
+
+/// A spurious failure (LL/SC targets) is no loss to a rival; these many are tolerated on top.
+const MAX_SPURIOUS: u32 = 64;
+
+macro_rules! update {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ty) => {
+        $(#[$doc])*
+        #[inline(always)]
+        pub(crate) fn $name<A>(word: &$atomic, mut step: impl FnMut($int) -> (A, Option<$int>)) -> Option<A> {
+            // ORDERING: Relaxed; the word is the whole state and orders nothing else.
+            let mut old = word.load(Ordering::Relaxed);
+            let (mut lost, mut spurious) = (0, 0);
+            loop {
+                let (answer, next) = step(old);
+                let Some(next) = next else { return Some(answer) };
+                // ORDERING: Relaxed on both sides; as above.
+                match word.compare_exchange_weak(old, next, Ordering::Relaxed, Ordering::Relaxed) {
+                    Ok(_) => return Some(answer),
+                    Err(found) => {
+                        if found == old {
+                            spurious += 1;
+                        } else {
+                            lost += 1;
+                        }
+                        old = found;
+                    }
+                }
+                if lost >= MAX_LOST || spurious >= MAX_SPURIOUS {
+                    return None;
+                }
+            }
+        }
+    };
+}
+
+update! {
+    /// Maps a 32-bit word to an answer and what to store, until a swap succeeds; see [`update64`].
+    update32, AtomicU32, u32
+}
+update! {
+    /// Maps a 64-bit word to an answer and what to store, until a swap succeeds. None: [`MAX_LOST`] swaps were lost,
+    /// nothing was stored.
+    update64, AtomicU64, u64
+}
+
+/// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).
+#[allow(dead_code)] // unused where both widths are masked
+const MAX_TRIES: u32 = 16;
+
+macro_rules! small_step {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ty, $has:meta) => {
+        $(#[$doc])*
+        #[cfg(any(tatcell_loom, $has))]
+        #[inline(always)]
+        pub(crate) fn $name<A>(word: &$atomic, f: impl Fn($int) -> (A, Option<$int>)) -> Option<A> {
+            let mut tries = MAX_TRIES;
+            loop {
+                // ORDERING: Relaxed; the word is the whole state and orders nothing else.
+                let old = word.load(Ordering::Relaxed);
+                let (answer, next) = f(old);
+                let Some(next) = next else { return Some(answer) };
+                // ORDERING: Relaxed on both sides; as above.
+                let swapped = word.compare_exchange_weak(old, next, Ordering::Relaxed, Ordering::Relaxed);
+                if swapped.is_ok() {
+                    return Some(answer);
+                }
+                tries -= 1;
+                if tries == 0 {
+                    return None;
+                }
+            }
+        }
+    };
+}
+
+small_step! {
+    /// One step of a 32-bit word: `f` maps the word to an answer and what to store. None: contended, nothing stored.
+    step32, AtomicU32, u32, target_has_atomic = "32"
+}
+small_step! {
+    /// One step of a 64-bit word; see [`step32`].
+    step64, AtomicU64, u64, any(target_has_atomic = "64", feature = "fallback")
+}
+
+/// As above where the word is changed in a masked section: the whole step is one section, and never contended.
+#[cfg(not(any(tatcell_loom, target_has_atomic = "32")))]
+#[inline(always)]
+pub(crate) fn step32<A>(word: &AtomicU32, f: impl Fn(u32) -> (A, Option<u32>)) -> Option<A> {
+    Some(word.step(f))
+}
+
+/// As above where the word is changed in a masked section: the whole step is one section, and never contended.
+#[cfg(not(any(tatcell_loom, target_has_atomic = "64", feature = "fallback")))]
+#[inline(always)]
+pub(crate) fn step64<A>(word: &AtomicU64, f: impl Fn(u64) -> (A, Option<u64>)) -> Option<A> {
+    Some(word.step(f))
+}
