@@ -91,7 +91,7 @@ impl<M: Access> Table<'_, M> {
                 stats.expired = stats.expired.wrapping_add(1);
             }
         }
-        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or(0) as u64;
+        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or(0);
         stats
     }
 
