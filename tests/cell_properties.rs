@@ -124,7 +124,7 @@ fn shrunk_traces_agree_with_the_exact_bucket() {
             for (step, cost) in trace {
                 now += step;
                 let expected = oracle.check(now as u128, cost, 0);
-                let mut answer = seen(&cell.check_ex(&limit, now, cost, 0));
+                let mut answer = seen(&cell.check_ex(&limit, now, cost.into(), 0));
                 answer.stored = expected.stored;
                 prop_assert_eq!(answer, expected);
             }
@@ -142,10 +142,10 @@ fn denied_request_conforms_exactly_after_retry_after() {
         for _ in 0..40 {
             now += random_step(rng, &oracle);
             let cost = random_cost(rng, oracle.burst as u64);
-            if let Outcome::NonConforming { retry_after } = cell.check(&limit, now, cost) {
+            if let Outcome::NonConforming { retry_after } = cell.check(&limit, now, cost.into()) {
                 assert!(retry_after > 0);
-                assert_eq!(cell.clone().check(&limit, now + retry_after, cost), Outcome::Conforming);
-                let early = cell.clone().check(&limit, now + retry_after - 1, cost);
+                assert_eq!(cell.clone().check(&limit, now + retry_after, cost.into()), Outcome::Conforming);
+                let early = cell.clone().check(&limit, now + retry_after - 1, cost.into());
                 assert_eq!(early, Outcome::NonConforming { retry_after: 1 }, "{spec:?}");
             }
         }
@@ -160,7 +160,7 @@ fn remaining_grows_exactly_after_next_unit_and_is_whole_after_reset() {
         let (mut cell, mut now) = (ExclusiveCell::new(), rng.next() >> 8);
         for _ in 0..20 {
             now += random_step(rng, &oracle);
-            let d = cell.check_ex(&limit, now, random_cost(rng, oracle.burst as u64), 0);
+            let d = cell.check_ex(&limit, now, random_cost(rng, oracle.burst as u64).into(), 0);
             let left = |ticks: u64| cell.peek(&limit, now + ticks, 0).remaining;
             assert_eq!(left(0), d.remaining);
             if d.next_unit > 0 {
@@ -177,7 +177,7 @@ fn remaining_grows_exactly_after_next_unit_and_is_whole_after_reset() {
             // What remains can be spent at once, and no unit more.
             let mut copy = cell.clone();
             let left = d.remaining as u32;
-            assert_eq!(copy.check(&limit, now, left), Outcome::Conforming);
+            assert_eq!(copy.check(&limit, now, left.into()), Outcome::Conforming);
             assert!(!copy.check(&limit, now, 1).passes());
         }
     });
@@ -200,9 +200,9 @@ fn tat_never_regresses_whatever_the_clock_does() {
             };
             let cost = random_cost(rng, oracle.burst as u64);
             match rng.below(3) {
-                0 => drop(cell.check_ex(&limit, now, cost, 0)),
-                1 => drop(cell.charge(&limit, now, cost)),
-                _ => drop(cell.reserve(&limit, now, cost)),
+                0 => drop(cell.check_ex(&limit, now, cost.into(), 0)),
+                1 => drop(cell.charge(&limit, now, cost.into())),
+                _ => drop(cell.reserve(&limit, now, cost.into())),
             }
             assert!(cell.word() >= high, "{spec:?}");
             high = cell.word();
@@ -265,10 +265,10 @@ fn any_word_is_valid_and_never_more_than_a_burst() {
         let (limit, word, now) = (spec.build().unwrap(), rng.next(), rng.next());
         let cell = Cell::from_word(word);
         let d = cell.check_ex(&limit, now, 1, 0);
-        assert!(d.remaining <= limit.burst() && d.verdict <= 1);
+        assert!(d.remaining <= limit.burst() && (d.verdict as i32) <= 1);
         if let Ok(limit) = spec.build32() {
             let d = Cell32::from_word(word as u32).check_ex(&limit, now, 1, 0);
-            assert!(d.remaining <= limit.burst() && d.verdict <= 1);
+            assert!(d.remaining <= limit.burst() && (d.verdict as i32) <= 1);
         }
     });
 }

@@ -15,8 +15,8 @@ enum Word {
 impl Word {
     fn check(&self, now: u64, cost: u32) -> Decision {
         match self {
-            Word::Wide(cell, limit) => cell.check_ex(limit, now, cost, 0),
-            Word::Narrow(cell, limit) => cell.check_ex(limit, now, cost, 0),
+            Word::Wide(cell, limit) => cell.check_ex(limit, now, cost.into(), 0),
+            Word::Narrow(cell, limit) => cell.check_ex(limit, now, cost.into(), 0),
         }
     }
 

@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tatcell::host::{counter, now_ns, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock};
-use tatcell::{lines_for, Limit, LimitSpec, Outcome, Table, TableError, TableOptions};
+use tatcell::{lines_for, AttachOptions, Limit, LimitSpec, Outcome, Table, TableError, TableOptions};
 
 const SEED: [u8; 16] = *b"a secret of test";
 
@@ -244,12 +244,17 @@ fn a_name_has_one_creator_and_any_number_of_users() {
         assert_eq!(Memory::create(&name, 1 << 16, 0o600).unwrap_err(), HostError::Exists);
 
         let seen = Memory::attach(&name, 1 << 16).unwrap();
-        assert_eq!(Table::attach(seen.lines(), Some(SEED)).unwrap_err(), TableError::NotReady);
+        assert_eq!(
+            Table::attach(seen.lines(), &AttachOptions::new().seed(SEED)).unwrap_err(),
+            TableError::NotReady
+        );
         let table = Table::init(made.lines(), &options()).unwrap();
-        let other = Table::attach(seen.lines(), Some(SEED)).unwrap();
+        let other = Table::attach(seen.lines(), &AttachOptions::new().seed(SEED)).unwrap();
         let check = child(|| {
             let Ok(memory) = Memory::attach(&name, 0) else { return 100 };
-            let Ok(table) = Table::attach(memory.lines(), Some(SEED)) else { return 101 };
+            let Ok(table) = Table::attach(memory.lines(), &AttachOptions::new().seed(SEED)) else {
+                return 101;
+            };
             let Ok(limit) = table.limit(&LimitSpec::new(1, 1_000_000_000, 5)) else { return 102 };
             (0..2).filter(|_| table.check(&limit, 1_000, b"key", 1) == Ok(Outcome::Conforming)).count() as i32
         });
@@ -288,7 +293,7 @@ fn of_many_processes_one_creates_and_together_they_pass_one_burst() {
                         Table::init(memory.lines(), &options())
                     } else {
                         loop {
-                            match Table::attach(memory.lines(), Some(SEED)) {
+                            match Table::attach(memory.lines(), &AttachOptions::new().seed(SEED)) {
                                 Err(TableError::NotReady) => std::hint::spin_loop(),
                                 table => break table,
                             }

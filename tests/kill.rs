@@ -11,12 +11,14 @@ mod common;
 
 use common::{size_from, Rng};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
-use tatcell::{FullPolicy, LimitSpec, Line, Outcome, Request, Table, TableLimit, TableOptions, Tracking};
+use tatcell::{
+    AttachOptions, FullPolicy, LimitSpec, Line, Outcome, Request, Table, TableLimit, TableOptions, Tracking,
+};
 
 const WORKERS: usize = 2;
 const KEYS: usize = 1_500;
 /// 4096 slots.
-const LINES: usize = 513;
+const LINES: usize = 514;
 const T: u64 = 1 << 12;
 const B: u64 = 3;
 const SPEC: LimitSpec = LimitSpec::new(1, T, B);
@@ -54,7 +56,7 @@ fn key(era: u64, i: usize) -> u64 {
 
 /// Runs until killed. Allocates nothing, as a forked child of a threaded process must not.
 fn work(shared: &'static Shared, worker: usize, seed: u64) -> ! {
-    let Ok(table) = Table::attach(&shared.lines, None) else { exit(3) };
+    let Ok(table) = Table::attach(&shared.lines, &AttachOptions::new()) else { exit(3) };
     let Ok(limit) = table.limit(&SPEC) else { exit(4) };
     let mut rng = Rng(seed);
     let era = shared.era.load(SeqCst);
@@ -134,7 +136,7 @@ fn check_era(shared: &Shared, table: &Table<'_>, limit: &TableLimit, era: u64) -
             let d = table.check_ex(&request, hash, None).unwrap();
             assert_ne!(d.outcome(), Outcome::Contended, "era {era} key {i}: stuck");
             if !d.passes() {
-                assert!(passed == left || d.tracking == Tracking::Untracked as u32, "era {era} key {i}");
+                assert!(passed == left || d.tracking == Tracking::Untracked, "era {era} key {i}");
                 break;
             }
             passed += 1;
@@ -146,14 +148,13 @@ fn check_era(shared: &Shared, table: &Table<'_>, limit: &TableLimit, era: u64) -
 /// A process that comes later: every key of the last era gets a verdict, and its full burst after idling.
 fn check_afterwards(shared: &'static Shared, era: u64) {
     let pid = spawn(|| {
-        let Ok(table) = Table::attach(&shared.lines, None) else { exit(3) };
+        let Ok(table) = Table::attach(&shared.lines, &AttachOptions::new()) else { exit(3) };
         let Ok(limit) = table.limit(&SPEC) else { exit(4) };
         for i in 0..KEYS {
             let (hash, late) = (key(era, i), now(era + 2 + i as u64, 0));
             let first = table.check_hash(&limit, now(era, WORKERS), hash, 1);
-            let then =
-                table.check_ex(&Request { limit: &limit, now: late, cost: B as u32, room: 0 }, hash, None);
-            let full = then.is_ok_and(|d| d.passes() && d.tracking == Tracking::Tracked as u32);
+            let then = table.check_ex(&Request { limit: &limit, now: late, cost: B, room: 0 }, hash, None);
+            let full = then.is_ok_and(|d| d.passes() && d.tracking == Tracking::Tracked);
             if !full || !matches!(first, Ok(Outcome::Conforming | Outcome::NonConforming { .. })) {
                 shared.wrong.fetch_add(1, SeqCst);
             }
@@ -194,7 +195,7 @@ fn kill_workers(kills: u64) {
         }
         kill(&pids);
         killed += some + WORKERS as u64;
-        claims += common::words(&shared.lines)[8..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();
+        claims += common::words(&shared.lines)[16..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();
         admitted += check_era(shared, &table, &limit, era);
     }
     check_afterwards(shared, era);

@@ -7,7 +7,7 @@ fn within_the_limit(limit: &Limit, mut admitted: Vec<(u64, u32)>) -> Result<(), 
     admitted.sort_by_key(|a| a.0);
     let mut oracle = ExclusiveCell::new();
     for (i, &(now, cost)) in admitted.iter().enumerate() {
-        if !oracle.check(limit, now, cost).passes() {
+        if !oracle.check(limit, now, cost.into()).passes() {
             return Err(format!(
                 "request {i} of {} at {now}, cost {cost}, is above the limit",
                 admitted.len()
@@ -41,7 +41,7 @@ struct Cache {
 
 impl Cache {
     fn check(&mut self, cell: &Cell, limit: &Limit, now: u64) -> bool {
-        if self.units == 0 && cell.check(limit, now, self.batch as u32).passes() {
+        if self.units == 0 && cell.check(limit, now, (self.batch as u32).into()).passes() {
             self.units = self.batch;
         }
         let passes = self.units > 0;
@@ -125,14 +125,17 @@ fn one_lease_alone_passes_the_whole_burst_in_any_order_of_costs() {
             let (cell, mut lease) = (Cell::new(), Lease::with_batch(batch));
             let mut total = 0;
             for &cost in costs.iter().cycle() {
-                if !lease.check(&cell, &limit, 5, cost).passes() {
+                if !lease.check(&cell, &limit, 5, cost.into()).passes() {
                     break;
                 }
                 total += cost;
             }
             let missing = 64 - total;
             if missing > 0 {
-                assert!(lease.check(&cell, &limit, 5, missing).passes(), "batch {batch}, costs {costs:?}");
+                assert!(
+                    lease.check(&cell, &limit, 5, missing.into()).passes(),
+                    "batch {batch}, costs {costs:?}"
+                );
             }
             assert_eq!(lease.held(&cell, &limit, 5), 0);
             assert!(!lease.check(&cell, &limit, 5, 1).passes());
@@ -146,7 +149,7 @@ fn a_cost_above_the_burst_is_never_and_a_huge_one_does_not_wrap() {
     let (cell, mut lease) = (Cell::new(), Lease::with_batch(100));
     fill(&mut lease, &cell, &limit, 0, 7);
     for cost in [1001, 1 << 14, u32::MAX] {
-        assert_eq!(lease.check(&cell, &limit, 0, cost), Outcome::Never);
+        assert_eq!(lease.check(&cell, &limit, 0, cost.into()), Outcome::Never);
     }
 }
 
@@ -328,8 +331,8 @@ fn threads_with_leases_stay_within_the_limit() {
                                     lease.give_back(cell, limit, now);
                                     continue;
                                 }
-                                1..8 => cell.check(limit, now, cost),
-                                _ => lease.check(cell, limit, now, cost),
+                                1..8 => cell.check(limit, now, cost.into()),
+                                _ => lease.check(cell, limit, now, cost.into()),
                             };
                             if outcome.passes() {
                                 mine.push((now, cost));
@@ -392,15 +395,15 @@ fn run(limit: &Limit, batch: u32, steps: &[(u8, u16, u8, u8)]) -> Result<Vec<(u6
                 leases[who as usize].give_back(&cell, limit, now);
                 continue;
             }
-            1 => cell.check(limit, now, cost),
-            _ => leases[who as usize].check(&cell, limit, now, cost),
+            1 => cell.check(limit, now, cost.into()),
+            _ => leases[who as usize].check(&cell, limit, now, cost.into()),
         };
         match outcome {
             Outcome::Conforming => admitted.push((now, cost)),
             Outcome::NonConforming { retry_after } => {
                 prop_assert!(retry_after > 0);
                 // Not refused while the cell still has the units.
-                prop_assert!(!cell.peek(limit, now, cost).passes());
+                prop_assert!(!cell.peek(limit, now, cost.into()).passes());
             }
             Outcome::Never => prop_assert!(cost as u64 > limit.burst()),
             Outcome::Contended => prop_assert!(false, "contended alone"),
@@ -430,10 +433,10 @@ proptest! {
             let mut now = 12_345;
             for &(who, ticks, cost, _) in &steps {
                 now += ticks as u64;
-                let _ = leases[who as usize].check(&cell, &limit, now, cost as u32);
+                let _ = leases[who as usize].check(&cell, &limit, now, (cost as u32).into());
             }
             let when = now + match ask { 0 => 0, 1 => retry - 1, _ => retry };
-            match (ask, leases[0].check(&cell, &limit, when, cost)) {
+            match (ask, leases[0].check(&cell, &limit, when, cost.into())) {
                 (0, Outcome::NonConforming { retry_after }) => retry = retry_after,
                 (0, _) => return Ok(()),
                 (1, outcome) => prop_assert!(!outcome.passes(), "passed a tick early"),

@@ -121,7 +121,7 @@ fn long_run_rate_is_the_configured_one_from_below() {
         for _ in 0..5_000 {
             // Greedy: as much as passes at once, then wait exactly as long as told.
             let left = cell.peek(&limit, now, 0).remaining.min(u32::MAX as u64) as u32;
-            assert_eq!(cell.check(&limit, now, left), Outcome::Conforming);
+            assert_eq!(cell.check(&limit, now, left.into()), Outcome::Conforming);
             admitted += left as u128;
             let Outcome::NonConforming { retry_after } = cell.check(&limit, now, 1) else {
                 panic!("more left")
@@ -148,7 +148,11 @@ fn any_partition_of_a_burst_admits_exactly_the_burst() {
         let mut left = burst;
         while left > 0 {
             let part = rng.within(1, rng.clone().within(1, left)).min(left);
-            assert_eq!(cell.check(&limit, now, part as u32), Outcome::Conforming, "{part} of {left}");
+            assert_eq!(
+                cell.check(&limit, now, (part as u32).into()),
+                Outcome::Conforming,
+                "{part} of {left}"
+            );
             left -= part;
         }
         assert!(matches!(cell.check(&limit, now, 1), Outcome::NonConforming { .. }));
@@ -184,12 +188,16 @@ fn unlimited_passes_everything_and_stores_nothing() {
     for _ in 0..10_000 {
         let (word, now, cost) = (rng.next(), rng.next(), rng.next() as u32);
         let (cell, narrow) = (Cell::from_word(word), Cell32::from_word(word as u32));
-        assert_eq!(cell.check(&Limit::UNLIMITED, now, cost), Outcome::Conforming, "{word:#x} at {now:#x}");
-        assert_eq!(narrow.check(&Limit32::UNLIMITED, now, cost), Outcome::Conforming);
-        let d = cell.check_ex(&Limit::UNLIMITED, now, cost, 0);
+        assert_eq!(
+            cell.check(&Limit::UNLIMITED, now, cost.into()),
+            Outcome::Conforming,
+            "{word:#x} at {now:#x}"
+        );
+        assert_eq!(narrow.check(&Limit32::UNLIMITED, now, cost.into()), Outcome::Conforming);
+        let d = cell.check_ex(&Limit::UNLIMITED, now, cost.into(), 0);
         assert!(d.passes() && d.remaining == u64::MAX && d.retry_after == 0 && d.next_unit == 0);
-        assert_eq!((d.limit, d.permit.stored), (u64::MAX, 0));
-        assert!(cell.charge(&Limit::UNLIMITED, now, cost).passes());
+        assert_eq!((d.burst, d.permit.stored), (u64::MAX, 0));
+        assert!(cell.charge(&Limit::UNLIMITED, now, cost.into()).passes());
         assert_eq!((cell.word(), narrow.word()), (word, word as u32));
     }
     assert_eq!(Limit::UNLIMITED.burst(), u64::MAX);

@@ -17,7 +17,7 @@ fn block(seed: u64, steps: u64) {
     let units = 1u64 << rng.within(0, s as u64);
     let (period, burst) = (rng.within(1 << 11, 1 << 16) * units, rng.within(1, 64));
     let spec = LimitSpec::new(units, period, burst).resolution(s);
-    let lines = memory(3);
+    let lines = memory(4);
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash().resolution(s)).unwrap();
     let (wide, narrow, keyed) = (spec.build().unwrap(), spec.build32(), table.limit(&spec).unwrap());
     let (cell, cell32, hash) = (Cell::new(), Cell32::new(), rng.next());
@@ -48,17 +48,18 @@ fn block(seed: u64, steps: u64) {
             1 => Outcome::NonConforming { retry_after: expected.retry_after },
             _ => Outcome::Never,
         };
-        assert_eq!(cell.check(&wide, now, cost), outcome, "{spec:?} {cost} at {now}");
+        assert_eq!(cell.check(&wide, now, cost.into()), outcome, "{spec:?} {cost} at {now}");
         // A TAT of exactly 2^32 is stored as 1, one q-unit more: that word sits out until it has drained.
         let tat = (oracle.tat << s) / units as u128;
         if tat as u32 == 0 && oracle.lead(now as u128) > 0 {
             wrapped = true;
         }
         if let (Ok(narrow), false) = (&narrow, wrapped) {
-            assert_eq!(cell32.check(narrow, now, cost), outcome, "{spec:?} {cost} at {now}");
+            assert_eq!(cell32.check(narrow, now, cost.into()), outcome, "{spec:?} {cost} at {now}");
         }
-        let d = table.check_ex(&Request { limit: &keyed, now, cost, room: 0 }, hash, None).unwrap();
-        let answer = (d.verdict, d.remaining, d.retry_after, d.next_unit, d.reset_after);
+        let d =
+            table.check_ex(&Request { limit: &keyed, now, cost: cost.into(), room: 0 }, hash, None).unwrap();
+        let answer = (d.verdict as i32, d.remaining, d.retry_after, d.next_unit, d.reset_after);
         let e = expected;
         assert_eq!(answer, (e.verdict, e.remaining, e.retry_after, e.next_unit, e.reset_after), "{spec:?}");
     }

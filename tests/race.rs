@@ -140,7 +140,7 @@ fn key(round: u64) -> u64 {
 #[test]
 fn a_million_races_for_a_fresh_key_admit_it_once() {
     let rounds = size_from("TATCELL_RACES", 1_000_000);
-    let lines = memory(3);
+    let lines = memory(4);
     let spec = LimitSpec::new(1, T, 1).max_debt(7);
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
     let limit = table.limit(&spec).unwrap();
@@ -151,7 +151,7 @@ fn a_million_races_for_a_fresh_key_admit_it_once() {
     assert_eq!(found.strangers, rounds, "a slot was aged in every round");
     // Contended is rare, and a race without a winner rarer.
     assert!(found.admitted >= rounds - rounds / 100, "{} of {rounds}", found.admitted);
-    let claims = words(&lines)[8..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();
+    let claims = words(&lines)[16..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();
     assert!(claims <= 1, "claims are cleaned up: {claims}");
 }
 

@@ -29,27 +29,29 @@ fn key(tag: u32) -> u64 {
 /// Sixteen keys fill set 0; key i (from 1) has `costs(i)` units of debt.
 fn fill(table: &Table<'_>, limit: &TableLimit, now: u64, cost: impl Fn(u32) -> u32) {
     for tag in 1..=16 {
-        let request = Request { limit, now, cost: cost(tag), room: 0 };
+        let request = Request { limit, now, cost: cost(tag).into(), room: 0 };
         let d = table.check_ex(&request, key(tag), None).unwrap();
-        assert!(d.passes() && d.tracking == Tracking::Tracked as u32, "{tag}: {d:?}");
+        assert!(d.passes() && d.tracking == Tracking::Tracked, "{tag}: {d:?}");
     }
     assert_eq!(table.stats(now).live, 16);
 }
 
 fn ask(table: &Table<'_>, limit: &TableLimit, now: u64, hash: u64, cost: u32) -> (Decision, Counters) {
     let mut counters = Counters::default();
-    let d = table.check_ex(&Request { limit, now, cost, room: 0 }, hash, Some(&mut counters)).unwrap();
+    let d = table
+        .check_ex(&Request { limit, now, cost: cost.into(), room: 0 }, hash, Some(&mut counters))
+        .unwrap();
     (d, counters)
 }
 
 #[test]
 fn admit_passes_untracked_without_a_permit_and_evicts_nobody() {
-    let lines = memory(5);
+    let lines = memory(6);
     let (table, limit) = table(&lines, FullPolicy::Admit);
     fill(&table, &limit, 0, |_| 2);
     for _ in 0..100 {
         let (d, counters) = ask(&table, &limit, 0, key(99), 1);
-        assert_eq!((d.verdict, d.tracking), (0, Tracking::Untracked as u32));
+        assert_eq!((d.verdict as i32, d.tracking), (0, Tracking::Untracked));
         assert_eq!(d.permit, Permit::NONE);
         assert_eq!(counters, Counters { conforming: 1, untracked: 1, ..Counters::default() });
         assert_eq!(table.check_hash(&limit, 0, key(99), 8), Ok(Outcome::Conforming));
@@ -59,46 +61,46 @@ fn admit_passes_untracked_without_a_permit_and_evicts_nobody() {
         assert_eq!(table.peek(&limit, 0, key(tag), 0).unwrap().remaining, 6);
     }
     // It gets its slot as soon as one drains.
-    assert_eq!(ask(&table, &limit, 2 * T - 1, key(99), 1).0.tracking, Tracking::Untracked as u32);
-    assert_eq!(ask(&table, &limit, 2 * T, key(99), 1).0.tracking, Tracking::Tracked as u32);
+    assert_eq!(ask(&table, &limit, 2 * T - 1, key(99), 1).0.tracking, Tracking::Untracked);
+    assert_eq!(ask(&table, &limit, 2 * T, key(99), 1).0.tracking, Tracking::Tracked);
     // Another set is not full.
     let (d, counters) = ask(&table, &limit, 0, hash_of(2, 4, 99), 1);
-    assert_eq!((d.tracking, counters.inserted), (Tracking::Tracked as u32, 1));
+    assert_eq!((d.tracking, counters.inserted), (Tracking::Tracked, 1));
 }
 
 #[test]
 fn deny_refuses_until_exactly_the_first_slot_drains() {
     cases(200, |rng| {
-        let lines = memory(5);
+        let lines = memory(6);
         let (table, limit) = table(&lines, FullPolicy::Deny);
         let now = rng.next() >> 24;
         let costs: Vec<u32> = (0..17).map(|_| rng.within(2, B) as u32).collect();
         fill(&table, &limit, now, |tag| costs[tag as usize]);
         let now = now + rng.below(T);
         let (d, counters) = ask(&table, &limit, now, key(99), 1);
-        assert_eq!((d.verdict, d.tracking, d.permit), (1, Tracking::Untracked as u32, Permit::NONE));
+        assert_eq!((d.verdict as i32, d.tracking, d.permit), (1, Tracking::Untracked, Permit::NONE));
         assert_eq!(counters, Counters { non_conforming: 1, untracked: 1, ..Counters::default() });
         let (early, _) = ask(&table, &limit, now + d.retry_after - 1, key(99), 1);
         assert_eq!(early.outcome(), Outcome::NonConforming { retry_after: 1 });
         let (then, _) = ask(&table, &limit, now + d.retry_after, key(99), 1);
-        assert_eq!((then.verdict, then.tracking), (0, Tracking::Tracked as u32));
+        assert_eq!((then.verdict as i32, then.tracking), (0, Tracking::Tracked));
     });
 }
 
 #[test]
 fn inherit_takes_the_smallest_debt_over_with_its_debt() {
-    let lines = memory(5);
+    let lines = memory(6);
     let (table, limit) = table(&lines, FullPolicy::Inherit);
     fill(&table, &limit, 0, |tag| if tag == 11 { 3 } else { 6 });
     // 3 units inherited, 5 wanted: fits.
     let (d, counters) = ask(&table, &limit, 0, key(99), 5);
-    assert_eq!((d.verdict, d.tracking, d.remaining), (0, Tracking::Inherited as u32, 0));
+    assert_eq!((d.verdict as i32, d.tracking, d.remaining), (0, Tracking::Inherited, 0));
     let expected = Counters { conforming: 1, inherited: 1, inserted: 1, ..Counters::default() };
     assert_eq!(counters, expected);
     assert!(d.reset_after >= 8 * T && d.reset_after <= 8 * T + 2, "{d:?}");
     // The key whose slot went is absent, and is measured against the least of the rest: 6 units.
     let (d, counters) = ask(&table, &limit, 0, key(11), 3);
-    assert_eq!((d.verdict, d.tracking), (1, Tracking::Inherited as u32));
+    assert_eq!((d.verdict as i32, d.tracking), (1, Tracking::Inherited));
     assert_eq!(counters, Counters { non_conforming: 1, inherited: 1, ..Counters::default() });
     assert!((T..=T + 2).contains(&d.retry_after), "{d:?}");
     let (then, _) = ask(&table, &limit, d.retry_after, key(11), 3);
@@ -110,7 +112,7 @@ fn inherit_takes_the_smallest_debt_over_with_its_debt() {
 fn inherit_never_over_admits_however_keys_come_and_go() {
     // All keys of a set share its 16 slots: no more than 16 bursts and 16 rates pass, whatever the keys do.
     cases(20, |rng| {
-        let lines = memory(3);
+        let lines = memory(4);
         let (table, limit) = table(&lines, FullPolicy::Inherit);
         let keys = rng.pick(&[17u64, 24, 100, 10_000]);
         let start = 1 << 20;
@@ -119,7 +121,8 @@ fn inherit_never_over_admits_however_keys_come_and_go() {
             now += rng.below(T / 8);
             let cost = rng.within(1, 3) as u32;
             let hash = hash_of(rng.below(2) as u32, 2, rng.within(1, keys) as u32);
-            admitted += cost as u64 * table.check_hash(&limit, now, hash, cost).unwrap().passes() as u64;
+            admitted +=
+                cost as u64 * table.check_hash(&limit, now, hash, cost.into()).unwrap().passes() as u64;
             let most = 16 * (B * T + (now - start)) / T;
             assert!(admitted <= most, "{admitted} above {most}");
         }
@@ -129,23 +132,23 @@ fn inherit_never_over_admits_however_keys_come_and_go() {
 
 #[test]
 fn sampled_takes_over_about_one_in_sixteen_and_forgives() {
-    let lines = memory(5);
+    let lines = memory(6);
     let (table, limit) = table(&lines, FullPolicy::Sampled);
     let (mut forgiven, mut untracked) = (0, 0);
     let n = 20_000;
     for i in 0..n {
-        let now = 1 << 20 | i << 16;
+        let now = (1 << 20) + (i << 16);
         fill(&table, &limit, now, |_| 3);
         let (d, counters) = ask(&table, &limit, now, key(100 + i as u32), 2);
-        assert_eq!((d.verdict, counters.conforming), (0, 1));
-        if d.tracking == Tracking::Forgiven as u32 {
+        assert_eq!((d.verdict as i32, counters.conforming), (0, 1));
+        if d.tracking == Tracking::Forgiven {
             assert_eq!((counters.forgiven, counters.inserted), (1, 1));
             let d = table.peek(&limit, now, key(100 + i as u32), 0).unwrap();
             assert_eq!((d.remaining, d.reset_after), (6, 2 * T), "the victim's debt is forgiven");
             assert_eq!(table.refund(&limit, now, key(100 + i as u32), &d.permit), Ok(Some(0)));
             forgiven += 1;
         } else {
-            assert_eq!((d.tracking, d.permit), (Tracking::Untracked as u32, Permit::NONE));
+            assert_eq!((d.tracking, d.permit), (Tracking::Untracked, Permit::NONE));
             assert_eq!((counters.untracked, counters.inserted), (1, 0));
             untracked += 1;
         }
@@ -157,12 +160,12 @@ fn sampled_takes_over_about_one_in_sixteen_and_forgives() {
 
 #[test]
 fn sampled_refunds_nothing_and_inherit_only_in_the_same_slot() {
-    let lines = memory(5);
+    let lines = memory(6);
     let (sampled, limit) = table(&lines, FullPolicy::Sampled);
     let (d, _) = ask(&sampled, &limit, 0, key(1), 4);
     assert!(d.permit.stored > 0);
     assert_eq!(sampled.refund(&limit, 0, key(1), &d.permit), Ok(Some(0)));
-    let lines = memory(5);
+    let lines = memory(6);
     let (inherit, limit) = table(&lines, FullPolicy::Inherit);
     let (d, _) = ask(&inherit, &limit, 0, key(1), 4);
     let moved = Permit { slot: d.permit.slot + 1, ..d.permit };
@@ -174,7 +177,7 @@ fn sampled_refunds_nothing_and_inherit_only_in_the_same_slot() {
         assert!(ask(&inherit, &limit, 1 << 20, key(tag), 4).0.passes());
     }
     let (taken, _) = ask(&inherit, &limit, 1 << 20, key(99), 1);
-    assert_eq!((taken.tracking, taken.permit.slot), (Tracking::Inherited as u32, first.permit.slot));
+    assert_eq!((taken.tracking, taken.permit.slot), (Tracking::Inherited, first.permit.slot));
     let before = inherit.peek(&limit, 1 << 20, key(99), 0).unwrap();
     assert_eq!(inherit.refund(&limit, 1 << 20, key(1), &first.permit), Ok(Some(0)));
     assert_eq!(inherit.peek(&limit, 1 << 20, key(99), 0).unwrap(), before);
@@ -185,7 +188,7 @@ fn refund_mints_nothing_under_any_policy() {
     // Per key (per set under Inherit): admitted and not given back stays below the envelope.
     for policy in [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny] {
         cases(30, |rng| {
-            let lines = memory(3);
+            let lines = memory(4);
             let (table, limit) = table(&lines, policy);
             let keys = if matches!(policy, FullPolicy::Inherit) { 40 } else { 12 };
             let (start, mut permits) = (1u64 << 20, Vec::new());
@@ -202,8 +205,8 @@ fn refund_mints_nothing_under_any_policy() {
                     charged[tag] -= table.refund(&limit, now, hash, &permit).unwrap().unwrap();
                 } else {
                     let (d, _) = ask(&table, &limit, now, hash, rng.within(1, 4) as u32);
-                    if d.passes() && d.tracking != Tracking::Untracked as u32 {
-                        charged[tag] += d.cost as u64 * T;
+                    if d.passes() && d.tracking != Tracking::Untracked {
+                        charged[tag] += d.cost * T;
                         permits.push((tag, hash, d.permit));
                     }
                 }
@@ -223,7 +226,7 @@ fn refund_mints_nothing_under_any_policy() {
 fn admit_never_over_admits_what_it_tracks() {
     // Overfull sets: tracked admissions of a key stay in its envelope, untracked ones are reported.
     for policy in [FullPolicy::Admit, FullPolicy::Deny] {
-        let lines = memory(3);
+        let lines = memory(4);
         let (table, limit) = table(&lines, policy);
         let mut rng = Rng(8);
         let start = 1u64 << 20;
@@ -232,7 +235,7 @@ fn admit_never_over_admits_what_it_tracks() {
             now += rng.below(T / 64);
             let tag = rng.within(1, 60) as u32;
             let (d, _) = ask(&table, &limit, now, hash_of(tag % 2, 2, tag), 1);
-            if d.tracking == Tracking::Untracked as u32 {
+            if d.tracking == Tracking::Untracked {
                 untracked += 1;
             } else if d.passes() {
                 tracked[tag as usize] += 1;
@@ -246,16 +249,16 @@ fn admit_never_over_admits_what_it_tracks() {
 #[test]
 fn charge_and_reserve_in_a_full_set_store_nothing_and_give_no_permit() {
     for policy in POLICIES {
-        let lines = memory(5);
+        let lines = memory(6);
         let (table, limit) = table(&lines, policy);
         fill(&table, &limit, 0, |_| 8);
         let before = table.stats(0);
-        let d = table.charge(&limit, 0, key(99), 1).unwrap();
+        let d = table.charge(&limit, 0, key(99), 1, None).unwrap();
         match policy {
-            FullPolicy::Deny => assert_eq!((d.verdict, d.permit), (1, Permit::NONE)),
-            FullPolicy::Admit => assert_eq!((d.verdict, d.permit), (0, Permit::NONE)),
+            FullPolicy::Deny => assert_eq!((d.verdict as i32, d.permit), (1, Permit::NONE)),
+            FullPolicy::Admit => assert_eq!((d.verdict as i32, d.permit), (0, Permit::NONE)),
             // Debts are inherited up to the cap: nothing is left to charge.
-            FullPolicy::Inherit => assert_eq!((d.verdict, d.permit.stored), (0, 0)),
+            FullPolicy::Inherit => assert_eq!((d.verdict as i32, d.permit.stored), (0, 0)),
             FullPolicy::Sampled => assert!(d.passes()),
         }
         if !matches!(policy, FullPolicy::Sampled) {

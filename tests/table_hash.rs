@@ -57,7 +57,7 @@ fn the_tests_own_siphash_gives_the_papers_vector() {
 
 #[test]
 fn table_hash_is_siphash_1_3_of_the_seed() {
-    let lines = memory(3);
+    let lines = memory(4);
     let mut rng = Rng(1);
     for len in 0..70 {
         let seed: [u8; 16] = if len < 35 { counting() } else { std::array::from_fn(|_| rng.next() as u8) };
@@ -68,7 +68,7 @@ fn table_hash_is_siphash_1_3_of_the_seed() {
         let check = words(&lines)[5].load(Ordering::Relaxed);
         assert_eq!(check, siphash(1, 3, &seed, b"tatcell seed check"));
         let secret = |w: u64| w == u64::from_le_bytes(seed[..8].try_into().unwrap());
-        assert!(words(&lines)[..8].iter().all(|w| !secret(w.load(Ordering::Relaxed))));
+        assert!(words(&lines)[..16].iter().all(|w| !secret(w.load(Ordering::Relaxed))));
     }
 }
 
@@ -89,7 +89,7 @@ fn line_is_multiply_shift_of_the_high_half_and_tag_the_low_bits() {
         (0x1999_999a_8000_0002, 10, 16, 1, 2),
     ];
     for (hash, slot_lines, tag_bits, line, tag) in vectors {
-        let lines = memory(slot_lines + 1);
+        let lines = memory(slot_lines + 2);
         let options = TableOptions::new(SPEC).caller_hash().tag_bits(tag_bits);
         let table = Table::init(&lines, &options).unwrap();
         let limit = table.limit(&SPEC).unwrap();
@@ -97,14 +97,14 @@ fn line_is_multiply_shift_of_the_high_half_and_tag_the_low_bits() {
         let slot = table.next_live(0, 0).unwrap();
         assert_eq!((slot.number / 8, slot.tag), (line, tag), "{hash:#x} {slot_lines} {tag_bits}");
         // The word itself: claim clear, tag, TAT = one unit.
-        let word = words(&lines)[8 + line as usize * 8].load(Ordering::Relaxed);
+        let word = words(&lines)[16 + line as usize * 8].load(Ordering::Relaxed);
         assert_eq!(word, (tag as u64) << (63 - tag_bits) | 1 << 12, "{hash:#x}");
     }
 }
 
 #[test]
 fn overflow_goes_to_the_neighbour_line_and_tags_decide_within_a_set() {
-    let lines = memory(7);
+    let lines = memory(8);
     let table = Table::init(&lines, &TableOptions::new(SPEC).caller_hash()).unwrap();
     let limit = table.limit(&SPEC).unwrap();
     for home in 0..6u32 {
@@ -160,7 +160,7 @@ fn full_set_chance_is_erlang_b() {
 fn simulated_tables_fill_as_erlang_b_says() {
     // One-unit keys arriving at random: each holds its slot for T. 1024 slots, loads 0.5 and 0.7.
     for alpha in [0.5, 0.7] {
-        let lines = memory(1 + 128);
+        let lines = memory(2 + 128);
         let options = TableOptions::new(SPEC).seed([3; 16]).policy(FullPolicy::Deny);
         let table = Table::init(&lines, &options).unwrap();
         let limit = table.limit(&SPEC).unwrap();
@@ -173,7 +173,7 @@ fn simulated_tables_fill_as_erlang_b_says() {
             let hash = table.hash(&i.to_le_bytes()).unwrap();
             let request = Request { limit: &limit, now: clock as u64, cost: 1, room: 0 };
             let d = table.check_ex(&request, hash, None).unwrap();
-            blocked += (d.tracking == Tracking::Untracked as u32 && i > n / 10) as u64;
+            blocked += (d.tracking == Tracking::Untracked && i > n / 10) as u64;
         }
         let found = blocked as f64 / (n as f64 * 0.9);
         let expected = full_set_ppb((alpha * 1e6) as u64) as f64 / 1e9;
@@ -186,8 +186,8 @@ fn sizes_meet_their_target_and_are_not_twice_too_large() {
     for busy in [0u64, 1, 16, 1_000, 100_000, 10_000_000] {
         for target in [10u64, 1_000, 100_000, 10_000_000, 500_000_000] {
             let lines = lines_for_load(busy, target);
-            assert!(lines >= 3 && lines % 2 == 1, "{busy} {target}: {lines}");
-            let slots = (lines as u64 - 1) * 8;
+            assert!(lines >= 4 && lines % 2 == 0, "{busy} {target}: {lines}");
+            let slots = (lines as u64 - 2) * 8;
             let chance = full_set_ppb((busy * 1_000_000).div_ceil(slots));
             assert!(chance <= target, "{busy} busy in {slots}: {chance} above {target}");
             if slots > 32 && target <= 500_000_000 {
@@ -197,9 +197,9 @@ fn sizes_meet_their_target_and_are_not_twice_too_large() {
         }
     }
     assert_eq!(lines_for_load(u64::MAX, 1_000), 0, "no such table");
-    for (slots, lines) in [(0, 3), (1, 3), (16, 3), (17, 5), (32, 5), (33, 7), (1 << 20, (1 << 17) + 1)] {
+    for (slots, lines) in [(0, 4), (1, 4), (16, 4), (17, 6), (32, 6), (33, 8), (1 << 20, (1 << 17) + 2)] {
         assert_eq!(lines_for(slots), lines, "{slots} slots");
-        assert!((lines_for(slots) - 1) * 8 >= slots);
+        assert!((lines_for(slots) - 2) * 8 >= slots);
     }
     assert!(lines_for(usize::MAX) as u64 > 1 << 40 || usize::BITS < 64);
 }

@@ -81,7 +81,7 @@ fn verdict(mut ask: impl FnMut() -> Outcome) -> bool {
 fn threads_at_one_instant_admit_exactly_the_burst() {
     const B: u64 = 7;
     let spec = LimitSpec::new(1, 1 << 12, B);
-    let lines = memory(5);
+    let lines = memory(6);
     let options = TableOptions::new(spec).caller_hash().policy(FullPolicy::Deny);
     let table = Table::init(&lines, &options).unwrap();
     let (wide, narrow, keyed) = (spec.build().unwrap(), spec.build32().unwrap(), table.limit(&spec).unwrap());
@@ -138,7 +138,7 @@ fn threads_that_drain_a_large_burst_admit_exactly_it() {
     drain(rounds, B, "Cell, short answer", |now| cell.check(&wide, now, 1));
     cell.reset();
     drain(rounds, B, "Cell, full answer", |now| cell.check_ex(&wide, now, 1, 0).outcome());
-    let lines = memory(3);
+    let lines = memory(4);
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
     let keyed = table.limit(&spec).unwrap();
     // A span of the table's word is 2^43 ticks: rounds are 2^40 apart.
@@ -156,7 +156,7 @@ fn every_admission_of_every_thread_is_in_the_word() {
     // One instant, and a burst that nobody reaches: the debt is the sum of what passed.
     const B: u64 = 1 << 28;
     let spec = LimitSpec::new(1, 1 << 10, B).resolution(0);
-    let lines = memory(3);
+    let lines = memory(4);
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash().tag_bits(12)).unwrap();
     let (wide, keyed, now) = (spec.build().unwrap(), table.limit(&spec).unwrap(), 1 << 40);
     let (cell, admitted) = (Cell::new(), [const { AtomicU64::new(0) }; 2]);
@@ -191,7 +191,7 @@ fn threads_with_their_own_clocks_stay_below_the_envelope() {
     const B: u64 = 5;
     const T: u64 = 1 << 11;
     let spec = LimitSpec::new(1, T, B);
-    let lines = memory(3);
+    let lines = memory(4);
     // A thread that is stopped after reading its clock is behind by all the others do meanwhile: the skew covers it.
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash().skew(1 << 36)).unwrap();
     let (wide, keyed) = (spec.build().unwrap(), table.limit(&spec).unwrap());
@@ -224,7 +224,7 @@ fn refunds_and_charges_conserve_what_they_move() {
     // One instant, a huge burst: what is left at the end is what was charged and not given back, to the unit.
     const B: u64 = 1 << 26;
     let spec = LimitSpec::new(1, 1 << 10, B).max_debt(1);
-    let lines = memory(3);
+    let lines = memory(4);
     let options = TableOptions::new(spec).caller_hash().tag_bits(12);
     let table = Table::init(&lines, &options).unwrap();
     let (wide, keyed) = (spec.build().unwrap(), table.limit(&spec).unwrap());
@@ -245,12 +245,15 @@ fn refunds_and_charges_conserve_what_they_move() {
                     let cost = rng.within(1, 9) as u32;
                     if rng.one_in(2) || permits.is_empty() {
                         let (a, b) = if rng.one_in(2) {
-                            (cell.check_ex(&wide, now, cost, 0), {
-                                let request = Request { limit: &keyed, now, cost, room: 0 };
+                            (cell.check_ex(&wide, now, cost.into(), 0), {
+                                let request = Request { limit: &keyed, now, cost: cost.into(), room: 0 };
                                 table.check_ex(&request, hash, None).unwrap()
                             })
                         } else {
-                            (cell.charge(&wide, now, cost), table.charge(&keyed, now, hash, cost).unwrap())
+                            (
+                                cell.charge(&wide, now, cost.into()),
+                                table.charge(&keyed, now, hash, cost.into(), None).unwrap(),
+                            )
                         };
                         for (d, t, sum) in [(&a, t_cell, in_cell), (&b, t_table, in_table)] {
                             // Contended charged nothing.
@@ -286,7 +289,7 @@ fn threads_in_a_full_set_admit_no_more_than_its_slots_under_inherit() {
     // Forty keys on sixteen slots at one instant: sixteen bursts, whoever takes over whom.
     const B: u64 = 3;
     let spec = LimitSpec::new(1, 1 << 12, B);
-    let lines = memory(3);
+    let lines = memory(4);
     let options = TableOptions::new(spec).caller_hash().policy(FullPolicy::Inherit);
     let table = Table::init(&lines, &options).unwrap();
     let limit = table.limit(&spec).unwrap();
@@ -300,7 +303,7 @@ fn threads_in_a_full_set_admit_no_more_than_its_slots_under_inherit() {
                 let hash = rng.below(2) << 63 | rng.within(1, 40);
                 let request = Request { limit: &limit, now: round << 20, cost: 1, room: 0 };
                 let d = table.check_ex(&request, hash, Some(&mut counters)).unwrap();
-                assert_ne!(d.tracking, Tracking::Untracked as u32);
+                assert_ne!(d.tracking, Tracking::Untracked);
             }
             admitted.fetch_add(counters.conforming, Relaxed);
             contended.fetch_add(counters.contended, Relaxed);

@@ -114,8 +114,8 @@ fn plain_equals_check_where_it_decides() {
         let lead = near.saturating_add(random(&mut seed) % 3).saturating_sub(1).min(p.window_q);
         let cost = match random(&mut seed) % 4 {
             0 => 0,
-            1 => random(&mut seed) as u32,
-            _ => (random(&mut seed) % (p.burst + 2)) as u32,
+            1 => random(&mut seed),
+            _ => random(&mut seed) % (p.burst + 2),
         };
         let room = random(&mut seed) % 3;
         let first = Op::new(&p, Kind::Check, cost, room).first_step();
@@ -123,13 +123,16 @@ fn plain_equals_check_where_it_decides() {
         let full = check(&p, lead, cost, 0);
         match plain(&p, lead, cost) {
             Plain::Store(next) => {
-                assert_eq!((full.answer.verdict, full.store), (CONFORMING, Some(next)));
+                assert_eq!((full.answer.verdict, full.store), (Verdict::Conforming, Some(next)));
             }
             Plain::Wait(q) => {
-                assert_eq!((full.answer.verdict, full.answer.wait, full.store), (NON_CONFORMING, q, None));
+                assert_eq!(
+                    (full.answer.verdict, full.answer.wait, full.store),
+                    (Verdict::NonConforming, q, None)
+                );
             }
             Plain::Other => {
-                assert!(cost == 0 || cost as u64 > p.burst || p.flags != 0);
+                assert!(cost == 0 || cost > p.burst || p.flags != 0);
                 other += 1;
                 continue;
             }
@@ -152,7 +155,7 @@ fn no_step_overflows_at_the_ends_of_its_range() {
     for spec in specs {
         let p = Params::build(&spec, Width::CELL64, spec.shift).unwrap_or_else(|e| panic!("{spec:?}: {e}"));
         for lead in [0, 1, p.t_q, p.burst_q, p.horizon_q, p.window_q] {
-            for cost in [0, 1, 2, u32::MAX - 1, u32::MAX] {
+            for cost in [0, 1, 2, u32::MAX as u64, p.burst, p.burst.saturating_add(1), u64::MAX] {
                 for step in [
                     check(&p, lead, cost, 0),
                     check(&p, lead, cost, u64::MAX),
@@ -165,7 +168,10 @@ fn no_step_overflows_at_the_ends_of_its_range() {
                     assert!(a.lead <= p.window_q && step.store.is_none_or(|l| l <= p.window_q));
                     for now in [0, 1, u64::MAX] {
                         let d = a.decision(&p, now, cost, Tracking::Tracked, Permit::NONE);
-                        assert!(d.remaining <= p.burst && (d.verdict == NEVER || d.retry_after < 1 << 63));
+                        assert!(
+                            d.remaining <= p.burst
+                                && (d.verdict == Verdict::Never || d.retry_after < 1 << 63)
+                        );
                     }
                 }
             }
@@ -181,10 +187,43 @@ fn credit_is_bounded_by_what_was_stored_and_what_is_left() {
         let now = random(&mut seed);
         let stored = random(&mut seed) % (p.horizon_q + 1);
         let left = (random(&mut seed) % (2 * p.horizon_q)) as i64 - (p.horizon_q / 2) as i64;
-        let permit = Permit { tat: now.wrapping_add(left as u64), stored, epoch: 0, slot: 0 };
-        let back = credit(&p, &permit, now, u64::MAX);
+        let tat = p.now_q(now).wrapping_add(left as u64);
+        let permit = Permit { tat, stored, tick: now, generation: 3, ..Permit::NONE };
+        let back = credit(&p, &permit, 3, now, u64::MAX);
         let expected = if left <= 0 || left as u64 > p.horizon_q { 0 } else { stored.min(left as u64) };
         assert_eq!(back, expected);
-        assert_eq!(credit(&Params { epoch: 1, ..p }, &permit, now, u64::MAX), 0);
+        assert_eq!(credit(&Params { epoch: 1, ..p }, &permit, 3, now, u64::MAX), 0);
+        assert_eq!(credit(&p, &permit, 4, now, u64::MAX), 0);
     }
+}
+
+#[test]
+fn a_permit_older_than_the_horizon_credits_nothing_however_the_word_has_wrapped() {
+    let mut seed = 6;
+    let mut credited = 0;
+    for _ in 0..200_000 {
+        let p = some_params(&mut seed);
+        let now = random(&mut seed);
+        let stored = p.horizon_q / 2 + 1;
+        let permit = Permit { tat: p.now_q(now).wrapping_add(stored), stored, tick: now, ..Permit::NONE };
+        let horizon = p.ticks_up(p.horizon_q, 0);
+        let skew = p.ticks_up(p.window_q - p.horizon_q, 0);
+        // Narrow words wrap often within 64 bits of ticks.
+        for mask in [u64::MAX, (1 << 51) - 1, (1 << 39) - 1] {
+            let at = |tick: u64| credit(&p, &Permit { tick, ..permit }, 0, now, mask);
+            if p.horizon_q < mask {
+                assert_eq!(at(now), stored);
+                credited += 1;
+            }
+            for older in [1, 2, random(&mut seed) >> 1, mask / 2 + 1, i64::MAX as u64 - horizon] {
+                let age = horizon.saturating_add(older).min(i64::MAX as u64);
+                assert_eq!(at(now.wrapping_sub(age)), 0, "{age} ticks old, {p:?}");
+            }
+            // A clock that has stepped back by more than the skew knows nothing of the charge.
+            if skew < i64::MAX as u64 {
+                assert_eq!(at(now.wrapping_add(skew + 1)), 0, "{p:?}");
+            }
+        }
+    }
+    assert!(credited > 200_000, "{credited}");
 }

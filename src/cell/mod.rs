@@ -177,14 +177,26 @@ macro_rules! operations {
 
             /// Decodes, steps and encodes: every operation but the plain check is one [`Op`].
             #[inline(never)]
-            fn drive($($recv)+, op: &Op<'_>, now_q: u64) -> Option<Answer> {
+            fn drive($($recv)+, op: &Op<'_>, now: u64) -> Option<Answer> {
+                let now_q = op.p.now_q(now);
                 $me.update(|word| {
                     let (lead, healed) = decode(op.p, word as u64, now_q, Self::MASK);
                     let step = op.step(lead);
                     let store = if healed { Some(step.store.unwrap_or(lead)) } else { step.store };
-                    // A lead of 0 is stored as a TAT of now, not as EMPTY: a clock that steps back must not find it full.
-                    (step.answer, store.map(|lead| encode(now_q, lead, Self::MASK) as $word))
+                    (step.answer, store.map(|lead| Self::stored(now, now_q, lead)))
                 })
+            }
+
+            /// The word of a lead. A lead of 0 is a TAT of now, not EMPTY: a clock that steps back must not find the cell
+            /// full. Only at tick 0, before which there is no clock, it is EMPTY: the word 0 would otherwise become 1, a
+            /// debt of one q-unit.
+            #[inline(always)]
+            fn stored(now: u64, now_q: u64, lead: u64) -> $word {
+                if now == 0 && lead == 0 {
+                    0
+                } else {
+                    encode(now_q, lead, Self::MASK) as $word
+                }
             }
 
             /// Decides one request and charges it if it conforms.
@@ -217,8 +229,7 @@ macro_rules! operations {
             #[cold]
             #[inline(never)]
             fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
-                let now_q = limit.0.now_q(now);
-                match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now_q) {
+                match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now) {
                     Some(answer) => answer.outcome(&limit.0, now),
                     None => Outcome::Contended,
                 }
@@ -228,7 +239,7 @@ macro_rules! operations {
             /// most the limit's `max_room`.
             #[inline]
             pub fn check_ex($($recv)+, limit: &$limit, now: u64, cost: u64, room: u64) -> Decision {
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Check, cost, room), limit.0.now_q(now));
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Check, cost, room), now);
                 Self::decision(limit, now, cost, answer)
             }
 
@@ -237,7 +248,7 @@ macro_rules! operations {
             /// The decision passes; `permit.stored` tells what was charged. `Contended` charged nothing.
             #[inline]
             pub fn charge($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Charge, cost, 0), limit.0.now_q(now));
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Charge, cost, 0), now);
                 Self::decision(limit, now, cost, answer)
             }
 
@@ -250,7 +261,7 @@ macro_rules! operations {
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
                 let credit = gcra::credit(&limit.0, permit, 0, now, Self::MASK);
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Refund, 0, credit), limit.0.now_q(now))?;
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Refund, 0, credit), now)?;
                 Some(ticks_down(answer.stored, limit.0.shl, limit.0.shr))
             }
 
@@ -264,7 +275,7 @@ macro_rules! operations {
             /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which is this at max(now, group eligibility).
             #[inline]
             pub fn reserve($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), limit.0.now_q(now));
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), now);
                 Self::decision(limit, now, cost, answer)
             }
 
@@ -286,7 +297,7 @@ macro_rules! operations {
                     // A fresh cell stays fresh; otherwise a lead of 0 is a TAT of now, as everywhere.
                     let next = match gcra::change(&old.0, &new.0, lead, now, how) {
                         0 if word == 0 => 0,
-                        lead => encode(new_q, lead, Self::MASK) as $word,
+                        lead => Self::stored(now, new_q, lead),
                     };
                     ((), if next == word { None } else { Some(next) })
                 })

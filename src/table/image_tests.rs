@@ -2,6 +2,7 @@
 
 use super::super::options::TableOptions;
 use super::*;
+use crate::keys::HashKind;
 use crate::limit::LimitSpec;
 
 fn random(seed: &mut u64) -> u64 {
@@ -23,6 +24,9 @@ fn options(seed: &mut u64) -> TableOptions {
     if random(seed) % 2 == 0 {
         options = options.resolution(((random(seed) % 130) as i64 - 65) as i8);
     }
+    if random(seed) % 2 == 0 {
+        options = options.tick_hz(random(seed) >> 1);
+    }
     if random(seed) % 4 == 0 {
         options = options.claim_lifetime(random(seed) >> (random(seed) % 64));
     }
@@ -38,45 +42,83 @@ fn any_geometry_that_init_accepts_survives_the_header() {
     let mut seed = 1;
     let mut accepted = 0;
     for case in 0..200_000 {
-        let lines = 3 + (random(&mut seed) % 6) as usize;
+        let lines = 4 + (random(&mut seed) % 6) as usize;
         let options = options(&mut seed);
         let Ok(g) = Geometry::choose(&options, lines) else { continue };
         accepted += 1;
-        let secret = options.seed.as_ref();
-        let (_, check) = Hasher::new(options.hash, secret).unwrap();
+        let (_, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
         let g = Geometry { seed_check: check, ..g };
-        let read = |header: &[AtomicU64; 8], lines, seed, exclusive| {
-            super::read(header, lines, seed, exclusive).map(|(geometry, _)| geometry)
-        };
-        let memory: [Line; 8] = core::array::from_fn(|_| Line::new());
+        let with = |seed: Option<[u8; 16]>| AttachOptions { seed, ..AttachOptions::new() };
+        let memory: [Line; 9] = core::array::from_fn(|_| Line::new());
         let exclusive = random(&mut seed) % 2 == 0;
-        format(&memory[..g.lines as usize + 1], &g, exclusive, |_| 0);
-        let header = &memory[0].words;
-        assert_eq!(read(header, lines, secret, exclusive), Ok(g), "case {case}: {options:?}");
-        assert_eq!(read(header, lines, secret, !exclusive), Err(TableError::BadMode));
-        assert_eq!(read(header, lines + 2, secret, exclusive), Err(TableError::BadGeometry));
-        // No lead that a slot can show overflows the way back to ticks.
+        format(&memory[..g.lines as usize + HEADER_LINES], &g, exclusive, |_| 0);
+        let header = load(&memory).unwrap();
+        let read = |lines, options: AttachOptions, exclusive| {
+            super::read(&header, lines, &options, exclusive).map(|(geometry, _)| geometry)
+        };
+        let right = with(options.seed);
+        assert_eq!(read(lines, right, exclusive), Ok(g), "case {case}: {options:?}");
+        assert_eq!(read(lines, right.policy(g.policy).tick_hz(g.tick_hz), exclusive), Ok(g));
+        assert_eq!(read(lines, right, !exclusive), Err(TableError::BadMode));
+        assert_eq!(read(lines, right.tick_hz(g.tick_hz + 1), exclusive), Err(TableError::BadMode));
+        let other = if g.policy == FullPolicy::Deny { FullPolicy::Admit } else { FullPolicy::Deny };
+        assert_eq!(read(lines, right.policy(other), exclusive), Err(TableError::BadMode));
+        assert_eq!(read(lines + 2, right, exclusive), Err(TableError::BadGeometry));
         assert!((g.layout.window as u128) << g.shr < 1 << 63, "case {case}: {options:?}");
-        if secret.is_some() {
-            assert_eq!(read(header, lines, None, exclusive), Err(TableError::MissingSeed));
-            let other = [6; 16];
-            assert_eq!(read(header, lines, Some(&other), exclusive), Err(TableError::WrongSeed));
+        if options.seed.is_some() {
+            assert_eq!(read(lines, with(None), exclusive), Err(TableError::MissingSeed));
+            assert_eq!(read(lines, with(Some([6; 16])), exclusive), Err(TableError::WrongSeed));
         }
     }
     assert!(accepted > 10_000, "{accepted}");
 }
 
+/// A header of a small table, and what it was made from.
+fn sample() -> (Geometry, [u64; HEADER_WORDS], AttachOptions) {
+    let spec = LimitSpec::new(1, 1 << 20, 3);
+    let options =
+        TableOptions::new(spec).policy(FullPolicy::Deny).seed([7; 16]).skew(5 << 20).tick_hz(1_000_000);
+    let (_, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
+    let g = Geometry { seed_check: check, ..Geometry::choose(&options, 7).unwrap() };
+    let memory: [Line; 6] = core::array::from_fn(|_| Line::new());
+    format(&memory, &g, true, |_| 0);
+    (g, load(&memory).unwrap(), AttachOptions::new().seed([7; 16]))
+}
+
 #[test]
 fn header_layout_is_the_documented_one() {
-    // Layout version 1, byte for byte: shared memory and saved images depend on it.
-    let spec = LimitSpec::new(1, 1 << 20, 3);
-    let options = TableOptions::new(spec).policy(FullPolicy::Deny).seed([7; 16]).skew(5 << 20);
-    let g = Geometry::choose(&options, 6).unwrap();
-    let memory: [Line; 5] = core::array::from_fn(|_| Line::new());
-    let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
-    format(&memory, &Geometry { seed_check: check, ..g }, true, |_| 0);
-    let words: [u64; 8] = core::array::from_fn(|i| memory[0].words[i].load(Ordering::Relaxed));
+    // Layout version 2, word for word: shared memory and saved images depend on it.
+    let (g, words, options) = sample();
     let shape = 4 << 32 | 20 << 24 | 2 << 4 | 1;
-    assert_eq!(hasher.hash(b"tatcell seed check"), Some(check));
-    assert_eq!(words, [0x7461_7463_656c_0001, shape, 3 << 20, 8 << 20, 2, check, 0, 0]);
+    let mut expected = [0; HEADER_WORDS];
+    let known = [0x7461_7463_656c_0002, shape, 3 << 20, 8 << 20, 2, g.seed_check, 0, 0, 1, 1_000_000];
+    expected[..known.len()].copy_from_slice(&known);
+    assert_eq!(words, expected);
+    let hasher = Hasher::new(HashKind::SipHash13, options.seed.as_ref()).unwrap().0;
+    assert_eq!(hasher.hash(b"tatcell seed check"), Some(g.seed_check));
+}
+
+#[test]
+fn what_a_header_has_that_is_unknown_here_is_refused() {
+    let (g, words, options) = sample();
+    let read = |words: &[u64; HEADER_WORDS]| super::read(words, 7, &options, true).map(|(g, _)| g);
+    assert_eq!(read(&words), Ok(g));
+    for bit in 0..64 {
+        let with = |word: usize| {
+            let mut words = words;
+            words[word] ^= 1 << bit;
+            read(&words)
+        };
+        assert_eq!(with(6), Err(TableError::BadVersion), "feature {bit}");
+        assert_eq!(with(7), Err(TableError::BadVersion), "algorithm and aux bits, {bit}");
+        for word in 10..HEADER_WORDS {
+            assert_eq!(with(word), Err(TableError::BadGeometry), "word {word}, bit {bit}");
+        }
+        assert_eq!(with(8), Ok(Geometry { generation: 1 ^ 1 << bit, ..g }));
+    }
+    for mode in 2..16 {
+        let mut words = words;
+        words[1] = words[1] & !15 | mode;
+        assert_eq!(read(&words), Err(TableError::BadGeometry), "mode {mode}");
+    }
 }

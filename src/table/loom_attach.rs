@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::error::TableError;
 use super::image::Line;
 use super::loom_kit::{explore, race, race3, Bound, NOW, T};
-use super::options::TableOptions;
+use super::options::{AttachOptions, TableOptions};
 use super::Table;
 use crate::limit::LimitSpec;
 use crate::sync::{AtomicU64, Ordering};
@@ -30,7 +30,7 @@ fn options() -> TableOptions {
 
 /// Attaches or is told to wait; what it attaches to has the right geometry and 16 zeroed slots.
 fn attach_and_look(lines: &[Line; 3]) -> bool {
-    match Table::attach(lines, None) {
+    match Table::attach(lines, &AttachOptions::new()) {
         Err(e) => {
             assert_eq!(e, TableError::NotReady, "saw the magic before the header");
             false
@@ -75,7 +75,7 @@ fn attach_beside_the_first_request_sees_a_whole_table() {
         let (a, b, c) = (lines.clone(), lines.clone(), lines.clone());
         let spec = LimitSpec::new(1, T, 1);
         let check = move |lines: Arc<[Line; 3]>| {
-            let table = Table::attach(&*lines, None).ok()?;
+            let table = Table::attach(&*lines, &AttachOptions::new()).ok()?;
             let limit = table.limit(&spec).expect("limit");
             Some(table.check_hash(&limit, NOW, 1, 1).expect("check").passes())
         };

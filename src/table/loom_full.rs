@@ -8,7 +8,7 @@ use std::sync::Arc;
 use super::access::Shared;
 use super::loom_kit::{admitted, explore, race, race3, Bound, Reply, Slots, World, NOW, T};
 use super::policy::FullPolicy;
-use crate::answer::{Tracking, NON_CONFORMING};
+use crate::answer::{Tracking, Verdict};
 
 const X: u64 = 1;
 const Y: u64 = 2;
@@ -123,7 +123,7 @@ fn deny_and_admit_touch_nothing() {
             assert_eq!(slots.words(), [[w.live(Y, NOW + 2 * T)], [w.live(Z, NOW + 2 * T)]]);
             for r in [a, c] {
                 assert_eq!((r.tracking, r.stored), (Tracking::Untracked, 0));
-                assert_eq!(r.verdict == Some(NON_CONFORMING), policy == FullPolicy::Deny);
+                assert_eq!(r.verdict == Some(Verdict::NonConforming), policy == FullPolicy::Deny);
                 assert_eq!(r.passes(), policy == FullPolicy::Admit);
             }
         });
@@ -142,7 +142,7 @@ fn inherit_among_claims_guesses_nothing() {
         let words = w.assert_settled(&slots, &[X, Y]);
         assert!(b.admitted(), "{b:x?}");
         // Measured against Y's debt once that is live, without a verdict before.
-        assert!(a.verdict.is_none() || a.verdict == Some(NON_CONFORMING), "{a:x?} {words:x?}");
+        assert!(a.verdict.is_none() || a.verdict == Some(Verdict::NonConforming), "{a:x?} {words:x?}");
         assert_eq!((w.lives(words, X), w.lives(words, Y)), (0, 1), "{words:x?}");
     });
 }

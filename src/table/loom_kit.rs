@@ -21,7 +21,7 @@ use super::policy::FullPolicy;
 use super::set::Set;
 use super::word::{Layout, Tag};
 use crate::algorithms::gcra::{Kind, Op};
-use crate::answer::{Tracking, CONFORMING};
+use crate::answer::{Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::loom_atomic::spawn;
 use crate::sync::{AtomicU64, Ordering};
@@ -112,7 +112,7 @@ impl World {
     pub fn new(burst: u64, lifetime: u64, policy: FullPolicy) -> World {
         let spec = LimitSpec::new(1, T, burst);
         let options = TableOptions::new(spec).caller_hash().resolution(0).claim_lifetime(lifetime);
-        let geometry = Geometry::choose(&options, 3).expect("geometry");
+        let geometry = Geometry::choose(&options, 4).expect("geometry");
         let limit = geometry.limit(&spec).expect("limit");
         World { layout: geometry.layout, limit, policy }
     }
@@ -138,7 +138,7 @@ impl World {
     }
 
     pub fn run<A: Access, const N: usize>(&self, slots: &Slots<N>, key: u64, now: u64, op: &Op<'_>) -> Reply {
-        Reply::of(slots.set().run::<A>(&self.layout, self.policy, self.tag(key), now, op, true))
+        Reply::of(slots.set().run::<A, _>(&self.layout, self.policy, self.tag(key), now, op, true))
     }
 
     /// LIVE words of a key.
@@ -190,7 +190,7 @@ impl<const N: usize> Slots<N> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
     /// `None`: contended.
-    pub verdict: Option<i32>,
+    pub verdict: Option<Verdict>,
     pub tracking: Tracking,
     pub stored: u64,
     pub inserted: bool,
@@ -203,7 +203,7 @@ impl Reply {
     }
 
     pub fn passes(&self) -> bool {
-        self.verdict == Some(CONFORMING)
+        self.verdict == Some(Verdict::Conforming)
     }
 
     /// Passed and charged to a slot.

@@ -9,7 +9,7 @@ use std::sync::Arc;
 use super::access::{Access, Shared};
 use super::image::Line;
 use super::loom_kit::{explore, race, race3, Bound, Slots, World, NOW, T};
-use super::options::TableOptions;
+use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
 use super::{Request, Table};
 use crate::algorithms::gcra::{Kind, Op};
@@ -23,7 +23,7 @@ const X: u64 = 1;
 const Y: u64 = 2;
 
 /// The memory of a table: a header and one set.
-struct Memory([Line; 3]);
+struct Memory([Line; 4]);
 
 impl Memory {
     fn new(spec: LimitSpec, policy: FullPolicy) -> Arc<Memory> {
@@ -34,7 +34,7 @@ impl Memory {
     }
 
     fn table(&self) -> Table<'_> {
-        Table::attach(&self.0, None).expect("attach")
+        Table::attach(&self.0, &AttachOptions::new()).expect("attach")
     }
 
     fn limit(&self, spec: &LimitSpec) -> TableLimit {
@@ -43,13 +43,13 @@ impl Memory {
 
     fn put(&self, number: usize, word: u64) {
         // ORDERING: Relaxed; before the threads of the model start.
-        self.0[1 + number / 8].words[number % 8].store(word, Ordering::Relaxed);
+        self.0[2 + number / 8].words[number % 8].store(word, Ordering::Relaxed);
     }
 
     /// Live words of a key, and the sum of their leads.
     fn lives(&self, key: u64, now: u64) -> (usize, u64) {
         let layout = self.table().geometry.layout;
-        let words = self.0[1..].iter().flat_map(|line| &line.words);
+        let words = self.0[2..].iter().flat_map(|line| &line.words);
         words
             // ORDERING: Relaxed; after the threads have been joined.
             .map(|word| word.load(Ordering::Relaxed))
@@ -83,7 +83,7 @@ fn refund_beside_charge_loses_nothing() {
                 let (_, permit) = a.check(&limit, NOW, X);
                 assert_eq!(a.table().refund(&limit, NOW, X, &permit), Ok(Some(permit.stored)));
             },
-            move || b.table().charge(&limit, NOW, X, 1).expect("charge").permit.stored,
+            move || b.table().charge(&limit, NOW, X, 1, None).expect("charge").permit.stored,
             move || c.check(&limit, NOW, X).1.stored,
         );
         let () = back;

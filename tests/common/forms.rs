@@ -3,7 +3,7 @@
 use super::memory;
 use tatcell::{
     Cell, Cell32, Decision, ExclusiveCell, ExclusiveTable, Limit, Limit32, LimitSpec, Outcome, Permit,
-    Request, Reservation, Table, TableLimit, TableOptions,
+    Request, Table, TableLimit, TableOptions,
 };
 
 pub trait Form {
@@ -13,7 +13,7 @@ pub trait Form {
     fn check_ex(&mut self, now: u64, cost: u32, room: u64) -> Decision;
     fn peek(&mut self, now: u64, cost: u32) -> Decision;
     fn charge(&mut self, now: u64, cost: u32) -> Decision;
-    fn reserve(&mut self, now: u64, cost: u32) -> Reservation;
+    fn reserve(&mut self, now: u64, cost: u32) -> Decision;
     fn refund(&mut self, now: u64, permit: &Permit) -> Option<u64>;
     /// The state word (tables: a digest of all slots that are live now).
     fn state(&self, now: u64) -> u64;
@@ -36,19 +36,19 @@ macro_rules! cell_form {
                 self.1.emission_interval()
             }
             fn check(&mut self, now: u64, cost: u32) -> Outcome {
-                self.0.check(&self.1, now, cost)
+                self.0.check(&self.1, now, cost.into())
             }
             fn check_ex(&mut self, now: u64, cost: u32, room: u64) -> Decision {
-                self.0.check_ex(&self.1, now, cost, room)
+                self.0.check_ex(&self.1, now, cost.into(), room)
             }
             fn peek(&mut self, now: u64, cost: u32) -> Decision {
-                self.0.peek(&self.1, now, cost)
+                self.0.peek(&self.1, now, cost.into())
             }
             fn charge(&mut self, now: u64, cost: u32) -> Decision {
-                self.0.charge(&self.1, now, cost)
+                self.0.charge(&self.1, now, cost.into())
             }
-            fn reserve(&mut self, now: u64, cost: u32) -> Reservation {
-                self.0.reserve(&self.1, now, cost)
+            fn reserve(&mut self, now: u64, cost: u32) -> Decision {
+                self.0.reserve(&self.1, now, cost.into())
             }
             fn refund(&mut self, now: u64, permit: &Permit) -> Option<u64> {
                 self.0.refund(&self.1, now, permit)
@@ -72,7 +72,7 @@ macro_rules! table_form {
         pub struct $form(pub $table<'static>, pub TableLimit, pub u64);
         impl $form {
             pub fn with(spec: &LimitSpec, options: &TableOptions, hash: u64) -> Option<Box<dyn Form>> {
-                let lines: &'static mut [tatcell::Line] = Box::leak(memory(5).into_boxed_slice());
+                let lines: &'static mut [tatcell::Line] = Box::leak(memory(6).into_boxed_slice());
                 let table = $table::$init(lines, options).ok()?;
                 let limit = table.limit(spec).ok()?;
                 Some(Box::new($form(table, limit, hash)))
@@ -89,20 +89,20 @@ macro_rules! table_form {
                 self.1.emission_interval()
             }
             fn check(&mut self, now: u64, cost: u32) -> Outcome {
-                self.0.check_hash(&self.1, now, self.2, cost).unwrap()
+                self.0.check_hash(&self.1, now, self.2, cost.into()).unwrap()
             }
             fn check_ex(&mut self, now: u64, cost: u32, room: u64) -> Decision {
-                let request = Request { limit: &self.1, now, cost, room };
+                let request = Request { limit: &self.1, now, cost: cost.into(), room };
                 self.0.check_ex(&request, self.2, None).unwrap()
             }
             fn peek(&mut self, now: u64, cost: u32) -> Decision {
-                self.0.peek(&self.1, now, self.2, cost).unwrap()
+                self.0.peek(&self.1, now, self.2, cost.into()).unwrap()
             }
             fn charge(&mut self, now: u64, cost: u32) -> Decision {
-                self.0.charge(&self.1, now, self.2, cost).unwrap()
+                self.0.charge(&self.1, now, self.2, cost.into(), None).unwrap()
             }
-            fn reserve(&mut self, now: u64, cost: u32) -> Reservation {
-                self.0.reserve(&self.1, now, self.2, cost).unwrap()
+            fn reserve(&mut self, now: u64, cost: u32) -> Decision {
+                self.0.reserve(&self.1, now, self.2, cost.into(), None).unwrap()
             }
             fn refund(&mut self, now: u64, permit: &Permit) -> Option<u64> {
                 self.0.refund(&self.1, now, self.2, permit).unwrap()

@@ -162,7 +162,7 @@ impl Oracle {
 /// A decision in the oracle's terms.
 pub fn seen(d: &tatcell::Decision) -> Expected {
     Expected {
-        verdict: d.verdict,
+        verdict: d.verdict as i32,
         flags: d.flags,
         remaining: d.remaining,
         retry_after: d.retry_after,

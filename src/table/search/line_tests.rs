@@ -5,7 +5,7 @@ use crate::sync::Ordering;
 use crate::table::Line;
 
 #[test]
-fn looks_tell_tags_and_reusable_slots_for_every_kind_of_word() {
+fn looks_tell_tags_empty_and_oldest_slots_for_every_kind_of_word() {
     let mut seed = 11u64;
     let mut random = || {
         seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
@@ -17,7 +17,7 @@ fn looks_tell_tags_and_reusable_slots_for_every_kind_of_word() {
             let layout = Layout::new(tag_bits, window, 2);
             let (tag, now) = (layout.tag(random()), random());
             let line = Line::new();
-            let (mut tagged, mut reusable) = (0, 0);
+            let (mut tagged, mut empty, mut oldest) = (0, 0, None);
             for (i, slot) in line.words.iter().enumerate() {
                 // Payloads around both ends of the window, and anywhere.
                 let ahead = [0, 1, window, window + 1, random() % window, random()];
@@ -30,13 +30,20 @@ fn looks_tell_tags_and_reusable_slots_for_every_kind_of_word() {
                 let word = random() & 1 << 63 | head | payload & layout.mask;
                 slot.store(word, Ordering::Relaxed);
                 tagged |= (layout.has_tag(word, tag) as u32) << i;
-                reusable |= (layout.is_reusable(word, now) as u32) << i;
+                empty |= (layout.is_empty(word) as u32) << i;
+                // The plain definition: the greatest time since the window's end, the first of several.
+                if layout.lead(word, now) == 0 && oldest.is_none_or(|(age, _)| layout.age(word, now) > age) {
+                    oldest = Some((layout.age(word, now), i));
+                }
             }
             let seen = Words::load(&line.words);
             assert_eq!(seen.tagged(&layout, tag), tagged, "{layout:?} {line:?}");
-            assert_eq!(seen.reusable(&layout, now), reusable, "{layout:?} {now} {line:?}");
+            assert_eq!(seen.empty(&layout), empty, "{layout:?} {line:?}");
+            let found = |key: u64| (key != 0).then(|| ((key & !OLD) >> 3, slot_of(key)));
+            assert_eq!(found(seen.oldest(&layout, now)), oldest, "{layout:?} {now} {line:?}");
             let looped = words::Words::load(&line.words);
-            assert_eq!((looped.tagged(&layout, tag), looped.reusable(&layout, now)), (tagged, reusable));
+            assert_eq!((looped.tagged(&layout, tag), looped.empty(&layout)), (tagged, empty));
+            assert_eq!(looped.oldest(&layout, now), seen.oldest(&layout, now));
         }
     }
 }
