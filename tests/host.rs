@@ -323,16 +323,106 @@ fn a_file_without_its_size_is_not_ready() {
     assert_eq!(Memory::attach(&name, 64).unwrap_err(), HostError::NotReady);
 }
 
+/// A name of `bytes` bytes that starts with `start`.
+fn of_length(start: &str, bytes: usize) -> CString {
+    CString::new(format!("{start}{}", "x".repeat(bytes - start.len()))).unwrap()
+}
+
+/// What each of the three calls on a name answers.
+fn refusals(name: &CStr) -> [HostError; 3] {
+    let created = Memory::create(name, 4096, 0o600).unwrap_err();
+    [created, Memory::attach(name, 0).unwrap_err(), unlink(name).unwrap_err()]
+}
+
 #[test]
-fn names_that_are_neither_are_refused() {
-    let long = CString::new(format!("/{}", "x".repeat(300))).unwrap();
-    let longest = CString::new(format!("/tmp/{}", "x".repeat(256))).unwrap();
-    for name in [c"", c"/", c"relative", c"./x/y", &long, &longest] {
-        assert_eq!(Memory::create(name, 4096, 0o600).unwrap_err(), HostError::BadName, "{name:?}");
-        assert_eq!(Memory::attach(name, 0).unwrap_err(), HostError::BadName, "{name:?}");
-        assert_eq!(unlink(name).unwrap_err(), HostError::BadName, "{name:?}");
+fn a_name_is_one_slash_and_one_part_or_a_path_to_a_file() {
+    for name in [c"", c"x", c"relative", c"./x/y", c"x/y"] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "no slash first: {name:?}");
     }
-    assert_eq!(Memory::create(c"/no/such/place", 4096, 0o600).unwrap_err(), HostError::Absent);
+    for name in [c"/", c"/.", c"/.."] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "no name of memory: {name:?}");
+    }
+    for name in [c"//", c"//name", c"///tmp/name", c"/name/", c"/name//"] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "neither form: {name:?}");
+    }
+    for name in [c"/tmp/", c"/tmp/.", c"/tmp/..", c"/no/such/place/", c"/no/such/place/.."] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "no name of a file: {name:?}");
+    }
+}
+
+#[test]
+fn dots_within_a_name_are_letters() {
+    for start in ["/.", "/..", "/...", "/tmp/.", "/tmp/./..", "/tmp/../tmp/"] {
+        let name = Name::new(start);
+        let made = Memory::create(&name, 4096, 0o600).unwrap();
+        assert_eq!(Memory::attach(&name, 0).unwrap().bytes(), made.bytes());
+        assert_eq!(unlink(&name), Ok(()));
+    }
+}
+
+#[test]
+fn names_and_paths_may_be_as_long_as_the_constants_say() {
+    let start = format!("/tatcell-test-{}-", std::process::id());
+    let longest = Name(of_length(&start, Memory::MAX_NAME));
+    let made = Memory::create(&longest, 4096, 0o600).unwrap();
+    assert_eq!(Memory::attach(&longest, 0).unwrap().bytes(), made.bytes());
+    assert_eq!(refusals(&of_length(&start, Memory::MAX_NAME + 1)), [HostError::BadName; 3]);
+
+    // Slashes count as one, for the system, but they are bytes of the path.
+    let folder = format!("/tmp{}", "/".repeat(Memory::MAX_PATH - 4 - start.len()));
+    let longest = Name(CString::new(format!("{folder}{start}")).unwrap());
+    assert_eq!(longest.to_bytes().len(), Memory::MAX_PATH);
+    let made = Memory::create(&longest, 4096, 0o600).unwrap();
+    assert_eq!(Memory::attach(&longest, 0).unwrap().bytes(), made.bytes());
+    let longer = CString::new(format!("{folder}/{start}")).unwrap();
+    assert_eq!(refusals(&longer), [HostError::BadName; 3]);
+
+    // A part longer than the file system takes.
+    assert_eq!(refusals(&of_length("/tmp/", 300)), [HostError::BadName; 3]);
+}
+
+#[test]
+fn a_missing_folder_is_an_error_of_its_own_where_creating() {
+    let (folder, file) = (Name::new("/tmp/"), Name::new("/tmp/"));
+    let inside = |name: &Name| CString::new(format!("{}/limits", name.to_str().unwrap())).unwrap();
+    // Someone may still make it, so one who attaches may ask again; whoever creates may not hope for that.
+    assert_eq!(refusals(&inside(&folder)), [HostError::NoFolder, HostError::Absent, HostError::Absent]);
+    std::fs::write(file.to_str().unwrap(), b"").unwrap();
+    let not_a_folder = HostError::System(libc::ENOTDIR);
+    assert_eq!(refusals(&inside(&file)), [HostError::NoFolder, not_a_folder, not_a_folder]);
+
+    std::fs::create_dir(folder.to_str().unwrap()).unwrap();
+    let made = Memory::create(&inside(&folder), 4096, 0o600).unwrap();
+    assert_eq!(Memory::create(&folder, 4096, 0o600).unwrap_err(), HostError::Exists);
+    assert_eq!(unlink(&inside(&folder)), Ok(()));
+    drop(made);
+    std::fs::remove_dir(folder.to_str().unwrap()).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_system_without_shared_memory_says_so() {
+    let folder = Name::new("/tmp/");
+    std::fs::create_dir(folder.to_str().unwrap()).unwrap();
+    let check = child(|| {
+        // SAFETY: a string that ends; changes the root of this child alone.
+        if unsafe { libc::chroot(folder.as_ptr()) } != 0 {
+            return 77;
+        }
+        let answers = [
+            Memory::create(c"/tatcell-test", 4096, 0o600).map(|_| ()),
+            Memory::attach(c"/tatcell-test", 0).map(|_| ()),
+            unlink(c"/tatcell-test"),
+        ];
+        let expected = [Err(HostError::Unsupported), Err(HostError::Absent), Err(HostError::Absent)];
+        (answers != expected) as i32
+    });
+    let status = check();
+    std::fs::remove_dir(folder.to_str().unwrap()).unwrap();
+    if status == 77 {
+        return println!("SKIP a_system_without_shared_memory_says_so: this user may not call chroot");
+    }
+    assert_eq!(status, 0);
 }
 
 #[test]
@@ -342,7 +432,11 @@ fn links_are_not_followed_and_directories_are_not_memory() {
     std::os::unix::fs::symlink(name.to_str().unwrap(), link.to_str().unwrap()).unwrap();
     assert_eq!(Memory::attach(&link, 0).unwrap_err(), HostError::System(libc::ELOOP));
     assert_eq!(Memory::create(&link, 4096, 0o600).unwrap_err(), HostError::Exists);
-    assert_eq!(Memory::attach(c"/tmp/.", 0).unwrap_err(), HostError::System(libc::EISDIR));
+    let directory = Name::new("/tmp/");
+    std::fs::create_dir(directory.to_str().unwrap()).unwrap();
+    assert_eq!(Memory::attach(&directory, 0).unwrap_err(), HostError::System(libc::EISDIR));
+    assert!(matches!(unlink(&directory), Err(HostError::System(_))));
+    std::fs::remove_dir(directory.to_str().unwrap()).unwrap();
     drop(made);
 }
 
