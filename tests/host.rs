@@ -5,7 +5,7 @@ use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use tatcell::host::{counter, now_ns, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock};
-use tatcell::{lines_for, Limit, LimitSpec, Outcome, Table, TableError, TableOptions};
+use tatcell::{lines_for, HashKind, Limit, LimitSpec, Outcome, Table, TableError, TableOptions};
 
 const SEED: [u8; 16] = *b"a secret of test";
 
@@ -469,4 +469,31 @@ fn permissions_are_those_asked_for() {
 fn errors_say_what_is_wrong() {
     assert_eq!(HostError::System(13).to_string(), "a system call failed with errno 13");
     assert_eq!(HostError::WrongSize.to_string(), "the memory has another size");
+}
+
+/// CPUID traps to the host of a virtual machine, some microseconds each time.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn only_the_first_table_asks_the_processor() {
+    const ARCH_SET_CPUID: libc::c_int = 0x1012;
+    let memory = Memory::new(1 << 16, false, true).unwrap();
+    for hash in [HashKind::SipHash13, HashKind::Aes, HashKind::Caller] {
+        if !hash.is_available() {
+            continue;
+        }
+        Table::init(memory.lines(), &options().hash(hash)).unwrap();
+        let check = child(|| {
+            // SAFETY: CPUID is a fault from now on, in this child alone.
+            if unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, 0) } != 0 {
+                return 77;
+            }
+            let made = Table::init(memory.lines(), &options().hash(hash)).is_ok();
+            (!made || Table::attach(memory.lines(), Some(SEED)).is_err()) as i32
+        });
+        let status = check();
+        if status == 77 {
+            return println!("SKIP only_the_first_table_asks_the_processor: CPUID faults cannot be had here");
+        }
+        assert_eq!(status, 0, "{hash:?}");
+    }
 }
