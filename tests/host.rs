@@ -4,7 +4,9 @@
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tatcell::host::{counter, now_ns, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock};
+use tatcell::host::{
+    counter, now_ns, random_seed, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock,
+};
 use tatcell::{lines_for, HashKind, Limit, LimitSpec, Outcome, Table, TableError, TableOptions};
 
 const SEED: [u8; 16] = *b"a secret of test";
@@ -495,5 +497,92 @@ fn only_the_first_table_asks_the_processor() {
             return println!("SKIP only_the_first_table_asks_the_processor: CPUID faults cannot be had here");
         }
         assert_eq!(status, 0, "{hash:?}");
+    }
+}
+
+#[test]
+fn seeds_are_of_16_bytes_that_no_two_calls_share() {
+    let seeds: Vec<[u8; 16]> = (0..64).map(|_| random_seed().unwrap()).collect();
+    for (i, seed) in seeds.iter().enumerate() {
+        assert!(!seeds[..i].contains(seed));
+    }
+    // A byte that is the same 64 times was not filled in: the odds are 2^-500.
+    for place in 0..16 {
+        assert!(seeds.iter().any(|seed| seed[place] != seeds[0][place]), "byte {place}");
+    }
+    let memory = Memory::anonymous(1 << 16).unwrap();
+    Table::init(memory.lines(), &options().seed(seeds[0])).unwrap();
+    assert!(Table::attach(memory.lines(), Some(seeds[0])).is_ok());
+    assert_eq!(Table::attach(memory.lines(), Some(seeds[1])).unwrap_err(), TableError::WrongSeed);
+}
+
+/// How C libraries open files.
+#[cfg(target_os = "linux")]
+const OPEN: &[libc::c_long] = &[
+    libc::SYS_openat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+];
+
+/// Lets these system calls of this process, for the rest of its life, fail with an errno. False where that cannot be.
+#[cfg(target_os = "linux")]
+fn forbid(calls: &[(&[libc::c_long], i32)]) -> bool {
+    let statement = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let mut program = [statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0); 16];
+    // The number of the call is the first word of what the filter sees.
+    program[0] = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
+    let all = calls.iter().flat_map(|&(numbers, errno)| numbers.iter().map(move |&number| (number, errno)));
+    for (i, (number, errno)) in all.enumerate() {
+        let refuse = libc::SECCOMP_RET_ERRNO | errno as u32;
+        program[1 + 2 * i] = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, number as u32, 0, 1);
+        program[2 + 2 * i] = statement(libc::BPF_RET | libc::BPF_K, refuse, 0, 0);
+    }
+    let filter = libc::sock_fprog { len: 16, filter: program.as_mut_ptr() };
+    // SAFETY: the filter and its program are read by the call and not kept.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) == 0
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_the_call_seeds_come_from_the_device_or_not_at_all() {
+    for errno in [libc::ENOSYS, libc::EPERM] {
+        let check = child(|| {
+            if !forbid(&[(&[libc::SYS_getrandom], errno)]) {
+                return 77;
+            }
+            match (random_seed(), random_seed()) {
+                (Ok(one), Ok(other)) => (one == other || one == [0; 16]) as i32,
+                _ => 2,
+            }
+        });
+        let alone = child(|| {
+            if !forbid(&[(&[libc::SYS_getrandom], errno), (OPEN, libc::EACCES)]) {
+                return 77;
+            }
+            (random_seed() != Err(HostError::System(libc::EACCES))) as i32
+        });
+        let (check, alone) = (check(), alone());
+        if (check, alone) == (77, 77) {
+            return println!("SKIP without_the_call_seeds_come_from_the_device_or_not_at_all: no seccomp");
+        }
+        assert_eq!((check, alone), (0, 0), "errno {errno}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn seeds_need_no_file_of_the_system() {
+    let check = child(|| {
+        if !forbid(&[(OPEN, libc::EACCES)]) {
+            return 77;
+        }
+        random_seed().is_err() as i32
+    });
+    match check() {
+        77 => println!("SKIP seeds_need_no_file_of_the_system: no seccomp"),
+        status => assert_eq!(status, 0),
     }
 }

@@ -1,4 +1,5 @@
-//! What a host with an operating system adds: clocks, memory for tables, memory shared by processes. Feature `host`.
+//! What a host with an operating system adds: clocks, memory for tables, memory shared by processes, secret
+//! bytes. Feature `host`.
 //!
 //! The core neither needs nor uses any of it: time and memory are always the caller's, and these are ways for a caller
 //! to get them. Nothing here allocates from a heap, keeps state between calls, or starts anything.
@@ -7,12 +8,14 @@
 //! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, a tenth of the cost of a system call.
 //! - [`Memory`]: anonymous memory on huge pages where the system gives them, and memory with a name that several
 //!   processes map.
+//! - [`random_seed`]: secret bytes for the seed of a table.
 //!
 //! Unix only. It depends on the C library of the program (`clock_gettime`, `mmap` and so on, never `malloc`).
 
 mod clock;
 mod memory;
 mod names;
+mod random;
 mod smaps;
 mod ticks;
 
@@ -26,6 +29,7 @@ pub(crate) use ticks::scale;
 pub use clock::{now_ns, resolution_ns, Clock};
 pub use memory::{Memory, Pages};
 pub use names::unlink;
+pub use random::random_seed;
 pub use ticks::{counter, TickClock};
 
 #[cfg(not(unix))]

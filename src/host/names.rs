@@ -40,6 +40,16 @@ impl Drop for File {
 }
 
 impl File {
+    /// Opens a file of the system to read from.
+    #[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+    pub fn to_read(path: &CStr) -> Result<File, HostError> {
+        // SAFETY: a string that ends.
+        match unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) } {
+            -1 => Err(last_error()),
+            fd => Ok(File(fd)),
+        }
+    }
+
     pub fn fd(&self) -> c_int {
         self.0
     }
