@@ -59,12 +59,18 @@ no_text_relocations() { ! readelf -d "$SO" | grep TEXTREL; }
 claim shared_library_has_no_text_relocations no_text_relocations
 no_executable_stack() { ! readelf -lW "$SO" | grep 'GNU_STACK.*RWE'; }
 claim shared_library_has_no_executable_stack no_executable_stack
-no_writable_data() { # no .data, no .bss: every state is the caller's
-    local bytes
-    bytes=$(size -A "$A" | awk '$1 ~ /^\.(data|bss|tdata|tbss)(\.|$)/ && $1 !~ /rel\.ro/ {n += $2} END {print n + 0}')
-    [ "$bytes" -eq 0 ] || { echo "$bytes bytes of writable data"; return 1; }
+writable_data() { # no .data; .bss is what CPUID said, 4 bytes an object: every other state is the caller's
+    local data bss
+    data=$(bytes_of data tdata tbss)
+    bss=$(bytes_of bss)
+    [ "$data" -eq 0 ] && [ "$bss" -le 8 ] || { echo "$data bytes of data, $bss of bss"; return 1; }
 }
-claim archive_has_no_state_of_its_own no_writable_data
+bytes_of() {
+    size -A "$A" | awk -v names=" $* " '{n = split($1, part, ".")}
+        n > 1 && $1 ~ /^\./ && index(names, " " part[2] " ") && $1 !~ /rel\.ro/ {sum += $2}
+        END {print sum + 0}'
+}
+claim archive_has_no_state_but_the_processor_cache writable_data
 
 # The gate looks at local symbols too, so it must see some: stripped or localised objects would pass it blindly.
 sees_locals() { [ "$(nm -a "$OBJECT" | grep -c ' t .*tatcell.*gcra')" -gt 0 ]; }

@@ -165,13 +165,16 @@ TEST(system_errors_carry_errno) {
     tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
     EQ(tatcell_host_memory_map(SIZE_MAX / 2 - 63, 0, &m), TATCELL_ERR_SYSTEM);
     EQ(m.system_error, ENOMEM);
-    EQ(tatcell_host_memory_attach("/tmp/.", 0, &m), TATCELL_ERR_SYSTEM);
+    fresh_names();
+    EXPECT(mkdir(path_, 0700) == 0);
+    EQ(tatcell_host_memory_attach(path_, 0, &m), TATCELL_ERR_SYSTEM);
     EQ(m.system_error, EISDIR);
     EQ(tatcell_host_memory_attach("/tmp/no such file", 0, &m), TATCELL_ERR_ABSENT);
     EQ(m.system_error, 0);
     int32_t error = 0;
-    EQ(tatcell_host_memory_unlink("/tmp/.", &error), TATCELL_ERR_SYSTEM);
+    EQ(tatcell_host_memory_unlink(path_, &error), TATCELL_ERR_SYSTEM);
     EXPECT(error != 0);
+    EXPECT(rmdir(path_) == 0);
     char here;
     tatcell_host_memory_t none = {sizeof none, 0, &here, 64, 0, 0};
     if ((uintptr_t)&here % 4096 != 0) {
@@ -223,6 +226,17 @@ TEST(bad_arguments_change_nothing) {
     EQ(n, 77);
 }
 
+TEST(names_that_no_memory_can_have_are_refused) {
+    static const char *const names[] = {"/.", "/..", "//", "//x", "/x/", "/tmp/", "/tmp/.", "/tmp/..", "/no/such/.."};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        NOTE("%s", names[i]);
+        tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
+        EQ(tatcell_host_memory_create(names[i], 4096, 0, &m), TATCELL_ERR_NAME);
+        EQ(tatcell_host_memory_attach(names[i], 0, &m), TATCELL_ERR_NAME);
+        EQ(tatcell_host_memory_unlink(names[i], NULL), TATCELL_ERR_NAME);
+    }
+}
+
 TEST(permissions_are_those_asked_for) {
     fresh_names();
     tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
@@ -250,6 +264,7 @@ int main(void) {
     RUN(an_empty_file_is_not_ready);
     RUN(system_errors_carry_errno);
     RUN(bad_arguments_change_nothing);
+    RUN(names_that_no_memory_can_have_are_refused);
     RUN(permissions_are_those_asked_for);
     RUN(every_host_code_has_its_text);
     return check_failures != 0;

@@ -128,17 +128,23 @@ typedef struct tatcell_small_table_t {
 #define TATCELL_FITS_(t, b, d, s, n)                                                           \
     (TATCELL_U_(b) <= ((TATCELL_U_(1) << (n)) - 1) / (t) && TATCELL_U_(d) <= ((TATCELL_U_(1) << (n)) - 1) >> (s))
 
-/* 64-bit cells: at least 2^16 q-units a unit; skew an eighth of the span where that is long, else the horizon. */
+/* Skew: the larger of the horizon and what a thread or a cached clock may lag. */
+#define TATCELL_MAX_(a, b) ((a) > (b) ? (a) : (b))
+/* 64-bit cells: at least 2^16 q-units a unit; skew an eighth of the span where that is long, else a 64th of it, at most
+   2^30 ticks, and at least the horizon. */
 #define TATCELL_S64_(u, p) TATCELL_SHIFT_(u, p, 65535u)
 #define TATCELL_T64_(u, p) TATCELL_T_(u, p, TATCELL_S64_(u, p) & 31)
-#define TATCELL_SKEW64_(s, h) ((s) <= 9 ? TATCELL_U_(1) << 61 : (h))
+#define TATCELL_LAG64_(s) (TATCELL_U_(1) << ((s) < 28 ? 30 + (s) : 58))
+#define TATCELL_SKEW64_(s, h) ((s) <= 9 ? TATCELL_U_(1) << 61 : TATCELL_MAX_(h, TATCELL_LAG64_(s)))
 #define TATCELL_WINDOW_(s, h) ((h) + TATCELL_SKEW64_(s, h))
 #define TATCELL_OK64_(u, p, b, d)                                                                                \
     (TATCELL_SANE_(u, p, b, d) && TATCELL_S64_(u, p) <= 31 &&                                                    \
      TATCELL_FITS_(TATCELL_T64_(u, p), b, d, TATCELL_S64_(u, p) & 31, 62) &&                                     \
      TATCELL_WINDOW_(TATCELL_S64_(u, p), TATCELL_H_(TATCELL_T64_(u, p), b, d, TATCELL_S64_(u, p) & 31)) >> 63 == 0)
 
-/* 32-bit cells: whole ticks where a unit takes a whole number of them, else at least 2^10 q-units; skew = horizon. */
+/* 32-bit cells: whole ticks where a unit takes a whole number of them, else at least 2^10 q-units; skew
+   a 64th of the span, and at least the horizon. */
+#define TATCELL_WINDOW32_(h) ((h) + TATCELL_MAX_(h, TATCELL_U_(1) << 26))
 #define TATCELL_S32_(u, p) (TATCELL_U_(p) % TATCELL_U_(u) == 0 ? 0 : TATCELL_SHIFT_(u, p, 1023u))
 #define TATCELL_T32_(u, p) TATCELL_T_(u, p, TATCELL_S32_(u, p) & 31)
 #define TATCELL_OK32_(u, p, b, d)                                            \
@@ -170,7 +176,8 @@ typedef struct tatcell_small_table_t {
     {                                                                                                                  \
         (uint32_t)(TATCELL_T32_(units, period) + TATCELL_REQUIRE_(TATCELL_OK32_(units, period, burst, max_delay))),    \
             (uint32_t)(TATCELL_U_(burst) * TATCELL_T32_(units, period)),                                               \
-            (uint32_t)(2 * TATCELL_H_(TATCELL_T32_(units, period), burst, max_delay, TATCELL_S32_(units, period) & 31)), \
+            (uint32_t)(TATCELL_WINDOW32_(TATCELL_H_(TATCELL_T32_(units, period), burst, max_delay,                     \
+                                                    TATCELL_S32_(units, period) & 31))),                               \
             (uint32_t)(TATCELL_U_(max_delay) << (TATCELL_S32_(units, period) & 31)), (uint32_t)(burst),                \
             (uint32_t)(TATCELL_S32_(units, period))                                                                    \
     }

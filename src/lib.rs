@@ -21,6 +21,7 @@ mod answer;
 #[cfg(feature = "capi")]
 mod capi;
 mod cell;
+mod cpu;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
 mod keys;

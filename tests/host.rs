@@ -4,8 +4,12 @@
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use tatcell::host::{counter, now_ns, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock};
-use tatcell::{lines_for, AttachOptions, Limit, LimitSpec, Outcome, Table, TableError, TableOptions};
+use tatcell::host::{
+    counter, now_ns, random_seed, resolution_ns, unlink, Clock, HostError, Memory, Pages, TickClock,
+};
+use tatcell::{
+    lines_for, AttachOptions, HashKind, Limit, LimitSpec, Outcome, Table, TableError, TableOptions,
+};
 
 const SEED: [u8; 16] = *b"a secret of test";
 
@@ -328,16 +332,106 @@ fn a_file_without_its_size_is_not_ready() {
     assert_eq!(Memory::attach(&name, 64).unwrap_err(), HostError::NotReady);
 }
 
+/// A name of `bytes` bytes that starts with `start`.
+fn of_length(start: &str, bytes: usize) -> CString {
+    CString::new(format!("{start}{}", "x".repeat(bytes - start.len()))).unwrap()
+}
+
+/// What each of the three calls on a name answers.
+fn refusals(name: &CStr) -> [HostError; 3] {
+    let created = Memory::create(name, 4096, 0o600).unwrap_err();
+    [created, Memory::attach(name, 0).unwrap_err(), unlink(name).unwrap_err()]
+}
+
 #[test]
-fn names_that_are_neither_are_refused() {
-    let long = CString::new(format!("/{}", "x".repeat(300))).unwrap();
-    let longest = CString::new(format!("/tmp/{}", "x".repeat(256))).unwrap();
-    for name in [c"", c"/", c"relative", c"./x/y", &long, &longest] {
-        assert_eq!(Memory::create(name, 4096, 0o600).unwrap_err(), HostError::BadName, "{name:?}");
-        assert_eq!(Memory::attach(name, 0).unwrap_err(), HostError::BadName, "{name:?}");
-        assert_eq!(unlink(name).unwrap_err(), HostError::BadName, "{name:?}");
+fn a_name_is_one_slash_and_one_part_or_a_path_to_a_file() {
+    for name in [c"", c"x", c"relative", c"./x/y", c"x/y"] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "no slash first: {name:?}");
     }
-    assert_eq!(Memory::create(c"/no/such/place", 4096, 0o600).unwrap_err(), HostError::Absent);
+    for name in [c"/", c"/.", c"/.."] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "no name of memory: {name:?}");
+    }
+    for name in [c"//", c"//name", c"///tmp/name", c"/name/", c"/name//"] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "neither form: {name:?}");
+    }
+    for name in [c"/tmp/", c"/tmp/.", c"/tmp/..", c"/no/such/place/", c"/no/such/place/.."] {
+        assert_eq!(refusals(name), [HostError::BadName; 3], "no name of a file: {name:?}");
+    }
+}
+
+#[test]
+fn dots_within_a_name_are_letters() {
+    for start in ["/.", "/..", "/...", "/tmp/.", "/tmp/./..", "/tmp/../tmp/"] {
+        let name = Name::new(start);
+        let made = Memory::create(&name, 4096, 0o600).unwrap();
+        assert_eq!(Memory::attach(&name, 0).unwrap().bytes(), made.bytes());
+        assert_eq!(unlink(&name), Ok(()));
+    }
+}
+
+#[test]
+fn names_and_paths_may_be_as_long_as_the_constants_say() {
+    let start = format!("/tatcell-test-{}-", std::process::id());
+    let longest = Name(of_length(&start, Memory::MAX_NAME));
+    let made = Memory::create(&longest, 4096, 0o600).unwrap();
+    assert_eq!(Memory::attach(&longest, 0).unwrap().bytes(), made.bytes());
+    assert_eq!(refusals(&of_length(&start, Memory::MAX_NAME + 1)), [HostError::BadName; 3]);
+
+    // Slashes count as one, for the system, but they are bytes of the path.
+    let folder = format!("/tmp{}", "/".repeat(Memory::MAX_PATH - 4 - start.len()));
+    let longest = Name(CString::new(format!("{folder}{start}")).unwrap());
+    assert_eq!(longest.to_bytes().len(), Memory::MAX_PATH);
+    let made = Memory::create(&longest, 4096, 0o600).unwrap();
+    assert_eq!(Memory::attach(&longest, 0).unwrap().bytes(), made.bytes());
+    let longer = CString::new(format!("{folder}/{start}")).unwrap();
+    assert_eq!(refusals(&longer), [HostError::BadName; 3]);
+
+    // A part longer than the file system takes.
+    assert_eq!(refusals(&of_length("/tmp/", 300)), [HostError::BadName; 3]);
+}
+
+#[test]
+fn a_missing_folder_is_an_error_of_its_own_where_creating() {
+    let (folder, file) = (Name::new("/tmp/"), Name::new("/tmp/"));
+    let inside = |name: &Name| CString::new(format!("{}/limits", name.to_str().unwrap())).unwrap();
+    // Someone may still make it, so one who attaches may ask again; whoever creates may not hope for that.
+    assert_eq!(refusals(&inside(&folder)), [HostError::NoFolder, HostError::Absent, HostError::Absent]);
+    std::fs::write(file.to_str().unwrap(), b"").unwrap();
+    let not_a_folder = HostError::System(libc::ENOTDIR);
+    assert_eq!(refusals(&inside(&file)), [HostError::NoFolder, not_a_folder, not_a_folder]);
+
+    std::fs::create_dir(folder.to_str().unwrap()).unwrap();
+    let made = Memory::create(&inside(&folder), 4096, 0o600).unwrap();
+    assert_eq!(Memory::create(&folder, 4096, 0o600).unwrap_err(), HostError::Exists);
+    assert_eq!(unlink(&inside(&folder)), Ok(()));
+    drop(made);
+    std::fs::remove_dir(folder.to_str().unwrap()).unwrap();
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_system_without_shared_memory_says_so() {
+    let folder = Name::new("/tmp/");
+    std::fs::create_dir(folder.to_str().unwrap()).unwrap();
+    let check = child(|| {
+        // SAFETY: a string that ends; changes the root of this child alone.
+        if unsafe { libc::chroot(folder.as_ptr()) } != 0 {
+            return 77;
+        }
+        let answers = [
+            Memory::create(c"/tatcell-test", 4096, 0o600).map(|_| ()),
+            Memory::attach(c"/tatcell-test", 0).map(|_| ()),
+            unlink(c"/tatcell-test"),
+        ];
+        let expected = [Err(HostError::Unsupported), Err(HostError::Absent), Err(HostError::Absent)];
+        (answers != expected) as i32
+    });
+    let status = check();
+    std::fs::remove_dir(folder.to_str().unwrap()).unwrap();
+    if status == 77 {
+        return println!("SKIP a_system_without_shared_memory_says_so: this user may not call chroot");
+    }
+    assert_eq!(status, 0);
 }
 
 #[test]
@@ -347,7 +441,11 @@ fn links_are_not_followed_and_directories_are_not_memory() {
     std::os::unix::fs::symlink(name.to_str().unwrap(), link.to_str().unwrap()).unwrap();
     assert_eq!(Memory::attach(&link, 0).unwrap_err(), HostError::System(libc::ELOOP));
     assert_eq!(Memory::create(&link, 4096, 0o600).unwrap_err(), HostError::Exists);
-    assert_eq!(Memory::attach(c"/tmp/.", 0).unwrap_err(), HostError::System(libc::EISDIR));
+    let directory = Name::new("/tmp/");
+    std::fs::create_dir(directory.to_str().unwrap()).unwrap();
+    assert_eq!(Memory::attach(&directory, 0).unwrap_err(), HostError::System(libc::EISDIR));
+    assert!(matches!(unlink(&directory), Err(HostError::System(_))));
+    std::fs::remove_dir(directory.to_str().unwrap()).unwrap();
     drop(made);
 }
 
@@ -380,4 +478,121 @@ fn permissions_are_those_asked_for() {
 fn errors_say_what_is_wrong() {
     assert_eq!(HostError::System(13).to_string(), "a system call failed with errno 13");
     assert_eq!(HostError::WrongSize.to_string(), "the memory has another size");
+}
+
+/// CPUID traps to the host of a virtual machine, some microseconds each time.
+#[cfg(all(target_os = "linux", target_arch = "x86_64"))]
+#[test]
+fn only_the_first_table_asks_the_processor() {
+    const ARCH_SET_CPUID: libc::c_int = 0x1012;
+    let memory = Memory::new(1 << 16, false, true).unwrap();
+    for hash in [HashKind::SipHash13, HashKind::Aes, HashKind::Caller] {
+        if !hash.is_available() {
+            continue;
+        }
+        Table::init(memory.lines(), &options().hash(hash)).unwrap();
+        let check = child(|| {
+            // SAFETY: CPUID is a fault from now on, in this child alone.
+            if unsafe { libc::syscall(libc::SYS_arch_prctl, ARCH_SET_CPUID, 0) } != 0 {
+                return 77;
+            }
+            let made = Table::init(memory.lines(), &options().hash(hash)).is_ok();
+            (!made || Table::attach(memory.lines(), &AttachOptions::new().seed(SEED)).is_err()) as i32
+        });
+        let status = check();
+        if status == 77 {
+            return println!("SKIP only_the_first_table_asks_the_processor: CPUID faults cannot be had here");
+        }
+        assert_eq!(status, 0, "{hash:?}");
+    }
+}
+
+#[test]
+fn seeds_are_of_16_bytes_that_no_two_calls_share() {
+    let seeds: Vec<[u8; 16]> = (0..64).map(|_| random_seed().unwrap()).collect();
+    for (i, seed) in seeds.iter().enumerate() {
+        assert!(!seeds[..i].contains(seed));
+    }
+    // A byte that is the same 64 times was not filled in: the odds are 2^-500.
+    for place in 0..16 {
+        assert!(seeds.iter().any(|seed| seed[place] != seeds[0][place]), "byte {place}");
+    }
+    let memory = Memory::anonymous(1 << 16).unwrap();
+    Table::init(memory.lines(), &options().seed(seeds[0])).unwrap();
+    assert!(Table::attach(memory.lines(), &AttachOptions::new().seed(seeds[0])).is_ok());
+    assert_eq!(
+        Table::attach(memory.lines(), &AttachOptions::new().seed(seeds[1])).unwrap_err(),
+        TableError::WrongSeed
+    );
+}
+
+/// How C libraries open files.
+#[cfg(target_os = "linux")]
+const OPEN: &[libc::c_long] = &[
+    libc::SYS_openat,
+    #[cfg(target_arch = "x86_64")]
+    libc::SYS_open,
+];
+
+/// Lets these system calls of this process, for the rest of its life, fail with an errno. False where that cannot be.
+#[cfg(target_os = "linux")]
+fn forbid(calls: &[(&[libc::c_long], i32)]) -> bool {
+    let statement = |code: u32, k: u32, jt: u8, jf: u8| libc::sock_filter { code: code as u16, jt, jf, k };
+    let mut program = [statement(libc::BPF_RET | libc::BPF_K, libc::SECCOMP_RET_ALLOW, 0, 0); 16];
+    // The number of the call is the first word of what the filter sees.
+    program[0] = statement(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0);
+    let all = calls.iter().flat_map(|&(numbers, errno)| numbers.iter().map(move |&number| (number, errno)));
+    for (i, (number, errno)) in all.enumerate() {
+        let refuse = libc::SECCOMP_RET_ERRNO | errno as u32;
+        program[1 + 2 * i] = statement(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, number as u32, 0, 1);
+        program[2 + 2 * i] = statement(libc::BPF_RET | libc::BPF_K, refuse, 0, 0);
+    }
+    let filter = libc::sock_fprog { len: 16, filter: program.as_mut_ptr() };
+    // SAFETY: the filter and its program are read by the call and not kept.
+    unsafe {
+        libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0
+            && libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &filter) == 0
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn without_the_call_seeds_come_from_the_device_or_not_at_all() {
+    for errno in [libc::ENOSYS, libc::EPERM] {
+        let check = child(|| {
+            if !forbid(&[(&[libc::SYS_getrandom], errno)]) {
+                return 77;
+            }
+            match (random_seed(), random_seed()) {
+                (Ok(one), Ok(other)) => (one == other || one == [0; 16]) as i32,
+                _ => 2,
+            }
+        });
+        let alone = child(|| {
+            if !forbid(&[(&[libc::SYS_getrandom], errno), (OPEN, libc::EACCES)]) {
+                return 77;
+            }
+            (random_seed() != Err(HostError::System(libc::EACCES))) as i32
+        });
+        let (check, alone) = (check(), alone());
+        if (check, alone) == (77, 77) {
+            return println!("SKIP without_the_call_seeds_come_from_the_device_or_not_at_all: no seccomp");
+        }
+        assert_eq!((check, alone), (0, 0), "errno {errno}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn seeds_need_no_file_of_the_system() {
+    let check = child(|| {
+        if !forbid(&[(OPEN, libc::EACCES)]) {
+            return 77;
+        }
+        random_seed().is_err() as i32
+    });
+    match check() {
+        77 => println!("SKIP seeds_need_no_file_of_the_system: no seccomp"),
+        status => assert_eq!(status, 0),
+    }
 }

@@ -61,7 +61,7 @@ const fn host_code(e: HostError) -> (i32, i32) {
         HostError::BadInterval => (TATCELL_ERR_OPTION, 0),
         HostError::BadSize | HostError::WrongSize => (TATCELL_ERR_MEMORY, 0),
         HostError::Exists => (TATCELL_ERR_EXISTS, 0),
-        HostError::Absent => (TATCELL_ERR_ABSENT, 0),
+        HostError::Absent | HostError::NoFolder => (TATCELL_ERR_ABSENT, 0),
         HostError::NotReady => (TATCELL_ERR_NOT_READY, 0),
     }
 }

@@ -91,6 +91,13 @@ fn whole(bytes: usize, unit: usize) -> Result<usize, HostError> {
 }
 
 impl Memory {
+    /// Most bytes of a name ("/limits"), its slash counted, the 0 at its end not. Some systems take less, Apple's 31.
+    pub const MAX_NAME: usize = names::MAX_NAME;
+
+    /// Most bytes of a path ("/run/app/limits"), the 0 at its end not counted. File systems take at most 255 of each
+    /// part.
+    pub const MAX_PATH: usize = names::MAX_PATH;
+
     /// Maps zeroed memory of this process, at least `bytes`.
     ///
     /// # Errors
@@ -139,16 +146,26 @@ impl Memory {
 
     /// Creates memory that other processes can attach to by name, exclusively: there is one creator.
     ///
-    /// `name` is "/name" (memory that vanishes with the system) or an absolute path (memory that is a file; in a
-    /// hugetlbfs, memory on huge pages, if `bytes` are whole ones). `mode` are permission bits, less the umask: 0o600 is this user alone. All of
-    /// it is allocated here, so that a full file system is an error now and not a SIGBUS later.
+    /// `name` is one of two forms, told apart by the number of slashes:
+    ///
+    /// - a name, "/limits": shared memory that vanishes with the system. One slash, the first; at most
+    ///   [`MAX_NAME`](Self::MAX_NAME) bytes.
+    /// - an absolute path, "/run/app/limits": memory that is a file; in a hugetlbfs, memory on huge pages, if `bytes`
+    ///   are whole ones. Its folder must exist. At most [`MAX_PATH`](Self::MAX_PATH) bytes; not "//" first.
+    ///
+    /// In both, what follows the last slash is not empty, "." or "..". All else is [`HostError::BadName`].
+    ///
+    /// `mode` are permission bits, less the umask: 0o600 is this user alone. All of the memory is allocated here, so
+    /// that a full file system is an error now and not a SIGBUS later.
     ///
     /// The creator then makes the table in it; the others [`attach`](Self::attach), and ask again while the table says
     /// that it is not ready. A creator that dies before that leaves the name behind: [`unlink`](super::unlink) it.
     ///
     /// # Errors
-    /// [`HostError::Exists`]: attach instead. [`HostError::BadName`], [`HostError::BadSize`], [`HostError::System`]
-    /// (28, ENOSPC: no room). On error nothing is left behind.
+    /// [`HostError::Exists`]: attach instead. [`HostError::NoFolder`]: make the folder of the path first.
+    /// [`HostError::Unsupported`]: this system has no shared memory with names (Android; a root folder without
+    /// /dev/shm): use a path. [`HostError::BadName`], [`HostError::BadSize`], [`HostError::System`] (28, ENOSPC: no
+    /// room). On error nothing is left behind.
     pub fn create(name: &CStr, bytes: usize, mode: u32) -> Result<Memory, HostError> {
         let bytes = whole(bytes, size_of::<Line>())?;
         let file = names::create(name, mode)?;
@@ -159,14 +176,15 @@ impl Memory {
         made
     }
 
-    /// Attaches to memory that another process has created; `bytes` as it said, or 0 for whatever it is.
+    /// Attaches to memory that another process has [created](Self::create) by this name; `bytes` as it said, or 0 for
+    /// whatever it is.
     ///
     /// Nothing that the memory holds is trusted by a table. But whoever may write the file may also cut it short, and
     /// touching what is gone ends a process (SIGBUS): use names in places where only trusted users can write.
     ///
     /// # Errors
-    /// [`HostError::Absent`], [`HostError::NotReady`] (created but not sized yet): ask again.
-    /// [`HostError::WrongSize`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
+    /// [`HostError::Absent`] (no such name, or no such folder), [`HostError::NotReady`] (created but not sized yet):
+    /// ask again. [`HostError::WrongSize`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
     pub fn attach(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
         let file = names::open(name)?;
         let found = file.size()?;

@@ -1,4 +1,5 @@
-//! What a host with an operating system adds: clocks, memory for tables, memory shared by processes. Feature `host`.
+//! What a host with an operating system adds: clocks, memory for tables, memory shared by processes, secret
+//! bytes. Feature `host`.
 //!
 //! The core neither needs nor uses any of it: time and memory are always the caller's, and these are ways for a caller
 //! to get them. Nothing here allocates from a heap, keeps state between calls, or starts anything.
@@ -7,12 +8,14 @@
 //! - [`TickClock`]: the processor's own counter (TSC, CNTVCT) with its frequency, a tenth of the cost of a system call.
 //! - [`Memory`]: anonymous memory on huge pages where the system gives them, and memory with a name that several
 //!   processes map.
+//! - [`random_seed`]: secret bytes for the seed of a table.
 //!
 //! Unix only. It depends on the C library of the program (`clock_gettime`, `mmap` and so on, never `malloc`).
 
 mod clock;
 mod memory;
 mod names;
+mod random;
 mod smaps;
 mod ticks;
 
@@ -26,6 +29,7 @@ pub(crate) use ticks::scale;
 pub use clock::{now_ns, resolution_ns, Clock};
 pub use memory::{Memory, Pages};
 pub use names::unlink;
+pub use random::random_seed;
 pub use ticks::{counter, TickClock};
 
 #[cfg(not(unix))]
@@ -39,7 +43,7 @@ pub enum HostError {
     System(i32),
     /// This system or processor does not have it.
     Unsupported,
-    /// The name is not "/name" or an absolute path, or it is too long.
+    /// The name is neither "/name" nor an absolute path to a file, or it is too long; [`Memory::create`] has the rule.
     BadName,
     /// The size is 0 or more than half of the address space.
     BadSize,
@@ -49,6 +53,8 @@ pub enum HostError {
     Exists,
     /// Nothing with this name exists.
     Absent,
+    /// The folder that the file would be made in does not exist, or is not a folder; only where creating.
+    NoFolder,
     /// The creator has not sized the memory yet: ask again.
     NotReady,
     /// The memory has another size than the caller expects.
@@ -60,11 +66,14 @@ impl core::fmt::Display for HostError {
         match self {
             HostError::System(errno) => write!(f, "a system call failed with errno {errno}"),
             HostError::Unsupported => f.write_str("not available on this system"),
-            HostError::BadName => f.write_str("name is neither \"/name\" nor an absolute path, or too long"),
+            HostError::BadName => {
+                f.write_str("name is neither \"/name\" nor an absolute path to a file, or too long")
+            }
             HostError::BadSize => f.write_str("size is zero or too large"),
             HostError::BadInterval => f.write_str("interval is outside 1 ms to 1 s"),
             HostError::Exists => f.write_str("the name exists already"),
             HostError::Absent => f.write_str("the name does not exist"),
+            HostError::NoFolder => f.write_str("the folder of the path does not exist"),
             HostError::NotReady => f.write_str("the creator has not sized the memory yet"),
             HostError::WrongSize => f.write_str("the memory has another size"),
         }

@@ -1,9 +1,16 @@
 //! Names of shared memory, and the files behind them.
 //!
 //! ```text
-//!  "/limits"            shared memory: on Linux the file /dev/shm/limits, elsewhere shm_open
-//!  "/run/app/limits"    a file, by its absolute path
+//!  "/limits"            a name: shared memory, on Linux the file /dev/shm/limits, elsewhere shm_open
+//!  "/run/app/limits"    a path: a file
+//!
+//!  name = "/" part              at most MAX_NAME bytes; one slash, the first
+//!  path = "/" .. "/" part       at most MAX_PATH bytes; not "//" first: that may have been meant as a name
+//!  part = bytes without "/"     not none of them, not "." and not "..", which are folders
 //! ```
+//!
+//! Anything else is [`HostError::BadName`], before the system sees it. What stands between the first and the last slash
+//! of a path is left to the system.
 //!
 //! On Linux a name is opened as the file that it is, as shm_open itself does: older C libraries have shm_open in a
 //! library of its own, and one missing symbol would keep a program from starting.
@@ -12,8 +19,11 @@ use core::ffi::{c_int, CStr};
 
 use super::{last_error, HostError};
 
-/// Longest name or path, without the end.
-const MAX_NAME: usize = 255;
+/// [`Memory::MAX_NAME`](super::Memory::MAX_NAME).
+pub(super) const MAX_NAME: usize = 255;
+
+/// [`Memory::MAX_PATH`](super::Memory::MAX_PATH).
+pub(super) const MAX_PATH: usize = 1023;
 
 #[cfg(any(target_os = "linux", target_os = "android"))]
 const SHM: &[u8] = b"/dev/shm";
@@ -30,6 +40,16 @@ impl Drop for File {
 }
 
 impl File {
+    /// Opens a file of the system to read from.
+    #[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+    pub fn to_read(path: &CStr) -> Result<File, HostError> {
+        // SAFETY: a string that ends.
+        match unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) } {
+            -1 => Err(last_error()),
+            fd => Ok(File(fd)),
+        }
+    }
+
     pub fn fd(&self) -> c_int {
         self.0
     }
@@ -74,11 +94,15 @@ enum Target<'a> {
 }
 
 fn target(name: &CStr) -> Result<Target<'_>, HostError> {
-    match name.to_bytes() {
-        [b'/', rest @ ..] if !rest.is_empty() && rest.len() < MAX_NAME => {
-            Ok(if rest.contains(&b'/') { Target::Path(name) } else { Target::Shm(name) })
-        }
-        _ => Err(HostError::BadName),
+    let [b'/', rest @ ..] = name.to_bytes() else { return Err(HostError::BadName) };
+    let part = rest.rsplit(|&b| b == b'/').next().unwrap_or(&[]);
+    let is_path = rest.len() != part.len();
+    let longest = if is_path { MAX_PATH } else { MAX_NAME };
+    match part {
+        b"" | b"." | b".." => Err(HostError::BadName),
+        _ if rest.starts_with(b"/") || rest.len() >= longest => Err(HostError::BadName),
+        _ if is_path => Ok(Target::Path(name)),
+        _ => Ok(Target::Shm(name)),
     }
 }
 
@@ -111,16 +135,27 @@ fn open_with(name: &CStr, flags: c_int, mode: u32) -> Result<File, HostError> {
     if fd >= 0 {
         return Ok(File(fd));
     }
-    Err(match last_error() {
+    Err(refusal(last_error()))
+}
+
+/// What the system's answer to a good name means.
+fn refusal(error: HostError) -> HostError {
+    match error {
         HostError::System(libc::EEXIST) => HostError::Exists,
         HostError::System(libc::ENOENT) => HostError::Absent,
+        // The file system takes less than MAX_NAME or MAX_PATH.
         HostError::System(libc::ENAMETOOLONG) => HostError::BadName,
         e => e,
-    })
+    }
 }
 
 pub(super) fn create(name: &CStr, mode: u32) -> Result<File, HostError> {
-    open_with(name, libc::O_CREAT | libc::O_EXCL, mode & 0o777)
+    open_with(name, libc::O_CREAT | libc::O_EXCL, mode & 0o777).map_err(|e| match (e, target(name)) {
+        // A file that is to be made is not what is missing.
+        (HostError::Absent | HostError::System(libc::ENOTDIR), Ok(Target::Path(_))) => HostError::NoFolder,
+        (HostError::Absent, Ok(Target::Shm(_))) => HostError::Unsupported,
+        _ => e,
+    })
 }
 
 pub(super) fn open(name: &CStr) -> Result<File, HostError> {
@@ -130,7 +165,7 @@ pub(super) fn open(name: &CStr) -> Result<File, HostError> {
 /// Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
 ///
 /// # Errors
-/// [`HostError::Absent`], [`HostError::BadName`], [`HostError::System`].
+/// [`HostError::Absent`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
 pub fn unlink(name: &CStr) -> Result<(), HostError> {
     // SAFETY: a string that ends.
     let unlink = |path: &CStr| unsafe { libc::unlink(path.as_ptr()) };
@@ -144,9 +179,6 @@ pub fn unlink(name: &CStr) -> Result<(), HostError> {
     };
     match rc {
         0 => Ok(()),
-        _ => Err(match last_error() {
-            HostError::System(libc::ENOENT) => HostError::Absent,
-            e => e,
-        }),
+        _ => Err(refusal(last_error())),
     }
 }

@@ -25,19 +25,7 @@ pub(crate) struct AesKeys(pub [[u64; 2]; 6]);
 /// Can this processor compute the hash?
 #[inline]
 pub(crate) fn available() -> bool {
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
-    {
-        // Leaf 1, ECX bit 25 is AES.
-        #[allow(unused_unsafe)] // a safe function in later compilers than the oldest supported one
-        // SAFETY: CPUID is there on every x86-64 processor.
-        unsafe {
-            core::arch::x86_64::__cpuid(1).ecx & 1 << 25 != 0
-        }
-    }
-    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
-    {
-        cfg!(all(target_arch = "aarch64", target_endian = "little", target_feature = "aes", not(miri)))
-    }
+    crate::cpu::aes()
 }
 
 /// Hashes a key. Must only be called where [`available`] says so; elsewhere it answers 0.

@@ -78,6 +78,9 @@ impl<'m> Table<'m, Shared> {
     ///
     /// # Concurrency
     /// One caller, before anyone else uses the memory; other processes [`attach`](Table::attach) afterwards.
+    ///
+    /// # Cost
+    /// Writes all of the memory, and looks at the processor as [`attach`](Table::attach) does.
     pub fn init(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
         Self::init_as(lines, options)
     }
@@ -87,6 +90,12 @@ impl<'m> Table<'m, Shared> {
     /// # Errors
     /// [`TableError::NotReady`] until the initialising process has published the image: ask again. Otherwise what
     /// does not match: version, geometry, seed, mode.
+    ///
+    /// # Cost
+    /// Reads one line and hashes the seed: 0.05 to 0.15 us on a 2.5 GHz Xeon. Whoever looks at an x86-64 processor
+    /// first adds one to three CPUID instructions, which a virtual machine traps: 0.8 us each on that one, more on
+    /// others. With feature `std` or `host` a process looks once; with neither the library keeps no state, and every
+    /// call looks (once more with [`HashKind::Aes`](crate::HashKind::Aes)). Not for the hot path: keep the handle.
     pub fn attach(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
         Self::attach_as(lines, options)
     }

@@ -95,29 +95,8 @@ mod x86 {
 
     impl Avx512 {
         /// One, if this processor searches faster with AVX-512 and the system saves its registers.
-        ///
-        /// Leaf 1 ECX: OSXSAVE; leaf 7 EBX: AVX-512 F and BW; leaf 7 ECX: VBMI2, which tells processors that keep their
-        /// clock under 512-bit instructions (Ice Lake, Zen 4 and later) from older ones.
         pub fn detect() -> Option<Avx512> {
-            #[allow(unused_unsafe)] // safe functions in later compilers than the oldest supported one
-            // SAFETY: CPUID is there on every x86-64 processor; leaf 7 is asked for only where leaf 0 has it.
-            let (one, seven) = unsafe {
-                if __cpuid(0).eax < 7 {
-                    return None;
-                }
-                (__cpuid(1), __cpuid_count(7, 0))
-            };
-            if one.ecx & 1 << 27 == 0 {
-                return None;
-            }
-            let saved: u32;
-            // SAFETY: OSXSAVE is set, so XGETBV is there; XCR0 says which registers the system saves.
-            unsafe {
-                asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack, preserves_flags));
-            }
-            let avx512 = 1 << 16 | 1 << 30;
-            let has = saved & 0xe6 == 0xe6 && seven.ebx & avx512 == avx512 && seven.ecx & 1 << 6 != 0;
-            has.then_some(Avx512(()))
+            crate::cpu::avx512().then_some(Avx512(()))
         }
     }
 

@@ -1,0 +1,239 @@
+//! What this processor has, asked once.
+//!
+//! ```text
+//!  leaf 1   ECX  25 AES, 27 OSXSAVE
+//!  XCR0          1, 2, 5, 6, 7                      where OSXSAVE: the system saves the registers of AVX-512
+//!  leaf 0   EAX  the highest leaf                   where it does
+//!  leaf 7   EBX  16 AVX512F, 30 AVX512BW
+//!           ECX  6 VBMI2                            where leaf 0 has it
+//!
+//!  kept     31       3    2     1    0
+//!          [    0     |AVX512| AES |looked]         0: nobody has looked yet
+//! ```
+//!
+//! CPUID is slow: some hundred cycles, and on a virtual machine, where its host answers for the processor, a
+//! microsecond to tens of them. A look asks for one leaf to three. With feature `std` or `host` what it found is kept
+//! in four bytes of the process, and later calls cost a load. Without them the library keeps no state: whoever asks
+//! looks.
+//!
+//! Not for the hot path: a table asks when it is made or attached to.
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+use x86::Cpu;
+
+/// Says whether the processor computes rounds of AES.
+#[inline]
+pub(crate) fn aes() -> bool {
+    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+    return Cpu::aes();
+    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+    return cfg!(all(target_arch = "aarch64", target_endian = "little", target_feature = "aes", not(miri)));
+}
+
+/// Says whether a search with AVX-512 works here and pays: the processor has F, BW and VBMI2, and the system saves the
+/// registers. VBMI2 tells processors that keep their clock under 512-bit instructions (Ice Lake, Zen 4 and later) from
+/// older ones.
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[inline]
+pub(crate) fn avx512() -> bool {
+    Cpu::now().has(x86::AVX512)
+}
+
+#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+mod x86 {
+    use core::arch::asm;
+    use core::arch::x86_64::{__cpuid, CpuidResult};
+
+    #[cfg(all(any(feature = "std", feature = "host", test), not(tatcell_loom)))]
+    use crate::sync::{AtomicU32, Ordering};
+
+    const LOOKED: u32 = 1;
+    pub(super) const AES: u32 = 1 << 1;
+    #[cfg_attr(tatcell_loom, allow(dead_code))] // models search without vectors
+    pub(super) const AVX512: u32 = 1 << 2;
+
+    /// What the library asks about a processor; never 0.
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    pub struct Cpu(u32);
+
+    impl Cpu {
+        #[inline]
+        pub fn has(self, bit: u32) -> bool {
+            self.0 & bit != 0
+        }
+
+        /// What leaf 1 alone tells, where nothing is kept that would save a second look.
+        #[cfg(not(all(any(feature = "std", feature = "host"), not(tatcell_loom))))]
+        pub fn aes() -> bool {
+            Cpu::of_leaf_1(&leaf(1)).has(AES)
+        }
+
+        #[cfg(all(any(feature = "std", feature = "host"), not(tatcell_loom)))]
+        pub fn aes() -> bool {
+            Cpu::now().has(AES)
+        }
+
+        /// This processor.
+        #[cfg(not(all(any(feature = "std", feature = "host"), not(tatcell_loom))))]
+        #[cfg_attr(tatcell_loom, allow(dead_code))] // models search without vectors
+        pub fn now() -> Cpu {
+            Cpu::look(leaf, saved)
+        }
+
+        /// This processor; the first call looks, the others read what it found.
+        #[cfg(all(any(feature = "std", feature = "host"), not(tatcell_loom)))]
+        #[inline]
+        pub fn now() -> Cpu {
+            static KEPT: AtomicU32 = AtomicU32::new(0);
+            Cpu::kept(&KEPT, || Cpu::look(leaf, saved))
+        }
+
+        /// What is kept in a word, or else what a look finds, which is kept from then on.
+        #[cfg(all(any(feature = "std", feature = "host", test), not(tatcell_loom)))]
+        #[inline]
+        fn kept(word: &AtomicU32, look: impl FnOnce() -> Cpu) -> Cpu {
+            // ORDERING: Relaxed; single word, value only. It is written with one value only, by whoever still reads 0:
+            // threads that race look twice and find the same.
+            match word.load(Ordering::Relaxed) {
+                0 => {
+                    let cpu = look();
+                    // ORDERING: Relaxed; as above.
+                    word.store(cpu.0, Ordering::Relaxed);
+                    cpu
+                }
+                bits => Cpu(bits),
+            }
+        }
+
+        fn of_leaf_1(one: &CpuidResult) -> Cpu {
+            Cpu(if one.ecx & 1 << 25 != 0 { LOOKED | AES } else { LOOKED })
+        }
+
+        /// One to three leaves, and XCR0 (`saved`) only where the processor has it.
+        #[cold]
+        fn look(leaf: impl Fn(u32) -> CpuidResult, saved: impl Fn() -> u32) -> Cpu {
+            let one = leaf(1);
+            let cpu = Cpu::of_leaf_1(&one);
+            if one.ecx & 1 << 27 == 0 || saved() & 0xe6 != 0xe6 || leaf(0).eax < 7 {
+                return cpu;
+            }
+            let (seven, f_and_bw) = (leaf(7), 1 << 16 | 1 << 30);
+            let has = seven.ebx & f_and_bw == f_and_bw && seven.ecx & 1 << 6 != 0;
+            Cpu(if has { cpu.0 | AVX512 } else { cpu.0 })
+        }
+    }
+
+    /// A leaf of CPUID, its first part.
+    fn leaf(number: u32) -> CpuidResult {
+        #[allow(unused_unsafe)] // a safe function in later compilers than the oldest supported one
+        // SAFETY: CPUID is there on every x86-64 processor; it answers any number.
+        unsafe {
+            __cpuid(number)
+        }
+    }
+
+    /// The low half of XCR0: which registers the system saves. Only where leaf 1 says OSXSAVE.
+    fn saved() -> u32 {
+        let saved: u32;
+        // SAFETY: `look` asks only where OSXSAVE is set: XGETBV is there, and register 0 always.
+        unsafe {
+            asm!("xgetbv", in("ecx") 0, out("eax") saved, out("edx") _, options(nomem, nostack, preserves_flags));
+        }
+        saved
+    }
+
+    #[cfg(all(test, not(tatcell_loom)))]
+    mod tests {
+        use super::*;
+        use core::cell::RefCell;
+        extern crate std;
+        use std::vec::Vec;
+
+        /// A processor on paper, and which leaves it was asked for.
+        struct Paper {
+            highest: u32,
+            one_ecx: u32,
+            xcr0: u32,
+            seven: (u32, u32),
+            asked: RefCell<Vec<u32>>,
+        }
+
+        const AES_BIT: u32 = 1 << 25;
+        const OSXSAVE: u32 = 1 << 27;
+
+        impl Paper {
+            /// All that is asked for.
+            fn full() -> Paper {
+                let seven = (1 << 16 | 1 << 30, 1 << 6);
+                Paper { highest: 7, one_ecx: AES_BIT | OSXSAVE, xcr0: 0xe7, seven, asked: Vec::new().into() }
+            }
+
+            fn look(&self) -> Cpu {
+                let none = CpuidResult { eax: 0, ebx: 0, ecx: 0, edx: 0 };
+                let leaf = |number| {
+                    self.asked.borrow_mut().push(number);
+                    match number {
+                        0 => CpuidResult { eax: self.highest, ..none },
+                        1 => CpuidResult { ecx: self.one_ecx, ..none },
+                        // A leaf above the highest answers with anything.
+                        7 => CpuidResult { ebx: self.seven.0, ecx: self.seven.1, ..none },
+                        _ => unreachable!(),
+                    }
+                };
+                let saved = || {
+                    assert!(self.one_ecx & OSXSAVE != 0, "XGETBV is an invalid instruction here");
+                    self.xcr0
+                };
+                Cpu::look(leaf, saved)
+            }
+        }
+
+        #[test]
+        fn a_look_takes_three_leaves_at_most_and_one_without_saved_registers() {
+            let full = Paper::full();
+            assert_eq!(full.look(), Cpu(LOOKED | AES | AVX512));
+            assert_eq!(*full.asked.borrow(), [1, 0, 7]);
+            for poor in [Paper { xcr0: 0x7, ..Paper::full() }, Paper { one_ecx: AES_BIT, ..Paper::full() }] {
+                assert_eq!(poor.look(), Cpu(LOOKED | AES));
+                assert_eq!(*poor.asked.borrow(), [1]);
+            }
+        }
+
+        #[test]
+        fn avx512_needs_every_bit_that_it_is_told_by() {
+            assert_eq!(Paper { highest: 6, ..Paper::full() }.look(), Cpu(LOOKED | AES));
+            for bit in [1, 2, 5, 6, 7] {
+                assert_eq!(
+                    Paper { xcr0: 0xe7 & !(1 << bit), ..Paper::full() }.look(),
+                    Cpu(LOOKED | AES),
+                    "{bit}"
+                );
+            }
+            for seven in [(1 << 16, 1 << 6), (1 << 30, 1 << 6), (1 << 16 | 1 << 30, !(1 << 6))] {
+                assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES), "{seven:x?}");
+            }
+            let without_aes = Paper { one_ecx: OSXSAVE, ..Paper::full() };
+            assert_eq!(without_aes.look(), Cpu(LOOKED | AVX512));
+            assert_eq!(Paper { one_ecx: 0, ..Paper::full() }.look(), Cpu(LOOKED));
+        }
+
+        #[test]
+        fn what_one_look_found_is_what_all_later_calls_get() {
+            for found in [LOOKED, LOOKED | AES, LOOKED | AVX512, LOOKED | AES | AVX512] {
+                let word = AtomicU32::new(0);
+                assert_eq!(Cpu::kept(&word, || Cpu(found)), Cpu(found));
+                assert_eq!(Cpu::kept(&word, || unreachable!()), Cpu(found));
+            }
+        }
+
+        #[test]
+        fn this_processor_has_what_the_standard_library_finds() {
+            let avx512 = std::is_x86_feature_detected!("avx512f")
+                && std::is_x86_feature_detected!("avx512bw")
+                && std::is_x86_feature_detected!("avx512vbmi2");
+            assert_eq!(crate::cpu::aes(), std::is_x86_feature_detected!("aes"));
+            assert_eq!(crate::cpu::avx512(), avx512);
+            assert_eq!(Cpu::now(), Cpu::look(leaf, saved));
+        }
+    }
+}
