@@ -190,9 +190,10 @@ fn reservations_do_not_share_a_departure() {
         let limit = spec(1).max_delay(4 * T).build().expect("limit");
         let cell = Arc::new(Cell::new());
         let (a, b, c) = (cell.clone(), cell.clone(), cell.clone());
-        let reserve = move |cell: Arc<Cell>| match cell.reserve(&limit, NOW, 1) {
-            crate::Reservation::Reserved { departure, .. } => departure,
-            other => panic!("{other:?}"),
+        let reserve = move |cell: Arc<Cell>| {
+            let d = cell.reserve(&limit, NOW, 1);
+            assert!(d.passes(), "{d:?}");
+            d.departure
         };
         let (a, b, c) = race3(move || reserve(a), move || reserve(b), move || reserve(c));
         let mut departures = [a, b, c];

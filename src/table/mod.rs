@@ -33,6 +33,9 @@ mod size;
 mod upkeep;
 mod word;
 
+#[cfg(all(test, not(tatcell_loom)))]
+mod reset_tests;
+
 #[cfg(all(test, tatcell_loom))]
 mod loom_attach;
 #[cfg(all(test, tatcell_loom))]

@@ -96,6 +96,15 @@ impl<const N: usize> Set<'_, N> {
         None
     }
 
+    /// Turns the key's live word into a tombstone where it owes anything. False when contended.
+    pub(super) fn reset<A: Access>(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
+        self.update::<A, ()>(layout, tag, |seen| {
+            let owes = layout.lead(seen.word, now_q) != 0;
+            ((), owes.then(|| layout.tombstone(seen.word)))
+        })
+        .is_some()
+    }
+
     /// Does a tombstone of this set lie at least `left` ahead? Then a permit with as much left may be of before the
     /// reset of its key.
     pub(super) fn has_tombstone(&self, layout: &Layout, now_q: u64, left: u64) -> bool {

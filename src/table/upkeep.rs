@@ -123,12 +123,7 @@ impl<M: Access> Table<'_, M> {
     /// Beside any other call.
     pub fn reset_key(&self, now: u64, hash: u64) -> bool {
         let (set, tag) = self.place(hash);
-        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
-        set.update::<M, ()>(layout, tag, |seen| {
-            let owes = layout.lead(seen.word, now_q) != 0;
-            ((), owes.then(|| layout.tombstone(seen.word)))
-        })
-        .is_some()
+        set.reset::<M>(&self.geometry.layout, tag, self.now_q(now))
     }
 
     fn word(&self, number: usize) -> Option<&AtomicU64> {
