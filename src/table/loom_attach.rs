@@ -15,8 +15,8 @@ use crate::limit::LimitSpec;
 use crate::sync::{AtomicU64, Ordering};
 
 /// A header and one set, every word but the magic full of rubbish.
-fn rubbish() -> Arc<[Line; 3]> {
-    let lines: [Line; 3] = core::array::from_fn(|_| Line::new());
+fn rubbish() -> Arc<[Line; 4]> {
+    let lines: [Line; 4] = core::array::from_fn(|_| Line::new());
     for word in lines.iter().flat_map(|line| &line.words).skip(1) {
         // ORDERING: Relaxed; before the threads of the model start.
         word.store(1 << 43 | (NOW + T), Ordering::Relaxed);
@@ -29,14 +29,14 @@ fn options() -> TableOptions {
 }
 
 /// Attaches or is told to wait; what it attaches to has the right geometry and 16 zeroed slots.
-fn attach_and_look(lines: &[Line; 3]) -> bool {
+fn attach_and_look(lines: &[Line; 4]) -> bool {
     match Table::attach(lines, &AttachOptions::new()) {
         Err(e) => {
             assert_eq!(e, TableError::NotReady, "saw the magic before the header");
             false
         }
         Ok(table) => {
-            let sound = Table::init(&[Line::new(), Line::new(), Line::new()], &options()).map(|t| t.geometry);
+            let sound = Table::init(&[(); 4].map(|()| Line::new()), &options()).map(|t| t.geometry);
             assert_eq!(Ok(table.geometry), sound, "saw the magic before the header");
             for word in table.slots.iter().flat_map(|line| &line.words) {
                 // ORDERING: Relaxed; as a lookup reads it.
@@ -74,7 +74,7 @@ fn attach_beside_the_first_request_sees_a_whole_table() {
         let lines = rubbish();
         let (a, b, c) = (lines.clone(), lines.clone(), lines.clone());
         let spec = LimitSpec::new(1, T, 1);
-        let check = move |lines: Arc<[Line; 3]>| {
+        let check = move |lines: Arc<[Line; 4]>| {
             let table = Table::attach(&*lines, &AttachOptions::new()).ok()?;
             let limit = table.limit(&spec).expect("limit");
             Some(table.check_hash(&limit, NOW, 1, 1).expect("check").passes())
