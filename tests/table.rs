@@ -404,3 +404,44 @@ fn next_live_finds_every_live_slot_once_and_stats_agree() {
     assert_eq!(table.next_live(1_000, usize::MAX), None);
     assert_eq!(table.stats(1_000 + 8 * 4_096).expired, 20);
 }
+
+#[test]
+fn keys_that_come_back_find_their_slots_while_others_are_free() {
+    // 1966 keys in 4096 slots, one after the other, each idle between its requests for 20 times as long as it is in debt;
+    // of a hundred requests so many are of keys that come once. Were a new key to take the first slot that is reusable,
+    // it would mostly be that of a key which is to come back: half of the requests would insert.
+    for (new, most_ppm) in [(0, 0), (1, 3_000), (5, 10_000), (20, 50_000)] {
+        let lines = memory(2 + 512);
+        let table = Table::init(&lines, &TableOptions::new(SPEC).seed(SEED)).unwrap();
+        let limit = table.limit(&SPEC).unwrap();
+        let (keys, gap) = (1_966u64, 20 * 4_096 / 1_966);
+        let (mut rng, mut now, mut stranger) = (Rng(24), 1u64 << 30, 1u64 << 40);
+        let (mut asked, mut inserted) = (0u64, 0u64);
+        for round in 0..60 {
+            for key in 0..keys {
+                now += gap;
+                let mut counters = Counters::default();
+                let mut ask = |key: u64| {
+                    let request = Request { limit: &limit, now, cost: 1, room: 0 };
+                    assert!(table
+                        .check_ex(&request, table.hash(&key.to_le_bytes()).unwrap(), Some(&mut counters))
+                        .unwrap()
+                        .passes());
+                    counters.inserted
+                };
+                let came_anew = ask(key);
+                // The first rounds fill the table.
+                if round >= 20 {
+                    (asked, inserted) = (asked + 1, inserted + came_anew);
+                }
+                if rng.below(100) < new {
+                    stranger += 1;
+                    ask(stranger);
+                }
+            }
+        }
+        let ppm = inserted * 1_000_000 / asked;
+        println!("{new} % new keys: {ppm} ppm of the known keys' requests inserted");
+        assert!(ppm <= most_ppm, "{new} % new keys: {ppm} ppm of the known keys' requests inserted");
+    }
+}

@@ -266,3 +266,33 @@ fn charge_and_reserve_in_a_full_set_store_nothing_and_give_no_permit() {
         }
     }
 }
+
+#[test]
+fn a_shadow_limit_passes_flagged_where_a_full_set_refuses() {
+    for policy in [FullPolicy::Deny, FullPolicy::Inherit] {
+        let lines = memory(6);
+        let (table, limit) = table(&lines, policy);
+        let shadow = table.limit(&SPEC.shadow()).unwrap();
+        fill(&table, &limit, 0, |_| 8);
+        let before = table.stats(0);
+        let mut counters = Counters::default();
+        let request = Request { limit: &shadow, now: 0, cost: 1, room: 0 };
+        let d = table.check_ex(&request, key(99), Some(&mut counters)).unwrap();
+        assert_eq!((d.outcome(), d.flags), (Outcome::Conforming, Decision::SHADOW), "{policy:?}");
+        // What would have been answered, and no permit.
+        let refused = ask(&table, &limit, 0, key(99), 1).0;
+        assert_eq!(
+            (d.retry_after, d.permit, d.tracking),
+            (refused.retry_after, Permit::NONE, refused.tracking)
+        );
+        assert!(!refused.passes() && d.departure == 0);
+        assert_eq!((counters.shadow, counters.conforming, counters.non_conforming), (1, 0, 0));
+        assert!(table.check_hash(&shadow, 0, key(99), 1).unwrap().passes());
+        assert_eq!(table.check_burst(&shadow, 0, &[key(99); 3], None), Ok(7));
+        assert_eq!(table.stats(0), before, "{policy:?}: something was stored");
+        // Charges and reservations have no shadow.
+        assert!(
+            !table.charge(&shadow, 0, key(99), 1, None).unwrap().passes() || policy == FullPolicy::Inherit
+        );
+    }
+}
