@@ -328,7 +328,7 @@ impl<'m, M: Access> Table<'m, M> {
         // SAFETY: multiply-shift gives home < lines; lines is even, so home ^ 1 < lines too; `over` checked that
         // the slice has exactly `lines` lines.
         let (line, next) = unsafe { (self.slots.get_unchecked(home), self.slots.get_unchecked(home ^ 1)) };
-        let set = Set { home: &line.words, next: &next.words, odd: home & 1 == 1 };
+        let set = Set { home: &line.words, next: &next.words, line: home as u32 };
         (set, self.geometry.layout.tag(hash))
     }
 
@@ -338,14 +338,6 @@ impl<'m, M: Access> Table<'m, M> {
         // One in 16, independent of set and tag: the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
         set.run::<M, _>(&g.layout, g.policy, tag, now_q, op, sample)
-    }
-
-    /// Number of the slot at a position in search order.
-    #[inline(always)]
-    pub(crate) fn slot_number(&self, hash: u64, at: usize) -> u32 {
-        let home = home_line(hash, self.geometry.lines);
-        let line = if at < SLOTS_PER_LINE { home } else { home ^ 1 };
-        (line * SLOTS_PER_LINE + at % SLOTS_PER_LINE) as u32
     }
 }
 

@@ -66,20 +66,20 @@ pub(super) struct Met {
 pub(crate) struct Done {
     pub answer: Option<Answer>,
     pub tracking: Tracking,
-    /// Position of the slot charged, in search order.
-    pub at: usize,
+    /// Number in the table of the slot charged.
+    pub slot: u32,
     /// The key was not there before.
     pub inserted: bool,
 }
 
 impl Done {
     #[inline(always)]
-    fn hit(answer: Answer, at: usize) -> Done {
-        Done { answer: Some(answer), tracking: Tracking::Tracked, at, inserted: false }
+    fn hit(answer: Answer, slot: u32) -> Done {
+        Done { answer: Some(answer), tracking: Tracking::Tracked, slot, inserted: false }
     }
 
     pub(super) fn untracked(answer: Option<Answer>, tracking: Tracking) -> Done {
-        Done { answer, tracking, at: 0, inserted: false }
+        Done { answer, tracking, slot: 0, inserted: false }
     }
 }
 
@@ -120,15 +120,15 @@ impl<O: Operation> Ask<'_, O> {
         }
     }
 
-    /// Makes the claim in `slot` LIVE with this lead, the answer being that of the operation. `None`: it changed
+    /// Makes the claim LIVE with this lead, the answer being that of the operation. `None`: it changed
     /// meanwhile.
     ///
     /// The caller has seen, in a look behind a fence after the claim was placed or seen, no LIVE and no lower claim
     /// of the key, and has dropped every higher one that the look met.
     #[inline(always)]
-    pub fn commit<A: Access>(
+    pub fn commit<A: Access, const N: usize>(
         &self,
-        slot: &AtomicU64,
+        set: &Set<'_, N>,
         claim: Seen,
         lead: u64,
         mut answer: Answer,
@@ -141,9 +141,9 @@ impl<O: Operation> Ask<'_, O> {
         // claim for its own: the permit is for what lies above it.
         answer.stored = answer.stored.min(lead.saturating_sub(ahead));
         let next = layout.live(tag, now_q.wrapping_add(lead));
-        A::replace(slot, claim.word, next).ok()?;
+        A::replace(set.slot(claim.at), claim.word, next).ok()?;
         let tracking = self.tracking(claim.word);
-        Some(Done { answer: Some(answer), tracking, at: claim.at, inserted: true })
+        Some(Done { answer: Some(answer), tracking, slot: set.number(claim.at), inserted: true })
     }
 }
 
@@ -206,9 +206,9 @@ impl<const N: usize> Set<'_, N> {
         let mut word = seen.word;
         while *lost < MAX_LOST {
             let Step { answer, store } = op.step(layout.lead(word, now_q));
-            let Some(lead) = store else { return Some(Done::hit(answer, seen.at)) };
+            let Some(lead) = store else { return Some(Done::hit(answer, self.number(seen.at))) };
             match A::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))) {
-                Ok(()) => return Some(Done::hit(answer, seen.at)),
+                Ok(()) => return Some(Done::hit(answer, self.number(seen.at))),
                 Err(found) => {
                     *lost += 1;
                     word = found;
@@ -241,7 +241,7 @@ impl<const N: usize> Set<'_, N> {
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
         }
-        match ask.commit::<A>(slot, claim, lead, answer) {
+        match ask.commit::<A, N>(self, claim, lead, answer) {
             Some(done) => done,
             None => self.settle::<A, O>(ask, Met { looks: 2, lost: 1, own: Some(claim) }),
         }

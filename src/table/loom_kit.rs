@@ -158,25 +158,25 @@ impl World {
     }
 }
 
-/// A set of two lines of `N` slots. `odd`: the key's home line is the second one.
+/// A set of two lines of `N` slots. `line`: number of the key's home line.
 pub(crate) struct Slots<const N: usize> {
     lines: [[AtomicU64; N]; 2],
-    odd: bool,
+    line: u32,
 }
 
 impl<const N: usize> Slots<N> {
     pub fn new(words: [[u64; N]; 2]) -> Arc<Slots<N>> {
-        Arc::new(Slots { lines: words.map(|line| line.map(AtomicU64::new)), odd: false })
+        Arc::new(Slots { lines: words.map(|line| line.map(AtomicU64::new)), line: 0 })
     }
 
     pub fn odd(words: [[u64; N]; 2]) -> Arc<Slots<N>> {
-        Arc::new(Slots { lines: words.map(|line| line.map(AtomicU64::new)), odd: true })
+        Arc::new(Slots { lines: words.map(|line| line.map(AtomicU64::new)), line: 1 })
     }
 
     pub fn set(&self) -> Set<'_, N> {
         let [first, second] = &self.lines;
-        let (home, next) = if self.odd { (second, first) } else { (first, second) };
-        Set { home, next, odd: self.odd }
+        let (home, next) = if self.line == 1 { (second, first) } else { (first, second) };
+        Set { home, next, line: self.line }
     }
 
     /// All words in address order, once the threads have been joined.

@@ -50,7 +50,7 @@ impl<M: Access> Table<'_, M> {
         let Request { limit, now, cost, room } = *request;
         let op = Op::new(&limit.0, Kind::Check, cost, room);
         let done = self.run(hash, self.now_q(now), &op);
-        let decision = self.decision(limit, now, hash, cost, &done);
+        let decision = self.decision(limit, now, cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);
         }
@@ -130,8 +130,7 @@ impl<M: Access> Table<'_, M> {
         let left = permit.tat.wrapping_sub(now_q) & layout.mask;
         let (set, tag) = self.place(hash);
         let back = set.update::<M, u64>(layout, tag, |seen| {
-            let moved =
-                matches!(g.policy, FullPolicy::Inherit) && self.slot_number(hash, seen.at) != permit.slot;
+            let moved = matches!(g.policy, FullPolicy::Inherit) && set.number(seen.at) != permit.slot;
             if moved || set.has_tombstone(layout, now_q, left) {
                 return (0, None);
             }
@@ -153,34 +152,27 @@ impl<M: Access> Table<'_, M> {
     ) -> Result<Decision, TableError> {
         self.own(limit)?;
         let done = self.run(hash, self.now_q(now), op);
-        let decision = self.decision(limit, now, hash, op.cost, &done);
+        let decision = self.decision(limit, now, op.cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);
         }
         Ok(decision)
     }
 
-    fn permit(&self, limit: &TableLimit, now: u64, hash: u64, done: &Done) -> Permit {
+    fn permit(&self, limit: &TableLimit, now: u64, done: &Done) -> Permit {
         match &done.answer {
             Some(answer) if !matches!(done.tracking, Tracking::Untracked) => {
-                let (slot, g) = (self.slot_number(hash, done.at), &self.geometry);
+                let (slot, g) = (done.slot, &self.geometry);
                 answer.permit(&limit.0, Place { now, mask: g.layout.mask, generation: g.generation, slot })
             }
             _ => Permit::NONE,
         }
     }
 
-    pub(crate) fn decision(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        hash: u64,
-        cost: u64,
-        done: &Done,
-    ) -> Decision {
+    pub(crate) fn decision(&self, limit: &TableLimit, now: u64, cost: u64, done: &Done) -> Decision {
         match &done.answer {
             Some(answer) => {
-                let permit = self.permit(limit, now, hash, done);
+                let permit = self.permit(limit, now, done);
                 answer.decision(&limit.0, now, cost, done.tracking, permit)
             }
             None => Decision::contended(cost, limit.0.burst),

@@ -37,7 +37,7 @@ impl World {
     }
 
     fn set(&self) -> Set<'_, 8> {
-        Set { home: &self.lines[0], next: &self.lines[1], odd: false }
+        Set { home: &self.lines[0], next: &self.lines[1], line: 0 }
     }
 
     fn check<A: Access>(&self, key: u64, now: u64, cost: u64) -> bool {

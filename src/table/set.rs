@@ -9,8 +9,8 @@ use crate::sync::{AtomicU64, Ordering, MAX_LOST};
 pub(crate) struct Set<'a, const N: usize> {
     pub home: &'a [AtomicU64; N],
     pub next: &'a [AtomicU64; N],
-    /// The home line is the second one in address order.
-    pub odd: bool,
+    /// Number of the home line in the table; its neighbour is `line ^ 1`.
+    pub line: u32,
 }
 
 /// A slot and the word seen in it.
@@ -32,11 +32,18 @@ impl<const N: usize> Set<'_, N> {
     /// Position in address order.
     #[inline(always)]
     pub(super) fn rank(&self, at: usize) -> usize {
-        if self.odd {
+        if self.line & 1 == 1 {
             (at + N) % (2 * N)
         } else {
             at
         }
+    }
+
+    /// Number in the table of the slot at a position in search order.
+    #[inline(always)]
+    pub(super) fn number(&self, at: usize) -> u32 {
+        let (line, i) = if at < N { (self.line, at) } else { (self.line ^ 1, at - N) };
+        line * N as u32 + i as u32
     }
 
     /// Finds the key's live slot: home line first, lowest slot first. Gives its position, the slot and its word.

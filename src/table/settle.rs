@@ -141,7 +141,7 @@ impl<const N: usize> Set<'_, N> {
                     }
                 };
                 if self.drop_higher::<A, O>(&ask, claim.at) {
-                    if let Some(done) = ask.commit::<A>(self.slot(claim.at), claim, lead, answer) {
+                    if let Some(done) = ask.commit::<A, N>(self, claim, lead, answer) {
                         return done;
                     }
                 }
