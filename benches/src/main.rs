@@ -28,6 +28,7 @@ mod peers;
 mod progress;
 mod report;
 mod row;
+mod stagger;
 mod steps;
 mod suite;
 mod tables;
@@ -79,6 +80,7 @@ fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
     floors::add(&mut suite);
     cells::add(&mut suite);
     tables::add(&mut suite, &mut beds);
+    stagger::add(&mut suite, &mut beds);
     costs::add(&mut suite, &mut beds);
     capi::add(&mut suite, lib);
     peers::add(&mut suite);
