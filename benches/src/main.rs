@@ -2,13 +2,31 @@
 //!
 //! ```text
 //! tatcell-bench run [--seconds S] [--only TEXT,TEXT] [--count] [--lib libtatcell.so] [--tsv FILE] [--svg FILE]
-//! tatcell-bench count                     instructions per decision, through valgrind
-//! tatcell-bench loop ID N                 N decisions of one row and nothing else, for profilers
+//! tatcell-bench count [--rows ROW,ROW] [--lib SO]        instructions per decision, through valgrind
+//! tatcell-bench gate FILE [--write] [--lib SO]           holds them to the file of counts, or writes it
+//! tatcell-bench loop ROW N [--lib SO]                    N decisions of one row and nothing else, for profilers
 //! ```
 //!
-//! Rows are one idea a file: [`floors`], [`cells`], [`tables`], [`costs`], [`capi`], [`peers`], [`foreign`],
-//! [`threads`]; what they stand on is in [`beds`], [`steps`], [`keys`] and [`crew`]. A row that decides something else
-//! than it says (a denied row that passes) ends the run with an error: see [`suite`].
+//! How a bed, a step, a crew and a row hang together:
+//!
+//! ```text
+//!  BED (beds)             STEP (steps)              BODY                ROW (row)                SUITE (suite)
+//!  a table, its limit,    a loop of n decisions     a step and the      name, mix, visit sizes   rows in the order of
+//!  a stream of keys       over a bed: single,       bed it goes over,   + body or crew           a round; visits each
+//!  (keys) and the time;   lone, next, ahead,        as a closure of n                            in turn and times it
+//!  shared by the rows     churn                          |                 |
+//!  that ask the same           |                         |                 |
+//!       '------ n decisions ---'---- passed of n --------'--> verify: as many passed as the mix says, or the run ends
+//!       |
+//!       '-- with() ------> MEMBER of a CREW (crew): one thread with a bed of its own over the same table, or a cell;
+//!           a crew of one or two starts together, stops together and times itself        (only in threads)
+//!
+//!  rows without a table:  floors (atomics), cells, peers and foreign (other limiters) bring a closure of n at once
+//! ```
+//!
+//! What the rows are, one idea a file: [`floors`], [`cells`], [`tables`], [`stagger`], [`costs`], [`capi`], [`peers`],
+//! [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`]; [`count`] and [`gate`], which run
+//! a body under valgrind instead of timing it. What they stand on: [`memory`], [`cpu`], [`machine`], [`progress`].
 
 mod beds;
 mod capi;
@@ -20,6 +38,7 @@ mod cpu;
 mod crew;
 mod floors;
 mod foreign;
+mod gate;
 mod goals;
 mod keys;
 mod machine;
@@ -41,12 +60,15 @@ use machine::Machine;
 use suite::{Suite, Wanted};
 
 /// What the command line asked for.
+#[derive(Default)]
 struct Args {
     mode: String,
     rest: Vec<String>,
     seconds: f64,
     only: Option<String>,
     count: bool,
+    rows: Option<String>,
+    write: bool,
     lib: Option<String>,
     tsv: Option<String>,
     svg: Option<String>,
@@ -56,14 +78,15 @@ impl Args {
     fn read() -> Result<Args, String> {
         let mut words = std::env::args().skip(1);
         let mode = words.next().unwrap_or_else(|| "run".into());
-        let (rest, seconds, count) = (Vec::new(), 60.0, false);
-        let mut args = Args { mode, rest, seconds, only: None, count, lib: None, tsv: None, svg: None };
+        let mut args = Args { mode, seconds: 60.0, ..Args::default() };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             match word.as_str() {
                 "--seconds" => args.seconds = value()?.parse().map_err(|e| format!("--seconds: {e}"))?,
                 "--only" => args.only = Some(value()?).filter(|only| !only.is_empty()),
                 "--count" => args.count = true,
+                "--rows" => args.rows = Some(value()?),
+                "--write" => args.write = true,
                 "--lib" => args.lib = Some(value()?),
                 "--tsv" => args.tsv = Some(value()?),
                 "--svg" => args.svg = Some(value()?),
@@ -99,7 +122,7 @@ fn run(args: &Args) -> Result<(), String> {
     }
     let rounds = suite.run(args.seconds)?;
     report::print(&suite, &machine, rounds);
-    let counts = if args.count { Counts::collect()? } else { Counts::NONE };
+    let counts = if args.count { Counts::of(None, args.lib.as_deref())? } else { Counts::NONE };
     if args.count {
         counts.print();
     }
@@ -117,14 +140,19 @@ fn run(args: &Args) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let done = Args::read().and_then(|args| match (args.mode.as_str(), args.rest.as_slice()) {
-        ("run", []) => run(&args),
-        ("count", []) => Counts::collect().map(|counts| counts.print()),
-        ("loop", [id, n]) => count::one(id, n),
-        _ => {
-            Err("usage: tatcell-bench run | count | loop ID N   [--seconds S] [--only TEXT,TEXT] [--count] \
-                  [--lib SO] [--tsv FILE] [--svg FILE]"
-                .into())
+    let done = Args::read().and_then(|args| {
+        let lib = args.lib.as_deref();
+        match (args.mode.as_str(), args.rest.as_slice()) {
+            ("run", []) => run(&args),
+            ("count", []) => Counts::of(args.rows.as_deref(), lib).map(|counts| counts.print()),
+            ("gate", [file]) => gate::run(file, lib, args.write),
+            ("loop", [id, n]) => count::one(id, n, lib),
+            ("counted", [id, n]) => count::counted(id, n, lib),
+            _ => {
+                Err("usage: tatcell-bench run | count | gate FILE | loop ROW N   [--seconds S] [--only TEXT,TEXT] \
+                      [--count] [--rows ROW,ROW] [--write] [--lib SO] [--tsv FILE] [--svg FILE]"
+                    .into())
+            }
         }
     });
     match done {

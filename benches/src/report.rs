@@ -133,7 +133,8 @@ pub fn write_tsv(
             let _ = writeln!(text, "{id}\twall_ns\t{wall:.3}\t\t{rounds}\t{decided}\t{passed}");
         }
     }
-    for (id, each) in counts.rows() {
+    for count in &counts.rows {
+        let (id, each) = (&count.id, count.each());
         let _ = writeln!(text, "{id}\tinstructions\t{each:.1}\t{each:.1}\t1\t\t");
     }
     std::fs::write(path, text).map_err(|e| format!("{path}: {e}"))

@@ -109,8 +109,13 @@ impl Suite {
 
     /// Why there is no such row.
     pub fn why_absent(&self, id: &str) -> &str {
+        self.why_skipped(id).unwrap_or("not on this machine")
+    }
+
+    /// The same where it is known.
+    pub fn why_skipped(&self, id: &str) -> Option<&str> {
         let known = self.skipped.iter().find(|(rows, _)| id.starts_with(rows.as_str()));
-        known.map_or("not on this machine", |(_, why)| why)
+        known.map(|(_, why)| why.as_str())
     }
 
     /// Visits every row in turn until the time is used up (at least 5 rounds); returns the rounds.
