@@ -1,4 +1,5 @@
-//! Tables with all their keys in them, made once and shared by the rows that ask the same of them.
+//! Beds: a table with all its keys in it, its limit, its stream and its time; made once and shared by the rows that
+//! ask the same of it. What a bed is for is its mix and the order of its keys:
 //!
 //! ```text
 //! conforming  each key comes at half its rate: about half the words are live, half expired

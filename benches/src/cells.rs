@@ -1,4 +1,4 @@
-//! Direct cells: one word, one key.
+//! The rows of direct cells: one word, one key, no bed. Their loop, [`decide`], serves every direct limiter.
 //!
 //! The conforming stream starts five units in debt and then pays back exactly what it takes, so the word is live
 //! at every decision and every decision stores. The denied stream has spent its burst for years.
@@ -15,8 +15,8 @@ pub const CELL: (u64, u64) = (1 << 10, 1 << 17);
 pub const STEADY: (u64, u64, u64) = (1, DT, 64);
 /// One unit in 2^50 ticks (13 days): once spent, denied for the whole run.
 pub const SPENT: (u64, u64, u64) = (1, 1 << 50, 1);
-/// The hot key of several threads: four units for each decision of one, and a burst longer than a visit, so that threads
-/// whose clocks have drifted apart in a visit still conform.
+/// The hot key of several threads: four units for each decision of one, and a burst longer than a visit, so that
+/// threads whose clocks have drifted apart in a visit still conform.
 pub const HOT: (u64, u64, u64) = (4, DT, 1 << 20);
 /// Units that a lease takes ahead of it. At a quarter of the rate it asks the cell once in 4096 decisions.
 pub const BATCH: u32 = 1 << 14;

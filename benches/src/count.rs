@@ -2,14 +2,14 @@
 //!
 //! ```text
 //!  tatcell-bench count ----- for each row ----> valgrind tatcell-bench counted ROW N
-//!                                               build the bed, N decisions      not counted
-//!    row, total, processor <------------------- [`counted_decisions`]           counted: N decisions, the loop and keys
-//!                                               stdout: what its processor has  included
+//!                                                 build the bed, N decisions        not counted
+//!    instructions, processor <------------------  [`counted_decisions`]             counted: N decisions, with loop
+//!                                                 stdout: what its processor has    and keys
 //! ```
 //!
 //! Callgrind collects inside one function only, so neither start-up nor the filling of tables is in a count: the same
-//! binary and N give the same number to the instruction (but for peers whose maps seed their hashes at random). Each row
-//! has a process of its own, because what another one leaves behind, such as its allocations, must not change it.
+//! binary and N give the same number to the instruction (but for peers whose maps seed their hashes at random). Each
+//! row has a process of its own, because what another one leaves behind, such as its allocations, must not change it.
 
 use std::process::{Command, Stdio};
 
@@ -70,8 +70,8 @@ pub fn one(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
     row.verify()
 }
 
-/// `counted ID N`: what [`Counts`] runs under valgrind. On a thread of its own: its stack begins at a page, while the first
-/// one's begins behind the environment, and setting unaligned memory takes other instructions.
+/// `counted ID N`: what [`Counts`] runs under valgrind. On a thread of its own: its stack begins at a page, while the
+/// first one's begins behind the environment, and setting unaligned memory takes other instructions.
 pub fn counted(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
     std::thread::scope(|scope| {
         let thread = scope.spawn(|| count_here(id, n, lib));

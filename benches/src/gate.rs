@@ -43,9 +43,9 @@ const SLACK: f64 = 1.02;
 const HEAD: &str = "\
 # Instructions per decision, loop and key making included: row, count, what the processor has.
 # Checked by `tatcell-bench gate FILE --lib SO`, written by the same with --write; a row fails above its count + 2 %.
-# Counted by callgrind, whose processor is not the machine's: it has what this valgrind emulates, AES where the machine
-# has it, but no AVX-512. So the tag search that is counted is that of SSE2 on every x86-64 machine, and a change of the
-# AVX-512 search alone moves no number here. A processor without a line of its own is held to the row's largest count.
+# Counted by callgrind, whose processor is not the machine's: it has AES where the machine has it, but no AVX-512. So
+# the tag search that is counted is that of SSE2 on every x86-64 machine: a change of the AVX-512 search alone moves no
+# number here. A processor that has no line of its own is held to the largest count of the row.
 ";
 
 /// One line of the file.

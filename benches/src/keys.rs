@@ -1,4 +1,4 @@
-//! Keys and the order in which they come: the same for ours and for the peers.
+//! Keys and the stream of a bed, the order in which they come: the same for ours and for the peers.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -92,8 +92,8 @@ impl Stream {
         Stream { ids, at: 0, turn: Turn { by: 0, n }, stride }
     }
 
-    /// `passes` times all numbers below `n`, each pass in the same random order. Numbers from `known` on grow by `n` a pass,
-    /// so that none of them comes twice.
+    /// `passes` times all numbers below `n`, each pass in the same random order. Numbers from `known` on grow by `n` a
+    /// pass, so that none of them comes twice.
     pub fn passes(n: u32, known: u32, passes: u32) -> Stream {
         let mut order: Vec<u32> = (0..n).collect();
         Random(u64::from(n)).shuffle(&mut order);

@@ -27,8 +27,8 @@ impl Machine {
     }
 }
 
-/// What decides which code of the library runs here, under valgrind too: the architecture, AES for the hash, and AVX-512
-/// as the tag search asks for it.
+/// What decides which code of the library runs here, under valgrind too: the architecture, AES for the hash, and
+/// AVX-512 as the tag search asks for it.
 pub fn processor() -> String {
     let mut text = std::env::consts::ARCH.to_string();
     if HashKind::Aes.is_available() {

@@ -10,23 +10,27 @@
 //! How a bed, a step, a crew and a row hang together:
 //!
 //! ```text
-//!  BED (beds)             STEP (steps)              BODY                ROW (row)                SUITE (suite)
-//!  a table, its limit,    a loop of n decisions     a step and the      name, mix, visit sizes   rows in the order of
-//!  a stream of keys       over a bed: single,       bed it goes over,   + body or crew           a round; visits each
-//!  (keys) and the time;   lone, next, ahead,        as a closure of n                            in turn and times it
-//!  shared by the rows     churn                          |                 |
-//!  that ask the same           |                         |                 |
-//!       '------ n decisions ---'---- passed of n --------'--> verify: as many passed as the mix says, or the run ends
-//!       |
-//!       '-- with() ------> MEMBER of a CREW (crew): one thread with a bed of its own over the same table, or a cell;
-//!           a crew of one or two starts together, stops together and times itself        (only in threads)
-//!
-//!  rows without a table:  floors (atomics), cells, peers and foreign (other limiters) bring a closure of n at once
+//!  BED     a table, its limit, a stream of keys, the time; made once, shared by the rows that ask the same of it
+//!   |
+//!  STEP    a way to call: a loop over a bed that makes n decisions and returns how many passed
+//!   |
+//!   |   MEMBER  what one thread decides on: a step over a table that others use too, or a cell
+//!   |    |
+//!   |   CREW    one member or two, each on a processor of its own, started and stopped together
+//!   |    |
+//!  BODY  |      a step that has its bed, or the loop of a row without one (a cell, bare words, another limiter)
+//!   |    |
+//!  ROW          a body or a crew, with a name, a mix (who must pass) and the decisions of a visit
+//!   |
+//!  SUITE        all rows; a ROUND visits each once: some decisions untimed, then some timed
+//!   |           after each visit a row verifies its mix: one that decides something else ends the run
+//!  run: ns of each visit -> table, file, chart, goals       count, gate: a row alone under valgrind -> instructions
 //! ```
 //!
-//! What the rows are, one idea a file: [`floors`], [`cells`], [`tables`], [`stagger`], [`costs`], [`capi`], [`peers`],
-//! [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`]; [`count`] and [`gate`], which run
-//! a body under valgrind instead of timing it. What they stand on: [`memory`], [`cpu`], [`machine`], [`progress`].
+//! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
+//! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`stagger`], [`costs`], [`capi`], [`peers`],
+//! [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`], [`count`], [`gate`]; beside them
+//! [`machine`] and [`progress`].
 
 mod beds;
 mod capi;

@@ -1,4 +1,4 @@
-//! The table on stdout and the file for machines.
+//! What a run prints, the notes and the table, and the file for machines.
 
 use std::fmt::Write as _;
 

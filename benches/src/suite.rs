@@ -1,4 +1,4 @@
-//! Rows and rounds.
+//! The suite: which rows there are, and the rounds that visit them.
 //!
 //! Rounds visit every row once, so slow phases of the machine hit all rows alike; each visit first runs some
 //! decisions untimed, because the rows before it have emptied the caches. Time is the CPU time of the pinned thread:
