@@ -1,10 +1,12 @@
-//! Tables with all their keys in them, made once and shared by the rows that ask the same of them.
+//! Beds: a table with all its keys in it, its limit, its stream and its time; made once and shared by the rows that
+//! ask the same of it. What a bed is for is its mix and the order of its keys:
 //!
 //! ```text
 //! conforming  each key comes at half its rate: about half the words are live, half expired
 //! denied      each key has one unit in 1024 of its visits and spent it: nearly every decision is a denied hit
 //! mixed       each key comes at its rate and has a burst of 1: every other request passes
 //! Zipf        the most frequent key comes at half its rate; nearly all other words have expired when they come again
+//! staggered   each key comes at an instant of its own and has drained when it comes again: see stagger
 //! churn       every key is new; it occupies its slot for as long as a quarter of all slots need to fill
 //! ```
 //!
@@ -19,6 +21,7 @@ use tatcell::{Table, TableLimit, TableOptions};
 
 use crate::keys::{harmonic, key, key4, Stream};
 use crate::memory::Memory;
+use crate::stagger::Traffic;
 use crate::suite::{Mix, DT};
 
 const SEED: [u8; 16] = *b"not so secret 16";
@@ -88,6 +91,8 @@ pub enum Order {
     Cycle {
         home: bool,
     },
+    /// Known keys in turn and new ones between them, which their rows insert.
+    Staggered(Traffic),
 }
 
 /// What a table is filled with and asked.
@@ -116,6 +121,22 @@ impl What {
             Order::Threads => (u64::from(self.keys) * DT / 4, 32),
             Order::Zipf => zipf_spec(self.keys),
             Order::Churn => (CHURN_PERIOD, 1),
+            Order::Staggered(traffic) => (traffic.period, 32),
+        }
+    }
+
+    fn slots(&self) -> usize {
+        match self.order {
+            Order::Staggered(traffic) => traffic.slots,
+            _ => slots_for(self.keys as usize),
+        }
+    }
+
+    fn stream(&self) -> Stream {
+        match self.order {
+            Order::Zipf => Stream::zipf(self.keys),
+            Order::Staggered(traffic) => traffic.stream(),
+            _ => Stream::uniform(self.keys),
         }
     }
 
@@ -154,7 +175,7 @@ pub struct Bed<M: Access> {
     pub limit: TableLimit,
     pub stream: Stream,
     pub now: u64,
-    /// The last new key of a churn.
+    /// The last new key of a churn; what new keys of a staggered stream are moved on by.
     pub fresh: u64,
 }
 
@@ -197,7 +218,7 @@ fn make<M: Access>(
     let What { keys, order, policy, hashing, .. } = what;
     let (period, burst) = what.spec();
     let spec = LimitSpec::new(1, period, burst);
-    let bytes = lines_for(slots_for(keys as usize)) * 64;
+    let bytes = lines_for(what.slots()) * 64;
     let mut memory = if what.huge { Memory::new(bytes) } else { Memory::small_pages(bytes) };
     let options = TableOptions::new(spec).policy(policy).hash(hashing.kind());
     let options = if hashing == Hashing::Caller { options } else { options.seed(SEED) };
@@ -207,9 +228,8 @@ fn make<M: Access>(
         notes.push(note);
     }
     let limit = table.limit(&spec).expect("a limit");
-    let stream = if order == Order::Zipf { Stream::zipf(keys) } else { Stream::uniform(keys) };
-    let mut bed = Bed { table, limit, stream, now: 1 << 40, fresh: 0 };
-    if !matches!(order, Order::Churn | Order::Cycle { .. }) {
+    let mut bed = Bed { table, limit, stream: what.stream(), now: 1 << 40, fresh: 0 };
+    if !matches!(order, Order::Churn | Order::Cycle { .. } | Order::Staggered(_)) {
         fill(&mut bed, &what, period);
     }
     bed
@@ -221,7 +241,7 @@ fn fill<M: Access>(bed: &mut Bed<M>, what: &What, period: u64) {
     insert(bed, hash, 0..u64::from(what.keys));
     match what.mix {
         Mix::Deny | Mix::Rivals | Mix::Bare => {}
-        Mix::Pass => bed.now += period,
+        Mix::Pass | Mix::All => bed.now += period,
         Mix::Mixed => {
             for _ in 0..8 {
                 crate::steps::lone::<M, 64>(bed, u64::from(what.keys / 2).next_multiple_of(64), hash);
@@ -231,7 +251,7 @@ fn fill<M: Access>(bed: &mut Bed<M>, what: &What, period: u64) {
 }
 
 /// One unit of each key, all at the same instant.
-fn insert<M: Access>(
+pub fn insert<M: Access>(
     bed: &Bed<M>,
     hash: impl Fn(&Table<'static, M>, u64) -> u64,
     ids: impl Iterator<Item = u64>,

@@ -1,4 +1,6 @@
-//! The same decisions through the shared library, as a C program makes them: one indirect call each.
+//! The same decisions through the shared library, as a C program makes them: one indirect call each. The functions and
+//! structures are those of the header, so beds and steps are its own too; they do what [`beds`](crate::beds) and
+//! [`steps`](crate::steps) do.
 
 use std::cell::RefCell;
 use std::ffi::{c_void, CString};

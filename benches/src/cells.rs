@@ -1,11 +1,11 @@
-//! Direct cells: one word, one key.
+//! The rows of direct cells: one word, one key, no bed. Their loop, [`decide`], serves every direct limiter.
 //!
 //! The conforming stream starts five units in debt and then pays back exactly what it takes, so the word is live
 //! at every decision and every decision stores. The denied stream has spent its burst for years.
 
 use std::hint::black_box;
 
-use tatcell::{limit, Cell, Cell32, ExclusiveCell, Limit, Limit32};
+use tatcell::{limit, Cell, Cell32, ExclusiveCell, Lease, Limit, Limit32};
 
 use crate::suite::{Mix, Suite, DT};
 
@@ -15,6 +15,11 @@ pub const CELL: (u64, u64) = (1 << 10, 1 << 17);
 pub const STEADY: (u64, u64, u64) = (1, DT, 64);
 /// One unit in 2^50 ticks (13 days): once spent, denied for the whole run.
 pub const SPENT: (u64, u64, u64) = (1, 1 << 50, 1);
+/// The hot key of several threads: four units for each decision of one, and a burst longer than a visit, so that
+/// threads whose clocks have drifted apart in a visit still conform.
+pub const HOT: (u64, u64, u64) = (4, DT, 1 << 20);
+/// Units that a lease takes ahead of it. At a quarter of the rate it asks the cell once in 4096 decisions.
+pub const BATCH: u32 = 1 << 14;
 /// Denied for the whole run, on a 32-bit clock.
 const SPENT32: (u64, u64, u64) = (1, 1 << 27, 1);
 
@@ -71,6 +76,16 @@ pub fn add(suite: &mut Suite) {
         CELL,
         row!(ExclusiveCell, Limit, SPENT, 1, DT),
     );
+    suite.add("cell.lease", "Lease of 16384 over a Cell, conforming", Mix::Pass, CELL, |_| {
+        let (units, period, burst) = HOT;
+        let limit = Limit::new(units, period, burst).expect("a limit");
+        let mut all = Box::new(Apart((Lease::with_batch(BATCH), Cell::new(), limit)));
+        let mut now = DT;
+        Box::new(move |n| {
+            let (lease, cell, limit) = &mut black_box(&mut *all).0;
+            decide(n, &mut now, DT, |now| lease.check(cell, limit, now, 1).passes())
+        })
+    });
     suite.add("cell.cell32", "Cell32, conforming", Mix::Pass, CELL, row!(Cell32, Limit32, STEADY, 5, DT));
     // The clock stands still: 2^32 ticks would not last for the run.
     suite.add("cell.cell32_denied", "Cell32, denied", Mix::Deny, CELL, row!(Cell32, Limit32, SPENT32, 1, 0));

@@ -74,9 +74,6 @@ fn placed(empty: &Bed<Shared>, home: bool) -> Bed<Shared> {
     for &id in &ids {
         let _ = table.check_hash(&empty.limit, empty.now, keyed(table, u64::from(id)), 1);
     }
-    let mut random = Random(1);
-    for i in (1..KEYS).rev() {
-        ids.swap(i as usize, random.below(i + 1) as usize);
-    }
+    Random(1).shuffle(&mut ids);
     empty.with(Stream::cycle(ids))
 }

@@ -1,17 +1,28 @@
 //! Instructions per decision, counted by valgrind: exact, and the same on a busy machine.
 //!
-//! Each row runs twice in a process of its own, for N and for 2N decisions; the difference is N decisions without
-//! start-up, table filling or the loop's first pass.
+//! ```text
+//!  tatcell-bench count ----- for each row ----> valgrind tatcell-bench counted ROW N
+//!                                                 build the bed, N decisions        not counted
+//!    instructions, processor <------------------  [`counted_decisions`]             counted: N decisions, with loop
+//!                                                 stdout: what its processor has    and keys
+//! ```
+//!
+//! Callgrind collects inside one function only, so neither start-up nor the filling of tables is in a count: the same
+//! binary and N give the same number to the instruction (but for peers whose maps seed their hashes at random). Each
+//! row has a process of its own, because what another one leaves behind, such as its allocations, must not change it.
 
 use std::process::{Command, Stdio};
 
+use crate::machine;
 use crate::progress;
-use crate::suite::{Wanted, GRAIN};
+use crate::suite::{Row, Suite, Wanted, GRAIN};
 
+/// Decisions that are counted, and as many before them.
 const N: u64 = 1 << 14;
 
-const NO_ROW: &str = "there is no row";
+const NO_ROW: &str = "there is no row ";
 
+/// What `count` shows where no rows are named; those of [`GATED`](crate::gate::GATED) among them.
 const ROWS: &[&str] = &[
     "floor.load",
     "floor.cmpxchg",
@@ -21,6 +32,7 @@ const ROWS: &[&str] = &[
     "cell.denied",
     "cell.denied_const",
     "cell.exclusive",
+    "cell.lease",
     "cell.cell32",
     "table1e3.single",
     "table1e3.single_denied",
@@ -29,7 +41,14 @@ const ROWS: &[&str] = &[
     "table1e3.next32",
     "table1e3.ahead64",
     "table1e3.exclusive",
+    "stagger1e3.single_new5",
+    "stagger1e3.ahead64_new5",
     "churn.single",
+    "churn.next32",
+    "c.conforming",
+    "c.denied",
+    "c.exclusive",
+    "c.single1e3",
     "peer.governor_conforming",
     "peer.governor_denied",
     "peer1e3.foldhash",
@@ -38,90 +57,175 @@ const ROWS: &[&str] = &[
 ];
 
 /// `loop ID N`: N decisions of one row.
-pub fn one(id: &str, n: &str) -> Result<(), String> {
-    let n: u64 = n.parse().map_err(|e| format!("{n}: {e}"))?;
-    let mut suite = crate::rows(Wanted::Exactly(id.to_string()), None, None);
-    let row = suite.rows.first_mut().ok_or(format!("{NO_ROW} {id}"))?;
+pub fn one(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
+    let mut suite = built(id, lib)?;
+    let row = &mut suite.rows[0];
     // In visits, as the timed runs do: a stream is shorter than n may be.
-    let mut left = n.next_multiple_of(GRAIN);
+    let mut left = number(n)?;
     while left > 0 {
-        let visit = left.min(1 << 14);
+        let visit = left.min(N);
         row.decide(visit);
         left -= visit;
     }
     row.verify()
 }
 
-/// Instructions per decision by row, and why others are absent.
+/// `counted ID N`: what [`Counts`] runs under valgrind. On a thread of its own: its stack begins at a page, while the
+/// first one's begins behind the environment, and setting unaligned memory takes other instructions.
+pub fn counted(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
+    std::thread::scope(|scope| {
+        let thread = scope.spawn(|| count_here(id, n, lib));
+        thread.join().unwrap_or_else(|_| Err(format!("{id} panicked")))
+    })
+}
+
+fn count_here(id: &str, n: &str, lib: Option<&str>) -> Result<(), String> {
+    let (mut suite, n) = (built(id, lib)?, number(n)?);
+    let row = &mut suite.rows[0];
+    row.decide(n);
+    counted_decisions(row, n);
+    println!("{PROCESSOR}{}", machine::processor());
+    row.verify()
+}
+
+const PROCESSOR: &str = "processor: ";
+
+/// What callgrind collects in; it knows the function by this name.
+#[no_mangle]
+#[inline(never)]
+fn counted_decisions(row: &mut Row, n: u64) {
+    row.decide(n);
+}
+
+fn number(n: &str) -> Result<u64, String> {
+    n.parse().map(|n: u64| n.next_multiple_of(GRAIN)).map_err(|e| format!("{n}: {e}"))
+}
+
+/// The suite of one row.
+fn built(id: &str, lib: Option<&str>) -> Result<Suite, String> {
+    let suite = crate::rows(Wanted::Exactly(id.to_string()), lib, None);
+    if suite.rows.is_empty() {
+        return Err(match suite.why_skipped(id) {
+            Some(why) => format!("{NO_ROW}{id} here: {why}"),
+            None => format!("{NO_ROW}{id}"),
+        });
+    }
+    Ok(suite)
+}
+
+/// Instructions of [`N`] decisions of a row.
+pub struct Count {
+    pub id: String,
+    pub instructions: u64,
+    /// What the processor has that valgrind shows to the program.
+    pub processor: String,
+}
+
+impl Count {
+    pub fn each(&self) -> f64 {
+        self.instructions as f64 / N as f64
+    }
+}
+
+/// Counts by row, and why others are absent.
 pub struct Counts {
-    rows: Vec<(&'static str, f64)>,
-    why_absent: &'static str,
+    pub rows: Vec<Count>,
+    pub absent: Vec<(String, String)>,
+    /// Why there is none at all.
+    pub none: Option<&'static str>,
 }
 
 impl Counts {
-    pub const NONE: Counts = Counts { rows: Vec::new(), why_absent: "instructions were not counted" };
+    pub const NONE: Counts =
+        Counts { rows: Vec::new(), absent: Vec::new(), none: Some("instructions were not counted") };
 
-    /// Counts every row of [`ROWS`] that this machine has.
-    pub fn collect() -> Result<Counts, String> {
-        let mut rows = Vec::new();
-        for (i, id) in ROWS.iter().enumerate() {
-            progress::tell(&format!("counting instructions, {} of {}, {id}", i + 1, ROWS.len()));
-            match (collected(id, N)?, collected(id, 2 * N)?) {
-                (Counted::At(once), Counted::At(twice)) => rows.push((*id, (twice - once) as f64 / N as f64)),
-                (Counted::NoValgrind, _) => {
-                    progress::clear();
-                    return Ok(Counts { rows, why_absent: "valgrind is not installed" });
+    /// Counts these rows, as far as this machine has them.
+    pub fn collect(ids: &[&str], lib: Option<&str>) -> Result<Counts, String> {
+        let mut counts = Counts { none: None, ..Counts::NONE };
+        for (i, id) in ids.iter().enumerate() {
+            progress::tell(&format!("counting instructions, {} of {}, {id}", i + 1, ids.len()));
+            match collected(id, lib)? {
+                Counted::At(count) => counts.rows.push(count),
+                Counted::NoRow(why) => counts.absent.push((id.to_string(), why)),
+                Counted::NoValgrind => {
+                    counts.none = Some("valgrind is not installed (apt-get install valgrind)");
+                    break;
                 }
-                _ => {}
             }
         }
         progress::clear();
-        Ok(Counts { rows, why_absent: "no such row" })
+        Ok(counts)
+    }
+
+    /// Counts the rows that are named, with commas between them, or those of [`ROWS`].
+    pub fn of(named: Option<&str>, lib: Option<&str>) -> Result<Counts, String> {
+        match named {
+            Some(named) => Counts::collect(&named.split(',').collect::<Vec<_>>(), lib),
+            None => Counts::collect(ROWS, lib),
+        }
     }
 
     pub fn get(&self, id: &str) -> Result<f64, String> {
-        let found = self.rows.iter().find(|(row, _)| *row == id);
-        found.map(|(_, each)| *each).ok_or_else(|| format!("{id}: {}", self.why_absent))
+        let found = self.rows.iter().find(|count| count.id == id);
+        found.map(Count::each).ok_or_else(|| format!("{id}: {}", self.why_absent(id)))
+    }
+
+    /// Why there is no count of this row.
+    pub fn why_absent(&self, id: &str) -> &str {
+        let known = self.absent.iter().find(|(row, _)| row == id);
+        self.none.unwrap_or(known.map_or("not counted", |(_, why)| why))
     }
 
     pub fn print(&self) {
-        println!("\ninstructions per decision (callgrind, {N} decisions, loop included)");
-        if self.rows.is_empty() {
-            println!("  not run: {}", self.why_absent);
+        println!("\ninstructions per decision, and of {N} (callgrind, loop included)");
+        for count in &self.rows {
+            println!("  {:<28} {:8.2} {:10}", count.id, count.each(), count.instructions);
         }
-        for (id, each) in &self.rows {
-            println!("  {id:<28} {each:7.1}");
+        for (id, why) in &self.absent {
+            println!("  {id:<28} not run: {why}");
         }
-    }
-
-    pub fn rows(&self) -> impl Iterator<Item = &(&'static str, f64)> {
-        self.rows.iter()
+        if let Some(why) = self.none {
+            println!("  not run: {why}");
+        }
     }
 }
 
 enum Counted {
-    At(u64),
+    At(Count),
     NoValgrind,
-    NoRow,
+    NoRow(String),
 }
 
-/// Instructions of the whole process.
-fn collected(id: &str, n: u64) -> Result<Counted, String> {
+/// Instructions inside [`counted_decisions`].
+fn collected(id: &str, lib: Option<&str>) -> Result<Counted, String> {
     let exe = std::env::current_exe().map_err(|e| e.to_string())?;
     let mut valgrind = Command::new("valgrind");
-    valgrind.args(["--tool=callgrind", "--callgrind-out-file=/dev/null"]).arg(exe);
-    valgrind.args(["loop", id, &n.to_string()]).stdin(Stdio::null());
+    valgrind.args([
+        "--tool=callgrind",
+        "--callgrind-out-file=/dev/null",
+        "--toggle-collect=counted_decisions",
+    ]);
+    valgrind.arg(exe).args(["counted", id, &N.to_string()]).stdin(Stdio::null());
+    valgrind.args(lib.iter().flat_map(|lib| ["--lib", lib]));
     let Ok(output) = valgrind.output() else { return Ok(Counted::NoValgrind) };
-    let text = String::from_utf8_lossy(&output.stderr);
-    if text.contains(NO_ROW) {
-        return Ok(Counted::NoRow);
+    let (out, err) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    let after = |text: &str, mark: &str| {
+        text.lines().find_map(|line| line.split_once(mark)).map(|(_, rest)| rest.trim().to_string())
+    };
+    if let Some(why) = after(&err, &format!("{NO_ROW}{id} here: ")) {
+        return Ok(Counted::NoRow(why));
+    }
+    if err.contains(NO_ROW) {
+        return Err(format!("{NO_ROW}{id}"));
     }
     if !output.status.success() {
-        return Err(format!("valgrind on {id}: {text}"));
+        return Err(format!("valgrind on {id}: {err}"));
     }
-    let line = text.lines().find_map(|line| line.split_once("Collected : "));
-    match line.and_then(|(_, count)| count.trim().parse().ok()) {
-        Some(count) => Ok(Counted::At(count)),
-        None => Err(format!("valgrind on {id} reported no count: {text}")),
+    let instructions = after(&err, "Collected : ").and_then(|count| count.parse().ok());
+    match (instructions, after(&out, PROCESSOR)) {
+        (Some(instructions @ 1..), Some(processor)) => {
+            Ok(Counted::At(Count { id: id.into(), instructions, processor }))
+        }
+        _ => Err(format!("valgrind on {id} reported no count: {err}")),
     }
 }

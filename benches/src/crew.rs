@@ -1,4 +1,4 @@
-//! Two threads at once: starting them together, stopping them together, and timing each by its own clock.
+//! Crews, two threads at once: starting them together, stopping them together, and timing each by its own clock.
 //!
 //! ```text
 //!  this thread    |spin|--- slice --- slice --- slice ---|            ns per decision = 1 / sum(made / CPU time)

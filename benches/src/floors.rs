@@ -1,4 +1,5 @@
-//! Floors: what the bare operations under a decision cost on this machine, in this run.
+//! Floors: what the bare operations under a decision cost on this machine, in this run. Their loops go over words of
+//! their own, in the order of the same streams; they have no verdict.
 
 use std::cell::RefCell;
 use std::rc::Rc;

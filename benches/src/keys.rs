@@ -1,4 +1,4 @@
-//! Keys and the order in which they come: the same for ours and for the peers.
+//! Keys and the stream of a bed, the order in which they come: the same for ours and for the peers.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -40,6 +40,12 @@ impl Random {
     /// Below n.
     pub fn below(&mut self, n: u32) -> u32 {
         (((self.next() >> 32) * u64::from(n)) >> 32) as u32
+    }
+
+    pub fn shuffle(&mut self, ids: &mut [u32]) {
+        for i in (1..ids.len()).rev() {
+            ids.swap(i, self.below(i as u32 + 1) as usize);
+        }
     }
 
     /// In [0, 1).
@@ -84,6 +90,15 @@ impl Stream {
         // 0.618 n, so that repetitions spread evenly.
         let stride = (u64::from(n) * 618_034 / 1_000_000) as u32;
         Stream { ids, at: 0, turn: Turn { by: 0, n }, stride }
+    }
+
+    /// `passes` times all numbers below `n`, each pass in the same random order. Numbers from `known` on grow by `n` a
+    /// pass, so that none of them comes twice.
+    pub fn passes(n: u32, known: u32, passes: u32) -> Stream {
+        let mut order: Vec<u32> = (0..n).collect();
+        Random(u64::from(n)).shuffle(&mut order);
+        let pass = |p: u32| order.iter().map(move |&id| if id < known { id } else { id + p * n });
+        Stream::cycle((0..passes).flat_map(pass).collect())
     }
 
     /// Zipf with exponent 1: rank k comes with probability 1 / (k H(n)). Ranks are scattered over the numbers.

@@ -1,4 +1,6 @@
-//! Where and when this was measured.
+//! Where and when this was measured, and what of the processor the code depends on.
+
+use tatcell::HashKind;
 
 pub struct Machine {
     /// Processor, pinning, load.
@@ -23,6 +25,20 @@ impl Machine {
         let load = load.split(' ').next().unwrap_or("?");
         Machine { text: format!("{model}{family}, {pinned}, load {load}"), date: date() }
     }
+}
+
+/// What decides which code of the library runs here, under valgrind too: the architecture, AES for the hash, and
+/// AVX-512 as the tag search asks for it.
+pub fn processor() -> String {
+    let mut text = std::env::consts::ARCH.to_string();
+    if HashKind::Aes.is_available() {
+        text += "+aes";
+    }
+    #[cfg(target_arch = "x86_64")]
+    if is_x86_feature_detected!("avx512bw") && is_x86_feature_detected!("avx512vbmi2") {
+        text += "+avx512";
+    }
+    text
 }
 
 fn date() -> String {

@@ -2,13 +2,35 @@
 //!
 //! ```text
 //! tatcell-bench run [--seconds S] [--only TEXT,TEXT] [--count] [--lib libtatcell.so] [--tsv FILE] [--svg FILE]
-//! tatcell-bench count                     instructions per decision, through valgrind
-//! tatcell-bench loop ID N                 N decisions of one row and nothing else, for profilers
+//! tatcell-bench count [--rows ROW,ROW] [--lib SO]        instructions per decision, through valgrind
+//! tatcell-bench gate FILE [--write] [--lib SO]           holds them to the file of counts, or writes it
+//! tatcell-bench loop ROW N [--lib SO]                    N decisions of one row and nothing else, for profilers
 //! ```
 //!
-//! Rows are one idea a file: [`floors`], [`cells`], [`tables`], [`costs`], [`capi`], [`peers`], [`foreign`],
-//! [`threads`]; what they stand on is in [`beds`], [`steps`], [`keys`] and [`crew`]. A row that decides something else
-//! than it says (a denied row that passes) ends the run with an error: see [`suite`].
+//! How a bed, a step, a crew and a row hang together:
+//!
+//! ```text
+//!  BED     a table, its limit, a stream of keys, the time; made once, shared by the rows that ask the same of it
+//!   |
+//!  STEP    a way to call: a loop over a bed that makes n decisions and returns how many passed
+//!   |
+//!   |   MEMBER  what one thread decides on: a step over a table that others use too, or a cell
+//!   |    |
+//!   |   CREW    one member or two, each on a processor of its own, started and stopped together
+//!   |    |
+//!  BODY  |      a step that has its bed, or the loop of a row without one (a cell, bare words, another limiter)
+//!   |    |
+//!  ROW          a body or a crew, with a name, a mix (who must pass) and the decisions of a visit
+//!   |
+//!  SUITE        all rows; a ROUND visits each once: some decisions untimed, then some timed
+//!   |           after each visit a row verifies its mix: one that decides something else ends the run
+//!  run: ns of each visit -> table, file, chart, goals       count, gate: a row alone under valgrind -> instructions
+//! ```
+//!
+//! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
+//! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`stagger`], [`costs`], [`capi`], [`peers`],
+//! [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`], [`count`], [`gate`]; beside them
+//! [`machine`] and [`progress`].
 
 mod beds;
 mod capi;
@@ -20,6 +42,7 @@ mod cpu;
 mod crew;
 mod floors;
 mod foreign;
+mod gate;
 mod goals;
 mod keys;
 mod machine;
@@ -28,6 +51,7 @@ mod peers;
 mod progress;
 mod report;
 mod row;
+mod stagger;
 mod steps;
 mod suite;
 mod tables;
@@ -40,12 +64,15 @@ use machine::Machine;
 use suite::{Suite, Wanted};
 
 /// What the command line asked for.
+#[derive(Default)]
 struct Args {
     mode: String,
     rest: Vec<String>,
     seconds: f64,
     only: Option<String>,
     count: bool,
+    rows: Option<String>,
+    write: bool,
     lib: Option<String>,
     tsv: Option<String>,
     svg: Option<String>,
@@ -55,14 +82,15 @@ impl Args {
     fn read() -> Result<Args, String> {
         let mut words = std::env::args().skip(1);
         let mode = words.next().unwrap_or_else(|| "run".into());
-        let (rest, seconds, count) = (Vec::new(), 60.0, false);
-        let mut args = Args { mode, rest, seconds, only: None, count, lib: None, tsv: None, svg: None };
+        let mut args = Args { mode, seconds: 60.0, ..Args::default() };
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or(format!("{word} needs a value"));
             match word.as_str() {
                 "--seconds" => args.seconds = value()?.parse().map_err(|e| format!("--seconds: {e}"))?,
                 "--only" => args.only = Some(value()?).filter(|only| !only.is_empty()),
                 "--count" => args.count = true,
+                "--rows" => args.rows = Some(value()?),
+                "--write" => args.write = true,
                 "--lib" => args.lib = Some(value()?),
                 "--tsv" => args.tsv = Some(value()?),
                 "--svg" => args.svg = Some(value()?),
@@ -79,6 +107,7 @@ fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
     floors::add(&mut suite);
     cells::add(&mut suite);
     tables::add(&mut suite, &mut beds);
+    stagger::add(&mut suite, &mut beds);
     costs::add(&mut suite, &mut beds);
     capi::add(&mut suite, lib);
     peers::add(&mut suite);
@@ -97,7 +126,7 @@ fn run(args: &Args) -> Result<(), String> {
     }
     let rounds = suite.run(args.seconds)?;
     report::print(&suite, &machine, rounds);
-    let counts = if args.count { Counts::collect()? } else { Counts::NONE };
+    let counts = if args.count { Counts::of(None, args.lib.as_deref())? } else { Counts::NONE };
     if args.count {
         counts.print();
     }
@@ -115,14 +144,19 @@ fn run(args: &Args) -> Result<(), String> {
 }
 
 fn main() -> ExitCode {
-    let done = Args::read().and_then(|args| match (args.mode.as_str(), args.rest.as_slice()) {
-        ("run", []) => run(&args),
-        ("count", []) => Counts::collect().map(|counts| counts.print()),
-        ("loop", [id, n]) => count::one(id, n),
-        _ => {
-            Err("usage: tatcell-bench run | count | loop ID N   [--seconds S] [--only TEXT,TEXT] [--count] \
-                  [--lib SO] [--tsv FILE] [--svg FILE]"
-                .into())
+    let done = Args::read().and_then(|args| {
+        let lib = args.lib.as_deref();
+        match (args.mode.as_str(), args.rest.as_slice()) {
+            ("run", []) => run(&args),
+            ("count", []) => Counts::of(args.rows.as_deref(), lib).map(|counts| counts.print()),
+            ("gate", [file]) => gate::run(file, lib, args.write),
+            ("loop", [id, n]) => count::one(id, n, lib),
+            ("counted", [id, n]) => count::counted(id, n, lib),
+            _ => {
+                Err("usage: tatcell-bench run | count | gate FILE | loop ROW N   [--seconds S] [--only TEXT,TEXT] \
+                      [--count] [--rows ROW,ROW] [--write] [--lib SO] [--tsv FILE] [--svg FILE]"
+                    .into())
+            }
         }
     });
     match done {

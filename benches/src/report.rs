@@ -1,4 +1,4 @@
-//! The table on stdout and the file for machines.
+//! What a run prints, the notes and the table, and the file for machines.
 
 use std::fmt::Write as _;
 
@@ -31,6 +31,8 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("peer1e5", "Peers: 1e5 keys; ratio to a single call of tatcell", "table1e5.single"),
     ("table1e6", "tatcell: 1e6 keys; ratio to prefetch 64 ahead + lock cmpxchg", "floor1e6.ahead64"),
     ("peer1e6", "Peers: 1e6 keys; ratio to a single call of tatcell", "table1e6.single"),
+    ("stagger1e3", "tatcell: 1e3 keys, staggered; ratio to the same call where keys keep their slots", ""),
+    ("stagger1e6", "tatcell: 1e6 keys, staggered; ratio to the same call where keys keep their slots", ""),
     ("table1e7", "tatcell: 1e7 keys; ratio to prefetch 64 ahead + lock cmpxchg", "floor1e7.ahead64"),
     ("peer1e7", "Peers: 1e7 keys; ratio to a single call of tatcell", "table1e7.single"),
     ("churn", "Every key new; ratio to a single call of tatcell", "churn.single"),
@@ -54,6 +56,10 @@ fn base(row: &Row) -> String {
     match row.id.split_once('.') {
         Some(("c", name)) => of_c(name),
         Some(("threads", name)) => format!("threads.{}_1", name.split('_').next().unwrap_or(name)),
+        Some((group, name)) if group.starts_with("stagger") => {
+            let call = if name.contains("ahead64") { "ahead64" } else { "single" };
+            format!("table{}.{call}", &group["stagger".len()..])
+        }
         Some(("peer1e6", name)) if name.starts_with("zipf") => "table1e6.zipf_single".into(),
         Some((peers, name)) if peers.starts_with("peer1") && name.ends_with("_denied") => {
             format!("table{}.single_denied", &peers[4..])
@@ -127,7 +133,8 @@ pub fn write_tsv(
             let _ = writeln!(text, "{id}\twall_ns\t{wall:.3}\t\t{rounds}\t{decided}\t{passed}");
         }
     }
-    for (id, each) in counts.rows() {
+    for count in &counts.rows {
+        let (id, each) = (&count.id, count.each());
         let _ = writeln!(text, "{id}\tinstructions\t{each:.1}\t{each:.1}\t1\t\t");
     }
     std::fs::write(path, text).map_err(|e| format!("{path}: {e}"))

@@ -1,4 +1,5 @@
-//! The loops over a table: single calls, lone bursts, bursts with the next one prefetched before or in between, churn.
+//! Steps, the loops over a bed. Each makes n decisions, one [`DT`] after the other, and returns how many passed:
+//! single calls, lone bursts, bursts with the next one prefetched before or in between, churn.
 
 use tatcell::{Access, Burst, Table, TableLimit};
 

@@ -1,4 +1,4 @@
-//! Rows and rounds.
+//! The suite: which rows there are, and the rounds that visit them.
 //!
 //! Rounds visit every row once, so slow phases of the machine hit all rows alike; each visit first runs some
 //! decisions untimed, because the rows before it have emptied the caches. Time is the CPU time of the pinned thread:
@@ -109,8 +109,13 @@ impl Suite {
 
     /// Why there is no such row.
     pub fn why_absent(&self, id: &str) -> &str {
+        self.why_skipped(id).unwrap_or("not on this machine")
+    }
+
+    /// The same where it is known.
+    pub fn why_skipped(&self, id: &str) -> Option<&str> {
         let known = self.skipped.iter().find(|(rows, _)| id.starts_with(rows.as_str()));
-        known.map_or("not on this machine", |(_, why)| why)
+        known.map(|(_, why)| why.as_str())
     }
 
     /// Visits every row in turn until the time is used up (at least 5 rounds); returns the rounds.

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use tatcell::{Cell, Lease, Limit, Shared};
 
 use crate::beds::{keyed, Bed, Beds, Order, What};
-use crate::cells::{decide, Apart, SPENT};
+use crate::cells::{decide, Apart, BATCH, HOT, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
 use crate::crew::{visit, Member};
 use crate::keys::{key, Stream};
@@ -25,12 +25,6 @@ const HALF: u64 = 500_000;
 /// Short, so that a busy machine lets both threads finish now and then.
 const TABLE: (u64, u64) = (1 << 18, 1 << 16);
 const CELL: (u64, u64) = (1 << 15, 1 << 18);
-
-/// The hot key: four units for each decision of one thread, and a burst longer than a visit, so that threads whose
-/// clocks have drifted apart in a visit still conform.
-const HOT: (u64, u64, u64) = (4, DT, 1 << 20);
-/// Units that a lease takes ahead. At a quarter of the rate it asks the cell once in 4096 decisions.
-const BATCH: u32 = 1 << 14;
 
 pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {

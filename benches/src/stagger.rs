@@ -1,0 +1,186 @@
+//! Keys that come back after an idle time, each at an instant of its own, with new keys between them.
+//!
+//! ```text
+//!  one known key   |#####.........................|#####.........................|#####...   # live, in debt for T
+//!                  request                        one pass later                             . expired: idle
+//!  one new key              |#####.....................................................      never comes again
+//!
+//!  pass  as many requests as keys, DT apart; each known key comes once, in the same random order in each pass
+//!  load  live slots / slots = T / (DT * slots), as each request occupies a slot for one emission interval T
+//!  new0  the table starts empty; the known keys are all that there is, and half of the slots are spare
+//!  new5  5 % of requests are by new keys (95 % of a pass are known ones); no word is EMPTY, so that an insert evicts
+//!        a word that has expired: one that nobody needs, or that of a known key, which then inserts in its turn
+//! ```
+//!
+//! The beds of other rows insert all keys at one instant, so each gets a slot of its own and keeps it. Here nearly all
+//! words have expired at any instant (busy: half), so where an insert goes decides how many keys find their word
+//! again. The share that inserted is counted in untimed passes by full answers and printed as a note of the report.
+
+use tatcell::{Counters, Request, Shared};
+
+use crate::beds::{insert, keyed, Bed, Beds, Order, What};
+use crate::keys::{key, Stream};
+use crate::steps::{ahead, single};
+use crate::suite::{Mix, Suite, DT};
+
+/// Load in hundredths, and how the names of its rows begin.
+const LOADS: [(u64, &str); 2] = [(5, ""), (48, "busy_")];
+/// Requests by new keys, in hundredths.
+const NEW: [u32; 4] = [0, 1, 5, 20];
+/// Numbers of keys that come once: first those that fill the table, then, for each visit, those of its new keys.
+const FILLERS: u64 = 1 << 62;
+const APART: u64 = 1 << 32;
+/// Passes that are counted.
+const TOLD: u64 = 2;
+
+pub fn add(suite: &mut Suite, beds: &mut Beds) {
+    for (load, prefix) in LOADS {
+        for new in NEW {
+            add_bed(suite, beds, (1_000_000, "1e6"), (load, prefix), new);
+        }
+    }
+    // The same in cache, small enough to be counted.
+    add_bed(suite, beds, (1_000, "1e3"), LOADS[0], 5);
+}
+
+/// What comes to one bed.
+#[derive(Clone, Copy, PartialEq)]
+pub struct Traffic {
+    /// Keys of a pass, and how many of them come in each.
+    pub keys: u32,
+    pub known: u32,
+    pub slots: usize,
+    /// The emission interval.
+    pub period: u64,
+}
+
+impl Traffic {
+    fn new(keys: u32, load: u64, new: u32) -> Traffic {
+        let slots = keys as usize * 2;
+        Traffic { keys, known: keys - keys / 100 * new, slots, period: slots as u64 * load / 100 * DT }
+    }
+
+    /// Passes before the stream repeats: one, or enough for a visit.
+    fn passes(&self) -> u32 {
+        if self.keys < 1 << 16 {
+            64
+        } else {
+            1
+        }
+    }
+
+    pub fn stream(&self) -> Stream {
+        Stream::passes(self.keys, self.known, self.passes())
+    }
+
+    /// Decisions of a visit: a stream, or a fifth of one, so that each pass is a whole one.
+    fn visit(&self) -> u64 {
+        let stream = u64::from(self.passes() * self.keys);
+        if stream > 1 << 18 {
+            stream / 5
+        } else {
+            stream
+        }
+    }
+}
+
+type Step = fn(&mut Bed<Shared>, u64, Numbers) -> u64;
+
+/// The rows over one bed.
+fn add_bed(
+    suite: &mut Suite,
+    beds: &mut Beds,
+    (keys, size): (u32, &str),
+    (load, prefix): (u64, &str),
+    new: u32,
+) {
+    let traffic = Traffic::new(keys, load, new);
+    let what = What { order: Order::Staggered(traffic), ..What::new(keys) };
+    let name = format!("{size} keys, load 0.{load:02}, {new} % new");
+    let mut add = |id: &str, text: &str, step: Step| {
+        let (id, text) = (format!("stagger{size}.{prefix}{id}_new{new}"), format!("{name}, {text}"));
+        suite.add(&id, &text, Mix::All, (traffic.visit(), traffic.visit()), |notes| {
+            let bed = beds.get(what, notes);
+            if bed.borrow().fresh == 0 {
+                let bed = &mut bed.borrow_mut();
+                settle(bed, &traffic);
+                notes.push(format!("{name}: {}", tell(bed, &traffic)));
+            }
+            Box::new(move |n| {
+                let bed = &mut bed.borrow_mut();
+                let numbers = Numbers::next(bed, &traffic);
+                step(bed, n, numbers)
+            })
+        });
+    };
+    add("single", "single call", |bed, n, numbers| single(bed, n, |table, id| keyed(table, numbers.id(id))));
+    add("ahead64", "64 ahead", |bed, n, numbers| ahead::<_, 64, 16>(bed, n, |id| key(numbers.id(id))));
+}
+
+/// The numbers of keys in one visit: those of the stream, the new ones moved on to where no visit has been.
+#[derive(Clone, Copy)]
+struct Numbers {
+    known: u64,
+    by: u64,
+}
+
+impl Numbers {
+    fn next(bed: &mut Bed<Shared>, traffic: &Traffic) -> Numbers {
+        bed.fresh += APART;
+        Numbers { known: u64::from(traffic.known), by: bed.fresh }
+    }
+
+    /// Without a branch, which would be mispredicted.
+    #[inline(always)]
+    fn id(self, id: u64) -> u64 {
+        id + (self.by & u64::from(id >= self.known).wrapping_neg())
+    }
+}
+
+/// Brings a bed to its steady state.
+fn settle(bed: &mut Bed<Shared>, traffic: &Traffic) {
+    if traffic.known < traffic.keys {
+        // Twice as many as slots, all at one instant: a word stays EMPTY in one set of thousands, wherever inserts go.
+        insert(bed, keyed, FILLERS..FILLERS + 2 * bed.table.slots() as u64);
+        bed.now += traffic.period;
+    }
+    for _ in 0..traffic.passes().max(6) {
+        pass(bed, traffic, &mut Counters::default());
+    }
+}
+
+/// What the next passes meet, in words.
+fn tell(bed: &mut Bed<Shared>, traffic: &Traffic) -> String {
+    let (mut counters, mut again) = (Counters::default(), 0);
+    for _ in 0..TOLD {
+        again += pass(bed, traffic, &mut counters);
+    }
+    let (decided, stats) = (TOLD * u64::from(traffic.keys), bed.table.stats(bed.now));
+    let percent = |part: u64, whole: u64| part as f64 * 100.0 / whole as f64;
+    format!(
+        "{:.2} % of requests inserted, {:.2} % of those by known keys ({:.2} % found their set full, {} of {decided} \
+         were refused); {:.1} % of slots live, {:.1} % EMPTY",
+        percent(counters.inserted, decided),
+        percent(again, TOLD * u64::from(traffic.known)),
+        percent(counters.untracked, decided),
+        decided - counters.conforming,
+        percent(stats.live, stats.slots),
+        percent(stats.slots - stats.live - stats.expired - stats.claims, stats.slots),
+    )
+}
+
+/// One pass, counted; how many known keys inserted.
+fn pass(bed: &mut Bed<Shared>, traffic: &Traffic, counters: &mut Counters) -> u64 {
+    let numbers = Numbers::next(bed, traffic);
+    let Bed { table, limit, stream, now, .. } = bed;
+    let mut again = 0;
+    let (ids, turn) = stream.take(traffic.keys as usize);
+    for id in ids.iter().map(|&id| turn.id(id)) {
+        *now += DT;
+        let before = counters.inserted;
+        let request = Request { limit, now: *now, cost: 1, room: 0 };
+        let _ = table.check_ex(&request, keyed(table, numbers.id(id)), Some(counters));
+        again += u64::from(id < numbers.known) * (counters.inserted - before);
+    }
+    again
+}
