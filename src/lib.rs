@@ -3,14 +3,70 @@
 //! tatcell decides, for (key, cost, now), whether a request conforms to a rate limit: in bounded time, in memory that
 //! the caller owns, with one atomic word per key and the exact token-bucket answer on every interleaving.
 //!
-//! - [`Limit`]: units per period of ticks, and a burst. Validated once; `const`.
+//! ```
+//! use tatcell::{limit, Cell, Limit, LimitSpec, Line, Outcome, Table, TableOptions};
+//!
+//! // One key: 10 a second, 20 at once. Ticks are nanoseconds here; any monotonic u64 will do.
+//! static LIMIT: Limit = limit!(10 per 1_000_000_000, burst 20);
+//! static CELL: Cell = Cell::new();
+//! assert_eq!(CELL.check(&LIMIT, 0, 20), Outcome::Conforming);
+//! assert_eq!(CELL.check(&LIMIT, 0, 1), Outcome::NonConforming { retry_after: 100_000_000 });
+//!
+//! // Many keys: 8 bytes a slot, in memory of yours, shared by threads and processes.
+//! static MEMORY: [Line; 1026] = [Line::EMPTY; 1026]; // a header of two lines, 8192 slots
+//! let spec = LimitSpec::new(10, 1_000_000_000, 20);
+//! let options = TableOptions::new(spec).seed(*b"16 random bytes!"); // from the system's random source
+//! let table = Table::init(&MEMORY, &options)?;
+//! let per_client = table.limit(&spec)?;
+//! assert!(table.check(&per_client, 0, b"192.0.2.1", 1)?.passes());
+//! # Ok::<(), tatcell::TableError>(())
+//! ```
+//!
+//! # What there is
+//!
+//! - [`Limit`], [`LimitSpec`], [`limit!`]: units per period of ticks, and a burst. Validated once; `const`.
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
-//! - [`Table`]: many keys in fixed memory; several processes may share it.
+//! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
+//! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
+//! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
+//! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
+//!
+//! # Words
+//!
+//! | word | meaning |
+//! |---|---|
+//! | tick, q-unit | the unit of the caller's clock; the unit of state words, 2^-s ticks, s being the *resolution* |
+//! | T | emission interval: time one unit costs at the sustained rate, `period / units` |
+//! | TAT | theoretical arrival time (ITU-T I.371): when the debt of a key has drained; all of its state |
+//! | lead, debt | how far a TAT lies ahead of now; the same thing seen as what a key owes |
+//! | burst, D | the most units that conform at one instant after idle; D = burst * T, the debt of all of them |
+//! | room | units above the burst that one call may allow itself |
+//! | horizon H | the longest debt that a store can make: burst plus room, delay, debt cap or penalty |
+//! | skew S | how far a reading of the clock may be behind others; older ones find a key expired and full |
+//! | window, span | H + S, in which a word is read as live; after how many ticks a word that nobody touched wraps |
+//! | line, set, slot | 64 bytes of a table; the two lines of a key; the 8-byte word of one key |
+//! | claim | what an insert puts into a slot before it commits; charges nothing |
+//! | conforming | within the limit; a request that does not conform changes nothing |
+//!
+//! # Features
+//!
+//! None is on by default; all are additive.
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `std` | links std; the library does not use it. For programs and tests with a panic handler of their own |
+//! | `host` | the module `host`: clocks, memory, secret bytes from a Unix system |
+//! | `capi` | exports the C ABI of `tatcell.h` |
+//! | `small-capi` | exports the C ABI of `tatcell_small.h`, for firmware |
+//! | `single-core` | cores without 64-bit atomics: interrupts are masked |
+//! | `critical-section` | the same by the `critical-section` crate |
+//! | `critical-section-c` | the same by two C functions of the firmware |
+//! | `exclusive` | the same, nothing being shared |
+//! | `fallback` | hosted systems without 64-bit atomics: portable-atomic's lock |
 //!
 //! Time is always the caller's tick count (`u64`): nanoseconds, cycles, milliseconds. The library never reads a
-//! clock, never allocates, never locks, never panics. Feature `host` adds ways to get a clock and memory on Unix (the
-//! module `host`); nothing else uses them.
+//! clock, never allocates, never locks, never panics.
 #![no_std]
 
 #[cfg(feature = "std")]

@@ -350,7 +350,7 @@ fn change_keeps_time_or_tokens_or_resets_and_never_mints() {
         assert!(is >= was.min(horizon.saturating_sub(grain)), "time was forgiven: {was} -> {is}");
         assert!(is < was + grain.max(1), "more than one q-unit was added: {was} -> {is}");
         let mut moved = cell.clone();
-        assert!(moved.change(&old, &new, now, Change::KeepTokens));
+        assert!(moved.change(&old, &new, now, Change::KeepUnits));
         let after = moved.peek(&new, now, 0);
         // Units short of full stay what they were; rounding may cost part of one more.
         let short = old.burst() - before.remaining;
@@ -368,7 +368,7 @@ fn change_of_rate_is_not_retroactive() {
     let (slow, fast) = (Limit::new(100, 1_000_000, 100).unwrap(), Limit::new(1_000, 1_000_000, 100).unwrap());
     let cell = Cell::new();
     assert!(cell.check(&slow, 0, 100).passes());
-    assert!(cell.change(&slow, &fast, 50_000, Change::KeepTokens));
+    assert!(cell.change(&slow, &fast, 50_000, Change::KeepUnits));
     assert_eq!(cell.peek(&fast, 50_000, 0).remaining, 5);
     assert_eq!(cell.peek(&fast, 100_000, 0).remaining, 55);
     let cell = Cell::new();

@@ -160,7 +160,7 @@ fn a_refund_or_change_to_no_debt_leaves_nothing_for_a_clock_that_steps_back() {
     let d = cell.check_ex(&limit, 1_000, 1, 0);
     assert_eq!(cell.refund(&limit, 1_099, &d.permit), Some(1));
     back(&cell, &limit);
-    for how in [Change::KeepTime, Change::KeepTokens, Change::Reset] {
+    for how in [Change::KeepTime, Change::KeepUnits, Change::Reset] {
         let cell = Cell::new();
         assert!(cell.check(&limit, 1_000, 1).passes());
         assert!(cell.change(&limit, &wider, 1_100, how));

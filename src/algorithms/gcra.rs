@@ -3,14 +3,14 @@
 //! ```text
 //!  word   [                TAT : W                ]   0 = EMPTY; a computed 0 is stored as 1
 //!
-//!         now            TAT              now + L      now + H          now + H + S
+//!         now            TAT              now + D      now + H          now + H + S
 //!  -------+---------------+-----------------+------------+-----------------+------------>
 //!   expired  <--- lead -->| <- available -> | room/debt  | backward clock  |  expired
 //! ```
 //!
 //! All state of a key is its theoretical arrival time (TAT). `lead` = TAT - now while that is within the window of
 //! H + S q-units, else 0: an expired word and an absent one are the same. A request of cost c conforms iff
-//! `lead + c * T <= L`; it then moves the TAT by `c * T`. Because a step only adds to a live lead, the TAT never
+//! `lead + c * T <= D`, D = burst * T; it then moves the TAT by `c * T`. Because a step only adds to a live lead, the TAT never
 //! regresses, and a wrap of the word can only produce a false debt, never a minted unit (the decode theorem is
 //! exhausted for W = 16 in the tests).
 //!
@@ -67,7 +67,7 @@ pub(crate) const fn encode(now_q: u64, lead: u64, mask: u64) -> u64 {
     word | (word == 0) as u64
 }
 
-/// A request: conforms iff `lead + cost <= L + room`.
+/// A request: conforms iff `lead + cost <= D + room`.
 ///
 /// No overflow: cost <= burst + room bounds the product by H < 2^63, and lead <= H + S < 2^63.
 #[inline(always)]
@@ -288,7 +288,7 @@ pub enum Change {
     /// The debt stays the same in time: 2 s until full remain 2 s, whatever the new rate.
     KeepTime,
     /// The debt stays the same in units: 7 units short of full remain 7 units short.
-    KeepTokens,
+    KeepUnits,
     /// The key starts full.
     Reset,
 }
@@ -309,7 +309,7 @@ pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Chang
             let down = (old.shl as u32).wrapping_add(new.shr as u32);
             up.wrapping_add(1u128.wrapping_shl(down).wrapping_sub(1)).wrapping_shr(down)
         }
-        Change::KeepTokens => match old.t_q {
+        Change::KeepUnits => match old.t_q {
             0 => 0,
             t => (lead as u128).wrapping_mul(new.t_q as u128).div_ceil(t as u128),
         },

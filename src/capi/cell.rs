@@ -56,7 +56,7 @@ unsafe fn owned<'a>(p: *mut tatcell_cell_t) -> Result<&'a mut ExclusiveCell, i32
 pub(super) fn change(how: u32) -> Result<Change, i32> {
     match how {
         TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
-        TATCELL_CHANGE_KEEP_TOKENS => Ok(Change::KeepTokens),
+        TATCELL_CHANGE_KEEP_TOKENS => Ok(Change::KeepUnits),
         TATCELL_CHANGE_RESET => Ok(Change::Reset),
         _ => Err(TATCELL_ERR_OPTION),
     }

@@ -3,7 +3,7 @@
 //! ```text
 //!  time axis of one shared cell, in q-units
 //!
-//!        now                                                     TAT        now + L
+//!        now                                                     TAT        now + D
 //!  -------+------[##### lease 1 #####]--[## lease 2 ##]--[#######]------------+------->
 //!          spent  low             high                    taken   <- available ->
 //!
@@ -27,22 +27,23 @@
 //! Proof. (1) The pieces that requests get are disjoint: swaps give disjoint pieces of the axis, because each starts
 //! at or above the TAT it replaces and ends at the TAT it stores; a lease hands out disjoint parts of its piece, and
 //! gives back only a part that nobody has got and that the TAT ends with. (2) The piece of a request at x lies in
-//! [x, x + L]: the lower end by the rule above; the upper end because the lease took it at some y <= x, when the swap
-//! stored a TAT of at most y + L. (3) So the pieces of all requests in [s, s + Δ] are disjoint parts of
-//! [s, s + Δ + L], and `units * T <= L + Δ`. With L = B * T that is the bound. It holds in the callers' own readings
+//! [x, x + D]: the lower end by the rule above; the upper end because the lease took it at some y <= x, when the swap
+//! stored a TAT of at most y + D. (3) So the pieces of all requests in [s, s + Δ] are disjoint parts of
+//! [s, s + Δ + D], and `units * T <= D + Δ`. With D = B * T that is the bound. It holds in the callers' own readings
 //! of the clock, on every interleaving; clocks that are σ apart add σ / T, as for the cell. The same for all windows
 //! at once: the admitted requests in order of time, replayed on a fresh cell, all conform (the tests do this).
 //!
 //! For comparison, a cache that keeps its units until they are spent admits up to `B + Δ / T + N * batch` (a hoarder
 //! reaches it), and the units of a core that fell silent are lost to the others; here they lapse by themselves, at
-//! most L after they were taken.
+//! most D after they were taken.
 //!
 //! **Refusals.** A request that the lease cannot pay asks the cell for exactly the missing part before it is refused.
 //! So it is refused only when the cell itself cannot give it; the cell is poorer than without leases by at most what
 //! other leases took and did not spend: at most N batches at one instant.
 //!
 //! What breaks the argument is lowering the TAT under pieces that are held: [`Cell::reset`], a refund to the cell,
-//! [`Cell::change`] to a smaller debt. Each then admits at most what the leases held above the new TAT on top of the
+//! [`Cell::change`] to a smaller debt, and a new cell at the address of the old one, by which a lease knows it: give the
+//! lease back, or make a new one, before the cell is replaced. Each then admits at most what the leases held above the new TAT on top of the
 //! bound from that moment on, hence at most N batches, once.
 //!
 //! How much is taken ahead: doubled at each refill up to the batch; never more than half of what the cell has left

@@ -64,8 +64,8 @@ macro_rules! small {
 
             /// A request of `charge` q-units: the answer, and the word to store if it conforms.
             ///
-            /// No overflow: lead <= H + S < half of the word and charge <= L, so that `limit - next` lies between
-            /// -(H + S) and L: its sign tells the verdict, and its size the wait.
+            /// No overflow: lead <= H + S < half of the word and charge <= D, so that `limit - next` lies between
+            /// -(H + S) and D: its sign tells the verdict, and its size the wait.
             #[inline(always)]
             pub(crate) fn take(
                 &self,

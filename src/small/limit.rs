@@ -5,8 +5,8 @@
 //!  SmallLimit,   40 bytes   t | limit | window | delay   4 x u64, burst : u32, shift | 31 - shift   2 x u16
 //!
 //!  t       T_q, emission interval          q-unit = 2^-shift ticks, shift 0..=31 (never coarser than a tick)
-//!  limit   L = burst * T_q                 burst is cut at 2^32 - 1, which no u32 cost exceeds
-//!  window  H + S                           delay: most lead beyond L that a reservation may build
+//!  limit   D = burst * T_q                 burst is cut at 2^32 - 1, which no u32 cost exceeds
+//!  window  H + S                           delay: most lead beyond D that a reservation may build
 //! ```
 //!
 //! The numbers are those of [`Limit`] and [`Limit32`] for the same rate, and so are the answers. They are constants

@@ -106,7 +106,7 @@ macro_rules! section {
                     11 if r >> 60 == 0 => cell.reset(),
                     12 if r >> 62 == 0 => {
                         let how =
-                            [Change::KeepTime, Change::KeepTokens, Change::Reset][((r >> 32) % 3) as usize];
+                            [Change::KeepTime, Change::KeepUnits, Change::Reset][((r >> 32) % 3) as usize];
                         chosen[key] ^= 1;
                         t.put(cell.change(limit, &LIMITS[key][chosen[key]], now, how) as u64);
                     }
