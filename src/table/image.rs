@@ -109,13 +109,18 @@ pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl F
     magic.store(FIRST_WORD, Ordering::Release);
 }
 
-/// Copies the header of an image in memory, each word read once. Only the copy is used.
+/// Copies the header of an image in memory, each word read once, and no other word before the magic is there. Only the
+/// copy is used.
 pub(crate) fn load(lines: &[Line]) -> Option<[u64; HEADER_WORDS]> {
     let head = lines.get(..HEADER_LINES)?;
+    let mut from = head.iter().flat_map(|line| &line.words);
     let mut words = [0; HEADER_WORDS];
-    for (to, word) in words.iter_mut().zip(head.iter().flat_map(|line| &line.words)) {
-        // ORDERING: Acquire; of the magic, pairs with its Release store: the other words are read after it.
-        *to = word.load(Ordering::Acquire);
+    let (magic, rest) = words.split_first_mut()?;
+    // ORDERING: Acquire; pairs with the Release store of the magic.
+    *magic = from.next()?.load(Ordering::Acquire);
+    if *magic & !0xffff == MAGIC {
+        // ORDERING: Relaxed; published by the magic.
+        rest.iter_mut().zip(from).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
     }
     Some(words)
 }
