@@ -32,7 +32,7 @@
 
 use super::access::Access;
 use super::policy::FullPolicy;
-use super::search::line::{slot_of, Look, Words};
+use super::search::line::{slot_of, LineWords, Words};
 use super::set::{Seen, Set};
 use super::word::{Layout, Tag};
 use crate::algorithms::Operation;

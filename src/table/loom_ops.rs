@@ -187,6 +187,36 @@ fn reset_key_beside_insert_frees_one_burst() {
     });
 }
 
+/// A refund of a charge of before a reset, beside the reset and the key's next charge: whichever way they fall, what was
+/// charged after the reset stays owed. Does not show: clocks apart, where a tombstone drains for one and not the other.
+#[test]
+fn refund_of_before_a_reset_takes_nothing_from_what_came_after_it() {
+    static LATE: AtomicBool = AtomicBool::new(false);
+    explore("table: reset, check/refund", Bound::At(3, 4), || {
+        let spec = spec(4);
+        let memory = Memory::new(spec, FullPolicy::Admit);
+        let limit = memory.limit(&spec);
+        let (passed, _) = memory.check(&limit, NOW - T, X);
+        let (again, old) = memory.check(&limit, NOW, X);
+        assert!(passed && again && old.stored == T);
+        let (a, b) = (memory.clone(), memory.clone());
+        let (charged, back) = race(
+            move || {
+                assert!(a.table().reset_key(NOW, X), "contended with one rival");
+                a.check(&limit, NOW, X)
+            },
+            move || b.table().refund(&limit, NOW, X, &old),
+        );
+        assert!(charged.0, "the key was not full");
+        if back == Ok(Some(0)) {
+            LATE.store(true, Plain::Relaxed);
+        }
+        let (lives, lead) = memory.lives(X, NOW);
+        assert_eq!((lives, lead), (1, T), "the refund took from what came after the reset: {back:?}");
+    });
+    assert!(LATE.load(Plain::Relaxed), "the refund never came late");
+}
+
 /// A hit that loses every swap answers contended and leaves no trace. Shows also that this is reached. Does not
 /// show: several rivals, an insert that gives up; the rival here swaps without looking first.
 #[test]

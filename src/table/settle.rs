@@ -25,8 +25,8 @@ use crate::sync::MAX_LOST;
 /// Looks at the set after which an insert gives up. Each lost race costs at most three.
 const MAX_PASSES: u32 = 3 * MAX_LOST;
 
-/// One look at a whole set.
-struct Look {
+/// What one look at a whole set found.
+struct Survey {
     live: Option<Seen>,
     /// The lowest claim of the key, in address order.
     claim: Option<Seen>,
@@ -42,9 +42,9 @@ struct Look {
 }
 
 impl<const N: usize> Set<'_, N> {
-    fn look<O: Operation>(&self, ask: &Ask<'_, O>) -> Look {
+    fn survey<O: Operation>(&self, ask: &Ask<'_, O>) -> Survey {
         let Ask { layout, tag, now_q, .. } = *ask;
-        let mut look = Look {
+        let mut found = Survey {
             live: None,
             claim: None,
             free: None,
@@ -60,25 +60,25 @@ impl<const N: usize> Set<'_, N> {
             let seen = Seen { at, word };
             if layout.has_tag(word, tag) {
                 if !layout.is_claim(word) {
-                    look.live = look.live.or(Some(seen));
-                } else if look.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
-                    look.claim = Some(seen);
+                    found.live = found.live.or(Some(seen));
+                } else if found.claim.is_none_or(|c| self.rank(at) < self.rank(c.at)) {
+                    found.claim = Some(seen);
                 }
             } else if ask.may_take(word) {
                 let age = if layout.is_empty(word) { u64::MAX } else { layout.age(word, now_q) };
-                if look.free.is_none() || age > look.free_age {
-                    (look.free, look.free_age) = (Some(seen), age);
+                if found.free.is_none() || age > found.free_age {
+                    (found.free, found.free_age) = (Some(seen), age);
                 }
             } else if !layout.is_claim(word) {
                 let lead = layout.lead(word, now_q);
-                look.soonest = look.soonest.min(lead);
+                found.soonest = found.soonest.min(lead);
                 // A tombstone is nobody's debt: it is waited for, not taken over.
-                if lead < look.least_lead && layout.tombstone_lead(word, now_q) == 0 {
-                    (look.least, look.least_lead) = (Some(seen), lead);
+                if lead < found.least_lead && layout.tombstone_lead(word, now_q) == 0 {
+                    (found.least, found.least_lead) = (Some(seen), lead);
                 }
             }
         });
-        look
+        found
     }
 
     /// Turns a claim back into an empty slot; whoever was faster is right.
@@ -117,8 +117,8 @@ impl<const N: usize> Set<'_, N> {
             if pass != 0 {
                 A::fence();
             }
-            let look = self.look(&ask);
-            if let Some(seen) = look.live {
+            let survey = self.survey(&ask);
+            if let Some(seen) = survey.live {
                 match self.charge::<A, O>(ask, seen, &mut lost) {
                     None => continue,
                     Some(done) => {
@@ -127,7 +127,7 @@ impl<const N: usize> Set<'_, N> {
                     }
                 }
             }
-            if let Some(claim) = look.claim {
+            if let Some(claim) = survey.claim {
                 if !known.is_some_and(|k| k.at == claim.at && k.word == claim.word) {
                     known = Some(claim);
                     continue;
@@ -153,7 +153,7 @@ impl<const N: usize> Set<'_, N> {
             if fresh.store.is_none() || fresh.answer.verdict != Verdict::Conforming {
                 return Done::untracked(Some(fresh.answer), Tracking::Tracked);
             }
-            let (seen, claim) = if let Some(seen) = look.free {
+            let (seen, claim) = if let Some(seen) = survey.free {
                 (seen, ask.claim(seen.word))
             } else {
                 let take = match policy {
@@ -161,7 +161,7 @@ impl<const N: usize> Set<'_, N> {
                     FullPolicy::Sampled => sample,
                     FullPolicy::Admit | FullPolicy::Deny => false,
                 };
-                match look.least {
+                match survey.least {
                     Some(seen) if take => {
                         let claim = layout.claim_of_debt(tag, seen.word);
                         if matches!(policy, FullPolicy::Inherit) {
@@ -174,8 +174,8 @@ impl<const N: usize> Set<'_, N> {
                         (seen, claim)
                     }
                     // Every slot is being inserted into at this moment: no verdict rather than a guess.
-                    None if matches!(policy, FullPolicy::Inherit) && look.soonest == u64::MAX => break,
-                    _ => return full(policy, fresh.answer, op.shadows(), &look),
+                    None if matches!(policy, FullPolicy::Inherit) && survey.soonest == u64::MAX => break,
+                    _ => return full(policy, fresh.answer, op.shadows(), &survey),
                 }
             };
             if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
@@ -202,9 +202,9 @@ impl<O> Ask<'_, O> {
 }
 
 /// The answer of a policy that stores nothing.
-fn full(policy: FullPolicy, fresh: Answer, shadows: bool, look: &Look) -> Done {
+fn full(policy: FullPolicy, fresh: Answer, shadows: bool, survey: &Survey) -> Done {
     // The first slot to drain; a set of claims alone drains within the claim lifetime.
-    let wait = if look.soonest == u64::MAX { 1 } else { look.soonest };
+    let wait = if survey.soonest == u64::MAX { 1 } else { survey.soonest };
     let answer = match policy {
         FullPolicy::Admit | FullPolicy::Sampled => Answer { stored: 0, ..fresh },
         FullPolicy::Deny | FullPolicy::Inherit if shadows => {

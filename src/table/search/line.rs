@@ -16,7 +16,7 @@ pub(in crate::table) use words::Words;
 pub(in crate::table) use x86::Words;
 
 /// The words of a line, loaded once in no particular order. `N` is 8 except in models.
-pub(in crate::table) trait Look<const N: usize> {
+pub(in crate::table) trait LineWords<const N: usize> {
     fn load(line: &[AtomicU64; N]) -> Self;
 
     /// Bit i is set where `word[i]` has this tag, LIVE or CLAIM.
@@ -30,11 +30,11 @@ pub(in crate::table) trait Look<const N: usize> {
     fn oldest(&self, layout: &Layout, now_q: u64) -> u64;
 }
 
-/// Set in what [`Look::oldest`] found. It also makes the number a positive normal one if it is read as floating point, so
+/// Set in what [`LineWords::oldest`] found. It also makes the number a positive normal one if it is read as floating point, so
 /// that the larger of two is found by the one comparison of 64 bits that SSE2 has.
 const OLD: u64 = 1 << 61;
 
-/// The slot that [`Look::oldest`] found.
+/// The slot that [`LineWords::oldest`] found.
 #[inline(always)]
 pub(in crate::table) const fn slot_of(oldest: u64) -> usize {
     7 - (oldest & 7) as usize
@@ -47,7 +47,7 @@ mod words {
 
     pub(in crate::table) struct Words<const N: usize>([u64; N]);
 
-    impl<const N: usize> Look<N> for Words<N> {
+    impl<const N: usize> LineWords<N> for Words<N> {
         #[inline(always)]
         fn load(line: &[AtomicU64; N]) -> Self {
             // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
@@ -91,7 +91,7 @@ mod x86 {
     /// Two words in each vector. SSE2 is part of x86-64: no detection.
     pub(in crate::table) struct Words<const N: usize>([__m128i; 4]);
 
-    impl<const N: usize> Look<N> for Words<N> {
+    impl<const N: usize> LineWords<N> for Words<N> {
         #[inline(always)]
         fn load(line: &[AtomicU64; N]) -> Self {
             const { assert!(N == 8) };
