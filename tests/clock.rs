@@ -58,8 +58,12 @@ impl Rate {
     }
 }
 
+/// S under default options of the fast limits of `coarse` and `stopped`, in ticks.
+#[cfg(all(target_os = "linux", target_has_atomic = "64"))]
+const DEFAULT_SKEW: u64 = 1 << 30;
+
 /// CLOCK_MONOTONIC in nanoseconds: one clock for all threads and processes. Allocates nothing.
-#[cfg(target_os = "linux")]
+#[cfg(all(target_os = "linux", target_has_atomic = "64"))]
 fn monotonic() -> u64 {
     let mut t = libc::timespec { tv_sec: 0, tv_nsec: 0 };
     // SAFETY: room for one timespec.
