@@ -20,13 +20,15 @@ fn world() -> World {
     World::new(1, 2, FullPolicy::Admit)
 }
 
-/// Threads with these clocks check X once each on these words: exactly one admission, one LIVE, no claim left.
+/// Threads with these clocks check X once each on these words: exactly one admission, one LIVE, no claim left. Thread i
+/// first sweeps the slots `swept[i]`, numbered in address order.
 fn one_admission<const N: usize>(
     name: &str,
     bound: Bound,
     words: [[u64; N]; 2],
     odd: bool,
     clocks: &'static [u64],
+    swept: &'static [&'static [usize]],
 ) {
     explore(name, bound, move || {
         let w = world();
@@ -37,7 +39,11 @@ fn one_admission<const N: usize>(
             .enumerate()
             .map(|(i, now)| {
                 let slots = Arc::clone(&slots);
-                spawn(i + 1, move || w.check::<Shared, N>(&slots, X, *now))
+                spawn(i + 1, move || {
+                    let first = swept.get(i + 1).copied().unwrap_or(&[]);
+                    first.iter().for_each(|number| w.sweep(&slots, *number, *now));
+                    w.check::<Shared, N>(&slots, X, *now)
+                })
             })
             .collect();
         let mut replies = std::vec![w.check::<Shared, N>(&slots, X, *first)];
@@ -51,58 +57,86 @@ fn one_admission<const N: usize>(
 /// Two threads insert one key into an empty set of two slots. Does not show: clocks apart, more than two threads.
 #[test]
 fn insert_insert_admits_one_burst() {
-    one_admission::<1>("insert/insert", Bound::Exhaustive, [[0], [0]], false, &[NOW, NOW]);
+    one_admission::<1>("insert/insert", Bound::Exhaustive, [[0], [0]], false, &[NOW, NOW], &[]);
 }
 
 /// As above with two slots a line. Does not show: clocks apart, more than two threads.
 #[test]
 fn insert_insert_two_slots_a_line_admits_one_burst() {
-    one_admission::<2>("insert/insert, N=2", Bound::Exhaustive, [[0; 2]; 2], false, &[NOW, NOW]);
+    one_admission::<2>("insert/insert, N=2", Bound::Exhaustive, [[0; 2]; 2], false, &[NOW, NOW], &[]);
 }
 
 /// Three threads insert one key. Does not show: clocks apart, schedules of more preemptions.
 #[test]
 fn three_inserts_admit_one_burst() {
-    one_admission::<1>("three inserts", Bound::At(3, 4), [[0], [0]], false, &[NOW, NOW, NOW]);
+    one_admission::<1>("three inserts", Bound::At(3, 4), [[0], [0]], false, &[NOW, NOW, NOW], &[]);
 }
 
-/// A slot expires between the clocks of two threads, so they claim different slots: the case that a plain
+/// A slot is swept between the looks of two threads, so they claim different slots: the case that a plain
 /// compare-and-swap insert gets wrong. Does not show: more than two clocks, the key's home line being second.
+#[test]
+fn insert_beside_a_sweep_admits_one_burst() {
+    let words = [[world().expired(Y)], [0]];
+    one_admission::<1>("insert/sweep", Bound::First(3), words, false, &[NOW, NOW + 10], &[&[], &[0]]);
+}
+
+/// A slot expires between the clocks of two threads. Does not show: threads that claim different slots.
 #[test]
 fn insert_beside_expiry_admits_one_burst() {
     let words = [[world().live(Y, NOW + 5)], [0]];
-    one_admission::<1>("insert/expire, clocks apart", Bound::Exhaustive, words, false, &[NOW, NOW + 10]);
+    one_admission::<1>("insert/expire, clocks apart", Bound::Exhaustive, words, false, &[NOW, NOW + 10], &[]);
 }
 
 /// As above where search order and address order differ. Does not show: more than two clocks.
 #[test]
-fn insert_beside_expiry_in_the_second_line_admits_one_burst() {
-    let words = [[0], [world().live(Y, NOW + 5)]];
-    one_admission::<1>("insert/expire, home line second", Bound::Exhaustive, words, true, &[NOW, NOW + 10]);
+fn insert_beside_a_sweep_in_the_second_line_admits_one_burst() {
+    let words = [[0], [world().expired(Y)]];
+    one_admission::<1>(
+        "insert/sweep, home line second",
+        Bound::First(3),
+        words,
+        true,
+        &[NOW, NOW + 10],
+        &[&[], &[1]],
+    );
 }
 
-/// As above with two slots a line, so that one thread finds two slots free and the other three. Does not show: more
+/// As above with two slots a line, so that one thread finds two slots EMPTY and the other three. Does not show: more
 /// than two clocks.
 #[test]
-fn insert_beside_expiry_two_slots_a_line_admits_one_burst() {
-    let y = world().live(Y, NOW + 5);
-    let z = world().live(Z, NOW + T);
-    one_admission::<2>("insert/expire, N=2", Bound::Exhaustive, [[y, z], [0, 0]], false, &[NOW, NOW + 10]);
+fn insert_beside_a_sweep_two_slots_a_line_admits_one_burst() {
+    let (y, z) = (world().expired(Y), world().live(Z, NOW + T));
+    one_admission::<2>(
+        "insert/sweep, N=2",
+        Bound::First(3),
+        [[y, z], [0, 0]],
+        false,
+        &[NOW, NOW + 10],
+        &[&[], &[0]],
+    );
 }
 
-/// Three threads, two clocks, a slot that expires in between. Does not show: schedules of more preemptions.
+/// Three threads, two clocks, a slot that is swept in between. Does not show: schedules of more preemptions.
 #[test]
-fn three_inserts_beside_expiry_admit_one_burst() {
-    let words = [[world().live(Y, NOW + 5)], [0]];
-    one_admission::<1>("three inserts/expire", Bound::At(2, 3), words, false, &[NOW, NOW + 10, NOW]);
+fn three_inserts_beside_a_sweep_admit_one_burst() {
+    let words = [[world().expired(Y)], [0]];
+    one_admission::<1>(
+        "three inserts/sweep",
+        Bound::At(2, 3),
+        words,
+        false,
+        &[NOW, NOW + 10, NOW],
+        &[&[], &[0]],
+    );
 }
 
-/// Three threads, three clocks, two slots that expire in between: each thread claims a slot of its own. Does not
+/// Three threads, three clocks, two slots that are swept in between: each thread claims a slot of its own. Does not
 /// show: schedules of more preemptions.
 #[test]
 fn three_clocks_and_three_claims_admit_one_burst() {
-    let words = [[world().live(Y, NOW + 15), world().live(Z, NOW + 5)], [0, 0]];
-    one_admission::<2>("three claims, N=2", Bound::At(2, 3), words, false, &[NOW, NOW + 10, NOW + 20]);
+    let words = [[world().expired(Y), world().expired(Z)], [0, 0]];
+    let swept: &[&[usize]] = &[&[], &[1], &[0]];
+    one_admission::<2>("three claims, N=2", Bound::At(2, 3), words, false, &[NOW, NOW + 10, NOW + 20], swept);
 }
 
 /// A thread stopped right after its claim, still alive in one clock and expired in the other: the others make
@@ -110,15 +144,15 @@ fn three_clocks_and_three_claims_admit_one_burst() {
 #[test]
 fn stalled_claim_blocks_nobody_and_admits_one_burst() {
     let words = [[world().claim(X, NOW)], [0]];
-    one_admission::<1>("stalled claim, one clock", Bound::Exhaustive, words, false, &[NOW, NOW]);
-    one_admission::<1>("stalled claim, clocks apart", Bound::Exhaustive, words, false, &[NOW, NOW + 10]);
+    one_admission::<1>("stalled claim, one clock", Bound::Exhaustive, words, false, &[NOW, NOW], &[]);
+    one_admission::<1>("stalled claim, clocks apart", Bound::Exhaustive, words, false, &[NOW, NOW + 10], &[]);
 }
 
 /// As above with the stalled claim in the higher slot while the lower one is free. Does not show: more threads.
 #[test]
 fn stalled_higher_claim_admits_one_burst() {
     let words = [[0], [world().claim(X, NOW)]];
-    one_admission::<1>("stalled higher claim", Bound::Exhaustive, words, false, &[NOW, NOW + 10]);
+    one_admission::<1>("stalled higher claim", Bound::Exhaustive, words, false, &[NOW, NOW + 10], &[]);
 }
 
 /// Two stalled claims of one key, left by two threads that each missed the other's clock: the lower one is
@@ -126,14 +160,21 @@ fn stalled_higher_claim_admits_one_burst() {
 #[test]
 fn two_stalled_claims_admit_one_burst() {
     let words = [[world().claim(X, NOW + 10)], [world().claim(X, NOW)]];
-    one_admission::<1>("two stalled claims", Bound::First(4), words, false, &[NOW, NOW + 10]);
+    one_admission::<1>("two stalled claims", Bound::First(4), words, false, &[NOW, NOW + 10], &[]);
 }
 
 /// Three threads beside a stalled claim. Does not show: schedules of more preemptions.
 #[test]
 fn three_inserts_beside_a_stalled_claim_admit_one_burst() {
     let words = [[world().claim(X, NOW)], [0]];
-    one_admission::<1>("three inserts, stalled claim", Bound::At(3, 4), words, false, &[NOW, NOW + 10, NOW]);
+    one_admission::<1>(
+        "three inserts, stalled claim",
+        Bound::At(3, 4),
+        words,
+        false,
+        &[NOW, NOW + 10, NOW],
+        &[],
+    );
 }
 
 /// A stranger is not blocked by a stalled claim beyond its lifetime, nor by one in another slot. Does not show: a

@@ -13,7 +13,7 @@ use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
 use std::time::Instant;
 
-use super::access::Access;
+use super::access::{Access, Shared};
 use super::geometry::Geometry;
 use super::insert::Done;
 use super::options::TableOptions;
@@ -129,6 +129,24 @@ impl World {
     /// What a thread that claims an empty slot at `now` leaves behind if it stops there.
     pub fn claim(&self, key: u64, now: u64) -> u64 {
         self.layout.claim_of_reusable(self.tag(key), 0, now)
+    }
+
+    /// LIVE(key), expired so long that a sweep empties it.
+    pub fn expired(&self, key: u64) -> u64 {
+        self.live(key, NOW - self.layout.window - 100)
+    }
+
+    /// Empties a slot, by its number in address order, as `Table::sweep` does.
+    ///
+    /// An insert takes an EMPTY slot before an expired one, so threads that look before and after it go to different
+    /// slots: the case that a plain compare-and-swap insert gets wrong.
+    pub fn sweep<const N: usize>(&self, slots: &Slots<N>, number: usize, now: u64) {
+        let slot = &slots.lines[number / N][number % N];
+        // ORDERING: Relaxed; as `Table::sweep`.
+        let seen = slot.load(Ordering::Relaxed);
+        if self.layout.is_sweepable(seen, now) {
+            let _ = Shared::replace(slot, seen, self.layout.swept(now));
+        }
     }
 
     /// One request of one unit, as `Table::check_ex` runs it; a `Sampled` table takes this key's sample.

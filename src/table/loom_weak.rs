@@ -94,14 +94,20 @@ impl Access for NoLookAfter {
     }
 }
 
-/// Two inserts whose clocks have a slot expire between them; `insert_beside_expiry_admits_one_burst` is the same model
-/// with nothing weakened.
+/// Two inserts with a sweep between their looks; `insert_beside_a_sweep_admits_one_burst` is the same model with nothing
+/// weakened.
 fn two_inserts<A: Access + 'static>(name: &str) {
     explore(name, Bound::Exhaustive, || {
         let w = world();
-        let slots = Slots::new([[w.live(Y, NOW + 5)], [0]]);
+        let slots = Slots::new([[w.expired(Y)], [0]]);
         let (a, b) = (slots.clone(), slots.clone());
-        race(move || w.check::<A, 1>(&a, X, NOW), move || w.check::<A, 1>(&b, X, NOW + 10));
+        race(
+            move || w.check::<A, 1>(&a, X, NOW),
+            move || {
+                w.sweep(&b, 0, NOW + 10);
+                w.check::<A, 1>(&b, X, NOW + 10)
+            },
+        );
         w.assert_settled(&slots, &[X]);
     });
 }
