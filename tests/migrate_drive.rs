@@ -13,6 +13,10 @@ use tatcell::{FullPolicy, LimitSpec, Request, Table, TableOptions, Tracking};
 const SPEC: LimitSpec = LimitSpec::new(3, 1_000_003, 8);
 const T: u64 = 1_000_003 / 3;
 
+fn exact() -> Oracle {
+    Oracle::exact(3, 1_000_003, 8)
+}
+
 /// The keys of a world, each with its bucket.
 struct World {
     buckets: Vec<(u64, Oracle)>,
@@ -24,7 +28,9 @@ struct World {
 
 impl World {
     fn new(keys: u64, rng: &mut Rng) -> World {
-        let buckets = (0..keys).map(|_| (rng.next(), Oracle::exact(3, 1_000_003, 8))).collect();
+        // Few tags once they are narrow, many while they are wide.
+        let buckets =
+            (0..keys).map(|_| rng.next() & !0xfff | rng.below(16)).map(|hash| (hash, exact())).collect();
         World { buckets, lost: HashMap::new(), now: 1 << 40, passed: 0 }
     }
 
@@ -65,7 +71,7 @@ fn chain(policy: impl Fn(&mut Rng) -> FullPolicy, load: u64, any: bool, resoluti
     for next in &memories[1..] {
         world.drive(&table, 400, 2 * T / world.buckets.len() as u64 * 3, rng);
         lines = if any { 2 * rng.within(1, 16) as usize } else { lines * rng.within(1, 3) as usize };
-        bits = rng.within(bits as u64 - 2, bits as u64) as u32;
+        bits = rng.within(12, bits as u64) as u32;
         shift = rng.pick(resolutions);
         let options = options(policy(rng), bits, shift);
         let (new, report) = table.migrate(&next[..lines + 2], &options, world.now).unwrap();
@@ -96,4 +102,20 @@ fn any_size_mints_nothing_under_policies_that_mint_nothing() {
         let either = |rng: &mut Rng| rng.pick(&[FullPolicy::Inherit, FullPolicy::Deny]);
         cases(40, |rng| chain(either, load, true, &[0], rng));
     }
+}
+
+/// A table in units of 256 ticks floors its clock; the exact bucket on the clock of the new table did not.
+#[test]
+fn a_finer_clock_finds_no_more_than_the_exact_bucket_has() {
+    let (old_lines, new_lines) = (memory(4), memory(4));
+    let spec = LimitSpec::new(1, 1 << 20, 8);
+    let options = |shift| TableOptions::new(spec).caller_hash().resolution(shift);
+    let old = Table::init(&old_lines, &options(-8)).unwrap();
+    let start = (1 << 40) + 255;
+    assert!(old.check_hash(&old.limit(&spec).unwrap(), start, 7, 8).unwrap().passes());
+    let (new, report) = old.migrate(&new_lines, &options(0), start + 45).unwrap();
+    assert!(report.is_whole());
+    let passes_at = |now| new.check_hash(&new.limit(&spec).unwrap(), now, 7, 1).unwrap().passes();
+    assert!(!passes_at(start + (1 << 20) - 1), "a tick too early");
+    assert!(passes_at(start + (1 << 20)));
 }
