@@ -84,7 +84,7 @@ fn what_is_dropped_are_the_smallest_debts_of_a_full_set() {
         let (new, report) = old.migrate(&new_lines, &options(), NOW + T).unwrap();
         assert!(report.dropped > 0);
         let limit = new.limit(&SPEC).unwrap();
-        let set = |hash: u64| ((hash >> 32) * 8 >> 32) as u32 / 2;
+        let set = |hash: u64| (((hash >> 32) * 8) >> 32) as u32 / 2;
         for key in keys.iter().filter(|k| lead(&new, &limit, NOW + T, **k) == 0) {
             let owed = lead(&old, &limit, NOW + T, *key);
             let mut at = set(*key) as usize * 16;

@@ -152,14 +152,14 @@ fn a_full_set_that_mints_nothing_keeps_speaking_for_absent_keys() {
     use FullPolicy::{Admit, Deny, Inherit, Sampled};
     let set = |word: &dyn Fn(u64) -> u64| (1..=16).map(word).collect::<Vec<u64>>();
     // A set of live words is as full in the new table.
-    let live = set(&|i| i << 43 | NOW + T * i / 2);
+    let live = set(&|i| i << 43 | (NOW + T * i / 2));
     for policies in [[Inherit, Inherit], [Deny, Deny], [Inherit, Deny], [Deny, Inherit]] {
         assert_eq!(moved(policies, 20, &live).0, live);
     }
     // Tags that differ in their high bits alone become one, and the places left must not be free: 2.25 T is what an
     // absent key may owe.
-    let alike = set(&|i| i << 55 | 5 << 43 | NOW + 2 * T + T * i / 4);
-    let (largest, floor) = (5 << 51 | NOW + 6 * T, NOW + 2 * T + T / 4);
+    let alike = set(&|i| i << 55 | 5 << 43 | (NOW + 2 * T + T * i / 4));
+    let (largest, floor) = (5 << 51 | (NOW + 6 * T), NOW + 2 * T + T / 4);
     let all = Migrated { copied: 1, merged: 15, ..Migrated::default() };
     let expect = |rest: u64| ([&[rest; 15][..], &[largest]].concat(), all);
     for old in [Inherit, Deny] {
@@ -174,12 +174,12 @@ fn a_full_set_that_mints_nothing_keeps_speaking_for_absent_keys() {
         assert_eq!(moved([old, Inherit], 12, &alike), (vec![largest], all));
     }
     // A free slot, an expired one or an insert in progress: the set is not full.
-    for word in [0, 9 << 43 | NOW, 1 << 63 | 9 << 43 | NOW + 2] {
+    for word in [0, 9 << 43 | NOW, 1 << 63 | 9 << 43 | (NOW + 2)] {
         let words: Vec<u64> = alike[1..].iter().copied().chain([word]).collect();
         assert_eq!(moved([Inherit, Inherit], 12, &words).0, [largest]);
     }
     // The debt of a takeover, in a claim or dropped, and a tombstone hold their slot.
-    for word in [1 << 63 | 9 << 43 | floor + 1, floor + 1, floor + 6] {
+    for word in [1 << 63 | 9 << 43 | (floor + 1), floor + 1, floor + 6] {
         let words: Vec<u64> = alike[1..].iter().copied().chain([word]).collect();
         let rest = word & ((1 << 43) - 1) | 1;
         assert_eq!(moved([Inherit, Inherit], 12, &words).0, [&[rest; 15][..], &[largest]].concat());

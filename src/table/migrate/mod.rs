@@ -21,9 +21,9 @@
 //! - no word but LIVE ones is copied. An even claim has charged nothing; the debt in an odd claim or an odd EMPTY is
 //!   that of a key without a slot, which only a full set remembers: the floor. Tombstones guard a slot, not a key.
 //!
-//! Progress: bounded, no lock, no heap; the old table is only read. Sets that meet are at most as many as the sets of
-//! both tables, with 16 words each, each compared with 16 places: O(slots of both tables), each old set read once or
-//! twice where the table grows. Not for a table that decides meanwhile: what it charges after its set was read is lost.
+//! Progress: bounded, no lock, no heap; the old table is only read. Pairs of sets that meet are fewer than the sets of
+//! both tables, with 16 words each, each compared with 16 places: O(slots of both tables). Not for a table that decides
+//! meanwhile: what it charges after its set was read is lost.
 
 use super::access::{Access, Exclusive, Shared};
 use super::error::TableError;
@@ -49,7 +49,8 @@ pub struct Migrated {
     /// Copies that found their set full of larger debts. Under `Admit` and `Sampled` they are forgiven; under `Inherit`
     /// and `Deny` the set stays full until they would have drained.
     pub dropped: u64,
-    /// Copies with a debt above the new table's horizon, which was cut to that.
+    /// Copies, of whichever of these kinds, with a debt above the new table's horizon, which was cut to that. A finer
+    /// resolution cuts a full debt by what the coarser one had rounded it up.
     pub clamped: u64,
     /// Sets of the new table whose absent keys may have owed something: only where the old table inherits or denies and
     /// the new one does not. They are forgiven.
@@ -74,8 +75,8 @@ impl<M: Access> Table<'_, M> {
     /// higher; limits are made anew.
     ///
     /// # Errors
-    /// As [`Table::init`]. [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both tables hash alike (where
-    /// the caller hashes, that is the caller's word), [`TableError::TagTooWide`] for more tag bits than here,
+    /// As [`Table::init`]. [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both tables hash alike
+    /// (where the caller hashes, that is the caller's word), [`TableError::TagTooWide`] for more tag bits than here,
     /// [`TableError::BadMode`] for another tick frequency where both name one, [`TableError::Overlap`]. Nothing is
     /// touched then.
     ///
@@ -143,8 +144,8 @@ impl<M: Access> Table<'_, M> {
     /// the same options. Nobody decides by either table in between.
     ///
     /// # Errors
-    /// As [`migrate`](Table::migrate); [`TableError::NotReady`] where the memory holds no migration of these options that
-    /// has come as far as `from`.
+    /// As [`migrate`](Table::migrate); [`TableError::NotReady`] where the memory holds no migration of these options
+    /// that has come as far as `from`.
     pub fn migrate_part<N: Access>(
         &self,
         lines: &[Line],

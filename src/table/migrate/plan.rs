@@ -33,13 +33,24 @@ pub(super) struct Plan<'a> {
     late: u64,
 }
 
-/// A debt in the terms of the new table. No debt has tag and lead 0.
-#[derive(Clone, Copy, Default)]
+/// A debt in the terms of the new table.
+#[derive(Clone, Copy)]
 struct Debt {
+    /// Never 0.
     tag: u64,
+    /// Never 0.
     lead: u64,
     /// The middle of the old line lies in the second line of the new set, or beyond.
     second: bool,
+}
+
+/// The largest debts of a new set, one of a tag; a free place has tag and lead 0.
+#[derive(Default)]
+struct Kept {
+    tags: [u64; SLOTS],
+    leads: [u64; SLOTS],
+    second: [bool; SLOTS],
+    count: usize,
 }
 
 impl<'a> Plan<'a> {
@@ -67,21 +78,18 @@ impl<'a> Plan<'a> {
     /// The words of a new set, line by line; adds to the report what became of the debts.
     pub fn fill(&self, set: u64, report: &mut Migrated) -> [[u64; SLOTS_PER_LINE]; 2] {
         let (first, old) = self.sources(set);
-        let mut kept = [Debt::default(); SLOTS];
+        let mut kept = Kept::default();
         let (mut copies, mut full) = (0u64, false);
-        for (debt, is_cut) in self.debts(set, first, old) {
+        self.debts(set, first, old).for_each(|(debt, is_cut)| {
             copies += 1;
             report.clamped += is_cut as u64;
-            full |= keep(&mut kept, debt);
-        }
+            full |= kept.keep(debt);
+        });
         // Counted at the end: of a tag that found no room, a larger debt may have come later.
-        let has_slot = |debt: &Debt| kept.iter().any(|k| k.tag == debt.tag);
-        let dropped = if full {
-            self.debts(set, first, old).filter(|(debt, _)| !has_slot(debt)).count() as u64
-        } else {
-            0
-        };
-        let copied = kept.iter().filter(|k| k.lead != 0).count() as u64;
+        let no_slot = |debt: &Debt| kept.find(debt.tag).is_none();
+        let dropped =
+            if full { self.debts(set, first, old).filter(|(d, _)| no_slot(d)).count() as u64 } else { 0 };
+        let copied = kept.count as u64;
         report.copied += copied;
         report.dropped += dropped;
         // The old table may change in between, against the rules.
@@ -193,11 +201,12 @@ impl<'a> Plan<'a> {
 
     /// Puts debts, none below the floor, into the lines where their keys look first, if there is room, and `rest` into
     /// the slots that are left.
-    fn place(&self, kept: &[Debt; SLOTS], floor: u64, rest: u64) -> [[u64; SLOTS_PER_LINE]; 2] {
+    fn place(&self, kept: &Kept, floor: u64, rest: u64) -> [[u64; SLOTS_PER_LINE]; 2] {
         let (mut first, mut second) = ([0; SLOTS_PER_LINE], [0; SLOTS_PER_LINE]);
-        for debt in kept.iter().filter(|debt| debt.lead != 0) {
-            let word = self.to.layout.live(Tag(debt.tag), self.to_q.wrapping_add(debt.lead.max(floor)));
-            let (near, far) = if debt.second { (&mut second, &mut first) } else { (&mut first, &mut second) };
+        let debts = kept.tags.iter().zip(&kept.leads).zip(&kept.second).take(kept.count);
+        for ((tag, lead), is_second) in debts {
+            let word = self.to.layout.live(Tag(*tag), self.to_q.wrapping_add((*lead).max(floor)));
+            let (near, far) = if *is_second { (&mut second, &mut first) } else { (&mut first, &mut second) };
             if let Some(slot) = near.iter_mut().chain(far).find(|slot| **slot == 0) {
                 *slot = word;
             }
@@ -206,18 +215,32 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// Keeps a debt among the largest 16, one of a tag. True: there was no room for all.
-fn keep(kept: &mut [Debt; SLOTS], debt: Debt) -> bool {
-    if let Some(same) = kept.iter_mut().find(|k| k.tag == debt.tag) {
-        if debt.lead > same.lead {
-            *same = debt;
+impl Kept {
+    /// The place of a tag. All places are compared: that needs no branch.
+    fn find(&self, tag: u64) -> Option<usize> {
+        let bits = self.tags.iter().zip(0u32..).fold(0u32, |bits, (t, i)| bits | ((*t == tag) as u32) << i);
+        (bits != 0).then(|| bits.trailing_zeros() as usize)
+    }
+
+    /// Keeps a debt if it is among the largest. True: there was no room for all.
+    fn keep(&mut self, debt: Debt) -> bool {
+        let (at, is_full) = match self.find(debt.tag) {
+            Some(same) => (same, false),
+            None if self.count < SLOTS => {
+                self.count += 1;
+                (self.count - 1, false)
+            }
+            None => {
+                let least = self.leads.iter().zip(0..).min();
+                (least.map_or(0, |(_, i)| i), true)
+            }
+        };
+        let place = (self.tags.get_mut(at), self.leads.get_mut(at), self.second.get_mut(at));
+        if let (Some(tag), Some(lead), Some(second)) = place {
+            if debt.lead > *lead {
+                (*tag, *lead, *second) = (debt.tag, debt.lead, debt.second);
+            }
         }
-        return false;
+        is_full
     }
-    let Some(least) = kept.iter_mut().min_by_key(|k| k.lead) else { return true };
-    let is_full = least.lead != 0;
-    if debt.lead > least.lead {
-        *least = debt;
-    }
-    is_full
 }
