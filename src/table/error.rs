@@ -49,6 +49,10 @@ pub enum TableError {
     BufferTooSmall,
     /// A small table has no sampled policy.
     NotSmall,
+    /// The new table of a migration has more tag bits than the old one: the missing ones are nowhere.
+    TagTooWide,
+    /// The memory of the new table overlaps that of the old one.
+    Overlap,
 }
 
 impl core::fmt::Display for TableError {
@@ -74,6 +78,8 @@ impl core::fmt::Display for TableError {
             TableError::BadMode => "image has another mode, policy or clock than was asked for",
             TableError::BufferTooSmall => "buffer is too small for the image",
             TableError::NotSmall => "a small table has no sampled policy",
+            TableError::TagTooWide => "new table has more tag bits than the old one",
+            TableError::Overlap => "memory of the new table overlaps the old table",
         })
     }
 }

@@ -82,7 +82,7 @@ fn shape(g: &Geometry, exclusive: bool) -> u64 {
 }
 
 /// The words of a header, from word 1 on.
-fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WORDS - 1] {
+pub(super) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WORDS - 1] {
     let mut words = [0; HEADER_WORDS - 1];
     let known = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0, 0];
     let known = known.into_iter().chain([g.generation, g.tick_hz]);
@@ -90,7 +90,8 @@ fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WORDS - 1] {
     words
 }
 
-const FIRST_WORD: u64 = MAGIC | LAYOUT_VERSION as u64;
+/// Word 0 of an image that is ready.
+pub(super) const FIRST_WORD: u64 = MAGIC | LAYOUT_VERSION as u64;
 
 /// Writes a fresh image: slots first, magic last. `slot(i)` is the word of slot i.
 pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl Fn(usize) -> u64) {

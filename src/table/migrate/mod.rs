@@ -1,0 +1,236 @@
+//! Migration: a fresh table in another geometry that knows the debts of an old one.
+//!
+//! ```text
+//!  high 32 bits of the hash   0                                                    2^32
+//!  old table, 2 sets          [            A             |            B            ]
+//!  new table, 3 sets          [        0        |        1        |        2       ]
+//!  gets the debts of                   A             A and B               B
+//! ```
+//!
+//! A slot tells the tag of its key and the set, thus a range of hashes: not the hash, and not the home line, as either
+//! line of a set may hold any key of it. So each debt goes into every new set that meets its range. A set has 16 slots:
+//! of the debts that come together there the largest stay, and of those with one tag the largest stands for all.
+//!
+//! Invariants:
+//! - a key's new lead is its old one, or more, on the time axis of both tables; less only where the report says so;
+//! - what a new set gets depends on the old sets that it meets and on nothing else. So it is filled in one go, with
+//!   16 places on the stack, and neither order nor number of the parts of a migration matter;
+//! - a full set of a table that mints nothing (`Inherit`, `Deny`) also speaks for keys that are not in it: none owes
+//!   more than its smallest lead. That is kept as the floor of each new set that meets it: mostly its debts fill the
+//!   new set anyway; where tags merge the places left get an empty word with that debt (a tombstone under `Deny`);
+//! - no word but LIVE ones is copied. An even claim has charged nothing; the debt in an odd claim or an odd EMPTY is
+//!   that of a key without a slot, which only a full set remembers: the floor. Tombstones guard a slot, not a key.
+//!
+//! Progress: bounded, no lock, no heap; the old table is only read. Pairs of sets that meet are fewer than the sets of
+//! both tables, with 16 words each, each compared with 16 places: O(slots of both tables). Not for a table that decides
+//! meanwhile: what it charges after its set was read is lost.
+
+use super::access::{Access, Exclusive, Shared};
+use super::error::TableError;
+use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS};
+use super::handle::Table;
+use super::image::{self, Line};
+use super::options::{AttachOptions, TableOptions};
+use crate::keys::Hasher;
+use crate::sync::Ordering;
+
+mod plan;
+
+use plan::Plan;
+
+/// What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
+/// new table; `copied`, `merged` and `dropped` add up to all copies.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Migrated {
+    /// Copies that have a slot of the new table.
+    pub copied: u64,
+    /// Copies that share the slot of a larger debt of the same tag.
+    pub merged: u64,
+    /// Copies that found their set full of larger debts. Under `Admit` and `Sampled` they are forgiven; under `Inherit`
+    /// and `Deny` the set stays full until they would have drained.
+    pub dropped: u64,
+    /// Copies, of whichever of these kinds, with a debt above the new table's horizon, which was cut to that. A finer
+    /// resolution cuts a full debt by what the coarser one had rounded it up.
+    pub clamped: u64,
+    /// Sets of the new table whose absent keys may have owed something: only where the old table inherits or denies and
+    /// the new one does not. They are forgiven.
+    pub opened: u64,
+}
+
+impl Migrated {
+    /// Was nothing forgiven, whatever the policy?
+    #[must_use]
+    pub const fn is_whole(&self) -> bool {
+        self.dropped | self.clamped | self.opened == 0
+    }
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Formats memory as a fresh table that knows the debts of this one, in another geometry: other size, policy,
+    /// resolution, horizon, skew, fewer tag bits. As [`init`](Table::init) otherwise; what was in the memory is gone.
+    ///
+    /// Every key owes there at least what it owes here, rounded up to the new resolution, but for what the report calls
+    /// dropped, clamped or opened. A whole multiple of the lines drops nothing. Strangers that share the range of a
+    /// debt and its tag owe it too. Permits of this table are worth nothing in the new one, whose generation is one
+    /// higher; limits are made anew.
+    ///
+    /// # Errors
+    /// As [`Table::init`]. [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both tables hash alike
+    /// (where the caller hashes, that is the caller's word), [`TableError::TagTooWide`] for more tag bits than here,
+    /// [`TableError::BadMode`] for another tick frequency where both name one, [`TableError::Overlap`]. Nothing is
+    /// touched then.
+    ///
+    /// # Concurrency
+    /// One caller, before anyone else uses the memory. Whoever still decides by this table meanwhile may be forgiven
+    /// what he charges: stop first. Reads this table once or twice, writes the new one once: O(slots of both).
+    ///
+    /// ```
+    /// use tatcell::{LimitSpec, Line, Table, TableOptions};
+    /// let (small, large) = ([Line::EMPTY; 34], [Line::EMPTY; 66]);
+    /// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+    /// let options = TableOptions::new(spec).seed(*b"16 random bytes!");
+    /// let old = Table::init(&small, &options)?;
+    /// assert!(old.check(&old.limit(&spec)?, 0, b"192.0.2.1", 20)?.passes());
+    ///
+    /// let (new, report) = old.migrate(&large, &options, 0)?;
+    /// assert!(report.is_whole());
+    /// assert!(!new.check(&new.limit(&spec)?, 0, b"192.0.2.1", 1)?.passes());
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    pub fn migrate<'n>(
+        &self,
+        lines: &'n [Line],
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Table<'n, Shared>, Migrated), TableError> {
+        self.migrate_as(lines, options, now)
+    }
+
+    /// As [`migrate`](Table::migrate), into a table with one owner.
+    ///
+    /// # Errors
+    /// As [`migrate`](Table::migrate).
+    pub fn migrate_exclusive<'n>(
+        &self,
+        lines: &'n mut [Line],
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Table<'n, Exclusive>, Migrated), TableError> {
+        self.migrate_as(lines, options, now)
+    }
+
+    /// Tells what [`migrate`](Table::migrate) into `lines` lines (header included) would report. Needs no memory, only
+    /// reads, beside any other call; costs as much time as the migration.
+    ///
+    /// # Errors
+    /// As [`migrate`](Table::migrate).
+    pub fn foresee_migration(
+        &self,
+        lines: usize,
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<Migrated, TableError> {
+        let plan = self.plan(lines, options, now)?;
+        let mut report = Migrated::default();
+        (0..plan.sets()).for_each(|set| {
+            let _ = plan.fill(set, &mut report);
+        });
+        Ok(report)
+    }
+
+    /// Does a part of a migration: the `count` slots of the new table from number `from` on, in whole sets. Adds to the
+    /// report and returns the number to continue from; 0 once the last slot is done and the table is ready to be
+    /// attached as an `N` one. Starts with `from` 0; goes on, in this process or another, with what was returned and
+    /// the same options. Nobody decides by either table in between.
+    ///
+    /// # Errors
+    /// As [`migrate`](Table::migrate); [`TableError::NotReady`] where the memory holds no migration of these options
+    /// that has come as far as `from`.
+    pub fn migrate_part<N: Access>(
+        &self,
+        lines: &[Line],
+        options: &TableOptions,
+        now: u64,
+        from: usize,
+        count: usize,
+        report: &mut Migrated,
+    ) -> Result<usize, TableError> {
+        let plan = self.plan(lines.len(), options, now)?;
+        let used = plan.to.lines as usize + HEADER_LINES;
+        let parts = lines.get(..used).and_then(|used| used.split_at_checked(HEADER_LINES));
+        let (head, slots) = parts.ok_or(TableError::TooSmall)?;
+        if overlap(self.slots, lines) {
+            return Err(TableError::Overlap);
+        }
+        let mut words = head.iter().flat_map(|line| &line.words);
+        let progress = words.next().ok_or(TableError::TooSmall)?;
+        let mut rest = words.zip(image::header(&plan.to, N::EXCLUSIVE));
+        if from == 0 {
+            // ORDERING: Relaxed, both; nobody may use the image before it is published below.
+            progress.store(0, Ordering::Relaxed);
+            rest.for_each(|(word, value)| word.store(value, Ordering::Relaxed));
+        } else {
+            // ORDERING: Acquire; pairs with the Release store below of whoever did the part before this one.
+            let reached = progress.load(Ordering::Acquire);
+            // ORDERING: Relaxed; single words, after the Acquire load.
+            if reached != from as u64 || !rest.all(|(word, value)| word.load(Ordering::Relaxed) == value) {
+                return Err(TableError::NotReady);
+            }
+        }
+        let all = slots.len() / 2;
+        let end = from.saturating_add(count.max(1)).div_ceil(MIN_SLOTS).min(all);
+        for (set, pair) in slots.chunks_exact(2).enumerate().take(end).skip(from / MIN_SLOTS) {
+            let words = plan.fill(set as u64, report);
+            for (slot, word) in pair.iter().flat_map(|line| &line.words).zip(words.into_iter().flatten()) {
+                // ORDERING: Relaxed; published below.
+                slot.store(word, Ordering::Relaxed);
+            }
+        }
+        let next = if end < all { end * MIN_SLOTS } else { 0 };
+        // Until the last part is done the word is the number of a slot, which nobody takes for the magic.
+        let word = if next == 0 { image::FIRST_WORD } else { next as u64 };
+        // ORDERING: Release; pairs with the Acquire load of whoever attaches or does the next part.
+        progress.store(word, Ordering::Release);
+        Ok(next)
+    }
+
+    fn migrate_as<'n, N: Access>(
+        &self,
+        lines: &'n [Line],
+        options: &TableOptions,
+        now: u64,
+    ) -> Result<(Table<'n, N>, Migrated), TableError> {
+        let mut report = Migrated::default();
+        self.migrate_part::<N>(lines, options, now, 0, usize::MAX, &mut report)?;
+        let attach = AttachOptions { seed: options.seed, ..AttachOptions::new() };
+        Ok((Table::attach_as(lines, &attach)?, report))
+    }
+
+    /// Checks a migration and chooses the new geometry; touches nothing.
+    fn plan(&self, lines: usize, options: &TableOptions, now: u64) -> Result<Plan<'_>, TableError> {
+        let from = self.geometry;
+        let mut to = Geometry::choose(options, lines)?;
+        if to.hash != from.hash {
+            return Err(TableError::BadHashKind);
+        }
+        to.seed_check = Hasher::new(options.hash, options.seed.as_ref())?.1;
+        if to.seed_check != from.seed_check {
+            return Err(TableError::WrongSeed);
+        }
+        if to.layout.bits < from.layout.bits {
+            return Err(TableError::TagTooWide);
+        }
+        if to.tick_hz != from.tick_hz && to.tick_hz != 0 && from.tick_hz != 0 {
+            return Err(TableError::BadMode);
+        }
+        to.generation = from.generation.wrapping_add(1);
+        Ok(Plan::new(self.slots, from, to, now))
+    }
+}
+
+/// Does the memory of a table with these slots share a line with `lines`?
+fn overlap(slots: &[Line], lines: &[Line]) -> bool {
+    let (old, new) = (slots.as_ptr_range(), lines.as_ptr_range());
+    // The old header is part of the old table.
+    old.start.wrapping_sub(HEADER_LINES) < new.end && new.start < old.end
+}

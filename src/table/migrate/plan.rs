@@ -1,0 +1,246 @@
+//! What each set of a new table gets from the sets of the old one.
+//!
+//! ```text
+//!  old tag   [  dropped  |  low bits  ]        new tag = its low bits, 0 becoming 1 (as of the hash itself)
+//!  old TAT - now, in old q-units  ------>  ticks  ------>  new q-units, rounded up, at most H of the new table
+//! ```
+//!
+//! A table that is coarser than a tick floors its clock, so its TATs may lie up to a q-unit less a tick before what an
+//! exact bucket on the finer clock of the new table has. That much is added.
+#![forbid(unsafe_code)]
+
+use super::super::geometry::{Geometry, SLOTS_PER_LINE};
+use super::super::image::Line;
+use super::super::policy::FullPolicy;
+use super::super::word::{Layout, Tag};
+use super::Migrated;
+use crate::keys::home_line;
+use crate::sync::Ordering;
+use crate::time::now_q;
+
+/// Slots of a set.
+const SLOTS: usize = 2 * SLOTS_PER_LINE;
+
+/// A migration: both geometries and clocks, and the slots of the old table.
+pub(super) struct Plan<'a> {
+    old: &'a [Line],
+    pub from: Geometry,
+    pub to: Geometry,
+    /// `now` of either table, in its q-units.
+    from_q: u64,
+    to_q: u64,
+    /// Ticks from the old table's reading of the clock to the new one's, and what coarseness adds.
+    late: u64,
+}
+
+/// A debt in the terms of the new table.
+#[derive(Clone, Copy)]
+struct Debt {
+    /// Never 0.
+    tag: u64,
+    /// Never 0.
+    lead: u64,
+    /// The middle of the old line lies in the second line of the new set, or beyond.
+    second: bool,
+}
+
+/// The largest debts of a new set, one of a tag; a free place has tag and lead 0.
+#[derive(Default)]
+struct Kept {
+    tags: [u64; SLOTS],
+    leads: [u64; SLOTS],
+    second: [bool; SLOTS],
+    count: usize,
+}
+
+impl<'a> Plan<'a> {
+    pub fn new(old: &'a [Line], from: Geometry, to: Geometry, now: u64) -> Plan<'a> {
+        let floor = |shr: u8| now >> (shr & 63) << (shr & 63);
+        let unit = |shr: u8| 1u64 << (shr & 63);
+        // With one resolution both are 0; with a finer or coarser one, neither is negative.
+        let apart = floor(from.shr).wrapping_sub(floor(to.shr));
+        let coarse = unit(from.shr).saturating_sub(unit(to.shr));
+        Plan {
+            old,
+            from,
+            to,
+            from_q: now_q(now, from.shl, from.shr),
+            to_q: now_q(now, to.shl, to.shr),
+            late: apart.wrapping_add(coarse),
+        }
+    }
+
+    /// Sets of the new table.
+    pub fn sets(&self) -> u64 {
+        self.to.lines as u64 / 2
+    }
+
+    /// The words of a new set, line by line; adds to the report what became of the debts.
+    pub fn fill(&self, set: u64, report: &mut Migrated) -> [[u64; SLOTS_PER_LINE]; 2] {
+        let (first, old) = self.sources(set);
+        let mut kept = Kept::default();
+        let (mut copies, mut full) = (0u64, false);
+        self.debts(set, first, old).for_each(|(debt, is_cut)| {
+            copies += 1;
+            report.clamped += is_cut as u64;
+            full |= kept.keep(debt);
+        });
+        // Counted at the end: of a tag that found no room, a larger debt may have come later.
+        let no_slot = |debt: &Debt| kept.find(debt.tag).is_none();
+        let dropped =
+            if full { self.debts(set, first, old).filter(|(d, _)| no_slot(d)).count() as u64 } else { 0 };
+        let copied = kept.count as u64;
+        report.copied += copied;
+        report.dropped += dropped;
+        // The old table may change in between, against the rules.
+        report.merged += copies.saturating_sub(copied + dropped);
+
+        let floor = self.floor(old);
+        let (floor, rest) = match self.to.policy {
+            FullPolicy::Inherit => (floor, self.debt_of_all(floor)),
+            FullPolicy::Deny => (floor, self.tombstone(floor)),
+            FullPolicy::Admit | FullPolicy::Sampled => {
+                report.opened += (floor != 0) as u64;
+                (0, 0)
+            }
+        };
+        self.place(&kept, floor, rest)
+    }
+
+    /// The old lines whose keys may belong to a new set, with the number of the first.
+    fn sources(&self, set: u64) -> (u64, &'a [Line]) {
+        // The smallest high half of a hash that belongs to a line, or to one after it. Lines are never 0.
+        let start = |line: u64| (line << 32).div_ceil((self.to.lines as u64).max(1));
+        let low = home_line(start(2 * set) << 32, self.from.lines) & !1;
+        let high = home_line((start(2 * set + 2) - 1) << 32, self.from.lines) | 1;
+        (low as u64, self.old.get(low..=high).unwrap_or(&[]))
+    }
+
+    /// The debts in these lines, each as the new set would hold it, and whether it was cut to the horizon.
+    fn debts(&self, set: u64, first: u64, old: &'a [Line]) -> impl Iterator<Item = (Debt, bool)> + '_ {
+        let (from, to) = (&self.from.layout, &self.to.layout);
+        (first..).zip(old).flat_map(move |(number, line)| {
+            // Of all its keys the one in the middle.
+            let middle = (2 * number + 1) * self.to.lines as u64 / (2 * self.from.lines as u64).max(1);
+            line.words.iter().filter_map(move |slot| {
+                // ORDERING: Relaxed; single word, value only.
+                let word = slot.load(Ordering::Relaxed);
+                let lead = from.lead(word, self.from_q);
+                (lead != 0 && from.is_live(word)).then(|| {
+                    let (lead, is_cut) = self.convert(lead);
+                    let tag = to.tag(from.tag_field(word) >> from.bits).0;
+                    (Debt { tag, lead, second: middle > 2 * set }, is_cut)
+                })
+            })
+        })
+    }
+
+    /// A lead in q-units of the new table, and whether it was cut to the horizon.
+    fn convert(&self, lead: u64) -> (u64, bool) {
+        let (from, to) = (&self.from, &self.to);
+        // In 2^-shl ticks of the old table. H + S in ticks fits 63 bits, a lead in q-units 52, and of the four shifts
+        // only one of each table is not 0: all stays below 2^127.
+        let exact = ((lead as u128) << from.shr) + ((self.late as u128) << from.shl);
+        let lead = (exact << to.shl).div_ceil(1 << (from.shl + to.shr));
+        (lead.min(to.horizon as u128) as u64, lead > to.horizon as u128)
+    }
+
+    /// What a key that is in none of these old sets may owe, as a lead of the new table.
+    fn floor(&self, old: &[Line]) -> u64 {
+        let (layout, now_q) = (&self.from.layout, self.from_q);
+        let inherit = matches!(self.from.policy, FullPolicy::Inherit);
+        if !inherit && !matches!(self.from.policy, FullPolicy::Deny) {
+            return 0;
+        }
+        // What an absent key would have to wait for, or to take over, in this slot.
+        let holds = |word: u64| {
+            let is_debt =
+                if layout.is_claim(word) { Layout::is_takeover(word) } else { layout.is_live(word) };
+            let is_debt = is_debt
+                || layout.tombstone_lead(word, now_q) > layout.grace
+                || inherit && layout.holds_debt(word, now_q);
+            if is_debt {
+                layout.lead(word, now_q)
+            } else {
+                0
+            }
+        };
+        let of_set = |pair: &[Line]| {
+            // ORDERING: Relaxed; single words, values only.
+            let words = pair.iter().flat_map(|line| &line.words).map(|slot| slot.load(Ordering::Relaxed));
+            words.map(holds).min().unwrap_or(0)
+        };
+        match old.chunks_exact(2).map(of_set).max() {
+            None | Some(0) => 0,
+            Some(lead) => self.convert(lead).0,
+        }
+    }
+
+    /// An EMPTY with a debt that whoever takes the slot inherits; 0 for no debt.
+    fn debt_of_all(&self, lead: u64) -> u64 {
+        let odd = self.to_q.wrapping_add(lead) & self.to.layout.mask | 1;
+        if lead == 0 {
+            0
+        } else {
+            odd
+        }
+    }
+
+    /// An EMPTY that nobody takes before this lead has drained; 0 for no lead.
+    fn tombstone(&self, lead: u64) -> u64 {
+        let layout = &self.to.layout;
+        // It is taken when no more than the grace is left of it. Even, and not 0, which would be a fresh slot.
+        let ahead = (lead + layout.grace + 2).min(layout.window);
+        let even = self.to_q.wrapping_add(ahead) & layout.mask & !1;
+        match (lead, even) {
+            (0, _) => 0,
+            (_, 0) => 2,
+            _ => even,
+        }
+    }
+
+    /// Puts debts, none below the floor, into the lines where their keys look first, if there is room, and `rest` into
+    /// the slots that are left.
+    fn place(&self, kept: &Kept, floor: u64, rest: u64) -> [[u64; SLOTS_PER_LINE]; 2] {
+        let (mut first, mut second) = ([0; SLOTS_PER_LINE], [0; SLOTS_PER_LINE]);
+        let debts = kept.tags.iter().zip(&kept.leads).zip(&kept.second).take(kept.count);
+        for ((tag, lead), is_second) in debts {
+            let word = self.to.layout.live(Tag(*tag), self.to_q.wrapping_add((*lead).max(floor)));
+            let (near, far) = if *is_second { (&mut second, &mut first) } else { (&mut first, &mut second) };
+            if let Some(slot) = near.iter_mut().chain(far).find(|slot| **slot == 0) {
+                *slot = word;
+            }
+        }
+        [first, second].map(|line| line.map(|word| if word == 0 { rest } else { word }))
+    }
+}
+
+impl Kept {
+    /// The place of a tag. All places are compared: that needs no branch.
+    fn find(&self, tag: u64) -> Option<usize> {
+        let bits = self.tags.iter().zip(0u32..).fold(0u32, |bits, (t, i)| bits | ((*t == tag) as u32) << i);
+        (bits != 0).then(|| bits.trailing_zeros() as usize)
+    }
+
+    /// Keeps a debt if it is among the largest. True: there was no room for all.
+    fn keep(&mut self, debt: Debt) -> bool {
+        let (at, is_full) = match self.find(debt.tag) {
+            Some(same) => (same, false),
+            None if self.count < SLOTS => {
+                self.count += 1;
+                (self.count - 1, false)
+            }
+            None => {
+                let least = self.leads.iter().zip(0..).min();
+                (least.map_or(0, |(_, i)| i), true)
+            }
+        };
+        let place = (self.tags.get_mut(at), self.leads.get_mut(at), self.second.get_mut(at));
+        if let (Some(tag), Some(lead), Some(second)) = place {
+            if debt.lead > *lead {
+                (*tag, *lead, *second) = (debt.tag, debt.lead, debt.second);
+            }
+        }
+        is_full
+    }
+}
