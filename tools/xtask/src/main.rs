@@ -4,10 +4,12 @@
 //! the repository's root; what is built lies below `target/`.
 
 mod bench;
+mod binary;
 mod context;
 mod demo;
 mod documents;
 mod exec;
+mod ffi;
 mod library;
 mod lint;
 mod loom;
