@@ -13,6 +13,7 @@ mod ffi;
 mod library;
 mod lint;
 mod loom;
+mod package;
 mod report;
 mod rust_tests;
 mod suites;

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exec::tail;
 use crate::report::{Report, Tally};
 use crate::tools::{self, For};
-use crate::{bench, demo, documents, ffi, lint, loom, rust_tests};
+use crate::{bench, demo, documents, ffi, lint, loom, package, rust_tests};
 
 /// Tests that are run together.
 pub struct Suite {
@@ -42,6 +42,7 @@ pub const SUITES: &[Suite] = &[
     suite("test-rust", None, "semantics, properties, races, kills, the protocol explorer", rust_tests::run),
     suite("test-loom", None, "every interleaving of cells and table operations in small models", loom::run),
     suite("test-ffi", Some(For::Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
+    suite("test-package", Some(For::Tests), "the installed package, from pkg-config and CMake", package::run),
     suite("test-docs", None, "every program and command of the documents and the header", documents::run),
     suite(
         "test-bench",
