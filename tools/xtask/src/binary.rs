@@ -48,7 +48,8 @@ pub fn members(path: &Path) -> Result<Vec<Member>> {
         // A raw Rust archive holds metadata beside its objects.
         if !name.ends_with(".rmeta") {
             // A copy: in the archive an object may lie at an odd place.
-            found.push(member(&name, &entry.data(data.as_slice())?.to_vec())?);
+            let data = entry.data(data.as_slice())?.to_vec();
+            found.push(member(&name, &data)?);
         }
     }
     ensure!(!found.is_empty(), "{} is empty", path.display());
@@ -67,7 +68,7 @@ pub fn dynamic_exports(path: &Path) -> Result<Vec<String>> {
 }
 
 /// Names that satisfy a condition, in order, each once.
-pub fn names<'a>(members: &'a [Member], wanted: impl Fn(&Symbol) -> bool) -> Vec<&'a str> {
+pub fn names(members: &[Member], wanted: impl Fn(&Symbol) -> bool) -> Vec<&str> {
     let symbols = members.iter().flat_map(|m| &m.symbols).filter(|s| wanted(s));
     let mut names: Vec<&str> = symbols.map(|s| s.name.as_str()).collect();
     names.sort_unstable();

@@ -4,6 +4,7 @@
 //! the working folder of every command.
 
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 use anyhow::{Context as _, Result};
 use xshell::Shell;
@@ -26,6 +27,8 @@ pub struct Context {
     pub cargo_target: PathBuf,
     /// The version of the library.
     pub version: String,
+    /// What the command line says after the name of a suite.
+    pub arguments: Vec<String>,
 }
 
 /// Warnings are errors in everything written in C and C++.
@@ -49,6 +52,7 @@ impl Context {
             make: words("MAKE", "make"),
             cargo_target: root.join(cargo_target),
             version: version.context("Cargo.toml has no version")?.to_owned(),
+            arguments: std::env::args().skip(2).collect(),
             root,
         })
     }
@@ -89,6 +93,14 @@ impl Context {
 pub fn words(name: &str, default: &str) -> Vec<String> {
     let value = std::env::var(name).ok().filter(|v| !v.trim().is_empty()).unwrap_or(default.to_owned());
     value.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A command of several words.
+pub fn command(words: &[String]) -> Result<Command> {
+    let (program, options) = words.split_first().context("a command of no words")?;
+    let mut command = Command::new(program);
+    command.args(options);
+    Ok(command)
 }
 
 /// Files below a folder whose names end so, in order.

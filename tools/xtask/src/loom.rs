@@ -6,7 +6,7 @@ use std::process::Command;
 
 use anyhow::{anyhow, ensure, Result};
 
-use crate::context::Context;
+use crate::context::{command, Context};
 use crate::exec::Run;
 use crate::report::Report;
 
@@ -48,9 +48,8 @@ fn models(ctx: &Context, report: &mut Report, bounds: &str) -> Result<()> {
 }
 
 fn cargo_test(ctx: &Context) -> Result<Command> {
-    let (cargo, options) = ctx.cargo.split_first().ok_or(anyhow!("CARGO is empty"))?;
-    let mut command = Command::new(cargo);
-    command.args(options).args(["test", "--release", "--lib", "--features", "std"]).current_dir(&ctx.root);
+    let mut command = command(&ctx.cargo)?;
+    command.args(["test", "--release", "--lib", "--features", "std"]).current_dir(&ctx.root);
     command.env("CARGO_TARGET_DIR", ctx.folder("loom")?).env("RUSTFLAGS", "--cfg tatcell_loom");
     Ok(command)
 }

@@ -226,8 +226,7 @@ impl Package<'_> {
 
 fn modes(stage: &Path) -> Result<()> {
     for file in files(stage, "")? {
-        let mode =
-            file.symlink_metadata()?.permissions().mode();
+        let mode = file.symlink_metadata()?.permissions().mode();
         let link = file.is_symlink();
         let right = mode & 0o444 == 0o444 && mode & 0o022 == 0;
         ensure!(

@@ -8,7 +8,7 @@ use crate::context::Context;
 use crate::exec::tail;
 use crate::report::{Report, Tally};
 use crate::tools::{self, For};
-use crate::{bench, demo, documents, ffi, lint, loom, package, rust_tests};
+use crate::{bench, demo, documents, ffi, lint, loom, machines, package, rust_tests};
 
 /// Tests that are run together.
 pub struct Suite {
@@ -40,10 +40,10 @@ const fn apart(name: &'static str, tools: Option<For>, about: &'static str, run:
 pub const SUITES: &[Suite] = &[
     suite("test-lint", None, "formatting, clippy, rustdoc and word rules", lint::run),
     suite("test-rust", None, "semantics, properties, races, kills, the protocol explorer", rust_tests::run),
-    suite("test-loom", None, "every interleaving of cells and table operations in small models", loom::run),
+    suite("test-loom", None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-ffi", Some(For::Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
-    suite("test-package", Some(For::Tests), "the installed package, from pkg-config and CMake", package::run),
-    suite("test-docs", None, "every program and command of the documents and the header", documents::run),
+    suite("test-package", Some(For::Tests), "the installed package, with pkg-config and CMake", package::run),
+    suite("test-docs", None, "every program and command of the documents", documents::run),
     suite(
         "test-bench",
         Some(For::Tests),
@@ -51,12 +51,28 @@ pub const SUITES: &[Suite] = &[
         bench::test,
     ),
     suite("test-demo", None, "the demo's verdict lines", demo::test),
-    apart(
-        "test-long",
-        None,
-        "1e9 oracle decisions, 1e5 kills, large explorer and loom models",
-        rust_tests::long,
+    suite(
+        "test-firmware",
+        Some(For::Machines),
+        "QEMU: gates, exactness, budgets, same answers",
+        machines::run,
     ),
+    apart("test-trace", Some(For::Machines), "one trace, the same answers on every machine", machines::trace),
+    apart(
+        "test-frames",
+        Some(For::Machines),
+        "real frames, policed and shaped by firmware",
+        machines::frames,
+    ),
+    apart(
+        "test-firmware-rust",
+        Some(For::Machines),
+        "the Rust example on four boards",
+        machines::rust_example,
+    ),
+    apart("test-recipes", Some(For::Machines), "the recipes for make, CMake and others", machines::recipes),
+    apart("test-hosts", Some(For::Machines), "the crate's own tests on other hosts (long)", machines::hosts),
+    apart("test-long", None, "1e9 oracle decisions, 1e5 kills, large explorer and models", rust_tests::long),
     apart("loom-long", None, "the loom models with higher bounds (hours)", loom::long),
 ];
 

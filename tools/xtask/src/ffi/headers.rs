@@ -85,7 +85,7 @@ fn compile(ctx: &Context, report: &mut Report, headers: &[String], out: &Path) -
     for (cc, cxx) in [(ctx.cc.clone(), ctx.cxx.clone()), clang] {
         let (cc, cxx) = (&cc, &cxx);
         let name = |words: &[String]| words.first().map_or(String::new(), |w| w.to_owned());
-        let (c, cplus) = (name(&cc), name(&cxx));
+        let (c, cplus) = (name(cc), name(cxx));
         if let Some(missing) = missing(&[&c, &cplus]) {
             report.skip(&format!("headers: headers_compile_with_{c}"), &missing);
             continue;

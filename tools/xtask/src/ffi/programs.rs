@@ -260,7 +260,7 @@ impl Job {
 fn second_archive(ctx: &Context) -> Result<PathBuf> {
     let out = ctx.folder("ffi")?.join("libother.a");
     let source = ctx.root.join("ffi-tests/other/lib.rs");
-    if !is_fresh(&out, &[source.clone()]) {
+    if !is_fresh(&out, std::slice::from_ref(&source)) {
         let rustc = words("RUSTC", "rustc").join(" ");
         let kind = ["--edition", "2021", "--crate-type", "staticlib", "--crate-name", "other", "-O"];
         cmd!(ctx.sh, "{rustc} {kind...} {source} -o {out}").must()?;
