@@ -201,3 +201,22 @@ impl Page<'_> {
         Ok(target.join("debug").join(name))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_have_a_kind_and_a_body() {
+        let found = blocks("text\n```sh\nmake\n```\n```\nplain\n```\n```c\nint main(void) {}\n```\n");
+        let kinds: Vec<&str> = found.iter().map(|b| b.kind.as_str()).collect();
+        assert_eq!(kinds, ["sh", "c"]);
+        assert_eq!(found.first().map(|b| b.body.as_str()), Some("make\n"));
+    }
+
+    #[test]
+    fn a_program_is_taken_out_of_a_comment() {
+        let header = "/*\n *   #include <a.h>\n *   int main(void) {\n *   }\n * more\n *   }\n */\n";
+        assert_eq!(comment_program(header).as_deref(), Some("#include <a.h>\nint main(void) {\n}\n"));
+    }
+}

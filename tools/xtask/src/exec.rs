@@ -156,3 +156,29 @@ fn read_lines(pipe: Option<impl Read + Send + 'static>, from_stdout: bool, sende
         }
     });
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sh(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn both_outputs_and_the_status_are_kept() -> Result<()> {
+        let done = sh("echo out; echo err >&2; exit 3").done()?;
+        assert_eq!((done.code(), done.stdout.as_str()), (Some(3), "out\n"));
+        assert!(done.all.contains("err") && sh("exit 3").must().is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_command_ends_after_its_time() -> Result<()> {
+        let done = sh("exec sleep 100").done_within(Duration::from_millis(50))?;
+        assert!(!done.ok() && done.status.is_none());
+        Ok(())
+    }
+}

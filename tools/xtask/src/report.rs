@@ -187,3 +187,65 @@ impl Report {
 fn in_words(e: &Error) -> String {
     format!("{e:#}")
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts of a suite that says these lines and ends so.
+    fn tally(lines: &[&str], result: Result<()>) -> (usize, usize, usize) {
+        let mut report = Report::new("suite", Box::new(std::io::sink()));
+        for line in lines {
+            report.line(line);
+        }
+        let Tally { passed, failed, skipped } = report.close(result).tally;
+        (passed, failed, skipped)
+    }
+
+    fn error() -> Result<()> {
+        Err(anyhow::anyhow!("ended early"))
+    }
+
+    #[test]
+    fn lines_of_all_kinds_are_counted() {
+        let lines = [
+            "PASS a",
+            "test b ... ok",
+            "test c ... ignored, long",
+            "SKIP d: no tool",
+            "PASSED e",
+            "test f ...",
+        ];
+        assert_eq!(tally(&lines, Ok(())), (2, 0, 1));
+        assert_eq!(tally(&["FAIL a: why", "test b ... FAILED"], Ok(())), (0, 2, 0));
+    }
+
+    #[test]
+    fn a_test_and_its_own_lines_in_between_are_one() {
+        let lines = ["test a ... states: 7", "ok", "test b ... ", "states: 9", "FAILED", "ok"];
+        assert_eq!(tally(&lines, Ok(())), (1, 1, 0));
+    }
+
+    #[test]
+    fn an_error_without_a_fail_is_one_failure() {
+        assert_eq!(tally(&["PASS a"], error()), (1, 1, 0));
+        assert_eq!(tally(&["FAIL a: why"], error()), (0, 1, 0));
+    }
+
+    #[test]
+    fn a_suite_that_ran_no_test_fails() {
+        assert_eq!(tally(&["nothing"], Ok(())), (0, 1, 0));
+        assert_eq!(tally(&["SKIP a: no tool"], Ok(())), (0, 0, 1));
+    }
+
+    #[test]
+    fn a_program_that_dies_is_a_failure() -> Result<()> {
+        let mut report = Report::new("suite", Box::new(std::io::sink()));
+        let mut program = Command::new("sh");
+        program.args(["-c", "echo PASS a; kill -9 $$"]);
+        report.program("sh", program)?;
+        let tally = report.close(Ok(())).tally;
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+        Ok(())
+    }
+}

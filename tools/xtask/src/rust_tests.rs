@@ -18,6 +18,14 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     pass_on(report, cmd!(sh, "env {cargo...} test --no-fail-fast --features std,host {RUN...}"))
 }
 
+/// The harness's own tests.
+pub fn harness(ctx: &Context, report: &mut Report) -> Result<()> {
+    let (sh, cargo) = (&ctx.sh, &ctx.cargo);
+    // As it was built to run, so that its dependencies need not be built again.
+    let profile = "profile.test.opt-level=0";
+    pass_on(report, cmd!(sh, "env {cargo...} test --config {profile} -p tatcell-xtask -- --test-threads=2"))
+}
+
 /// The tests that are too long for every day.
 pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);

@@ -39,6 +39,12 @@ const fn apart(name: &'static str, tools: Option<For>, about: &'static str, run:
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
     suite("test-lint", None, "formatting, clippy, rustdoc and word rules", lint::run),
+    suite(
+        "test-harness",
+        None,
+        "the harness's own tests: it counts and sees what it must",
+        rust_tests::harness,
+    ),
     suite("test-rust", None, "semantics, properties, races, kills, the protocol explorer", rust_tests::run),
     suite("test-loom", None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-ffi", Some(For::Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),

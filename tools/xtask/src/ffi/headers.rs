@@ -50,7 +50,7 @@ const REFUSED: &[(&str, &str)] = &[
 
 /// Names of the installed headers.
 pub fn installed(ctx: &Context) -> Result<Vec<String>> {
-    let makefile = ctx.read("Makefile")?;
+    let makefile = ctx.read("Makefile")?.replace("\\\n", " ");
     let line = makefile.lines().find_map(|l| l.strip_prefix("HEADERS := "));
     Ok(line.context("the Makefile has no line HEADERS")?.split_whitespace().map(str::to_owned).collect())
 }
