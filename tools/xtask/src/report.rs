@@ -136,16 +136,10 @@ impl Report {
     /// a failure, too. Returns whether it ended with 0.
     pub fn program(&mut self, prefix: &str, command: Command) -> Result<bool> {
         let before = self.tally.failed;
-        let mut text = Vec::new();
-        let status = command.lines(|line| text.push(line.to_owned()))?;
-        for line in text {
-            match line.split_once(' ') {
-                Some((word @ ("PASS" | "FAIL" | "SKIP"), rest)) => {
-                    self.line(&format!("{word} {prefix}: {rest}"))
-                }
-                _ => self.note(&line),
-            }
-        }
+        let status = command.lines(|line| match line.split_once(' ') {
+            Some((word @ ("PASS" | "FAIL" | "SKIP"), rest)) => self.line(&format!("{word} {prefix}: {rest}")),
+            _ => self.note(line),
+        })?;
         if !status.success() && self.tally.failed == before {
             self.fail(prefix, &format!("ended with {status}"));
         }

@@ -1,9 +1,10 @@
 //! The library through its C ABI, from C and C++: programs of ffi-tests, headers, and gates on what was built.
 
-pub mod gates;
+mod gates;
 mod header_docs;
 pub mod headers;
-pub mod programs;
+mod jobs;
+mod programs;
 
 use anyhow::Result;
 
@@ -14,7 +15,7 @@ use crate::report::Report;
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let library = library::build(ctx)?;
-    programs::run(ctx, report, &library)?;
+    jobs::run(ctx, report, &library)?;
     headers::run(ctx, report, &library)?;
     gates::run(ctx, report, &library)
 }

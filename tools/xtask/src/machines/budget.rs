@@ -13,7 +13,8 @@ use crate::binary::{bytes_in, members};
 use crate::context::Context;
 use crate::exec::Run;
 use crate::machines::archive;
-use crate::machines::boards::{Board, Program, BOARDS, CHOICES};
+use crate::machines::boards::{Board, BOARDS, CHOICES};
+use crate::machines::emulator::Program;
 use crate::machines::steps::{each_step, Code, Mask};
 use crate::report::Report;
 

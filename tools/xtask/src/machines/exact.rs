@@ -11,7 +11,8 @@ use anyhow::{bail, Context as _, Result};
 
 use crate::context::Context;
 use crate::exec::Done;
-use crate::machines::boards::{Board, Program, BOARDS, CHOICES};
+use crate::machines::boards::{Board, BOARDS, CHOICES};
+use crate::machines::emulator::Program;
 use crate::machines::steps::{each_step, Code, Mask};
 use crate::report::Report;
 

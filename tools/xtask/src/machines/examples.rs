@@ -5,7 +5,8 @@ use std::path::Path;
 use anyhow::{bail, ensure, Result};
 
 use crate::context::Context;
-use crate::machines::boards::{Program, BOARDS, CHOICES};
+use crate::machines::boards::{BOARDS, CHOICES};
+use crate::machines::emulator::Program;
 use crate::report::Report;
 
 const SOURCE: &str = "examples/firmware/main.c";

@@ -3,6 +3,7 @@
 pub mod archive;
 mod boards;
 mod budget;
+mod emulator;
 mod exact;
 mod examples;
 mod frames;
