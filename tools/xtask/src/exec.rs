@@ -42,7 +42,7 @@ impl Done {
     /// Its output where it ended with 0; else an error that shows the end of what it printed.
     pub fn must(self) -> Result<String> {
         if !self.ok() {
-            bail!("{}\n{}", self.how(), tail(&self.all, 15));
+            bail!("{}\n{}", self.how(), tail(&self.all, 200));
         }
         Ok(self.all)
     }

@@ -31,6 +31,15 @@ pub struct Library {
     pub host_object: PathBuf,
 }
 
+/// Builds the library and says where it is.
+pub fn job(ctx: &Context) -> Result<()> {
+    let Library { archive, shared, .. } = build(ctx)?;
+    for built in [archive, shared] {
+        println!("{}", built.strip_prefix(&ctx.root).unwrap_or(&built).display());
+    }
+    Ok(())
+}
+
 /// Builds the library where it is older than its sources.
 pub fn build(ctx: &Context) -> Result<Library> {
     let folder = ctx.folder("c")?;

@@ -5,7 +5,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{anyhow, ensure, Context as _, Result};
+use anyhow::{bail, ensure, Context as _, Result};
 use xshell::cmd;
 
 use crate::context::{files, is_fresh, Context};
@@ -20,10 +20,13 @@ pub const MAP: &str = "include/tatcell_small.map";
 
 /// Builds all archives; an error says what is missing.
 pub fn job(ctx: &Context) -> Result<()> {
-    match all(ctx)? {
-        None => Ok(()),
-        Some(missing) => Err(anyhow!("{missing}")),
+    if let Some(missing) = all(ctx)? {
+        bail!("{missing}");
     }
+    for archive in TARGETS.iter().flat_map(|t| CHOICES.iter().map(|c| path(ctx, t, c.name))) {
+        println!("{}", archive.strip_prefix(&ctx.root).unwrap_or(&archive).display());
+    }
+    Ok(())
 }
 
 /// Builds all archives where they are older than their sources, or says what is missing for that.
