@@ -1,4 +1,4 @@
-# tatcell: `make help` lists the targets.
+# tatcell: `make help` lists the targets. The front of tools/xtask, which builds and tests; install is here.
 SHELL := /bin/bash
 .SHELLFLAGS := -eu -o pipefail -c
 .DELETE_ON_ERROR:
@@ -10,15 +10,99 @@ PREFIX ?= /usr/local
 LIBDIR ?= $(PREFIX)/lib
 INCLUDEDIR ?= $(PREFIX)/include
 DESTDIR ?=
+INSTALL ?= install
+BENCH_SECONDS ?= 90
+BENCH_ONLY ?=
+DEMO_PORT ?= 47474
+DEMO_SVG ?= demo.svg
+export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG
 
+XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
 BUILD := target/c
-CFLAGS_STRICT := -O2 -g -Wall -Wextra -Werror -pedantic
+LIB_A := $(BUILD)/libtatcell.a
+LIB_SO := $(BUILD)/libtatcell.so.$(VERSION)
+# What install installs; the tests read this line, too.
+HEADERS := tatcell.h tatcell.hpp
 
-.PHONY: all help
+.PHONY: all help lib
 all: lib ## Build the C library (same as lib)
 
 help: ## List the targets
-	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z0-9-]+:.*## /{printf "  %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-include $(sort $(wildcard mk/*.mk))
+lib: $(LIB_SO) ## Build libtatcell.a and libtatcell.so
+
+# By the age of the sources, so that install as another user builds nothing again.
+$(LIB_SO): Cargo.toml build.rs include/tatcell.map $(shell find src -name '*.rs')
+	@$(XTASK) lib
+
+# What xtask does is described here and handed on as it is.
+test: ## Run every test suite (minutes); says what it skipped and why
+test-lint: ## Formatting, clippy, rustdoc and word rules without a warning
+test-harness: ## Test the harness itself: it counts and sees what it must
+test-rust: ## Rust tests: semantics, properties, races, kills, the protocol explorer
+test-loom: ## Check every interleaving of cells and table operations in small models (minutes)
+test-ffi: ## Test the library through its C ABI, from C and C++
+test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
+test-docs: ## Compile and run every program and command of the documents and the header
+test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
+test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
+test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets, same answers
+loom: ## The same as test-loom
+loom-long: ## The loom models with higher bounds (hours)
+test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer and loom models
+test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long)
+test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
+test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
+test-firmware-rust: ## The Rust firmware example on four boards in QEMU
+test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
+header: ## Generate the headers from src/capi
+firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
+demo: ## Attack a UDP server, without the limiter, then with it; verdict and demo.svg (half a minute)
+bench: ## Time tatcell beside bare atomics and other limiters, count instructions, judge the goals (3 min)
+bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which rows (parts of names)
+bench-count: ## Only the instructions per decision (valgrind)
+bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
+bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
+TASKS := header test test-lint test-harness test-rust test-loom test-ffi test-package test-docs test-bench test-demo test-firmware \
+    loom loom-long test-long test-hosts test-trace test-frames test-firmware-rust test-recipes firmware demo \
+    bench bench-time bench-count bench-peers bench-tools
+.PHONY: $(TASKS)
+$(TASKS):
+	@$(XTASK) $@
+
+# DESTDIR and PREFIX as everywhere; LIBDIR may be multiarch (make install PREFIX=/usr LIBDIR=/usr/lib/x86_64-linux-gnu).
+# What is installed may be moved as a whole: nothing in it names an absolute folder.
+PACKAGE := target/package
+CMAKE_DIR := $(LIBDIR)/cmake/tatcell
+FILLED := tatcell.pc tatcell-config.cmake tatcell-config-version.cmake
+INSTALLED := $(HEADERS:%=$(INCLUDEDIR)/%) $(LIBDIR)/libtatcell.a $(LIBDIR)/libtatcell.so.$(VERSION) \
+    $(LIBDIR)/libtatcell.so.0 $(LIBDIR)/libtatcell.so $(LIBDIR)/pkgconfig/tatcell.pc \
+    $(CMAKE_DIR)/tatcell-config.cmake $(CMAKE_DIR)/tatcell-config-version.cmake
+# The path from one folder to another.
+relative = $(shell realpath -m --relative-to='$(1)' '$(2)')
+
+.PHONY: install uninstall
+install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=, PREFIX=, LIBDIR=, INCLUDEDIR=)
+	@mkdir -p $(PACKAGE)
+	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
+	for file in $(FILLED); do \
+	    sed -e 's|@VERSION@|$(VERSION)|g' -e "s|@SIZEOF_VOID_P@|$$pointer|g" \
+	        -e 's|@PREFIX_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(PREFIX))|g' \
+	        -e 's|@INCLUDE_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(INCLUDEDIR))|g' \
+	        -e 's|@INCLUDE_FROM_LIB@|$(call relative,$(LIBDIR),$(INCLUDEDIR))|g' \
+	        packaging/$$file.in > $(PACKAGE)/$$file; \
+	done
+	$(INSTALL) -d '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(CMAKE_DIR)'
+	$(INSTALL) -m 644 $(HEADERS:%=include/%) '$(DESTDIR)$(INCLUDEDIR)'
+	$(INSTALL) -m 644 $(LIB_A) '$(DESTDIR)$(LIBDIR)'
+	$(INSTALL) -m 755 $(LIB_SO) '$(DESTDIR)$(LIBDIR)'
+	ln -sf libtatcell.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libtatcell.so.0'
+	ln -sf libtatcell.so.0 '$(DESTDIR)$(LIBDIR)/libtatcell.so'
+	$(INSTALL) -m 644 $(PACKAGE)/tatcell.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	$(INSTALL) -m 644 $(PACKAGE)/tatcell-config.cmake $(PACKAGE)/tatcell-config-version.cmake '$(DESTDIR)$(CMAKE_DIR)'
+
+uninstall: ## Remove what install installed, with the same DESTDIR, PREFIX, LIBDIR and INCLUDEDIR
+	rm -f $(patsubst %,'$(DESTDIR)%',$(INSTALLED))
+	-[ ! -d '$(DESTDIR)$(CMAKE_DIR)' ] || rmdir '$(DESTDIR)$(CMAKE_DIR)'

@@ -1,9 +1,13 @@
-"""Runs select_archive.py of the library with a stand-in of PlatformIO's environment. Argument: the library's folder."""
+"""Stand-in of PlatformIO: runs the library's script for a board and prints the folder that it links the archive from.
+
+    platformio.py LIBRARY KEY=VALUE [FLAG...]       KEY as in the board's manifest; FLAGs of compiler and linker
+"""
 import json
 import os
 import sys
 
 library = os.path.abspath(sys.argv[1])
+board = dict([sys.argv[2].split("=", 1)])
 with open(os.path.join(library, "library.json")) as f:
     script = os.path.join(library, json.load(f)["build"]["extraScript"])
 
@@ -16,12 +20,8 @@ class Folder:
 
 
 class Environment(dict):
-    def __init__(self, board, flags):
-        super().__init__(LINKFLAGS=flags, CCFLAGS=[])
-        self.board = board
-
     def BoardConfig(self):
-        return self.board
+        return board
 
     def Dir(self, _):
         return Folder()
@@ -34,23 +34,8 @@ class Environment(dict):
             self.setdefault(name, []).extend(values)
 
 
-def chosen(board, flags=()):
-    env = Environment(board, list(flags))
-    scope = {"env": env, "Import": lambda _: None, "DefaultEnvironment": lambda: env}
-    with open(script) as f:
-        exec(compile(f.read(), script, "exec"), scope)
-    assert env["LIBS"] == ["tatcell"]
-    return os.path.relpath(env["LIBPATH"][0], os.path.join(library, "src"))
-
-
-assert chosen({"build.cpu": "cortex-m0plus"}) == "cortex-m0plus"
-assert chosen({"build.cpu": "cortex-m4"}) == "cortex-m4"
-assert chosen({"build.cpu": "cortex-m4"}, ["-mfloat-abi=hard"]) == "cortex-m4/fpv4-sp-d16-hard"
-assert chosen({"build.mcu": "esp32c3"}) == "esp32c3"
-try:
-    chosen({"build.mcu": "atmega328p"})
-except SystemExit as e:
-    assert "no archive" in str(e)
-else:
-    raise AssertionError("an AVR must be refused")
-print("archives are chosen by core and float ABI")
+env = Environment(LINKFLAGS=sys.argv[3:], CCFLAGS=[])
+with open(script) as f:
+    exec(compile(f.read(), script, "exec"), {"env": env, "Import": lambda _: None, "DefaultEnvironment": lambda: env})
+assert env["LIBS"] == ["tatcell"]
+print(os.path.relpath(env["LIBPATH"][0], os.path.join(library, "src")))

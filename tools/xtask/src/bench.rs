@@ -1,0 +1,171 @@
+//! The bench: one binary, one run, interleaved rounds. It prints a table and the goals; numbers go to target/bench.tsv, a
+//! chart to target/bench.svg.
+//!
+//! As a test it is short: its rows decide what they say, its files are whole, and no decision has become longer. Times
+//! decide nothing.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{bail, ensure, Context as _, Result};
+use regex_lite::Regex;
+use xshell::{cmd, Cmd};
+
+use crate::context::{is_fresh, words, Context, STRICT};
+use crate::exec::Run;
+use crate::library::{self, Library};
+use crate::report::Report;
+use crate::tools::{self, have, missing, For};
+
+/// Rows of the test, by parts of their names.
+const ROWS: &str = "cell.,floor.cmp,floor.load,table1e3.,c.conforming,c.single1e3,threads.denied,peer.governor,peer1e3.foldhash";
+
+/// One row of every kind must be in the file.
+const KINDS: [&str; 4] = ["cell.conforming", "table1e3.ahead64", "peer.governor_denied", "c.single1e3"];
+
+/// Instructions per decision at most.
+const INSTRUCTIONS: &[(&str, u64)] = &[
+    ("cell.conforming", 70),
+    ("cell.denied", 45),
+    ("table1e3.single", 240),
+    ("table1e3.single_denied", 225),
+    ("table1e3.ahead64", 200),
+    ("churn.single", 900),
+];
+
+/// The suite.
+pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
+    let Library { shared, .. } = library::build(ctx)?;
+    let bench = build(ctx)?;
+    let out = ctx.empty_folder("bench-test")?;
+    let (tsv, svg) = (out.join("bench.tsv"), out.join("bench.svg"));
+    let mut text = String::new();
+    report.claim("every_row_decides_what_it_says", || {
+        let files = ["--tsv".into(), tsv.clone(), "--svg".into(), svg.clone()];
+        let done = cmd!(ctx.sh, "{bench} run --seconds 1 --only {ROWS} --lib {shared} {files...}").done()?;
+        text.clone_from(&done.all);
+        done.must().map(drop)
+    });
+    report.claim("the_file_has_the_rows_of_every_kind", || {
+        let table = ctx.read(&tsv)?;
+        let rows: Vec<&str> =
+            table.lines().filter(|l| !l.starts_with('#')).filter_map(|l| l.split('\t').next()).collect();
+        let lost: Vec<&str> = KINDS.into_iter().filter(|k| !rows.contains(k)).collect();
+        ensure!(lost.is_empty(), "without {}", lost.join(", "));
+        Ok(())
+    });
+    report.claim("the_chart_is_well_formed", || {
+        roxmltree::Document::parse(&ctx.read(&svg)?)?;
+        Ok(())
+    });
+    report.claim("the_goals_are_judged", || {
+        let goal = Regex::new("cell.conforming / floor.cmpxchg .*(met|MISSED)")?;
+        ensure!(goal.is_match(&text), "no goal in the report");
+        Ok(())
+    });
+    if let Some(valgrind) = missing(&["valgrind"]) {
+        report.skip("instruction_counts", &valgrind);
+        return Ok(());
+    }
+    for (row, most) in INSTRUCTIONS {
+        let name = format!("{}_takes_at_most_{most}_instructions", row.replace('.', "_"));
+        report.claim(&name, || {
+            let count = instructions(ctx, &bench, row)?;
+            ensure!((1..=*most).contains(&count), "{count}");
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+/// Instructions of one decision of a row: the difference between two runs of different length.
+fn instructions(ctx: &Context, bench: &Path, row: &str) -> Result<u64> {
+    let collected = Regex::new(r"Collected : (\d+)")?;
+    let run = |decisions: u64| -> Result<u64> {
+        let callgrind = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
+        let decisions = decisions.to_string();
+        let text = cmd!(ctx.sh, "valgrind {callgrind...} {bench} loop {row} {decisions}").must()?;
+        let count = collected.captures(&text).and_then(|c| c.get(1)).context("valgrind counts nothing")?;
+        Ok(count.as_str().parse()?)
+    };
+    Ok((run(32768)?.saturating_sub(run(16384)?)) / 16384)
+}
+
+/// Times and instructions, with the peers.
+pub fn all(ctx: &Context) -> Result<()> {
+    peers(ctx)?;
+    run(ctx)?.arg("--count").quiet().run().map_err(Into::into)
+}
+
+/// Only the times.
+pub fn times(ctx: &Context) -> Result<()> {
+    peers(ctx)?;
+    run(ctx)?.quiet().run().map_err(Into::into)
+}
+
+/// Only the instructions.
+pub fn counts(ctx: &Context) -> Result<()> {
+    tools::install(ctx, For::Bench);
+    library::build(ctx)?;
+    let bench = build(ctx)?;
+    cmd!(ctx.sh, "{bench} count").quiet().run().map_err(Into::into)
+}
+
+fn run(ctx: &Context) -> Result<Cmd<'_>> {
+    let Library { shared, .. } = library::build(ctx)?;
+    let bench = build(ctx)?;
+    let seconds = words("BENCH_SECONDS", "90").join("");
+    let only = words("BENCH_ONLY", "").join("");
+    let files = ["--tsv", "target/bench.tsv", "--svg", "target/bench.svg"];
+    Ok(cmd!(ctx.sh, "{bench} run --seconds {seconds} --only {only} --lib {shared} {files...}"))
+}
+
+fn build(ctx: &Context) -> Result<PathBuf> {
+    let cargo = &ctx.cargo;
+    cmd!(ctx.sh, "env {cargo...} build --quiet --release -p tatcell-bench")
+        .must()
+        .context("the bench does not compile")?;
+    Ok(ctx.cargo_target.join("release/tatcell-bench"))
+}
+
+/// The peers in C++ and C, each where its tools are; the report of the bench names what is not run.
+pub fn peers(ctx: &Context) -> Result<()> {
+    tools::install(ctx, For::Bench);
+    let sh = &ctx.sh;
+    let out = ctx.folder("bench")?;
+    if ctx.cxx.first().is_some_and(|c| have(c)) {
+        let flags = ["-std=c++17", "-pedantic"];
+        peer(ctx, &ctx.cxx, &flags, "benches/peers/map.cpp", &[], &out.join("libpeer_map.so"))?;
+    }
+    if cmd!(sh, "pkg-config --exists libdpdk").works() {
+        // pkg-config brings the -march=corei7 that DPDK's own libraries are built with; -march=native changes no row by
+        // more than the noise.
+        let flags = cmd!(sh, "pkg-config --cflags libdpdk").must()?;
+        let libraries = cmd!(sh, "pkg-config --libs libdpdk").must()? + " -lm";
+        let flags: Vec<&str> = ["-std=gnu11"].into_iter().chain(flags.split_whitespace()).collect();
+        let libraries: Vec<&str> = libraries.split_whitespace().collect();
+        peer(ctx, &ctx.cc, &flags, "benches/peers/dpdk.c", &libraries, &out.join("libpeer_dpdk.so"))?;
+    }
+    Ok(())
+}
+
+fn peer(
+    ctx: &Context,
+    compiler: &[String],
+    flags: &[&str],
+    source: &str,
+    libraries: &[&str],
+    out: &Path,
+) -> Result<()> {
+    let sources = [source, "benches/peers/peer.h"].map(|name| ctx.root.join(name));
+    if is_fresh(out, &sources) {
+        return Ok(());
+    }
+    let [all, extra, errors, _] = STRICT;
+    let shared = ["-O3", "-fPIC", "-shared", all, extra, errors];
+    let built =
+        cmd!(ctx.sh, "env {compiler...} {shared...} {flags...} -o {out} {source} {libraries...}").done()?;
+    if !built.ok() {
+        bail!("{source} does not compile\n{}", built.all);
+    }
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! Where things are and which compilers are used: the environment of the harness, read once.
+//!
+//! `CC`, `CXX`, `CARGO` and `MAKE` may hold several words, as in make; `env` runs them. All paths are below the repository's root, which is
+//! the working folder of every command.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context as _, Result};
+use xshell::Shell;
+
+/// Repository, compilers and versions.
+pub struct Context {
+    /// Commands run in the repository's root.
+    pub sh: Shell,
+    /// The repository's root, absolute.
+    pub root: PathBuf,
+    /// The C compiler.
+    pub cc: Vec<String>,
+    /// The C++ compiler.
+    pub cxx: Vec<String>,
+    /// Cargo.
+    pub cargo: Vec<String>,
+    /// GNU make, for the recipes that users run.
+    pub make: Vec<String>,
+    /// Where cargo builds.
+    pub cargo_target: PathBuf,
+    /// The version of the library.
+    pub version: String,
+    /// What the command line says after the name of a suite.
+    pub arguments: Vec<String>,
+}
+
+/// Warnings are errors in everything written in C and C++.
+pub const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
+
+impl Context {
+    /// Reads the environment. Must be called before any thread runs.
+    pub fn new() -> Result<Self> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+        forget_cargo_run(&root);
+        let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
+        let version = manifest.lines().find_map(|l| l.strip_prefix("version = \"")?.strip_suffix('"'));
+        let cargo_target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+        let sh = Shell::new()?;
+        sh.change_dir(&root);
+        Ok(Self {
+            sh,
+            cc: words("CC", "cc"),
+            cxx: words("CXX", "c++"),
+            cargo: words("CARGO", "cargo"),
+            make: words("MAKE", "make"),
+            cargo_target: root.join(cargo_target),
+            version: version.context("Cargo.toml has no version")?.to_owned(),
+            arguments: std::env::args().skip(2).collect(),
+            root,
+        })
+    }
+
+    /// A folder below `target/`, made if need be.
+    pub fn folder(&self, name: &str) -> Result<PathBuf> {
+        let path = self.root.join("target").join(name);
+        std::fs::create_dir_all(&path).with_context(|| format!("cannot make {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// The same, empty.
+    pub fn empty_folder(&self, name: &str) -> Result<PathBuf> {
+        let path = self.root.join("target").join(name);
+        if path.exists() {
+            std::fs::remove_dir_all(&path).with_context(|| format!("cannot empty {}", path.display()))?;
+        }
+        self.folder(name)
+    }
+
+    /// The text of a file of the repository.
+    pub fn read(&self, path: impl AsRef<Path>) -> Result<String> {
+        let path = self.root.join(path);
+        std::fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))
+    }
+
+    /// Names of the functions that a linker script exports.
+    pub fn exports(&self, map: &str) -> Result<Vec<String>> {
+        let text = self.read(map)?;
+        let names = text.lines().filter_map(|l| l.trim().split_once(';')).map(|(name, _)| name);
+        let mut names: Vec<String> = names.filter(|n| n.starts_with("tatcell_")).map(str::to_owned).collect();
+        names.sort();
+        Ok(names)
+    }
+}
+
+/// The words of a variable; `default` where it is unset or empty.
+pub fn words(name: &str, default: &str) -> Vec<String> {
+    let value = std::env::var(name).ok().filter(|v| !v.trim().is_empty()).unwrap_or(default.to_owned());
+    value.split_whitespace().map(str::to_owned).collect()
+}
+
+/// A command of several words.
+pub fn command(words: &[String]) -> Result<Command> {
+    let (program, options) = words.split_first().context("a command of no words")?;
+    let mut command = Command::new(program);
+    command.args(options);
+    Ok(command)
+}
+
+/// Files below a folder whose names end so, in order.
+pub fn files(folder: &Path, end: &str) -> Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in std::fs::read_dir(folder).with_context(|| format!("cannot list {}", folder.display()))? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.append(&mut files(&path, end)?);
+        } else if path.to_string_lossy().ends_with(end) {
+            found.push(path);
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// Whether `made` is there and not older than any of what it is made from.
+pub fn is_fresh(made: &Path, from: &[PathBuf]) -> bool {
+    let age = |p: &Path| p.metadata().and_then(|m| m.modified()).ok();
+    age(made).is_some_and(|m| from.iter().all(|f| age(f).is_some_and(|f| f <= m)))
+}
+
+/// `cargo run` and make leave variables for their children that would be taken for the user's own.
+fn forget_cargo_run(root: &Path) {
+    for (name, _) in std::env::vars_os() {
+        let name = name.to_string_lossy();
+        let of_the_package =
+            ["CARGO_PKG_", "CARGO_MANIFEST_", "CARGO_BIN_"].iter().any(|p| name.starts_with(p));
+        if of_the_package || ["MAKEFLAGS", "MFLAGS", "MAKEOVERRIDES", "MAKELEVEL"].contains(&&*name) {
+            std::env::remove_var(&*name);
+        }
+    }
+    if let Some(paths) = std::env::var_os("LD_LIBRARY_PATH") {
+        let own =
+            |p: &PathBuf| p.starts_with(root) || p.to_string_lossy().contains("rustlib") || is_toolchain(p);
+        let kept: Vec<PathBuf> = std::env::split_paths(&paths).filter(|p| !own(p)).collect();
+        match std::env::join_paths(&kept) {
+            Ok(paths) if !kept.is_empty() => std::env::set_var("LD_LIBRARY_PATH", paths),
+            _ => std::env::remove_var("LD_LIBRARY_PATH"),
+        }
+    }
+}
+
+fn is_toolchain(path: &Path) -> bool {
+    path.ends_with("lib") && path.join("rustlib").is_dir()
+}

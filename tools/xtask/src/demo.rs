@@ -1,0 +1,66 @@
+//! The demo: attacks examples/udp_gate.c over loopback, limiter off, then on, and judges it. No privilege.
+//!
+//! As a test its verdict lines are the claims; where the machine was busy it gets one more try.
+
+use std::path::PathBuf;
+
+use anyhow::{bail, Context as _, Result};
+use xshell::{cmd, Cmd};
+
+use crate::context::{is_fresh, words, Context};
+use crate::exec::{tail, Run};
+use crate::library;
+use crate::report::Report;
+use crate::tools::have;
+
+/// Runs the demo before the user's eyes; an error if a goal is missed.
+pub fn run(ctx: &Context) -> Result<()> {
+    let gate = build(ctx)?;
+    let svg = words("DEMO_SVG", "demo.svg").join(" ");
+    attack(ctx, &gate, &svg).quiet().run().context("the demo missed a goal")
+}
+
+/// The suite.
+pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
+    let gate = build(ctx)?;
+    let svg = "target/c/demo.svg";
+    let mut done = attack(ctx, &gate, svg).done()?;
+    if !done.ok() {
+        report.note("once more");
+        done = attack(ctx, &gate, svg).done()?;
+    }
+    std::fs::write(ctx.root.join("target/c/demo.log"), &done.all)?;
+    for line in done.stdout.lines().filter(|l| l.starts_with("PASS ") || l.starts_with("FAIL ")) {
+        report.line(line);
+    }
+    if !done.ok() {
+        bail!("the demo ended with {}\n{}", done.how(), tail(&done.all, 20));
+    }
+    Ok(())
+}
+
+fn attack<'a>(ctx: &'a Context, gate: &PathBuf, svg: &str) -> Cmd<'a> {
+    let demo = ctx.cargo_target.join("release/tatcell-demo");
+    let port = words("DEMO_PORT", "47474");
+    cmd!(ctx.sh, "{demo} --gate {gate} --port {port...} --svg {svg}")
+}
+
+fn build(ctx: &Context) -> Result<PathBuf> {
+    let (cc, cargo) = (&ctx.cc, &ctx.cargo);
+    for tool in cc.first().into_iter().chain(cargo.first()).map(String::as_str).chain(["ld", "objcopy"]) {
+        if !have(tool) {
+            bail!(
+                "{tool} is missing; the demo needs a C compiler (gcc or clang, or CC=...), binutils and Rust"
+            );
+        }
+    }
+    let archive = library::build(ctx)?.archive;
+    let gate = ctx.folder("c")?.join("udp_gate");
+    let source = ctx.root.join("examples/udp_gate.c");
+    if !is_fresh(&gate, &[source.clone(), ctx.root.join("include/tatcell.h"), archive.clone()]) {
+        let warnings = ["-Wall", "-Wextra"];
+        cmd!(ctx.sh, "env {cc...} -O2 {warnings...} -Iinclude {source} {archive} -o {gate}").must()?;
+    }
+    cmd!(ctx.sh, "env {cargo...} build --quiet --release -p tatcell-demo").must()?;
+    Ok(gate)
+}

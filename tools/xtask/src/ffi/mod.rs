@@ -1,0 +1,21 @@
+//! The library through its C ABI, from C and C++: programs of ffi-tests, headers, and gates on what was built.
+
+mod gates;
+mod header_docs;
+pub mod headers;
+mod jobs;
+mod programs;
+
+use anyhow::Result;
+
+use crate::context::Context;
+use crate::library;
+use crate::report::Report;
+
+/// The suite.
+pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    let library = library::build(ctx)?;
+    jobs::run(ctx, report, &library)?;
+    headers::run(ctx, report, &library)?;
+    gates::run(ctx, report, &library)
+}

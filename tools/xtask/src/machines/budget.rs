@@ -1,0 +1,224 @@
+//! Measures code size, instructions and stack on a Cortex-M0 and a Cortex-M3, and prints what was asked beside what is.
+//!
+//! A line that misses what was asked has its analysis in firmware/README.md and a ceiling of its own below: only above the
+//! ceiling does the test fail.
+
+use std::collections::HashMap;
+use std::path::Path;
+
+use anyhow::{ensure, Context as _, Result};
+use xshell::cmd;
+
+use crate::binary::{bytes_in, members};
+use crate::context::Context;
+use crate::exec::Run;
+use crate::machines::archive;
+use crate::machines::boards::{Board, BOARDS, CHOICES};
+use crate::machines::emulator::Program;
+use crate::machines::steps::{each_step, Code, Mask};
+use crate::report::Report;
+
+/// What is asked of one function on one board.
+struct Budget {
+    board: &'static str,
+    function: &'static str,
+    what: What,
+    asked: u64,
+    ceiling: u64,
+    label: &'static str,
+}
+
+/// What is measured of a call.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum What {
+    /// Bytes of the function and of all that it calls in the library, read-only data included.
+    Text,
+    /// Instructions of the library for one conforming call.
+    Conforming,
+    /// The same for a denied call.
+    Denied,
+    /// Bytes of stack that the call has touched.
+    Stack,
+}
+
+use What::{Conforming, Denied, Stack, Text};
+
+const fn m0(function: &'static str, what: What, asked: u64, ceiling: u64, label: &'static str) -> Budget {
+    Budget { board: "microbit", function, what, asked, ceiling, label }
+}
+
+const fn m3(function: &'static str, what: What, asked: u64, ceiling: u64, label: &'static str) -> Budget {
+    Budget { board: "lm3s6965evb", function, what, asked, ceiling, label }
+}
+
+const BUDGETS: &[Budget] = &[
+    m0("tatcell_small_check", Text, 240, 240, "M0 64-bit, weighted"),
+    m0("tatcell_small_check", Conforming, 110, 110, "M0 64-bit, weighted"),
+    m0("tatcell_small_check", Denied, 70, 100, "M0 64-bit, weighted"),
+    m0("tatcell_small_check_unit", Text, 160, 160, "M0 64-bit, cost 1"),
+    m0("tatcell_small_check_unit", Conforming, 75, 75, "M0 64-bit, cost 1"),
+    m0("tatcell_small_check_unit", Denied, 50, 50, "M0 64-bit, cost 1"),
+    m0("tatcell_small32_check_unit", Text, 120, 120, "M0 32-bit, cost 1"),
+    m0("tatcell_small32_check_unit", Conforming, 40, 40, "M0 32-bit, cost 1"),
+    m0("tatcell_small32_check_unit", Denied, 25, 25, "M0 32-bit, cost 1"),
+    m3("tatcell_small32_check_unit", Text, 100, 100, "M3 32-bit, cost 1"),
+    m3("tatcell_small32_check_unit", Conforming, 35, 35, "M3 32-bit, cost 1"),
+    m3("tatcell_small32_check_unit", Denied, 20, 20, "M3 32-bit, cost 1"),
+    m0("tatcell_small_table_check", Text, 2048, 2048, "M0 keyed check, 4-byte key"),
+    m0("tatcell_small_table_check", Stack, 128, 128, "M0 keyed check, 4-byte key"),
+];
+
+/// One measured call.
+struct Case {
+    /// Function, and after a colon what is special.
+    name: String,
+    kind: String,
+    text: u64,
+    instructions: u64,
+    /// Of these, with interrupts masked.
+    masked: u64,
+    stack: u64,
+}
+
+/// Measures and judges.
+pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    let mut measured: HashMap<&str, Vec<Case>> = HashMap::new();
+    for board in BOARDS.iter().filter(|b| b.measured) {
+        let name = format!("budget_on_{}", board.name);
+        if let Some(missing) = board.target.family.missing() {
+            report.skip(&name, &missing);
+            continue;
+        }
+        for choice in &CHOICES {
+            let cases = match measure(ctx, board, choice.name) {
+                Ok(cases) => cases,
+                Err(e) => {
+                    report.fail(&name, &format!("cannot be measured\n{e:#}"));
+                    continue;
+                }
+            };
+            let archive = format!("libtatcell-{}.a", choice.name);
+            report.note("");
+            report.note(&format!(
+                "{}, {archive}: text bytes, instructions of one call, of these masked, bytes of stack",
+                board.name
+            ));
+            for c in &cases {
+                let Case { name, kind, text, instructions, masked, stack } = c;
+                report.note(&format!(
+                    "  {name:<38} {kind:<11} {text:>5} {instructions:>5} {masked:>5} {stack:>5}"
+                ));
+            }
+            // The budgets are those of the archive that masks interrupts itself.
+            measured.entry(board.name).or_insert(cases);
+        }
+    }
+    report.note("");
+    report.note(&format!("{:<30} {:<11} {:>6} {:>6}", "what", "", "asked", "is"));
+    let mut verdicts = Vec::new();
+    for budget in BUDGETS {
+        let Some(cases) = measured.get(budget.board) else { continue };
+        let is = cases.iter().map(|c| budget.of(c)).max().unwrap_or(0);
+        let Budget { label, what, asked, .. } = budget;
+        let verdict =
+            if is <= *asked { "met".to_owned() } else { format!("missed by {}", is.saturating_sub(*asked)) };
+        report.note(&format!("{label:<30} {:<11} {asked:>6} {is:>6}  {verdict}", what.name()));
+        verdicts.push((budget, is));
+    }
+    for (Budget { board, function, what, ceiling, .. }, is) in verdicts {
+        let function = function.trim_start_matches("tatcell_");
+        report.claim(&format!("budget_{board}_{function}_{}", what.name()), || {
+            ensure!((1..=*ceiling).contains(&is), "{is}, ceiling {ceiling}");
+            Ok(())
+        });
+    }
+    Ok(())
+}
+
+impl What {
+    fn name(self) -> &'static str {
+        match self {
+            Text => "text",
+            Conforming => "conforming",
+            Denied => "denied",
+            Stack => "stack",
+        }
+    }
+}
+
+impl Budget {
+    /// What a case says about this; 0 where it is another function or kind.
+    fn of(&self, case: &Case) -> u64 {
+        let function = case.name.split(':').next();
+        match self.what {
+            _ if function != Some(self.function) => 0,
+            Text => case.text,
+            Stack => case.stack,
+            Conforming | Denied if case.kind == self.what.name() => case.instructions,
+            Conforming | Denied => 0,
+        }
+    }
+}
+
+fn measure(ctx: &Context, board: &Board, choice: &str) -> Result<Vec<Case>> {
+    let out = ctx.folder("firmware-test/budget")?;
+    let source = Path::new("firmware/budget/budget.c");
+    let program = Program { name: "budget", source, choice, defines: "", out: &out, library: None };
+    let elf = board.build(ctx, &program)?;
+    let trace = out.join("trace");
+    let said = board.trace(&elf, &trace)?.must()?;
+    let code = Code::of(ctx, board.target.family, &elf)?;
+    let counts = count(&code, &trace)?;
+    std::fs::remove_file(&trace)?;
+    let mut text = HashMap::new();
+    let mut cases = Vec::new();
+    for line in said.lines().filter_map(|l| l.strip_prefix("case ")) {
+        // NAME KIND stack BYTES answer ...
+        let words: Vec<&str> = line.split_whitespace().collect();
+        let [name, kind, _, stack, ..] = words[..] else { continue };
+        let function = name.split(':').next().unwrap_or(name);
+        if !text.contains_key(function) {
+            text.insert(function.to_owned(), text_of(ctx, board, choice, function, &out)?);
+        }
+        let (instructions, masked) = counts.get(cases.len()).copied().context("more cases than marks")?;
+        let text = text.get(function).copied().unwrap_or(0);
+        let stack = stack.parse()?;
+        cases.push(Case { name: name.to_owned(), kind: kind.to_owned(), text, instructions, masked, stack });
+    }
+    ensure!(cases.len() == counts.len(), "{} marks, {} cases", counts.len(), cases.len());
+    Ok(cases)
+}
+
+/// Instructions of the library between the marks of each case, and how many of them ran masked.
+fn count(code: &Code, trace: &Path) -> Result<Vec<(u64, u64)>> {
+    let (begin, end) = (code.symbol("mark_begin")?, code.symbol("mark_end")?);
+    let mut mask = Mask::new(code);
+    let mut counts: Vec<(u64, u64)> = Vec::new();
+    let mut inside = false;
+    each_step(trace, |pc| {
+        if pc == begin {
+            inside = true;
+            mask.clear();
+            counts.push((0, 0));
+        } else if pc == end {
+            inside = false;
+        } else if let (true, Some(count)) = (inside, counts.last_mut()) {
+            let (library, masked) = mask.step(pc);
+            count.0 += u64::from(library);
+            count.1 += u64::from(library && masked);
+        }
+    })?;
+    Ok(counts)
+}
+
+/// Bytes that stay when only this function is wanted.
+fn text_of(ctx: &Context, board: &Board, choice: &str, function: &str, out: &Path) -> Result<u64> {
+    let family = board.target.family;
+    let (ar, ld) = (family.tool("ar"), family.tool("ld"));
+    let archive = archive::path(ctx, board.target, choice);
+    let one = out.join("one.o");
+    cmd!(ctx.sh, "{ar} x --output {out} {archive}").must()?;
+    let whole = out.join("small.o");
+    cmd!(ctx.sh, "{ld} -r --gc-sections -u {function} -o {one} {whole}").must()?;
+    Ok(bytes_in(&members(&one)?, |s| [".text", ".rodata", ".data"].iter().any(|p| s.starts_with(p))))
+}

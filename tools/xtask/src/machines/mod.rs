@@ -1,0 +1,67 @@
+//! Machines that are not this one: firmware in QEMU, and other hosts. The boards, targets and hosts are in `boards.rs`.
+
+pub mod archive;
+mod boards;
+mod budget;
+mod emulator;
+mod exact;
+mod examples;
+mod frames;
+mod gates;
+mod hosts;
+mod recipes;
+mod rust_example;
+mod rust_target;
+mod small_header;
+mod steps;
+mod trace;
+
+pub use frames::run as frames;
+pub use hosts::run as hosts;
+pub use recipes::run as recipes;
+pub use rust_example::run as rust_example;
+pub use trace::run as trace;
+
+use anyhow::{ensure, Result};
+
+use crate::context::Context;
+use crate::report::Report;
+use crate::tools::missing;
+
+type Part = fn(&Context, &mut Report) -> Result<()>;
+
+/// What `test-firmware` runs once the archives are there.
+const PARTS: &[(&str, Part)] = &[
+    ("gates", gates::run),
+    ("small_header", small_header::run),
+    ("examples", examples::run),
+    ("exact", exact::run),
+    ("budget", budget::run),
+    ("rust_example", rust_example::run),
+    ("trace", trace::run),
+    ("frames", frames::run),
+    ("recipes", recipes::run),
+];
+
+/// All firmware tests.
+pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    if let Some(missing) = missing(&["arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"]) {
+        report.skip("firmware", &missing);
+        return Ok(());
+    }
+    if let Some(missing) = archive::all(ctx)? {
+        report.skip("firmware", &missing);
+        return Ok(());
+    }
+    report.pass("archives_build");
+    // A part that cannot go on must not cost the others.
+    let mut broken = Vec::new();
+    for (name, part) in PARTS {
+        if let Err(e) = part(ctx, report) {
+            report.fail(name, &format!("{e:#}"));
+            broken.push(*name);
+        }
+    }
+    ensure!(broken.is_empty(), "{} did not come to an end", broken.join(", "));
+    Ok(())
+}

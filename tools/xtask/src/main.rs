@@ -1,0 +1,96 @@
+//! The harness of tatcell: builds the libraries and runs the tests. `cargo xtask` lists what it knows; `make` is its front.
+//!
+//! Suites are in `suites.rs`, what they say is in `report.rs`, the programs that they need in `tools.rs`. Commands run in
+//! the repository's root; what is built lies below `target/`.
+
+mod bench;
+mod binary;
+mod context;
+mod demo;
+mod documents;
+mod exec;
+mod ffi;
+mod library;
+mod lint;
+mod loom;
+mod machines;
+mod package;
+mod report;
+mod rust_tests;
+mod suites;
+mod tools;
+
+use std::process::ExitCode;
+
+use anyhow::{bail, Result};
+
+use crate::context::Context;
+
+/// A command that is no suite.
+struct Job {
+    name: &'static str,
+    about: &'static str,
+    run: fn(&Context) -> Result<()>,
+}
+
+const fn job(name: &'static str, about: &'static str, run: fn(&Context) -> Result<()>) -> Job {
+    Job { name, about, run }
+}
+
+const JOBS: &[Job] = &[
+    job("lib", "build libtatcell.a and libtatcell.so into target/c", library::job),
+    job("header", "generate include/tatcell.h from src/capi", library::header),
+    job("firmware", "build the firmware archives (Cortex-M0 to M4F, RISC-V)", machines::archive::job),
+    job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
+    job("bench", "time rows, count instructions, judge the goals (BENCH_SECONDS, BENCH_ONLY)", bench::all),
+    job("bench-time", "only the times", bench::times),
+    job("bench-count", "only the instructions per decision", bench::counts),
+    job("bench-peers", "build the peers in C++ and C", bench::peers),
+    job("bench-tools", "install what the bench can use and this machine lacks", |c| {
+        tools::install(c, tools::For::Bench);
+        Ok(())
+    }),
+];
+
+fn main() -> ExitCode {
+    match run() {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(e) => {
+            eprintln!("xtask: {e:#}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+/// Whether everything that was asked for holds.
+fn run() -> Result<bool> {
+    let ctx = Context::new()?;
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    let Some((name, rest)) = arguments.split_first() else {
+        list();
+        return Ok(true);
+    };
+    if name == "test" {
+        return suites::all(&ctx, rest);
+    }
+    if let Some(suite) = suites::find(name) {
+        return suites::alone(&ctx, suite);
+    }
+    match JOBS.iter().find(|j| j.name == name) {
+        Some(job) => (job.run)(&ctx).map(|()| true),
+        None => bail!("{name} is unknown; cargo xtask lists what there is"),
+    }
+}
+
+fn list() {
+    println!("cargo xtask COMMAND\n");
+    println!("  {:<20} every suite marked *, or those named after it; the counts are the last line", "test");
+    for suite in suites::SUITES {
+        println!("  {:<20} {}{}", suite.name, if suite.always { "* " } else { "" }, suite.about);
+    }
+    println!();
+    for job in JOBS {
+        println!("  {:<20} {}", job.name, job.about);
+    }
+}

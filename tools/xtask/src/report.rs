@@ -1,0 +1,245 @@
+//! What the tests say: one line a claim, a count at the end.
+//!
+//! ```text
+//! PASS name
+//! FAIL name: why
+//! SKIP name: what is missing and how to get it
+//! 12 passed, 0 failed, 1 skipped
+//! ```
+//!
+//! Programs of other languages print the same lines, and cargo prints "test name ... ok": [`Report::line`] counts them
+//! all. A suite that ends with an error without a FAIL is one failure, and so is one that ran no test.
+
+use std::io::Write;
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Error, Result};
+
+use crate::exec::Run;
+use crate::tools::Missing;
+
+/// How many claims held, did not, and could not be looked at.
+#[derive(Clone, Copy, Default)]
+pub struct Tally {
+    /// Claims that hold.
+    pub passed: usize,
+    /// Claims that do not.
+    pub failed: usize,
+    /// Claims whose tools are missing.
+    pub skipped: usize,
+}
+
+impl std::ops::AddAssign for Tally {
+    fn add_assign(&mut self, other: Self) {
+        self.passed += other.passed;
+        self.failed += other.failed;
+        self.skipped += other.skipped;
+    }
+}
+
+impl std::fmt::Display for Tally {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
+    }
+}
+
+/// The report of one suite.
+pub struct Report {
+    suite: String,
+    out: Box<dyn Write>,
+    tally: Tally,
+    trouble: Vec<String>,
+    /// "test name ... " that waits for its "ok": cargo's tests print their own lines between the two.
+    open_test: Option<String>,
+    started: Instant,
+}
+
+/// A finished report.
+pub struct Closed {
+    /// Its counts.
+    pub tally: Tally,
+    /// Its FAIL and SKIP lines.
+    pub trouble: Vec<String>,
+    /// How long it took.
+    pub seconds: u64,
+}
+
+impl Report {
+    /// A report that goes to `out`: standard output, or a log.
+    pub fn new(suite: &str, out: Box<dyn Write>) -> Self {
+        Self {
+            suite: suite.to_owned(),
+            out,
+            tally: Tally::default(),
+            trouble: Vec::new(),
+            open_test: None,
+            started: Instant::now(),
+        }
+    }
+
+    /// The claim holds.
+    pub fn pass(&mut self, name: &str) {
+        self.line(&format!("PASS {name}"));
+    }
+
+    /// The claim does not hold. The first line of `why` goes beside the name, the others above it.
+    pub fn fail(&mut self, name: &str, why: &str) {
+        let mut lines = why.trim_end().lines();
+        let first = lines.next().unwrap_or_default();
+        for line in lines {
+            self.note(&format!("    {line}"));
+        }
+        self.line(&format!("FAIL {name}: {first}"));
+    }
+
+    /// The claim cannot be looked at here.
+    pub fn skip(&mut self, name: &str, missing: &Missing) {
+        self.line(&format!("SKIP {name}: {missing}"));
+    }
+
+    /// A line that is no claim.
+    pub fn note(&mut self, text: &str) {
+        // A report that cannot be written has no other place to say so; the counts still decide.
+        let _ = writeln!(self.out, "{text}").and_then(|()| self.out.flush());
+    }
+
+    /// Asks: the claim holds where the answer is no error.
+    pub fn claim(&mut self, name: &str, ask: impl FnOnce() -> Result<()>) -> bool {
+        match ask() {
+            Ok(()) => self.pass(name),
+            Err(e) => {
+                self.fail(name, &in_words(&e));
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Passes a line of a test program on and counts what it claims.
+    pub fn line(&mut self, line: &str) {
+        let Some(line) = self.whole_test(line) else { return };
+        self.note(&line);
+        let test = line.strip_prefix("test ").and_then(|t| t.rsplit_once(" ... ")).map(|(_, end)| end);
+        if line.starts_with("PASS ") || test == Some("ok") {
+            self.tally.passed += 1;
+        } else if line.starts_with("FAIL ") || test == Some("FAILED") {
+            self.tally.failed += 1;
+            self.trouble.push(line);
+        } else if line.starts_with("SKIP ") {
+            self.tally.skipped += 1;
+            self.trouble.push(line);
+        }
+    }
+
+    /// Runs a test program and passes its lines on, with `prefix` before each claim. One that dies between two lines is
+    /// a failure, too. Returns whether it ended with 0.
+    pub fn program(&mut self, prefix: &str, command: Command) -> Result<bool> {
+        let before = self.tally.failed;
+        let status = command.lines(|line| match line.split_once(' ') {
+            Some((word @ ("PASS" | "FAIL" | "SKIP"), rest)) => self.line(&format!("{word} {prefix}: {rest}")),
+            _ => self.note(line),
+        })?;
+        if !status.success() && self.tally.failed == before {
+            self.fail(prefix, &format!("ended with {status}"));
+        }
+        Ok(status.success())
+    }
+
+    /// Ends the suite with what it returned.
+    pub fn close(mut self, result: Result<()>) -> Closed {
+        let suite = self.suite.clone();
+        match result {
+            Err(e) if self.tally.failed == 0 => self.fail(&suite, &in_words(&e)),
+            Err(e) => self.note(&in_words(&e)),
+            Ok(()) if self.tally.passed + self.tally.failed + self.tally.skipped == 0 => {
+                self.fail(&suite, "ran no test");
+            }
+            Ok(()) => {}
+        }
+        Closed { tally: self.tally, trouble: self.trouble, seconds: self.started.elapsed().as_secs() }
+    }
+
+    /// With one test thread a test's own lines come between "test name ... " and its "ok": puts the two together.
+    fn whole_test(&mut self, line: &str) -> Option<String> {
+        if let Some((name, rest)) = line.strip_prefix("test ").and_then(|t| t.split_once(" ... ")) {
+            let end = rest.split([',', ' ']).next().unwrap_or_default();
+            if !matches!(end, "ok" | "FAILED" | "ignored") {
+                self.open_test = Some(format!("test {name} ... "));
+                return (!rest.is_empty()).then(|| rest.to_owned());
+            }
+        } else if matches!(line, "ok" | "FAILED") {
+            if let Some(open) = self.open_test.take() {
+                return Some(open + line);
+            }
+        }
+        Some(line.to_owned())
+    }
+}
+
+/// An error and what caused it.
+fn in_words(e: &Error) -> String {
+    format!("{e:#}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Counts of a suite that says these lines and ends so.
+    fn tally(lines: &[&str], result: Result<()>) -> (usize, usize, usize) {
+        let mut report = Report::new("suite", Box::new(std::io::sink()));
+        for line in lines {
+            report.line(line);
+        }
+        let Tally { passed, failed, skipped } = report.close(result).tally;
+        (passed, failed, skipped)
+    }
+
+    fn error() -> Result<()> {
+        Err(anyhow::anyhow!("ended early"))
+    }
+
+    #[test]
+    fn lines_of_all_kinds_are_counted() {
+        let lines = [
+            "PASS a",
+            "test b ... ok",
+            "test c ... ignored, long",
+            "SKIP d: no tool",
+            "PASSED e",
+            "test f ...",
+        ];
+        assert_eq!(tally(&lines, Ok(())), (2, 0, 1));
+        assert_eq!(tally(&["FAIL a: why", "test b ... FAILED"], Ok(())), (0, 2, 0));
+    }
+
+    #[test]
+    fn a_test_and_its_own_lines_in_between_are_one() {
+        let lines = ["test a ... states: 7", "ok", "test b ... ", "states: 9", "FAILED", "ok"];
+        assert_eq!(tally(&lines, Ok(())), (1, 1, 0));
+    }
+
+    #[test]
+    fn an_error_without_a_fail_is_one_failure() {
+        assert_eq!(tally(&["PASS a"], error()), (1, 1, 0));
+        assert_eq!(tally(&["FAIL a: why"], error()), (0, 1, 0));
+    }
+
+    #[test]
+    fn a_suite_that_ran_no_test_fails() {
+        assert_eq!(tally(&["nothing"], Ok(())), (0, 1, 0));
+        assert_eq!(tally(&["SKIP a: no tool"], Ok(())), (0, 0, 1));
+    }
+
+    #[test]
+    fn a_program_that_dies_is_a_failure() -> Result<()> {
+        let mut report = Report::new("suite", Box::new(std::io::sink()));
+        let mut program = Command::new("sh");
+        program.args(["-c", "echo PASS a; kill -9 $$"]);
+        report.program("sh", program)?;
+        let tally = report.close(Ok(())).tally;
+        assert_eq!((tally.passed, tally.failed), (1, 1));
+        Ok(())
+    }
+}
