@@ -31,23 +31,22 @@ pub(crate) use loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};
 #[cfg(not(tatcell_loom))]
 pub(crate) use core::sync::atomic::{fence, Ordering};
 
-#[cfg(all(not(tatcell_loom), target_has_atomic = "32"))]
+#[cfg(not(any(tatcell_loom, tatcell_masked32)))]
 pub(crate) use core::sync::atomic::AtomicU32;
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "32")))]
+#[cfg(tatcell_masked32)]
 pub(crate) use masked::AtomicU32;
 
-#[cfg(all(not(tatcell_loom), target_has_atomic = "64"))]
+#[cfg(not(any(tatcell_loom, tatcell_masked64, tatcell_portable64)))]
 pub(crate) use core::sync::atomic::AtomicU64;
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "64"), not(feature = "fallback")))]
+#[cfg(tatcell_masked64)]
 pub(crate) use masked::AtomicU64;
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "64"), feature = "fallback"))]
+#[cfg(tatcell_portable64)]
 pub(crate) use portable_atomic::AtomicU64;
 
 // Systems where a preempted thread that holds a spin lock runs again. Small systems with priorities are not
 // among them: there the thread that spins can keep the holder from running.
 #[cfg(all(
-    feature = "fallback",
-    not(target_has_atomic = "64"),
+    tatcell_portable64,
     not(any(
         target_os = "linux",
         target_os = "android",

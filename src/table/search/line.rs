@@ -10,9 +10,9 @@
 use crate::sync::AtomicU64;
 use crate::table::word::{Layout, Tag};
 
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
+#[cfg(not(tatcell_sse2))]
 pub(in crate::table) use words::Words;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[cfg(tatcell_sse2)]
 pub(in crate::table) use x86::Words;
 
 /// The words of a line, loaded once in no particular order. `N` is 8 except in models.
@@ -40,7 +40,7 @@ pub(in crate::table) const fn slot_of(oldest: u64) -> usize {
     7 - (oldest & 7) as usize
 }
 
-#[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))))]
+#[cfg(any(test, not(tatcell_sse2)))]
 mod words {
     use super::*;
     use crate::sync::Ordering;
@@ -82,7 +82,7 @@ mod words {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[cfg(tatcell_sse2)]
 mod x86 {
     use super::*;
     use core::arch::asm;
