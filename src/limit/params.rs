@@ -333,6 +333,17 @@ impl Params {
         self.flags & flag != 0
     }
 
+    /// 2^bits - H - S q-units, in ticks, rounded down.
+    pub const fn span(&self) -> u64 {
+        let q = (1u128 << self.bits).wrapping_sub(self.window_q as u128);
+        let ticks = (q >> self.shl) << self.shr;
+        if ticks > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            ticks as u64
+        }
+    }
+
     /// The emission interval and the resolution, for reports: (q-units, s).
     pub const fn resolution(&self) -> (u64, i32) {
         (self.t_q, (self.shl as i32).wrapping_sub(self.shr as i32))

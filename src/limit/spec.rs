@@ -3,12 +3,10 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::error::LimitError;
-use super::params::{Params, Width};
-use super::{Limit, Limit32};
 
 /// Describes a limit with all its options, before it is validated for a word.
 ///
-/// The plain limit is [`Limit::new`]; this is for the rest. Each option that needs room above the burst (elastic
+/// The plain limit is [`Limit::new`](crate::Limit::new); this is for the rest. Each option that needs room above the burst (elastic
 /// room, delay, debt, penalty) lengthens the horizon H of the limit by the largest of them.
 ///
 /// ```
@@ -142,28 +140,6 @@ impl LimitSpec {
     pub const fn strict_refunds(mut self) -> Self {
         self.strict_refunds = true;
         self
-    }
-
-    /// Validates the limit for a 64-bit cell.
-    ///
-    /// # Errors
-    /// Every [`LimitError`]; nothing is rounded into a limit that was not asked for.
-    pub const fn build(&self) -> Result<Limit, LimitError> {
-        match Params::build(self, Width::CELL64, self.shift) {
-            Ok(p) => Ok(Limit(p)),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// Validates the limit for a 32-bit cell.
-    ///
-    /// # Errors
-    /// Every [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
-    pub const fn build32(&self) -> Result<Limit32, LimitError> {
-        match Params::build(self, Width::CELL32, self.shift) {
-            Ok(p) => Ok(Limit32(p)),
-            Err(e) => Err(e),
-        }
     }
 
     /// The checks that do not depend on a word.
