@@ -1,4 +1,5 @@
-//! The one file that names an atomic type.
+//! The one room that names an atomic type: which one a word is, the loops that change one ([`drive`]), and how the slots
+//! of a table are changed ([`access`]).
 //!
 //! Everywhere else an atomic is one of these names, so the shipped code runs unchanged under the loom model
 //! checker (`--cfg tatcell_loom`) and on cores without the atomics.
@@ -16,12 +17,14 @@
 //! holder would spin for ever. Nothing here uses `portable-atomic` on bare metal, so another crate that turns its
 //! `fallback` on changes nothing.
 
+pub(crate) mod access;
 #[cfg(all(tatcell_loom, test))]
 pub(crate) mod loom_atomic;
 pub(crate) mod masked;
 
 mod drive;
 
+pub use access::{Access, Exclusive, Shared};
 pub use drive::MAX_LOST;
 pub(crate) use drive::{step32, step64, update32, update64};
 
