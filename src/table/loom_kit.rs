@@ -14,8 +14,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::access::Access;
+use super::ask::Done;
 use super::geometry::Geometry;
-use super::insert::Done;
 use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::set::Set;

@@ -15,6 +15,7 @@
 //! default, at full load) a new key shares the slot of another and both share one debt. Use cells where even that
 //! must not happen.
 
+mod ask;
 mod burst;
 mod counters;
 mod error;

@@ -2,10 +2,10 @@
 //! decide: looking, charging after the fact, reserving, giving back.
 
 use super::access::Access;
+use super::ask::Done;
 use super::counters::Counters;
 use super::error::TableError;
 use super::handle::Table;
-use super::insert::Done;
 use super::policy::FullPolicy;
 use crate::algorithms::gcra::{self, Kind, Op};
 use crate::answer::{Decision, Permit, Place, Tracking};
