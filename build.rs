@@ -20,6 +20,7 @@ fn names(asked: &Asked) {
     let riscv = asked.is("TARGET_ARCH", "riscv32") || asked.is("TARGET_ARCH", "riscv64");
     let little = asked.is("TARGET_ENDIAN", "little");
     let [atomic32, atomic64] = ["32", "64"].map(|bits| asked.is("TARGET_HAS_ATOMIC", bits));
+    let linux = asked.is("TARGET_OS", "linux") || asked.is("TARGET_OS", "android");
     let [apple, openbsd] = [asked.is("TARGET_VENDOR", "apple"), asked.is("TARGET_OS", "openbsd")];
     let instructions = !loom && !miri;
 
@@ -58,7 +59,9 @@ fn names(asked: &Asked) {
     // Memory of a process, where what was looked up once is kept.
     name("tatcell_kept", asked.feature("STD") || asked.feature("HOST"));
     // The system calls of Linux.
-    name("tatcell_linux", asked.is("TARGET_OS", "linux") || asked.is("TARGET_OS", "android"));
+    name("tatcell_linux", linux);
+    // The clock CLOCK_MONOTONIC_RAW.
+    name("tatcell_raw_clock", linux || apple);
     // getentropy is where secret bytes come from, and no device is read.
     name("tatcell_getentropy", apple || openbsd);
 }

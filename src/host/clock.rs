@@ -25,7 +25,7 @@ impl Clock {
     fn id(self) -> Result<libc::clockid_t, HostError> {
         match self {
             Clock::Monotonic => Ok(libc::CLOCK_MONOTONIC),
-            #[cfg(any(tatcell_linux, target_vendor = "apple"))]
+            #[cfg(tatcell_raw_clock)]
             Clock::Raw => Ok(libc::CLOCK_MONOTONIC_RAW),
             #[cfg(tatcell_linux)]
             Clock::Coarse => Ok(libc::CLOCK_MONOTONIC_COARSE),
