@@ -81,7 +81,8 @@ pub(crate) struct Params {
     pub t_q: u64,
     /// D = burst * T_q: the debt of a whole burst.
     pub burst_q: u64,
-    /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than that.
+    /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than
+    /// that.
     pub plain: u64,
     /// H + S.
     pub window_q: u64,

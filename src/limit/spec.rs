@@ -6,8 +6,8 @@ use super::error::LimitError;
 
 /// Describes a limit with all its options, before it is validated for a word.
 ///
-/// The plain limit is [`Limit::new`](crate::Limit::new); this is for the rest. Each option that needs room above the burst (elastic
-/// room, delay, debt, penalty) lengthens the horizon H of the limit by the largest of them.
+/// The plain limit is [`Limit::new`](crate::Limit::new); this is for the rest. Each option that needs room above the
+/// burst (elastic room, delay, debt, penalty) lengthens the horizon H of the limit by the largest of them.
 ///
 /// ```
 /// use tatcell::LimitSpec;
@@ -115,10 +115,10 @@ impl LimitSpec {
     /// Treats a word that is impossibly far ahead of `now` (the clock was stepped back by more than the skew) as a
     /// full debt of one burst instead of forgiving it.
     ///
-    /// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds. The resolution chosen
-    /// for a fast limit is finer (22 for 50e9 a second in nanoseconds), and then this is
-    /// [`BadHeal`](crate::LimitError::BadHeal): fix a coarser one with [`resolution`](Self::resolution), at the price of
-    /// precision.
+    /// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds. The resolution
+    /// chosen for a fast limit is finer (22 for 50e9 a second in nanoseconds), and then this is
+    /// [`BadHeal`](crate::LimitError::BadHeal): fix a coarser one with [`resolution`](Self::resolution), at the price
+    /// of precision.
     pub const fn heal(mut self) -> Self {
         self.heal = true;
         self

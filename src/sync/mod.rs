@@ -1,5 +1,5 @@
-//! The one room that names an atomic type: which one a word is, the loops that change one ([`drive`]), and how the slots
-//! of a table are changed ([`access`]).
+//! The one room that names an atomic type: which one a word is, the loops that change one ([`drive`]), and how the
+//! slots of a table are changed ([`access`]).
 //!
 //! Everywhere else an atomic is one of these names, so the shipped code runs unchanged under the loom model
 //! checker (`--cfg tatcell_loom`) and on cores without the atomics.

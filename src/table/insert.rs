@@ -27,8 +27,8 @@
 //! line first. The fence between placing (or seeing) a claim and looking again is `SeqCst`: with acquire and release
 //! alone two threads can each miss the other's claim (store buffering; the models have that as a must-fail case).
 //!
-//! Progress: lock-free, at most [`MAX_LOST`](crate::MAX_LOST) lost swaps and `MAX_PASSES` looks, then contended and nothing
-//! charged. A hit costs one swap, a denied hit only reads, an insert two swaps.
+//! Progress: lock-free, at most [`MAX_LOST`](crate::MAX_LOST) lost swaps and `MAX_PASSES` looks, then contended and
+//! nothing charged. A hit costs one swap, a denied hit only reads, an insert two swaps.
 
 use super::access::Access;
 use super::ask::{Ask, Done, Met};
@@ -112,10 +112,10 @@ impl<const N: usize> Set<'_, N> {
         }
     }
 
-    /// The slot that an insert of this key takes: the first EMPTY one in search order, else the one that has been expired
-    /// longest, so that a key that was away finds its slot again while there is any other. Gives its position, the slot
-    /// and its word. `None` also where it has changed hands since the look, its debt is to be inherited, or it is a
-    /// tombstone: `settle` knows what to do then.
+    /// The slot that an insert of this key takes: the first EMPTY one in search order, else the one that has been
+    /// expired longest, so that a key that was away finds its slot again while there is any other. Gives its position,
+    /// the slot and its word. `None` also where it has changed hands since the look, its debt is to be inherited, or it
+    /// is a tombstone: `settle` knows what to do then.
     #[inline(always)]
     fn vacancy<O: Operation>(
         &self,

@@ -26,12 +26,13 @@ pub(in crate::table) trait Look<const N: usize> {
     fn empty(&self, layout: &Layout) -> u32;
 
     /// The slot whose word has been expired longest at `now_q`, the first of several: `OLD | age << 3 | 7 - slot`, so
-    /// that of two lines the larger number is the older one; 0 where no word has expired. EMPTY words count as any other.
+    /// that of two lines the larger number is the older one; 0 where no word has expired. EMPTY words count as any
+    /// other.
     fn oldest(&self, layout: &Layout, now_q: u64) -> u64;
 }
 
-/// Set in what [`Look::oldest`] found. It also makes the number a positive normal one if it is read as floating point, so
-/// that the larger of two is found by the one comparison of 64 bits that SSE2 has.
+/// Set in what [`Look::oldest`] found. It also makes the number a positive normal one if it is read as floating point,
+/// so that the larger of two is found by the one comparison of 64 bits that SSE2 has.
 const OLD: u64 = 1 << 61;
 
 /// The slot that [`Look::oldest`] found.
@@ -131,7 +132,8 @@ mod x86 {
             self.tagged(layout, Tag(0))
         }
 
-        /// With `x = (word - now - 1) & mask`: expired iff `window - 1 - x` is negative, and then the age is `!x & mask`.
+        /// With `x = (word - now - 1) & mask`: expired iff `window - 1 - x` is negative, and then the age is
+        /// `!x & mask`.
         #[inline(always)]
         fn oldest(&self, layout: &Layout, now_q: u64) -> u64 {
             // SAFETY: SSE2 is enabled here.
