@@ -110,7 +110,7 @@ typedef struct tatcell_small_table_t {
 #define TATCELL_U_(x) ((uint64_t)(x))
 /* 0 if ok holds; otherwise an array of negative size stops the compiler: the limit cannot be represented. */
 #define TATCELL_REQUIRE_(ok) (0 * sizeof(char[(ok) ? 1 : -1]))
-/* Is the emission interval still below m + 1 q-units at shift k? The shift wanted is the number of k for which it is. */
+/* Is the emission interval still below m + 1 q-units at shift k? The shift wanted is the number of such k. */
 #define TATCELL_COARSE_(u, p, m, k) (TATCELL_U_(p) <= ((m) * TATCELL_U_(u)) >> (k))
 #define TATCELL_COARSE4_(u, p, m, k)                                                                        \
     (TATCELL_COARSE_(u, p, m, k) + TATCELL_COARSE_(u, p, m, (k) + 1) + TATCELL_COARSE_(u, p, m, (k) + 2) + \

@@ -18,38 +18,37 @@
 //!
 //! Not for the hot path: a table asks when it is made or attached to.
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+#[cfg(tatcell_sse2)]
 use x86::Cpu;
 
 /// Says whether the processor computes rounds of AES.
 #[inline]
 pub(crate) fn aes() -> bool {
-    #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+    #[cfg(tatcell_sse2)]
     return Cpu::aes();
-    #[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
-    return cfg!(all(target_arch = "aarch64", target_endian = "little", target_feature = "aes", not(miri)));
+    #[cfg(not(tatcell_sse2))]
+    return cfg!(tatcell_aes_arm);
 }
 
 /// Says whether a search with AVX-512 works here and pays: the processor has F, BW and VBMI2, and the system saves the
 /// registers. VBMI2 tells processors that keep their clock under 512-bit instructions (Ice Lake, Zen 4 and later) from
 /// older ones.
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[cfg(tatcell_sse2)]
 #[inline]
 pub(crate) fn avx512() -> bool {
     Cpu::now().has(x86::AVX512)
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+#[cfg(tatcell_sse2)]
 mod x86 {
     use core::arch::asm;
     use core::arch::x86_64::{__cpuid, CpuidResult};
 
-    #[cfg(all(any(feature = "std", feature = "host", test), not(tatcell_loom)))]
+    #[cfg(any(tatcell_kept, test))]
     use crate::sync::{AtomicU32, Ordering};
 
     const LOOKED: u32 = 1;
     pub(super) const AES: u32 = 1 << 1;
-    #[cfg_attr(tatcell_loom, allow(dead_code))] // models search without vectors
     pub(super) const AVX512: u32 = 1 << 2;
 
     /// What the library asks about a processor; never 0.
@@ -63,25 +62,24 @@ mod x86 {
         }
 
         /// What leaf 1 alone tells, where nothing is kept that would save a second look.
-        #[cfg(not(all(any(feature = "std", feature = "host"), not(tatcell_loom))))]
+        #[cfg(not(tatcell_kept))]
         pub fn aes() -> bool {
             Cpu::of_leaf_1(&leaf(1)).has(AES)
         }
 
-        #[cfg(all(any(feature = "std", feature = "host"), not(tatcell_loom)))]
+        #[cfg(tatcell_kept)]
         pub fn aes() -> bool {
             Cpu::now().has(AES)
         }
 
         /// This processor.
-        #[cfg(not(all(any(feature = "std", feature = "host"), not(tatcell_loom))))]
-        #[cfg_attr(tatcell_loom, allow(dead_code))] // models search without vectors
+        #[cfg(not(tatcell_kept))]
         pub fn now() -> Cpu {
             Cpu::look(leaf, saved)
         }
 
         /// This processor; the first call looks, the others read what it found.
-        #[cfg(all(any(feature = "std", feature = "host"), not(tatcell_loom)))]
+        #[cfg(tatcell_kept)]
         #[inline]
         pub fn now() -> Cpu {
             static KEPT: AtomicU32 = AtomicU32::new(0);
@@ -89,7 +87,7 @@ mod x86 {
         }
 
         /// What is kept in a word, or else what a look finds, which is kept from then on.
-        #[cfg(all(any(feature = "std", feature = "host", test), not(tatcell_loom)))]
+        #[cfg(any(tatcell_kept, test))]
         #[inline]
         fn kept(word: &AtomicU32, look: impl FnOnce() -> Cpu) -> Cpu {
             // ORDERING: Relaxed; single word, value only. It is written with one value only, by whoever still reads 0:
@@ -142,7 +140,7 @@ mod x86 {
         saved
     }
 
-    #[cfg(all(test, not(tatcell_loom)))]
+    #[cfg(test)]
     mod tests {
         use super::*;
         use core::cell::RefCell;

@@ -1,7 +1,8 @@
 //! Ticks and q-units: the two scales of time, and every conversion between them.
 //!
 //! A tick is the unit of the caller's clock. A q-unit is `2^-s` ticks, the unit of state words: `shl` is s where it is
-//! positive (finer than a tick), `shr` is -s where it is negative (coarser; `now` is floored). At least one of them is 0.
+//! positive (finer than a tick), `shr` is -s where it is negative (coarser; `now` is floored). At least one of them is
+//! 0.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 

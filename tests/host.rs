@@ -101,7 +101,9 @@ fn the_coarse_clock_is_the_monotonic_one_a_moment_ago() {
 fn ticks_run_at_the_rate_that_calibration_finds() {
     let clock = match TickClock::calibrate(5_000_000) {
         Err(HostError::Unsupported) => {
-            return println!("SKIP ticks_run_at_the_rate_that_calibration_finds: no counter of constant rate on this processor")
+            return println!(
+                "SKIP ticks_run_at_the_rate_that_calibration_finds: no counter of constant rate on this processor"
+            )
         }
         clock => clock.unwrap(),
     };
@@ -457,7 +459,9 @@ fn memory_that_does_not_fit_is_an_error_now_and_leaves_nothing() {
         let mut shm = std::mem::zeroed::<libc::statvfs>();
         assert_eq!(libc::statvfs(c"/dev/shm".as_ptr(), &mut shm), 0);
         if shm.f_blocks == 0 {
-            return println!("SKIP memory_that_does_not_fit_is_an_error_now_and_leaves_nothing: /dev/shm has no limit here");
+            return println!(
+                "SKIP memory_that_does_not_fit_is_an_error_now_and_leaves_nothing: /dev/shm has no limit here"
+            );
         }
         shm.f_blocks as usize * shm.f_frsize as usize
     };

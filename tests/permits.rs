@@ -1,4 +1,5 @@
-//! Permits: what a refund may give back, and what no permit can bring back: drained, reset, restored or too old charges.
+//! Permits: what a refund may give back, and what no permit can bring back: drained, reset, restored or too old
+//! charges.
 #![cfg(feature = "std")]
 
 mod common;
@@ -89,8 +90,8 @@ fn a_live_save_that_read_a_key_twice_is_restored_with_the_larger_debt() {
         table.save(now, &mut image).unwrap();
         image
     };
-    // A save reads word by word: while it is between two words of a set the key's slot drains, another key takes it, and
-    // the key comes back in the other one.
+    // A save reads word by word: while it is between two words of a set the key's slot drains, another key takes it,
+    // and the key comes back in the other one.
     let (early, late) = (saved(1, 100_500), saved(4, 101_524));
     let (first, second) = (16, 16 + 11);
     for (early_at, late_at) in [(first, second), (second, first)] {

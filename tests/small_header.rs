@@ -74,7 +74,8 @@ fn the_header_computes_and_refuses_the_same_limits() {
             let _ = writeln!(
                 c,
                 "{{ static const {kind} made = {init}({args}); static const {int} want[] = {{{}}};\n\
-                 if (sizeof made != sizeof want || memcmp(&made, want, sizeof want)) {{ printf(\"{init} {args}\\n\"); return 1; }} }}",
+                 if (sizeof made != sizeof want || memcmp(&made, want, sizeof want)) {{\n\
+                 printf(\"{init} {args}\\n\"); return 1; }} }}",
                 words.join(", ")
             );
         };

@@ -407,9 +407,9 @@ fn next_live_finds_every_live_slot_once_and_stats_agree() {
 
 #[test]
 fn keys_that_come_back_find_their_slots_while_others_are_free() {
-    // 1966 keys in 4096 slots, one after the other, each idle between its requests for 20 times as long as it is in debt;
-    // of a hundred requests so many are of keys that come once. Were a new key to take the first slot that is reusable,
-    // it would mostly be that of a key which is to come back: half of the requests would insert.
+    // 1966 keys in 4096 slots, one after the other, each idle between its requests for 20 times as long as it is in
+    // debt; of a hundred requests so many are of keys that come once. Were a new key to take the first slot that is
+    // reusable, it would mostly be that of a key which is to come back: half of the requests would insert.
     for (new, most_ppm) in [(0, 0), (1, 3_000), (5, 10_000), (20, 50_000)] {
         let lines = memory(2 + 512);
         let table = Table::init(&lines, &TableOptions::new(SPEC).seed(SEED)).unwrap();

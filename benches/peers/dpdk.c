@@ -91,8 +91,8 @@ static double fit(struct bed *bed, uint64_t size, uint64_t period, uint64_t burs
     return fabs((double)size * (double)bed->single_rate.cir_period / bytes - (double)period);
 }
 
-/* The limits of the uniform rows are met exactly where the counter runs at whole MHz, by packets of a size that makes 2^k
- * ticks a byte. The spent cell's (2^50 ticks) is met as nearly as its rate of some 1000 bytes a second allows. */
+/* The limits of the uniform rows are met exactly where the counter runs at whole MHz, by packets of a size that makes
+ * 2^k ticks a byte. The spent cell's (2^50 ticks) is met as nearly as its rate of some 1000 bytes a second allows. */
 void *peer_open(uint32_t keys, uint64_t period, uint64_t burst, uint32_t debt) {
     if (!start()) return NULL;
     struct bed *bed = calloc(1, sizeof *bed);

@@ -12,7 +12,7 @@
 extern "C" {
 #endif
 
-/* n decisions, for the keys ids[0..n], each moved on by `by` modulo the number of keys; dt ticks between two of them. */
+/* n decisions, for the keys ids[0..n], each moved on by `by` modulo the number of keys; dt ticks between two. */
 struct peer_visit {
     const uint32_t *ids;
     uint64_t n;

@@ -103,9 +103,10 @@ fn draw(suite: &Suite, machine: &Machine) -> Option<String> {
         return None;
     }
     let mut out = String::new();
+    let text = format!(r#"font-family="Helvetica, Arial, sans-serif" font-size="13" fill="{INK}""#);
     let _ = writeln!(
         out,
-        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" font-family="Helvetica, Arial, sans-serif" font-size="13" fill="{INK}">"#
+        r#"<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {y}" width="{WIDTH}" height="{y}" {text}>"#
     );
     let _ = writeln!(out, r#"<rect width="{WIDTH}" height="{y}" fill="white"/>"#);
     label(

@@ -60,7 +60,8 @@ fn counted(bed: &mut Bed<Shared>, counters: &mut Counters, n: u64) -> u64 {
     })
 }
 
-/// The table with 1e6 keys, most of which come in turn, in a random order; with `home`, only keys whose home line has room.
+/// The table with 1e6 keys, most of which come in turn, in a random order; with `home`, only keys whose home line has
+/// room.
 fn placed(empty: &Bed<Shared>, home: bool) -> Bed<Shared> {
     let table = &empty.table;
     let lines = (table.slots() / SLOTS_PER_LINE) as u64;

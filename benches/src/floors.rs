@@ -87,7 +87,9 @@ fn others<const R: usize>() {
     // SAFETY: arithmetic on two registers.
     unsafe {
         std::arch::asm!(
-            ".rept {r}", "lea {b}, [{a} + 1]", "lea {c}, [{a} + 2]", "lea {b}, [{a} + 3]", "lea {c}, [{a} + 4]", ".endr",
+            ".rept {r}",
+            "lea {b}, [{a} + 1]", "lea {c}, [{a} + 2]", "lea {b}, [{a} + 3]", "lea {c}, [{a} + 4]",
+            ".endr",
             r = const R, a = in(reg) 0u64, b = out(reg) _, c = out(reg) _,
             options(nomem, nostack, preserves_flags)
         );

@@ -169,7 +169,10 @@ fn choose_scale(
     Err(if by_queue < by_sender {
         format!("the gate's receive buffer holds only {queue:.0} datagrams; raise net.core.rmem_max to 212992 or more")
     } else {
-        format!("this machine sends only {sendable_per_sec:.0} datagrams per second over loopback, too few for the demo")
+        format!(
+            "this machine sends only {sendable_per_sec:.0} datagrams per second over loopback, \
+             too few for the demo"
+        )
     })
 }
 

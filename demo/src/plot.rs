@@ -45,8 +45,8 @@ fn paint<'a>(root: &Area<'a>, outcome: &Outcome) -> Result<(), Failure<'a>> {
     ];
     head.draw_text("tatcell: the same attack, limiter off, then on", &title.color(&BLACK), (20, 14))?;
     let about = format!(
-        "offered up to {} requests per second, {:.2} times what the server can answer; limit 10/s per source, burst 20; \
-         grey = offered, colour = answered",
+        "offered up to {} requests per second, {:.2} times what the server can answer; limit 10/s per source, \
+         burst 20; grey = offered, colour = answered",
         grouped(c.peak_per_sec as u64),
         c.peak_per_sec / c.answers_per_sec
     );

@@ -134,7 +134,10 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
     let (start, end) = watched.resident_kib;
     line(
         start > 0 && end <= start + GROWTH_KIB,
-        format!("memory of the gate: {start} KiB a second after the switch, {end} KiB at the end (growth at most {GROWTH_KIB})"),
+        format!(
+            "memory of the gate: {start} KiB a second after the switch, {end} KiB at the end \
+             (growth at most {GROWTH_KIB})"
+        ),
     );
     lines
 }

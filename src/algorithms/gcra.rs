@@ -10,9 +10,9 @@
 //!
 //! All state of a key is its theoretical arrival time (TAT). `lead` = TAT - now while that is within the window of
 //! H + S q-units, else 0: an expired word and an absent one are the same. A request of cost c conforms iff
-//! `lead + c * T <= D`, D = burst * T; it then moves the TAT by `c * T`. Because a step only adds to a live lead, the TAT never
-//! regresses, and a wrap of the word can only produce a false debt, never a minted unit (the decode theorem is
-//! exhausted for W = 16 in the tests).
+//! `lead + c * T <= D`, D = burst * T; it then moves the TAT by `c * T`. Because a step only adds to a live lead, the
+//! TAT never regresses, and a wrap of the word can only produce a false debt, never a minted unit (the decode theorem
+//! is exhausted for W = 16 in the tests).
 //!
 //! The functions here map a lead to an answer and, where something is stored, the next lead. They know no word
 //! layout, no atomics and no clock; cells and tables drive them. No step divides.

@@ -11,8 +11,8 @@ use crate::answer::Step;
 
 /// One operation of an algorithm, on the state of one key.
 pub(crate) trait Operation {
-    /// What the operation does to a state that lies `lead` q-units ahead: the answer, and how far ahead the next one lies
-    /// if there is one. 0 is the state of an absent key.
+    /// What the operation does to a state that lies `lead` q-units ahead: the answer, and how far ahead the next one
+    /// lies if there is one. 0 is the state of an absent key.
     fn step(&self, lead: u64) -> Step;
 
     /// What the operation does to an absent key: as `step(0)`, with the common case first.

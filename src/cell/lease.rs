@@ -42,9 +42,9 @@
 //! other leases took and did not spend: at most N batches at one instant.
 //!
 //! What breaks the argument is lowering the TAT under pieces that are held: [`Cell::reset`], a refund to the cell,
-//! [`Cell::change`] to a smaller debt, and a new cell at the address of the old one, by which a lease knows it: give the
-//! lease back, or make a new one, before the cell is replaced. Each then admits at most what the leases held above the new TAT on top of the
-//! bound from that moment on, hence at most N batches, once.
+//! [`Cell::change`] to a smaller debt, and a new cell at the address of the old one, by which a lease knows it: give
+//! the lease back, or make a new one, before the cell is replaced. Each then admits at most what the leases held above
+//! the new TAT on top of the bound from that moment on, hence at most N batches, once.
 //!
 //! How much is taken ahead: doubled at each refill up to the batch; never more than half of what the cell has left
 //! (the rest is for others); halved when part of the last piece lapsed while the cell was more than half empty, so a
@@ -69,10 +69,10 @@ const MASK: u64 = u64::MAX;
 
 /// Units of a shared [`Cell`], taken ahead by one owner and spent without touching the cell.
 ///
-/// Give each core or thread its own, 64 bytes on a cache line of its own (`#[repr(align(64))]` around it) where cores must
-/// not slow each other down. It may be used with another
-/// cell or another limit at any time: what it held of another cell, or in another resolution, lapses. It cannot be
-/// cloned: that would spend units twice. All-zero memory is a valid lease that holds nothing.
+/// Give each core or thread its own, 64 bytes on a cache line of its own (`#[repr(align(64))]` around it) where cores
+/// must not slow each other down. It may be used with another cell or another limit at any time: what it held of
+/// another cell, or in another resolution, lapses. It cannot be cloned: that would spend units twice. All-zero memory
+/// is a valid lease that holds nothing.
 ///
 /// ```
 /// use tatcell::{limit, Cell, Lease, Limit, Outcome};

@@ -1,8 +1,8 @@
 //! Cells: one state word each, shared by any number of threads or owned by one.
 //!
 //! ```text
-//!  Cell           [              TAT : 64              ]   0 = fresh; wraps after 2^64 q-units (3.3 days at 1e9/s in ns)
-//!  Cell32         [     TAT : 32     ]                     0 = fresh; wraps after 2^32 q-units (49.7 days of ms)
+//!  Cell           [              TAT : 64              ]   0 = fresh; wraps at 2^64 q-units (3.3 days at 1e9/s in ns)
+//!  Cell32         [     TAT : 32     ]                     0 = fresh; wraps at 2^32 q-units (49.7 days of ms)
 //!  ExclusiveCell  as Cell, through `&mut`: plain load and store
 //! ```
 //!
@@ -11,8 +11,8 @@
 //! effect at one instant (its successful swap, or its load when nothing is stored), and no interleaving admits
 //! more than one after the other would.
 //!
-//! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps, then `Contended` with nothing charged. A swap is lost only
-//! because another thread's swap succeeded. A denied request only reads.
+//! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps, then `Contended` with nothing charged. A swap
+//! is lost only because another thread's swap succeeded. A denied request only reads.
 //!
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 
@@ -187,9 +187,9 @@ macro_rules! operations {
                 })
             }
 
-            /// The word of a lead. A lead of 0 is a TAT of now, not EMPTY: a clock that steps back must not find the cell
-            /// full. Only at tick 0, before which there is no clock, it is EMPTY: the word 0 would otherwise become 1, a
-            /// debt of one q-unit.
+            /// The word of a lead. A lead of 0 is a TAT of now, not EMPTY: a clock that steps back must not find the
+            /// cell full. Only at tick 0, before which there is no clock, it is EMPTY: the word 0 would otherwise
+            /// become 1, a debt of one q-unit.
             #[inline(always)]
             fn stored(now: u64, now_q: u64, lead: u64) -> $word {
                 if now == 0 && lead == 0 {
@@ -267,10 +267,10 @@ macro_rules! operations {
 
             /// Reserves `cost` units for the earliest conforming instant, for shaping: the decision's `departure`.
             ///
-            /// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do
-            /// not step back: a caller whose clock is behind gets the same place on the time axis, but a `now` of its
-            /// own. A request that would wait longer than the limit's `max_delay` is refused and charges nothing; its
-            /// `retry_after` is the time until the same request would be accepted.
+            /// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks
+            /// do not step back: a caller whose clock is behind gets the same place on the time axis, but a `now` of
+            /// its own. A request that would wait longer than the limit's `max_delay` is refused and charges nothing;
+            /// its `retry_after` is the time until the same request would be accepted.
             ///
             /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which is this at max(now, group eligibility).
             #[inline]

@@ -25,11 +25,11 @@ impl Clock {
     fn id(self) -> Result<libc::clockid_t, HostError> {
         match self {
             Clock::Monotonic => Ok(libc::CLOCK_MONOTONIC),
-            #[cfg(any(target_os = "linux", target_os = "android", target_vendor = "apple"))]
+            #[cfg(tatcell_raw_clock)]
             Clock::Raw => Ok(libc::CLOCK_MONOTONIC_RAW),
-            #[cfg(any(target_os = "linux", target_os = "android"))]
+            #[cfg(tatcell_linux)]
             Clock::Coarse => Ok(libc::CLOCK_MONOTONIC_COARSE),
-            #[cfg(any(target_os = "linux", target_os = "android"))]
+            #[cfg(tatcell_linux)]
             Clock::Boottime => Ok(libc::CLOCK_BOOTTIME),
             #[allow(unreachable_patterns)] // on Linux all are there
             _ => Err(HostError::Unsupported),

@@ -131,7 +131,7 @@ impl Memory {
             });
         }
         let bytes = whole(bytes, HUGE)?;
-        #[cfg(any(target_os = "linux", target_os = "android"))]
+        #[cfg(tatcell_linux)]
         {
             // 21 is log2 of 2 MiB, in the bits that mmap reads it from. The pages are reserved now, so that using them
             // cannot fail later.
@@ -284,7 +284,7 @@ fn aligned(bytes: usize, flags: c_int) -> Result<NonNull<u8>, HostError> {
 
 /// Asks for huge pages.
 fn advise(start: NonNull<u8>, bytes: usize) -> Pages {
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(tatcell_linux)]
     // SAFETY: this range has just been mapped; advice does not change its contents.
     if unsafe { libc::madvise(start.as_ptr().cast(), bytes, libc::MADV_HUGEPAGE) } == 0 {
         return Pages::Advised;

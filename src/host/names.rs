@@ -25,7 +25,7 @@ pub(super) const MAX_NAME: usize = 255;
 /// [`Memory::MAX_PATH`](super::Memory::MAX_PATH).
 pub(super) const MAX_PATH: usize = 1023;
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 const SHM: &[u8] = b"/dev/shm";
 
 /// An open file, closed when dropped.
@@ -41,7 +41,7 @@ impl Drop for File {
 
 impl File {
     /// Opens a file of the system to read from.
-    #[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+    #[cfg(not(tatcell_getentropy))]
     pub fn to_read(path: &CStr) -> Result<File, HostError> {
         // SAFETY: a string that ends.
         match unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) } {
@@ -66,7 +66,7 @@ impl File {
     /// Gives the file its size, and the pages too where the file system can do that.
     pub fn reserve(&self, bytes: usize) -> Result<(), HostError> {
         let size = libc::off_t::try_from(bytes).map_err(|_| HostError::BadSize)?;
-        #[cfg(any(target_os = "linux", target_os = "android"))]
+        #[cfg(tatcell_linux)]
         for _ in 0..100 {
             // SAFETY: an open descriptor.
             if unsafe { libc::fallocate(self.0, 0, 0, size) } == 0 {
@@ -107,7 +107,7 @@ fn target(name: &CStr) -> Result<Target<'_>, HostError> {
 }
 
 /// Runs a call on the path of a shared-memory name.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 fn with_path(name: &CStr, call: impl FnOnce(&CStr) -> c_int) -> Result<c_int, HostError> {
     let mut path = [0u8; SHM.len() + MAX_NAME + 1];
     let name = name.to_bytes_with_nul();
@@ -123,12 +123,12 @@ fn open_with(name: &CStr, flags: c_int, mode: u32) -> Result<File, HostError> {
     let open = |path: &CStr| unsafe { libc::open(path.as_ptr(), flags, mode) };
     let fd = match target(name)? {
         Target::Path(path) => open(path),
-        #[cfg(any(target_os = "linux", target_os = "android"))]
+        #[cfg(tatcell_linux)]
         Target::Shm(name) => with_path(name, open)?,
         #[cfg(target_vendor = "apple")]
         // SAFETY: as above.
         Target::Shm(name) => unsafe { libc::shm_open(name.as_ptr(), flags, mode as libc::c_uint) },
-        #[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple")))]
+        #[cfg(not(any(tatcell_linux, target_vendor = "apple")))]
         // SAFETY: as above.
         Target::Shm(name) => unsafe { libc::shm_open(name.as_ptr(), flags, mode as libc::mode_t) },
     };
@@ -171,9 +171,9 @@ pub fn unlink(name: &CStr) -> Result<(), HostError> {
     let unlink = |path: &CStr| unsafe { libc::unlink(path.as_ptr()) };
     let rc = match target(name)? {
         Target::Path(path) => unlink(path),
-        #[cfg(any(target_os = "linux", target_os = "android"))]
+        #[cfg(tatcell_linux)]
         Target::Shm(name) => with_path(name, unlink)?,
-        #[cfg(not(any(target_os = "linux", target_os = "android")))]
+        #[cfg(not(tatcell_linux))]
         // SAFETY: as above.
         Target::Shm(name) => unsafe { libc::shm_unlink(name.as_ptr()) },
     };

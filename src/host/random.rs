@@ -11,10 +11,10 @@
 //! from starting. Nothing is weaker than what was asked for: where none of these answers, the result is an error, and
 //! never a clock or an address.
 
-#[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+#[cfg(not(tatcell_getentropy))]
 use core::ffi::CStr;
 
-#[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+#[cfg(not(tatcell_getentropy))]
 use super::names::File;
 use super::{last_error, HostError};
 
@@ -45,7 +45,7 @@ pub fn random_seed() -> Result<[u8; 16], HostError> {
 }
 
 /// Fills a buffer with secret bytes, some hundred at most; on error some of it may have been written.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     match gather(bytes, |rest| {
         // SAFETY: room for that many bytes; without flags it waits for the secrets of a fresh system.
@@ -60,7 +60,7 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     }
 }
 
-#[cfg(any(target_vendor = "apple", target_os = "openbsd"))]
+#[cfg(tatcell_getentropy)]
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     gather(bytes, |rest| {
         // Most bytes that one call gives.
@@ -70,7 +70,7 @@ pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     })
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android", target_vendor = "apple", target_os = "openbsd")))]
+#[cfg(not(any(tatcell_linux, tatcell_getentropy)))]
 pub(crate) fn fill(bytes: &mut [u8]) -> Result<(), HostError> {
     device(c"/dev/urandom", bytes)
 }
@@ -106,7 +106,7 @@ fn gather(
 }
 
 /// Reads a device of the system.
-#[cfg(not(any(target_vendor = "apple", target_os = "openbsd")))]
+#[cfg(not(tatcell_getentropy))]
 fn device(path: &CStr, bytes: &mut [u8]) -> Result<(), HostError> {
     let file = File::to_read(path)?;
     gather(bytes, |rest| {
@@ -116,7 +116,7 @@ fn device(path: &CStr, bytes: &mut [u8]) -> Result<(), HostError> {
 }
 
 /// Waits until the system has gathered secrets enough; /dev/urandom itself does not wait.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 fn wait_for_secrets() -> Result<(), HostError> {
     let file = File::to_read(c"/dev/random")?;
     let mut random = libc::pollfd { fd: file.fd(), events: libc::POLLIN, revents: 0 };
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(gather(&mut [0; 16], |_| Ok(17)), Err(HostError::Unsupported));
     }
 
-    #[cfg(any(target_os = "linux", target_os = "android"))]
+    #[cfg(tatcell_linux)]
     #[test]
     fn a_device_gives_what_it_gives() {
         let mut bytes = [7; 16];

@@ -4,7 +4,7 @@ use super::HostError;
 
 /// Counts the bytes of `start..start + bytes` that lie on huge pages; those of a mapping that reaches beyond the range
 /// count at most up to the part that lies inside.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 pub(crate) fn huge_bytes(start: usize, bytes: usize) -> Result<usize, HostError> {
     let mut sum = Sum { start, end: start.saturating_add(bytes), inside: 0, total: 0 };
     // SAFETY: a string that ends.
@@ -38,13 +38,13 @@ pub(crate) fn huge_bytes(start: usize, bytes: usize) -> Result<usize, HostError>
     result
 }
 
-#[cfg(not(any(target_os = "linux", target_os = "android")))]
+#[cfg(not(tatcell_linux))]
 pub(crate) fn huge_bytes(_start: usize, _bytes: usize) -> Result<usize, HostError> {
     Err(HostError::Unsupported)
 }
 
 /// What has been read so far.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 struct Sum {
     start: usize,
     end: usize,
@@ -53,7 +53,7 @@ struct Sum {
     total: usize,
 }
 
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 impl Sum {
     /// "7f00c0000000-7f00c0200000 rw-p ..." starts a mapping; "AnonHugePages:   2048 kB" is about it.
     fn line(&mut self, line: &[u8]) {
@@ -79,7 +79,7 @@ impl Sum {
 }
 
 /// A hexadecimal number, all of it.
-#[cfg(any(target_os = "linux", target_os = "android"))]
+#[cfg(tatcell_linux)]
 fn hexadecimal(digits: &[u8]) -> Option<usize> {
     if digits.is_empty() {
         return None;

@@ -77,10 +77,10 @@ fn block(key: &[u8]) -> ([u64; 2], &[u8]) {
     ([whole as u64, (whole >> 64) as u64], tail)
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+#[cfg(tatcell_sse2)]
 use x86::State;
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(miri)))]
+#[cfg(tatcell_sse2)]
 mod x86 {
     use core::arch::x86_64::*;
 
@@ -133,10 +133,10 @@ mod x86 {
     }
 }
 
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+#[cfg(not(tatcell_sse2))]
 use plain::State;
 
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(miri))))]
+#[cfg(not(tatcell_sse2))]
 mod plain {
     /// The 16 bytes between two rounds, as little-endian halves.
     #[derive(Clone, Copy)]
@@ -158,7 +158,7 @@ mod plain {
             State([self.0[0] ^ other.0[0], self.0[1] ^ other.0[1]])
         }
 
-        #[cfg(all(target_arch = "aarch64", target_endian = "little", target_feature = "aes", not(miri)))]
+        #[cfg(tatcell_aes_arm)]
         #[inline(always)]
         pub fn round(self, key: &[u64; 2]) -> State {
             use core::arch::aarch64::*;
@@ -172,12 +172,7 @@ mod plain {
             }
         }
 
-        #[cfg(not(all(
-            target_arch = "aarch64",
-            target_endian = "little",
-            target_feature = "aes",
-            not(miri)
-        )))]
+        #[cfg(not(tatcell_aes_arm))]
         #[inline(always)]
         pub fn round(self, _key: &[u64; 2]) -> State {
             State([0, 0])

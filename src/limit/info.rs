@@ -3,7 +3,6 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::params::Params;
-use super::span;
 
 /// The numbers of a validated limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +39,7 @@ impl LimitInfo {
             resolution,
             horizon: p.ticks_up(p.horizon_q, 0),
             skew: p.ticks_up(p.window_q.saturating_sub(p.horizon_q), 0),
-            span: span(p),
+            span: p.span(),
             rate_error_ppb: rate_error_ppb(p),
         }
     }

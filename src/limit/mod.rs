@@ -67,7 +67,7 @@ macro_rules! limit_type {
             /// Ticks after which an untouched word reads as a debt again for at most H + S ticks: sweep or reset
             /// idle words at least this often where false denials of returning keys matter. Saturates.
             pub const fn span(&self) -> u64 {
-                span(&self.0)
+                self.0.span()
             }
 
             /// Everything about this limit, for reports. Divides.
@@ -109,14 +109,27 @@ impl TableLimit {
     }
 }
 
-/// 2^bits - H - S q-units, in ticks, rounded down.
-const fn span(p: &Params) -> u64 {
-    let q = (1u128 << p.bits).wrapping_sub(p.window_q as u128);
-    let ticks = (q >> p.shl) << p.shr;
-    if ticks > u64::MAX as u128 {
-        u64::MAX
-    } else {
-        ticks as u64
+impl LimitSpec {
+    /// Validates the limit for a 64-bit cell.
+    ///
+    /// # Errors
+    /// Every [`LimitError`]; nothing is rounded into a limit that was not asked for.
+    pub const fn build(&self) -> Result<Limit, LimitError> {
+        match Params::build(self, Width::CELL64, self.shift) {
+            Ok(p) => Ok(Limit(p)),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Validates the limit for a 32-bit cell.
+    ///
+    /// # Errors
+    /// Every [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
+    pub const fn build32(&self) -> Result<Limit32, LimitError> {
+        match Params::build(self, Width::CELL32, self.shift) {
+            Ok(p) => Ok(Limit32(p)),
+            Err(e) => Err(e),
+        }
     }
 }
 

@@ -81,7 +81,8 @@ pub(crate) struct Params {
     pub t_q: u64,
     /// D = burst * T_q: the debt of a whole burst.
     pub burst_q: u64,
-    /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than that.
+    /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than
+    /// that.
     pub plain: u64,
     /// H + S.
     pub window_q: u64,
@@ -331,6 +332,17 @@ impl Params {
     #[inline(always)]
     pub const fn has(&self, flag: u8) -> bool {
         self.flags & flag != 0
+    }
+
+    /// 2^bits - H - S q-units, in ticks, rounded down.
+    pub const fn span(&self) -> u64 {
+        let q = (1u128 << self.bits).wrapping_sub(self.window_q as u128);
+        let ticks = (q >> self.shl) << self.shr;
+        if ticks > u64::MAX as u128 {
+            u64::MAX
+        } else {
+            ticks as u64
+        }
     }
 
     /// The emission interval and the resolution, for reports: (q-units, s).

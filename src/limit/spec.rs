@@ -3,13 +3,11 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::error::LimitError;
-use super::params::{Params, Width};
-use super::{Limit, Limit32};
 
 /// Describes a limit with all its options, before it is validated for a word.
 ///
-/// The plain limit is [`Limit::new`]; this is for the rest. Each option that needs room above the burst (elastic
-/// room, delay, debt, penalty) lengthens the horizon H of the limit by the largest of them.
+/// The plain limit is [`Limit::new`](crate::Limit::new); this is for the rest. Each option that needs room above the
+/// burst (elastic room, delay, debt, penalty) lengthens the horizon H of the limit by the largest of them.
 ///
 /// ```
 /// use tatcell::LimitSpec;
@@ -117,10 +115,10 @@ impl LimitSpec {
     /// Treats a word that is impossibly far ahead of `now` (the clock was stepped back by more than the skew) as a
     /// full debt of one burst instead of forgiving it.
     ///
-    /// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds. The resolution chosen
-    /// for a fast limit is finer (22 for 50e9 a second in nanoseconds), and then this is
-    /// [`BadHeal`](crate::LimitError::BadHeal): fix a coarser one with [`resolution`](Self::resolution), at the price of
-    /// precision.
+    /// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds. The resolution
+    /// chosen for a fast limit is finer (22 for 50e9 a second in nanoseconds), and then this is
+    /// [`BadHeal`](crate::LimitError::BadHeal): fix a coarser one with [`resolution`](Self::resolution), at the price
+    /// of precision.
     pub const fn heal(mut self) -> Self {
         self.heal = true;
         self
@@ -142,28 +140,6 @@ impl LimitSpec {
     pub const fn strict_refunds(mut self) -> Self {
         self.strict_refunds = true;
         self
-    }
-
-    /// Validates the limit for a 64-bit cell.
-    ///
-    /// # Errors
-    /// Every [`LimitError`]; nothing is rounded into a limit that was not asked for.
-    pub const fn build(&self) -> Result<Limit, LimitError> {
-        match Params::build(self, Width::CELL64, self.shift) {
-            Ok(p) => Ok(Limit(p)),
-            Err(e) => Err(e),
-        }
-    }
-
-    /// Validates the limit for a 32-bit cell.
-    ///
-    /// # Errors
-    /// Every [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
-    pub const fn build32(&self) -> Result<Limit32, LimitError> {
-        match Params::build(self, Width::CELL32, self.shift) {
-            Ok(p) => Ok(Limit32(p)),
-            Err(e) => Err(e),
-        }
     }
 
     /// The checks that do not depend on a word.

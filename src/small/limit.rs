@@ -131,7 +131,8 @@ impl SmallLimit {
         SmallLimit::shaped(units, period, burst, 0)
     }
 
-    /// As [`new`](Self::new), for [`reserve_small`](crate::Cell::reserve_small): departures up to `max_delay` ticks away.
+    /// As [`new`](Self::new), for [`reserve_small`](crate::Cell::reserve_small): departures up to `max_delay` ticks
+    /// away.
     ///
     /// # Errors
     /// As [`new`](Self::new).

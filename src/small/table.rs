@@ -27,7 +27,8 @@ use super::hash::half_sip_13;
 use super::limit::SmallLimit32;
 use crate::answer::Outcome;
 use crate::sync::masked::{self, Masked};
-use crate::table::{Access, Exclusive, FullPolicy, Shared, TableError};
+use crate::sync::{Access, Exclusive, Shared};
+use crate::table::{FullPolicy, TableError};
 
 /// Slots of one set.
 const WAYS: usize = 16;

@@ -61,9 +61,9 @@ update! {
 const MAX_TRIES: u32 = 16;
 
 macro_rules! small_step {
-    ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ty, $has:meta) => {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ty, $masked:ident) => {
         $(#[$doc])*
-        #[cfg(any(tatcell_loom, $has))]
+        #[cfg(not($masked))]
         #[inline(always)]
         pub(crate) fn $name<A>(word: &$atomic, f: impl Fn($int) -> (A, Option<$int>)) -> Option<A> {
             let mut tries = MAX_TRIES;
@@ -88,22 +88,22 @@ macro_rules! small_step {
 
 small_step! {
     /// One step of a 32-bit word: `f` maps the word to an answer and what to store. None: contended, nothing stored.
-    step32, AtomicU32, u32, target_has_atomic = "32"
+    step32, AtomicU32, u32, tatcell_masked32
 }
 small_step! {
     /// One step of a 64-bit word; see [`step32`].
-    step64, AtomicU64, u64, any(target_has_atomic = "64", feature = "fallback")
+    step64, AtomicU64, u64, tatcell_masked64
 }
 
 /// As above where the word is changed in a masked section: the whole step is one section, and never contended.
-#[cfg(not(any(tatcell_loom, target_has_atomic = "32")))]
+#[cfg(tatcell_masked32)]
 #[inline(always)]
 pub(crate) fn step32<A>(word: &AtomicU32, f: impl Fn(u32) -> (A, Option<u32>)) -> Option<A> {
     Some(word.step(f))
 }
 
 /// As above where the word is changed in a masked section: the whole step is one section, and never contended.
-#[cfg(not(any(tatcell_loom, target_has_atomic = "64", feature = "fallback")))]
+#[cfg(tatcell_masked64)]
 #[inline(always)]
 pub(crate) fn step64<A>(word: &AtomicU64, f: impl Fn(u64) -> (A, Option<u64>)) -> Option<A> {
     Some(word.step(f))

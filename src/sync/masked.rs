@@ -27,7 +27,7 @@ pub(crate) fn with<R>(f: impl FnOnce() -> R) -> R {
     result
 }
 
-#[cfg(feature = "critical-section-c")]
+#[cfg(tatcell_section = "c")]
 mod imp {
     extern "C" {
         fn tatcell_critical_enter() -> u32;
@@ -47,7 +47,7 @@ mod imp {
     }
 }
 
-#[cfg(all(feature = "critical-section", not(feature = "critical-section-c")))]
+#[cfg(tatcell_section = "crate")]
 mod imp {
     use critical_section::RestoreState;
 
@@ -64,12 +64,7 @@ mod imp {
     }
 }
 
-#[cfg(all(
-    feature = "single-core",
-    not(any(feature = "critical-section", feature = "critical-section-c")),
-    target_os = "none",
-    target_arch = "arm"
-))]
+#[cfg(tatcell_section = "primask")]
 mod imp {
     use core::arch::asm;
 
@@ -89,12 +84,7 @@ mod imp {
     }
 }
 
-#[cfg(all(
-    feature = "single-core",
-    not(any(feature = "critical-section", feature = "critical-section-c")),
-    target_os = "none",
-    any(target_arch = "riscv32", target_arch = "riscv64")
-))]
+#[cfg(tatcell_section = "mstatus")]
 mod imp {
     use core::arch::asm;
 
@@ -113,32 +103,16 @@ mod imp {
     }
 }
 
-#[cfg(not(any(
-    feature = "critical-section",
-    feature = "critical-section-c",
-    all(
-        feature = "single-core",
-        target_os = "none",
-        any(target_arch = "arm", target_arch = "riscv32", target_arch = "riscv64")
-    )
-)))]
+#[cfg(tatcell_section = "open")]
 mod imp {
-    #[cfg(not(any(
-        target_has_atomic = "64",
-        feature = "fallback",
-        feature = "exclusive",
-        feature = "single-core"
-    )))]
+    #[cfg(all(tatcell_masked64, not(any(feature = "exclusive", feature = "single-core"))))]
     compile_error!(
         "tatcell: this target has no 64-bit atomics. Choose how cells are shared with interrupts and tasks, by a \
          feature: `single-core` (one core, privileged code: interrupts are masked), `critical-section` (the crate of \
          that name), `critical-section-c` (two C functions of the firmware), `exclusive` (nothing is shared), or on \
          a hosted system `fallback` (portable-atomic's spin lock)."
     );
-    #[cfg(all(
-        feature = "single-core",
-        not(any(target_has_atomic = "64", feature = "fallback", feature = "exclusive"))
-    ))]
+    #[cfg(all(tatcell_masked64, feature = "single-core", not(feature = "exclusive")))]
     compile_error!(
         "tatcell: `single-core` knows Cortex-M and RISC-V firmware; use `critical-section` on this target."
     );
@@ -160,15 +134,7 @@ mod imp {
 pub(crate) struct Masked<T>(pub UnsafeCell<T>);
 
 // Without a choice of section the type is not Sync and has one owner.
-#[cfg(any(
-    feature = "critical-section",
-    feature = "critical-section-c",
-    all(
-        feature = "single-core",
-        target_os = "none",
-        any(target_arch = "arm", target_arch = "riscv32", target_arch = "riscv64")
-    )
-))]
+#[cfg(not(tatcell_section = "open"))]
 // SAFETY: every shared access is inside a section that excludes all others.
 unsafe impl<T: Send> Sync for Masked<T> {}
 

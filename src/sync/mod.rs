@@ -1,4 +1,5 @@
-//! The one file that names an atomic type.
+//! The one room that names an atomic type: which one a word is, the loops that change one ([`drive`]), and how the
+//! slots of a table are changed ([`access`]).
 //!
 //! Everywhere else an atomic is one of these names, so the shipped code runs unchanged under the loom model
 //! checker (`--cfg tatcell_loom`) and on cores without the atomics.
@@ -16,12 +17,14 @@
 //! holder would spin for ever. Nothing here uses `portable-atomic` on bare metal, so another crate that turns its
 //! `fallback` on changes nothing.
 
+pub(crate) mod access;
 #[cfg(all(tatcell_loom, test))]
 pub(crate) mod loom_atomic;
 pub(crate) mod masked;
 
 mod drive;
 
+pub use access::{Access, Exclusive, Shared};
 pub use drive::MAX_LOST;
 pub(crate) use drive::{step32, step64, update32, update64};
 
@@ -31,23 +34,22 @@ pub(crate) use loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};
 #[cfg(not(tatcell_loom))]
 pub(crate) use core::sync::atomic::{fence, Ordering};
 
-#[cfg(all(not(tatcell_loom), target_has_atomic = "32"))]
+#[cfg(not(any(tatcell_loom, tatcell_masked32)))]
 pub(crate) use core::sync::atomic::AtomicU32;
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "32")))]
+#[cfg(tatcell_masked32)]
 pub(crate) use masked::AtomicU32;
 
-#[cfg(all(not(tatcell_loom), target_has_atomic = "64"))]
+#[cfg(not(any(tatcell_loom, tatcell_masked64, tatcell_portable64)))]
 pub(crate) use core::sync::atomic::AtomicU64;
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "64"), not(feature = "fallback")))]
+#[cfg(tatcell_masked64)]
 pub(crate) use masked::AtomicU64;
-#[cfg(all(not(tatcell_loom), not(target_has_atomic = "64"), feature = "fallback"))]
+#[cfg(tatcell_portable64)]
 pub(crate) use portable_atomic::AtomicU64;
 
 // Systems where a preempted thread that holds a spin lock runs again. Small systems with priorities are not
 // among them: there the thread that spins can keep the holder from running.
 #[cfg(all(
-    feature = "fallback",
-    not(target_has_atomic = "64"),
+    tatcell_portable64,
     not(any(
         target_os = "linux",
         target_os = "android",

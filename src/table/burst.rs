@@ -361,18 +361,18 @@ fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
 /// Asks the processor for a line; nothing where there is no such instruction.
 #[inline(always)]
 fn prefetch_line(line: *const u8) {
-    #[cfg(all(target_arch = "x86_64", not(tatcell_loom), not(miri)))]
+    #[cfg(all(tatcell_prefetch, target_arch = "x86_64"))]
     {
         use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
         // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
         unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
     }
-    #[cfg(all(target_arch = "aarch64", not(tatcell_loom), not(miri)))]
+    #[cfg(all(tatcell_prefetch, target_arch = "aarch64"))]
     // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
     unsafe {
         core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(any(tatcell_loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[cfg(not(tatcell_prefetch))]
     let _ = line;
 }
 
@@ -380,7 +380,7 @@ fn prefetch_line(line: *const u8) {
 /// the instruction; processors without it take it for no operation.
 #[inline(always)]
 fn prefetch_to_write(line: *const u8) {
-    #[cfg(all(any(target_arch = "x86_64", target_arch = "aarch64"), not(tatcell_loom), not(miri)))]
+    #[cfg(tatcell_prefetch)]
     // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
     unsafe {
         #[cfg(target_arch = "x86_64")]
@@ -388,7 +388,7 @@ fn prefetch_to_write(line: *const u8) {
         #[cfg(target_arch = "aarch64")]
         core::arch::asm!("prfm pstl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
     }
-    #[cfg(any(tatcell_loom, miri, not(any(target_arch = "x86_64", target_arch = "aarch64"))))]
+    #[cfg(not(tatcell_prefetch))]
     let _ = line;
 }
 

@@ -3,10 +3,10 @@
 use core::marker::PhantomData;
 
 use super::access::{Access, Exclusive, Shared};
+use super::ask::Done;
 use super::error::TableError;
 use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
 use super::image::{self, Line};
-use super::insert::Done;
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
 use super::search::{Avx512, Widest};

@@ -225,8 +225,8 @@ fn kept(layout: &Layout, word: u64, now_q: u64) -> u64 {
     }
 }
 
-/// Fills fresh memory from a saved image whose clock is `offset` ticks behind the new one. The generation goes up by one:
-/// what a permit of before knows of the time axis is no longer true.
+/// Fills fresh memory from a saved image whose clock is `offset` ticks behind the new one. The generation goes up by
+/// one: what a permit of before knows of the time axis is no longer true.
 pub(crate) fn restore(
     lines: &[Line],
     image: &[u64],

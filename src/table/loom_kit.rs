@@ -1,10 +1,11 @@
 //! What the loom models share: bounds, a small world of words, and the checks made when all threads have ended.
 //!
-//! A model runs the shipped code, its searches as Acquire or Relaxed loads of each word, on atomics that loom controls, through every schedule and every stale value a load
-//! may return, up to its preemption bound. What no model here shows: loom treats a SeqCst access as acquire and
-//! release (fences are exact), reorders no load after a later store (no load buffering), lets a failed swap see only
-//! the newest word, never fails a weak swap without cause, and forgets all but the last seven stores of a word. Its
-//! search alone would leave schedules out; `loom_atomic` says which, and what is done about it.
+//! A model runs the shipped code, its searches as Acquire or Relaxed loads of each word, on atomics that loom controls,
+//! through every schedule and every stale value a load may return, up to its preemption bound. What no model here
+//! shows: loom treats a SeqCst access as acquire and release (fences are exact), reorders no load after a later store
+//! (no load buffering), lets a failed swap see only the newest word, never fails a weak swap without cause, and forgets
+//! all but the last seven stores of a word. Its search alone would leave schedules out; `loom_atomic` says which, and
+//! what is done about it.
 //!
 //! `TATCELL_LOOM=long` takes the higher of the two bounds a model names, `all` none, a number that number.
 
@@ -14,8 +15,8 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use super::access::{Access, Shared};
+use super::ask::Done;
 use super::geometry::Geometry;
-use super::insert::Done;
 use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::set::Set;

@@ -15,7 +15,7 @@
 //! default, at full load) a new key shares the slot of another and both share one debt. Use cells where even that
 //! must not happen.
 
-mod access;
+mod ask;
 mod burst;
 mod counters;
 mod error;
@@ -50,7 +50,9 @@ mod loom_ops;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
 
-pub use access::{Access, Exclusive, Shared};
+// Its files name it as `super::access`.
+use crate::sync::access;
+pub use crate::sync::{Access, Exclusive, Shared};
 pub use burst::Burst;
 pub use counters::Counters;
 pub use error::TableError;

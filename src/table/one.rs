@@ -2,10 +2,10 @@
 //! decide: looking, charging after the fact, reserving, giving back.
 
 use super::access::Access;
+use super::ask::Done;
 use super::counters::Counters;
 use super::error::TableError;
 use super::handle::Table;
-use super::insert::Done;
 use super::policy::FullPolicy;
 use crate::algorithms::gcra::{self, Kind, Op};
 use crate::answer::{Decision, Permit, Place, Tracking};
@@ -88,8 +88,8 @@ impl<M: Access> Table<'_, M> {
 
     /// Reserves `cost` units for the earliest conforming instant, at most `max_delay` away: the decision's `departure`.
     ///
-    /// Departures of one key are monotone as long as the callers' clocks do not step back. A key that finds its set full
-    /// is told to leave at once, uncharged, under `Admit` and `Sampled`.
+    /// Departures of one key are monotone as long as the callers' clocks do not step back. A key that finds its set
+    /// full is told to leave at once, uncharged, under `Admit` and `Sampled`.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].

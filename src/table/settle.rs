@@ -13,7 +13,7 @@
 //! as its own, whoever placed it.
 
 use super::access::Access;
-use super::insert::{Ask, Done, Met};
+use super::ask::{Ask, Done, Met};
 use super::policy::FullPolicy;
 use super::set::{Seen, Set};
 use super::word::Layout;

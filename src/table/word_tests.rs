@@ -132,8 +132,8 @@ fn only_words_long_expired_are_swept_and_to_words_without_debt() {
                     let swept = layout.swept(now);
                     assert!(layout.is_empty(swept) && !Layout::is_takeover(swept));
                     assert!(!layout.holds_debt(swept, now) && !layout.is_sweepable(swept, now));
-                    // Above what it replaces (words that are not empty are swept once they are H + S old), and not ahead
-                    // of a caller whose clock is behind by the skew.
+                    // Above what it replaces (words that are not empty are swept once they are H + S old), and not
+                    // ahead of a caller whose clock is behind by the skew.
                     let (up, age) =
                         (swept.wrapping_sub(word) & layout.mask, now.wrapping_sub(word) & layout.mask);
                     assert!(up >= 1 && (age - window..=age - window + 1).contains(&up));

@@ -10,9 +10,9 @@
 use crate::sync::AtomicU64;
 use crate::table::word::{Layout, Tag};
 
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
+#[cfg(not(tatcell_sse2))]
 pub(in crate::table) use words::Words;
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[cfg(tatcell_sse2)]
 pub(in crate::table) use x86::Words;
 
 /// The words of a line, loaded once in no particular order. `N` is 8 except in models.
@@ -26,12 +26,13 @@ pub(in crate::table) trait LineWords<const N: usize> {
     fn empty(&self, layout: &Layout) -> u32;
 
     /// The slot whose word has been expired longest at `now_q`, the first of several: `OLD | age << 3 | 7 - slot`, so
-    /// that of two lines the larger number is the older one; 0 where no word has expired. EMPTY words count as any other.
+    /// that of two lines the larger number is the older one; 0 where no word has expired. EMPTY words count as any
+    /// other.
     fn oldest(&self, layout: &Layout, now_q: u64) -> u64;
 }
 
-/// Set in what [`LineWords::oldest`] found. It also makes the number a positive normal one if it is read as floating point, so
-/// that the larger of two is found by the one comparison of 64 bits that SSE2 has.
+/// Set in what [`LineWords::oldest`] found. It also makes the number a positive normal one if it is read as floating point,
+/// so that the larger of two is found by the one comparison of 64 bits that SSE2 has.
 const OLD: u64 = 1 << 61;
 
 /// The slot that [`LineWords::oldest`] found.
@@ -40,7 +41,7 @@ pub(in crate::table) const fn slot_of(oldest: u64) -> usize {
     7 - (oldest & 7) as usize
 }
 
-#[cfg(any(test, not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))))]
+#[cfg(any(test, not(tatcell_sse2)))]
 mod words {
     use super::*;
     use crate::sync::Ordering;
@@ -82,7 +83,7 @@ mod words {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[cfg(tatcell_sse2)]
 mod x86 {
     use super::*;
     use core::arch::asm;
@@ -131,7 +132,8 @@ mod x86 {
             self.tagged(layout, Tag(0))
         }
 
-        /// With `x = (word - now - 1) & mask`: expired iff `window - 1 - x` is negative, and then the age is `!x & mask`.
+        /// With `x = (word - now - 1) & mask`: expired iff `window - 1 - x` is negative, and then the age is
+        /// `!x & mask`.
         #[inline(always)]
         fn oldest(&self, layout: &Layout, now_q: u64) -> u64 {
             // SAFETY: SSE2 is enabled here.

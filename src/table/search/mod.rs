@@ -45,17 +45,11 @@ impl Scan for Widest {
 impl Scan for Base {
     #[inline(always)]
     fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
-        #[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+        #[cfg(tatcell_sse2)]
         if N == 8 {
             return x86::sse2(line.as_ptr().cast(), (!*mask >> 32) as u32, (tag >> 32) as u32);
         }
-        #[cfg(all(
-            target_arch = "aarch64",
-            target_endian = "little",
-            target_feature = "neon",
-            not(tatcell_loom),
-            not(miri)
-        ))]
+        #[cfg(tatcell_neon)]
         if N == 8 {
             return neon(line.as_ptr().cast(), (!*mask >> 32) as u32, (tag >> 32) as u32);
         }
@@ -68,21 +62,21 @@ impl Scan for Base {
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[cfg(tatcell_sse2)]
 pub(crate) use x86::Avx512;
 
 /// Nothing wider than [`Base`] here.
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
+#[cfg(not(tatcell_sse2))]
 pub(crate) use Base as Avx512;
 
-#[cfg(not(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri))))]
+#[cfg(not(tatcell_sse2))]
 impl Base {
     pub fn detect() -> Option<Base> {
         None
     }
 }
 
-#[cfg(all(target_arch = "x86_64", target_feature = "sse2", not(tatcell_loom), not(miri)))]
+#[cfg(tatcell_sse2)]
 mod x86 {
     use super::{AtomicU64, Scan};
     use core::arch::asm;
@@ -159,13 +153,7 @@ mod x86 {
 }
 
 /// NEON is part of aarch64.
-#[cfg(all(
-    target_arch = "aarch64",
-    target_endian = "little",
-    target_feature = "neon",
-    not(tatcell_loom),
-    not(miri)
-))]
+#[cfg(tatcell_neon)]
 #[inline(always)]
 fn neon(line: *const u64, head: u32, want: u32) -> u32 {
     use core::arch::aarch64::*;

@@ -1,6 +1,6 @@
-//! How a slot is changed: by any number of threads and processes, or by its only owner.
+//! How a slot of a table is changed: by any number of threads and processes, or by its only owner.
 
-use crate::sync::{fence, AtomicU64, Ordering};
+use super::{fence, AtomicU64, Ordering};
 
 /// How a slot is changed: by compare-and-swap, or by its only owner.
 pub trait Access: sealed::Sealed {
@@ -21,7 +21,7 @@ pub trait Access: sealed::Sealed {
     fn fence();
 }
 
-pub(super) mod sealed {
+pub(crate) mod sealed {
     pub trait Sealed {}
     impl Sealed for super::Shared {}
     impl Sealed for super::Exclusive {}
