@@ -2,6 +2,8 @@
 EXPORTS := include/tatcell.map
 LIB_A := $(BUILD)/libtatcell.a
 LIB_SO := $(BUILD)/libtatcell.so.$(VERSION)
+# The one place that has it.
+ABI := $(shell sed -n 's/^pub const TATCELL_ABI_VERSION: u32 = \(.*\);/\1/p' src/capi/codes.rs)
 LIB_SOURCES := Cargo.toml build.rs $(EXPORTS) $(shell find src -name '*.rs')
 
 .PHONY: lib header
@@ -31,11 +33,11 @@ endef
 # The same objects, linked without a library of their own: what they need of the C library they take from the program,
 # which has one. (cargo would record a NEEDED entry for feature host.)
 $(LIB_SO): $(LIB_A)
-	$(CC) -shared -nostdlib -Wl,-soname,libtatcell.so.0 -Wl,--version-script=$(EXPORTS) -Wl,-z,relro,-z,now,-z,noexecstack \
+	$(CC) -shared -nostdlib -Wl,-soname,libtatcell.so.$(ABI) -Wl,--version-script=$(EXPORTS) -Wl,-z,relro,-z,now,-z,noexecstack \
 	    -Wl,--build-id \
 	    -o $@ $(BUILD)/tatcell.o $(BUILD)/tatcell_host.o
-	ln -sf $(notdir $@) $(BUILD)/libtatcell.so.0
+	ln -sf $(notdir $@) $(BUILD)/libtatcell.so.$(ABI)
 	ln -sf $(notdir $@) $(BUILD)/libtatcell.so
 
-header: ## Generate include/tatcell.h from src/capi
-	$(CARGO) run --quiet -p tatcell-header -- include/tatcell.h
+header: ## Generate tatcell.h, tatcell_host.h, tatcell.ffi.h and tatcell.map from src/capi
+	$(CARGO) run --quiet -p tatcell-header -- include

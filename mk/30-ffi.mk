@@ -1,7 +1,7 @@
 # The C and C++ suites of ffi-tests/, built into target/ffi. Each prints PASS, FAIL or SKIP lines (see ffi-tests/check.h).
 FFI := target/ffi
-FFI_C := layout codes arguments vectors property semantics threads process lease host
-FFI_HEADERS := include/tatcell.h include/tatcell.hpp ffi-tests/check.h ffi-tests/kit.h
+FFI_C := layout codes growth arguments burst vectors property semantics threads process lease host
+FFI_HEADERS := include/tatcell.h include/tatcell_host.h include/tatcell.hpp ffi-tests/check.h ffi-tests/kit.h
 FFI_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -pthread $(CFLAGS_STRICT)
 FFI_CXXFLAGS := -Iinclude $(CFLAGS_STRICT) -fno-exceptions -fno-rtti
 FFI_PLAIN := $(addprefix $(FFI)/plain/,$(FFI_C) cpp17 cpp20 archives) $(FFI)/shared/semantics

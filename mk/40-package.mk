@@ -6,8 +6,9 @@ INSTALL ?= install
 # relative FROM TO: the path from one folder to another, so that nothing installed names an absolute one.
 relative = $(shell realpath -m --relative-to='$(1)' '$(2)')
 
-INSTALLED := $(INCLUDEDIR)/tatcell.h $(INCLUDEDIR)/tatcell.hpp $(LIBDIR)/libtatcell.a $(LIBDIR)/libtatcell.so.$(VERSION) \
-    $(LIBDIR)/libtatcell.so.0 $(LIBDIR)/libtatcell.so $(LIBDIR)/pkgconfig/tatcell.pc \
+INSTALLED_HEADERS := tatcell.h tatcell_host.h tatcell.ffi.h tatcell.hpp
+INSTALLED := $(addprefix $(INCLUDEDIR)/,$(INSTALLED_HEADERS)) $(LIBDIR)/libtatcell.a $(LIBDIR)/libtatcell.so.$(VERSION) \
+    $(LIBDIR)/libtatcell.so.$(ABI) $(LIBDIR)/libtatcell.so $(LIBDIR)/pkgconfig/tatcell.pc \
     $(LIBDIR)/cmake/tatcell/tatcell-config.cmake $(LIBDIR)/cmake/tatcell/tatcell-config-version.cmake
 
 .PHONY: install uninstall test-package
@@ -15,18 +16,18 @@ install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=
 	@mkdir -p $(PACKAGE)
 	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
 	for file in tatcell.pc tatcell-config.cmake tatcell-config-version.cmake; do \
-	    sed -e 's|@VERSION@|$(VERSION)|g' -e "s|@SIZEOF_VOID_P@|$$pointer|g" \
+	    sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e "s|@SIZEOF_VOID_P@|$$pointer|g" \
 	        -e 's|@PREFIX_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(PREFIX))|g' \
 	        -e 's|@INCLUDE_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(INCLUDEDIR))|g' \
 	        -e 's|@INCLUDE_FROM_LIB@|$(call relative,$(LIBDIR),$(INCLUDEDIR))|g' \
 	        packaging/$$file.in > $(PACKAGE)/$$file; \
 	done
 	$(INSTALL) -d '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(LIBDIR)/cmake/tatcell'
-	$(INSTALL) -m 644 include/tatcell.h include/tatcell.hpp '$(DESTDIR)$(INCLUDEDIR)'
+	$(INSTALL) -m 644 $(addprefix include/,$(INSTALLED_HEADERS)) '$(DESTDIR)$(INCLUDEDIR)'
 	$(INSTALL) -m 644 $(LIB_A) '$(DESTDIR)$(LIBDIR)'
 	$(INSTALL) -m 755 $(LIB_SO) '$(DESTDIR)$(LIBDIR)'
-	ln -sf libtatcell.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libtatcell.so.0'
-	ln -sf libtatcell.so.0 '$(DESTDIR)$(LIBDIR)/libtatcell.so'
+	ln -sf libtatcell.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libtatcell.so.$(ABI)'
+	ln -sf libtatcell.so.$(ABI) '$(DESTDIR)$(LIBDIR)/libtatcell.so'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell-config.cmake $(PACKAGE)/tatcell-config-version.cmake \
 	    '$(DESTDIR)$(LIBDIR)/cmake/tatcell'
@@ -36,4 +37,4 @@ uninstall: ## Remove what install installed, with the same DESTDIR, PREFIX, LIBD
 	-[ ! -d '$(DESTDIR)$(LIBDIR)/cmake/tatcell' ] || rmdir '$(DESTDIR)$(LIBDIR)/cmake/tatcell'
 
 test-package: lib ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
-	OUT=target/ffi/package VERSION=$(VERSION) CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' packaging/test.sh
+	OUT=target/ffi/package VERSION=$(VERSION) ABI=$(ABI) CC='$(CC)' CXX='$(CXX)' MAKE='$(MAKE)' packaging/test.sh

@@ -12,7 +12,7 @@ claim make_install_succeeds install_to "$STAGE"
 
 expected() {
     printf '%s\n' usr/include/tatcell.h usr/include/tatcell.hpp usr/lib/cmake/tatcell/tatcell-config-version.cmake \
-        usr/lib/cmake/tatcell/tatcell-config.cmake usr/lib/libtatcell.a usr/lib/libtatcell.so usr/lib/libtatcell.so.0 \
+        usr/lib/cmake/tatcell/tatcell-config.cmake usr/lib/libtatcell.a usr/lib/libtatcell.so usr/lib/libtatcell.so.$ABI \
         "usr/lib/libtatcell.so.$VERSION" usr/lib/pkgconfig/tatcell.pc | sort
 }
 files_of() { (cd "$1" && find . ! -type d | sed 's|^\./||' | sort); }

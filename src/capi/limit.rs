@@ -40,7 +40,7 @@ pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
 /// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on.
 pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
 /// skew: tolerate no backward step at all.
-pub const TATCELL_SKEW_NONE: u64 = u64::MAX;
+pub(super) const TATCELL_SKEW_NONE: u64 = u64::MAX;
 
 const FLAGS: u32 =
     TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_STRICT_REFUNDS;

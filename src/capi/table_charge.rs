@@ -76,10 +76,10 @@ pub unsafe extern "C" fn tatcell_table_charge(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_charge_ex_hash(table, limit, now, hash, cost, out, core::ptr::null_mut()) }
+    let (table, limit, key, out) =
+        args!(handle(table), table_limit(limit), self::key(key, key_len), report_if(out));
+    let hash = args!(hash_of(table, key));
+    charge(table, limit, (now, hash, cost), out, None)
 }
 
 /// As tatcell_table_charge for a hash made before.
@@ -101,8 +101,8 @@ pub unsafe extern "C" fn tatcell_table_charge_hash(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    // SAFETY: passed on.
-    unsafe { tatcell_table_charge_ex_hash(table, limit, now, hash, cost, out, core::ptr::null_mut()) }
+    let (table, limit, out) = args!(handle(table), table_limit(limit), report_if(out));
+    charge(table, limit, (now, hash, cost), out, None)
 }
 
 /// As tatcell_table_charge, and counts.
@@ -129,10 +129,16 @@ pub unsafe extern "C" fn tatcell_table_charge_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_charge_ex_hash(table, limit, now, hash, cost, out, counters) }
+    let (table, limit, key, (), out, counters) = args!(
+        handle(table),
+        table_limit(limit),
+        self::key(key, key_len),
+        apart(out, counters),
+        report_if(out),
+        owned_if(counters)
+    );
+    let hash = args!(hash_of(table, key));
+    charge(table, limit, (now, hash, cost), out, counters)
 }
 
 /// As tatcell_table_charge_ex for a hash made before.
@@ -157,11 +163,8 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
     counters: *mut Counters,
 ) -> i32 {
     let (table, limit, (), out, counters) =
-        args!(handle(table), table_limit(limit), apart(out, counters), report_if(out), owned_if(counters),);
-    match either!(table, t => t.charge(limit, now, hash, cost, counters)) {
-        Ok(made) => fill_if(&made, out),
-        Err(e) => refused(e, limit),
-    }
+        args!(handle(table), table_limit(limit), apart(out, counters), report_if(out), owned_if(counters));
+    charge(table, limit, (now, hash, cost), out, counters)
 }
 
 /// Reserves units of a key for the earliest conforming instant, for shaping: out->departure.
@@ -194,10 +197,10 @@ pub unsafe extern "C" fn tatcell_table_reserve(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_reserve_ex_hash(table, limit, now, hash, cost, out, core::ptr::null_mut()) }
+    let (table, limit, key, out) =
+        args!(handle(table), table_limit(limit), self::key(key, key_len), report(out));
+    let hash = args!(hash_of(table, key));
+    reserve(table, limit, (now, hash, cost), out, None)
 }
 
 /// As tatcell_table_reserve for a hash made before.
@@ -220,8 +223,8 @@ pub unsafe extern "C" fn tatcell_table_reserve_hash(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    // SAFETY: passed on.
-    unsafe { tatcell_table_reserve_ex_hash(table, limit, now, hash, cost, out, core::ptr::null_mut()) }
+    let (table, limit, out) = args!(handle(table), table_limit(limit), report(out));
+    reserve(table, limit, (now, hash, cost), out, None)
 }
 
 /// As tatcell_table_reserve, and counts.
@@ -249,10 +252,16 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_reserve_ex_hash(table, limit, now, hash, cost, out, counters) }
+    let (table, limit, key, (), out, counters) = args!(
+        handle(table),
+        table_limit(limit),
+        self::key(key, key_len),
+        apart(out, counters),
+        report(out),
+        owned_if(counters)
+    );
+    let hash = args!(hash_of(table, key));
+    reserve(table, limit, (now, hash, cost), out, counters)
 }
 
 /// As tatcell_table_reserve_ex for a hash made before.
@@ -278,11 +287,8 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
     counters: *mut Counters,
 ) -> i32 {
     let (table, limit, (), out, counters) =
-        args!(handle(table), table_limit(limit), apart(out, counters), report(out), owned_if(counters),);
-    match either!(table, t => t.reserve(limit, now, hash, cost, counters)) {
-        Ok(made) => fill(&made, out),
-        Err(e) => refused(e, limit),
-    }
+        args!(handle(table), table_limit(limit), apart(out, counters), report(out), owned_if(counters));
+    reserve(table, limit, (now, hash, cost), out, counters)
 }
 
 /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
@@ -313,10 +319,10 @@ pub unsafe extern "C" fn tatcell_table_refund(
     permit: *const Permit,
     credited: *mut u64,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_refund_hash(table, limit, now, hash, permit, credited) }
+    let (table, limit, key, permit, credited) =
+        args!(handle(table), table_limit(limit), self::key(key, key_len), input(permit), result_if(credited));
+    let hash = args!(hash_of(table, key));
+    refund(table, limit, (now, hash), permit, credited)
 }
 
 /// As tatcell_table_refund for a hash made before.
@@ -340,10 +346,7 @@ pub unsafe extern "C" fn tatcell_table_refund_hash(
 ) -> i32 {
     let (table, limit, permit, credited) =
         args!(handle(table), table_limit(limit), input(permit), result_if(credited));
-    match either!(table, t => t.refund(limit, now, hash, permit)) {
-        Ok(back) => finish_refund(back, credited),
-        Err(e) => refused(e, limit),
-    }
+    refund(table, limit, (now, hash), permit, credited)
 }
 
 /// Makes one key full again at once. An absent key is full already.
@@ -367,10 +370,9 @@ pub unsafe extern "C" fn tatcell_table_reset(
     key: *const c_void,
     key_len: usize,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_reset_hash(table, now, hash) }
+    let (table, key) = args!(handle(table), self::key(key, key_len));
+    let hash = args!(hash_of(table, key));
+    finish_done(either!(table, t => t.reset_key(now, hash)))
 }
 
 /// As tatcell_table_reset for a hash made before.

@@ -175,10 +175,16 @@ pub unsafe extern "C" fn tatcell_table_check_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_check_ex_hash(table, limit, now, hash, cost, room, out, counters) }
+    let (table, limit, key, (), out, counters) = args!(
+        handle(table),
+        table_limit(limit),
+        self::key(key, key_len),
+        apart(out, counters),
+        report(out),
+        owned_if(counters)
+    );
+    let hash = args!(hash_of(table, key));
+    check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
 }
 
 /// As tatcell_table_check_ex for a hash made before.
@@ -206,12 +212,8 @@ pub unsafe extern "C" fn tatcell_table_check_ex_hash(
     counters: *mut Counters,
 ) -> i32 {
     let (table, limit, (), out, counters) =
-        args!(handle(table), table_limit(limit), apart(out, counters), report(out), owned_if(counters),);
-    let request = Request { limit, now, cost, room };
-    match either!(table, t => t.check_ex(&request, hash, counters)) {
-        Ok(made) => fill(&made, out),
-        Err(e) => refused(e, limit),
-    }
+        args!(handle(table), table_limit(limit), apart(out, counters), report(out), owned_if(counters));
+    check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
 }
 
 /// Tells what a request of this cost would be answered, without charging it. An insert in progress reads as absent.
@@ -235,10 +237,10 @@ pub unsafe extern "C" fn tatcell_table_peek(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (handle, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(handle, key));
-    // SAFETY: passed on.
-    unsafe { tatcell_table_peek_hash(table, limit, now, hash, cost, out) }
+    let (table, limit, key, out) =
+        args!(handle(table), table_limit(limit), self::key(key, key_len), report(out));
+    let hash = args!(hash_of(table, key));
+    peek(table, limit, now, (hash, cost), out)
 }
 
 /// As tatcell_table_peek for a hash made before.
