@@ -2,7 +2,7 @@
 # Installs into a staging folder and uses the package as its users do; then moves the folder and does it again.
 OUT=${OUT:-target/ffi/package}
 source "$(dirname "$0")/../ffi-tests/lib.sh"
-VERSION=${VERSION:?run by make test-package} MAKE=${MAKE:-make}
+VERSION=${VERSION:?run by make test-package} ABI=${ABI:?} MAKE=${MAKE:-make}
 HERE=$PWD STAGE=$PWD/$OUT/stage MOVED=$PWD/$OUT/moved/deeper
 rm -rf "$OUT"
 mkdir -p "$OUT"
@@ -11,7 +11,7 @@ install_to() { $MAKE --no-print-directory -s install DESTDIR="$1" PREFIX=/usr "$
 claim make_install_succeeds install_to "$STAGE"
 
 expected() {
-    printf '%s\n' usr/include/tatcell.h usr/include/tatcell.hpp usr/lib/cmake/tatcell/tatcell-config-version.cmake \
+    printf '%s\n' usr/include/tatcell.ffi.h usr/include/tatcell.h usr/include/tatcell.hpp usr/include/tatcell_host.h usr/lib/cmake/tatcell/tatcell-config-version.cmake \
         usr/lib/cmake/tatcell/tatcell-config.cmake usr/lib/libtatcell.a usr/lib/libtatcell.so usr/lib/libtatcell.so.$ABI \
         "usr/lib/libtatcell.so.$VERSION" usr/lib/pkgconfig/tatcell.pc | sort
 }
@@ -34,7 +34,7 @@ with_pkg_config() {
     $CC -Wall -Wextra -Werror packaging/test/main.c $flags "$@" -o "$out" || return 1
     LD_LIBRARY_PATH=$root/usr/lib "$out"
 }
-links_shared() { readelf -d "$1" | grep -q 'NEEDED.*libtatcell\.so\.0'; }
+links_shared() { readelf -d "$1" | grep -q 'NEEDED.*libtatcell\.so\.'"$ABI"''; }
 links_none() { ! readelf -d "$1" 2>/dev/null | grep -q 'NEEDED.*libtatcell'; }
 # A cross build's way: the root is a sysroot, and pkg-config must not put it before a path twice.
 with_sysroot() {
