@@ -67,11 +67,11 @@ static void setup(void) {
     for (int i = 0; i < 64; i++) w.costs[i] = 1;
     for (size_t i = 0; i < sizeof w.keys; i++) w.keys[i] = (char)i;
     EQ(tatcell_limit_init_spec(&w.limit, &w.spec), 0);
-    EQ(tatcell_limit_init_spec32(&w.limit32, &w.spec), 0);
+    EQ(tatcell_limit32_init_spec(&w.limit32, &w.spec), 0);
     EQ(tatcell_table_init(&w.table, w.memory, BYTES, &w.options), 0);
-    EQ(tatcell_table_limit(&w.table, &w.spec, &w.tlimit), 0);
+    EQ(tatcell_limit_init_table(&w.tlimit, &w.table, &w.spec), 0);
     EQ(tatcell_table_hash(&w.table, "key", 3, &w.hash), 0);
-    EQ(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 3, 0, &w.d, NULL), 0);
+    EQ(tatcell_table_check_ex_hash(&w.table, &w.tlimit, 0, w.hash, 3, 0, &w.d, NULL), 0);
     w.permit = w.d.permit;
     EQ(tatcell_table_save(&w.table, 0, w.image, sizeof w.image, NULL), 0);
     tatcell_table_options_t o = w.options;
@@ -81,7 +81,7 @@ static void setup(void) {
     tatcell_limit_spec_t slow = kit_spec(1, 86400 * SECOND, 1000);
     o.fastest = &slow;
     EQ(tatcell_table_init(&other, w.foreign_memory, BYTES, &o), 0);
-    EQ(tatcell_table_limit(&other, &slow, &w.foreign), 0);
+    EQ(tatcell_limit_init_table(&w.foreign, &other, &slow), 0);
 }
 
 /* The calls that 64-bit and 32-bit cells share; `c` names the family, `lim` its limit, `wrong` the other's. */
@@ -179,15 +179,15 @@ TEST(limit_functions_refuse_bad_arguments) {
     NULL_IS(tatcell_limit_init_rate(NULL, 1, SECOND, 1));
     NULL_IS(tatcell_limit_init_spec(NULL, &w.spec));
     NULL_IS(tatcell_limit_init_spec(&w.fresh_limit, NULL));
-    NULL_IS(tatcell_limit_init_spec32(NULL, &w.spec));
-    NULL_IS(tatcell_limit_init_spec32(&w.fresh_limit, NULL));
+    NULL_IS(tatcell_limit32_init_spec(NULL, &w.spec));
+    NULL_IS(tatcell_limit32_init_spec(&w.fresh_limit, NULL));
     NULL_IS(tatcell_limit_init_unlimited(NULL));
     ODD_IS(tatcell_limit_init(OFF(&w.fresh_limit), 1, 1, 1));
     ODD_IS(tatcell_limit_init_rate(OFF(&w.fresh_limit), 1, SECOND, 1));
     ODD_IS(tatcell_limit_init_spec(OFF(&w.fresh_limit), &w.spec));
     ODD_IS(tatcell_limit_init_spec(&w.fresh_limit, OFF(&w.spec)));
-    ODD_IS(tatcell_limit_init_spec32(OFF(&w.fresh_limit), &w.spec));
-    ODD_IS(tatcell_limit_init_spec32(&w.fresh_limit, OFF(&w.spec)));
+    ODD_IS(tatcell_limit32_init_spec(OFF(&w.fresh_limit), &w.spec));
+    ODD_IS(tatcell_limit32_init_spec(&w.fresh_limit, OFF(&w.spec)));
     ODD_IS(tatcell_limit_init_unlimited(OFF(&w.fresh_limit)));
     /* A limit in use stays as it is when a new one is refused. */
     REFUSES(TATCELL_ERR_RATE, tatcell_limit_init(&w.limit, 0, 1, 1));
@@ -199,15 +199,15 @@ TEST(limit_functions_refuse_bad_arguments) {
     for (int i = 0; i < 2; i++) {
         w.short_spec.size = i ? (uint32_t)sizeof w.spec - 1 : 0;
         REFUSES(TATCELL_ERR_SIZE, tatcell_limit_init_spec(&w.limit, &w.short_spec));
-        REFUSES(TATCELL_ERR_SIZE, tatcell_limit_init_spec32(&w.limit, &w.short_spec));
-        REFUSES(TATCELL_ERR_SIZE, tatcell_table_limit(&w.table, &w.short_spec, &w.limit));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_limit32_init_spec(&w.limit, &w.short_spec));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_limit_init_table(&w.limit, &w.table, &w.short_spec));
     }
     for (int bit = 4; bit < 32; bit++) {
         w.spec.flags = UINT32_C(1) << bit;
         NOTE("flag bit %d", bit);
         REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&w.limit, &w.spec));
-        REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec32(&w.limit, &w.spec));
-        REFUSES(TATCELL_ERR_OPTION, tatcell_table_limit(&w.table, &w.spec, &w.limit));
+        REFUSES(TATCELL_ERR_OPTION, tatcell_limit32_init_spec(&w.limit, &w.spec));
+        REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_table(&w.limit, &w.table, &w.spec));
     }
     w.spec.flags = TATCELL_LIMIT_RESOLUTION;
     static const int32_t far[] = {64, -64, 127, 128, -129, INT32_MAX, INT32_MIN};
@@ -215,7 +215,7 @@ TEST(limit_functions_refuse_bad_arguments) {
         w.spec.resolution = far[i];
         NOTE("resolution %d", far[i]);
         REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&w.limit, &w.spec));
-        REFUSES(TATCELL_ERR_OPTION, tatcell_limit_init_spec32(&w.limit, &w.spec));
+        REFUSES(TATCELL_ERR_OPTION, tatcell_limit32_init_spec(&w.limit, &w.spec));
     }
     w.spec.flags = 0;
     w.spec.size += 8; /* a caller with a newer header */
@@ -289,7 +289,7 @@ TEST(every_table_that_init_makes_can_be_attached) {
             NOTE("resolution %d, units %llu, period %llu", s, (unsigned long long)w.spec.units,
                  (unsigned long long)w.spec.period);
             if (tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options) != 0) continue;
-            TAKES(tatcell_table_attach(&w.fresh_table, w.blank, BYTES, w.seed, 0));
+            TAKES(tatcell_table_attach(&w.fresh_table, w.blank, BYTES, kit_attach(w.seed, 0)));
             made++;
         }
     }
@@ -299,97 +299,97 @@ TEST(every_table_that_init_makes_can_be_attached) {
 TEST(table_attach_refuses_bad_arguments_and_images) {
     DO(setup());
     uint64_t *header = (uint64_t *)(void *)w.memory;
-    NULL_IS(tatcell_table_attach(NULL, w.memory, BYTES, w.seed, 0));
-    NULL_IS(tatcell_table_attach(&w.fresh_table, NULL, BYTES, w.seed, 0));
-    ODD_IS(tatcell_table_attach(OFF(&w.fresh_table), w.memory, BYTES, w.seed, 0));
-    ODD_IS(tatcell_table_attach(&w.fresh_table, w.memory + 8, BYTES - 64, w.seed, 0));
-    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, 0, w.seed, 0));
-    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, 63, w.seed, 0));
-    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, SIZE_MAX, w.seed, 0));
-    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, 64, w.seed, 0));
-    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES - 128, w.seed, 0));
-    REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&w.fresh_table, w.blank, BYTES, w.seed, 0));
-    REFUSES(TATCELL_ERR_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, NULL, 0));
-    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.blank, 0));
-    REFUSES(TATCELL_ERR_MODE, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, TATCELL_TABLE_EXCLUSIVE));
+    NULL_IS(tatcell_table_attach(NULL, w.memory, BYTES, kit_attach(w.seed, 0)));
+    NULL_IS(tatcell_table_attach(&w.fresh_table, NULL, BYTES, kit_attach(w.seed, 0)));
+    ODD_IS(tatcell_table_attach(OFF(&w.fresh_table), w.memory, BYTES, kit_attach(w.seed, 0)));
+    ODD_IS(tatcell_table_attach(&w.fresh_table, w.memory + 8, BYTES - 64, kit_attach(w.seed, 0)));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, 0, kit_attach(w.seed, 0)));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, 63, kit_attach(w.seed, 0)));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_attach(&w.fresh_table, w.memory, SIZE_MAX, kit_attach(w.seed, 0)));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, 64, kit_attach(w.seed, 0)));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES - 128, kit_attach(w.seed, 0)));
+    REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&w.fresh_table, w.blank, BYTES, kit_attach(w.seed, 0)));
+    REFUSES(TATCELL_ERR_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(NULL, 0)));
+    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.blank, 0)));
+    REFUSES(TATCELL_ERR_MODE, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, TATCELL_TABLE_EXCLUSIVE)));
     for (int bit = 1; bit < 32; bit++)
-        REFUSES(TATCELL_ERR_OPTION, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, UINT32_C(1) << bit));
+        REFUSES(TATCELL_ERR_OPTION, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, UINT32_C(1) << bit)));
     for (int i = 16; i < 64; i++) {
         header[0] ^= UINT64_C(1) << i;
-        REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
         header[0] ^= UINT64_C(1) << i;
     }
     for (int i = 0; i < 16; i++) {
         header[0] ^= UINT64_C(1) << i;
-        REFUSES(TATCELL_ERR_VERSION, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        REFUSES(TATCELL_ERR_VERSION, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
         header[0] ^= UINT64_C(1) << i;
     }
     for (int i = 32; i < 64; i++) { /* number of lines */
         header[1] ^= UINT64_C(1) << i;
-        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
         header[1] ^= UINT64_C(1) << i;
     }
     for (int word = 2; word < 5; word++) { /* horizon, window, lifetime */
         uint64_t old = header[word];
         header[word] = UINT64_MAX;
-        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
         header[word] = 0;
-        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
         header[word] = old;
     }
     header[5] ^= 1;
-    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
+    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
     header[5] ^= 1;
-    TAKES(tatcell_table_attach(&w.fresh_table, w.memory, BYTES, w.seed, 0));
-    TAKES(tatcell_table_attach(&w.fresh_table, w.memory, USED, w.seed, 0));
-    TAKES(tatcell_table_attach(&w.fresh_table, w.caller_memory, BYTES, NULL, 0));
+    TAKES(tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
+    TAKES(tatcell_table_attach(&w.fresh_table, w.memory, USED, kit_attach(w.seed, 0)));
+    TAKES(tatcell_table_attach(&w.fresh_table, w.caller_memory, BYTES, kit_attach(NULL, 0)));
 }
 
 TEST(table_restore_refuses_bad_arguments_and_images) {
     DO(setup());
     tatcell_table_t *t = &w.fresh_table;
-    NULL_IS(tatcell_table_restore(NULL, w.blank, USED, w.image, USED, w.seed, 0, 0));
-    NULL_IS(tatcell_table_restore(t, NULL, USED, w.image, USED, w.seed, 0, 0));
-    NULL_IS(tatcell_table_restore(t, w.blank, USED, NULL, USED, w.seed, 0, 0));
-    ODD_IS(tatcell_table_restore(OFF(t), w.blank, USED, w.image, USED, w.seed, 0, 0));
-    ODD_IS(tatcell_table_restore(t, w.blank + 8, USED, w.image, USED, w.seed, 0, 0));
-    ODD_IS(tatcell_table_restore(t, w.blank, USED, OFF(w.image), USED, w.seed, 0, 0));
-    REFUSES(TATCELL_ERR_OPTION, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 2, 0));
-    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, USED - 128, w.image, USED, w.seed, 0, 0));
-    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, 0, w.image, USED, w.seed, 0, 0));
-    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, SIZE_MAX, w.image, USED, w.seed, 0, 0));
-    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, USED, w.image, SIZE_MAX, w.seed, 0, 0));
-    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_restore(t, w.blank, USED, w.image, USED - 128, w.seed, 0, 0));
-    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_restore(t, w.blank, USED, w.image, 0, w.seed, 0, 0));
-    REFUSES(TATCELL_ERR_SEED, tatcell_table_restore(t, w.blank, USED, w.image, USED, NULL, 0, 0));
-    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.blank, 0, 0));
-    REFUSES(TATCELL_ERR_MODE, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 1, 0));
+    NULL_IS(tatcell_table_restore(NULL, w.blank, USED, w.image, USED, kit_attach(w.seed, 0), 0));
+    NULL_IS(tatcell_table_restore(t, NULL, USED, w.image, USED, kit_attach(w.seed, 0), 0));
+    NULL_IS(tatcell_table_restore(t, w.blank, USED, NULL, USED, kit_attach(w.seed, 0), 0));
+    ODD_IS(tatcell_table_restore(OFF(t), w.blank, USED, w.image, USED, kit_attach(w.seed, 0), 0));
+    ODD_IS(tatcell_table_restore(t, w.blank + 8, USED, w.image, USED, kit_attach(w.seed, 0), 0));
+    ODD_IS(tatcell_table_restore(t, w.blank, USED, OFF(w.image), USED, kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_OPTION, tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.seed, 2), 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, USED - 128, w.image, USED, kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, 0, w.image, USED, kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, SIZE_MAX, w.image, USED, kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_MEMORY, tatcell_table_restore(t, w.blank, USED, w.image, SIZE_MAX, kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_restore(t, w.blank, USED, w.image, USED - 128, kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_restore(t, w.blank, USED, w.image, 0, kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_SEED, tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(NULL, 0), 0));
+    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.blank, 0), 0));
+    REFUSES(TATCELL_ERR_MODE, tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.seed, 1), 0));
     w.image[0] ^= 1;
-    REFUSES(TATCELL_ERR_VERSION, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_VERSION, tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.seed, 0), 0));
     w.image[0] = 0;
-    REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 0, 0));
+    REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.seed, 0), 0));
     w.image[0] = *(uint64_t *)(void *)w.memory;
-    TAKES(tatcell_table_restore(t, w.blank, USED, w.image, USED, w.seed, 0, 0));
+    TAKES(tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.seed, 0), 0));
     /* Memory that init and attach take with a line to spare is taken by restore too. */
-    TAKES(tatcell_table_restore(t, w.blank, BYTES, w.image, USED, w.seed, 0, 0));
+    TAKES(tatcell_table_restore(t, w.blank, BYTES, w.image, USED, kit_attach(w.seed, 0), 0));
 }
 
 TEST(table_limit_refuses_bad_arguments) {
     DO(setup());
-    NULL_IS(tatcell_table_limit(NULL, &w.spec, &w.fresh_limit));
-    NULL_IS(tatcell_table_limit(&w.table, NULL, &w.fresh_limit));
-    NULL_IS(tatcell_table_limit(&w.table, &w.spec, NULL));
-    ODD_IS(tatcell_table_limit(OFF(&w.table), &w.spec, &w.fresh_limit));
-    ODD_IS(tatcell_table_limit(&w.table, OFF(&w.spec), &w.fresh_limit));
-    ODD_IS(tatcell_table_limit(&w.table, &w.spec, OFF(&w.fresh_limit)));
-    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_limit(&w.zero_table, &w.spec, &w.fresh_limit));
-    NULL_IS(tatcell_table_limit_unlimited(NULL, &w.fresh_limit));
-    NULL_IS(tatcell_table_limit_unlimited(&w.table, NULL));
-    ODD_IS(tatcell_table_limit_unlimited(OFF(&w.table), &w.fresh_limit));
-    ODD_IS(tatcell_table_limit_unlimited(&w.table, OFF(&w.fresh_limit)));
-    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_limit_unlimited(&w.zero_table, &w.fresh_limit));
+    NULL_IS(tatcell_limit_init_table(&w.fresh_limit, NULL, &w.spec));
+    NULL_IS(tatcell_limit_init_table(&w.fresh_limit, &w.table, NULL));
+    NULL_IS(tatcell_limit_init_table(NULL, &w.table, &w.spec));
+    ODD_IS(tatcell_limit_init_table(&w.fresh_limit, OFF(&w.table), &w.spec));
+    ODD_IS(tatcell_limit_init_table(&w.fresh_limit, &w.table, OFF(&w.spec)));
+    ODD_IS(tatcell_limit_init_table(OFF(&w.fresh_limit), &w.table, &w.spec));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_limit_init_table(&w.fresh_limit, &w.zero_table, &w.spec));
+    NULL_IS(tatcell_limit_init_unlimited_table(&w.fresh_limit, NULL));
+    NULL_IS(tatcell_limit_init_unlimited_table(NULL, &w.table));
+    ODD_IS(tatcell_limit_init_unlimited_table(&w.fresh_limit, OFF(&w.table)));
+    ODD_IS(tatcell_limit_init_unlimited_table(OFF(&w.fresh_limit), &w.table));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_limit_init_unlimited_table(&w.fresh_limit, &w.zero_table));
     w.spec.burst *= 1000;
-    REFUSES(TATCELL_ERR_FOREIGN, tatcell_table_limit(&w.table, &w.spec, &w.fresh_limit));
+    REFUSES(TATCELL_ERR_FOREIGN, tatcell_limit_init_table(&w.fresh_limit, &w.table, &w.spec));
 }
 
 TEST(table_hash_refuses_bad_arguments) {
@@ -424,11 +424,11 @@ TEST(table_calls_for_one_key_refuse_bad_arguments) {
     DO(setup());
 #define CHECK(t, l) tatcell_table_check(t, l, 0, "key", 3, 1, &w.ticks)
 #define CHECK_HASH(t, l) tatcell_table_check_hash(t, l, 0, w.hash, 1, &w.ticks)
-#define CHECK_EX(t, l) tatcell_table_check_ex(t, l, 0, w.hash, 1, 0, &w.d, &w.counters)
-#define PEEK(t, l) tatcell_table_peek(t, l, 0, w.hash, 1, &w.d)
-#define CHARGE(t, l) tatcell_table_charge(t, l, 0, w.hash, 1, &w.d)
+#define CHECK_EX(t, l) tatcell_table_check_ex_hash(t, l, 0, w.hash, 1, 0, &w.d, &w.counters)
+#define PEEK(t, l) tatcell_table_peek_hash(t, l, 0, w.hash, 1, &w.d)
+#define CHARGE(t, l) tatcell_table_charge_hash(t, l, 0, w.hash, 1, &w.d)
 #define RESERVE(t, l) tatcell_table_reserve(t, l, 0, w.hash, 1, &w.ticks, &w.permit)
-#define REFUND(t, l) tatcell_table_refund(t, l, 0, w.hash, &w.permit, &w.ticks)
+#define REFUND(t, l) tatcell_table_refund_hash(t, l, 0, w.hash, &w.permit, &w.ticks)
     TABLE_AND_LIMIT(CHECK);
     TABLE_AND_LIMIT(CHECK_HASH);
     TABLE_AND_LIMIT(CHECK_EX);
@@ -442,31 +442,31 @@ TEST(table_calls_for_one_key_refuse_bad_arguments) {
     ODD_IS(tatcell_table_check(&w.table, &w.tlimit, 0, "key", 3, 1, OFF(&w.ticks)));
     REFUSES(TATCELL_ERR_HASH, tatcell_table_check(&w.caller, &w.tlimit, 0, "key", 3, 1, &w.ticks));
     ODD_IS(tatcell_table_check_hash(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.ticks)));
-    NULL_IS(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, NULL, &w.counters));
-    ODD_IS(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, OFF(&w.d), &w.counters));
-    ODD_IS(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.d, OFF(&w.counters)));
-    NULL_IS(tatcell_table_peek(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
-    ODD_IS(tatcell_table_peek(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.d)));
-    ODD_IS(tatcell_table_charge(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.d)));
+    NULL_IS(tatcell_table_check_ex_hash(&w.table, &w.tlimit, 0, w.hash, 1, 0, NULL, &w.counters));
+    ODD_IS(tatcell_table_check_ex_hash(&w.table, &w.tlimit, 0, w.hash, 1, 0, OFF(&w.d), &w.counters));
+    ODD_IS(tatcell_table_check_ex_hash(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.d, OFF(&w.counters)));
+    NULL_IS(tatcell_table_peek_hash(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
+    ODD_IS(tatcell_table_peek_hash(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.d)));
+    ODD_IS(tatcell_table_charge_hash(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.d)));
     NULL_IS(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, NULL, &w.permit));
     ODD_IS(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, OFF(&w.ticks), &w.permit));
     ODD_IS(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, &w.ticks, OFF(&w.permit)));
-    NULL_IS(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, NULL, &w.ticks));
-    ODD_IS(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, OFF(&w.permit), &w.ticks));
-    ODD_IS(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, &w.permit, OFF(&w.ticks)));
+    NULL_IS(tatcell_table_refund_hash(&w.table, &w.tlimit, 0, w.hash, NULL, &w.ticks));
+    ODD_IS(tatcell_table_refund_hash(&w.table, &w.tlimit, 0, w.hash, OFF(&w.permit), &w.ticks));
+    ODD_IS(tatcell_table_refund_hash(&w.table, &w.tlimit, 0, w.hash, &w.permit, OFF(&w.ticks)));
     for (int i = 0; i < 2; i++) {
         w.short_d.size = i ? (uint32_t)sizeof w.d - 1 : 0;
-        REFUSES(TATCELL_ERR_SIZE, tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.short_d, &w.counters));
-        REFUSES(TATCELL_ERR_SIZE, tatcell_table_peek(&w.table, &w.tlimit, 0, w.hash, 1, &w.short_d));
-        REFUSES(TATCELL_ERR_SIZE, tatcell_table_charge(&w.table, &w.tlimit, 0, w.hash, 1, &w.short_d));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_table_check_ex_hash(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.short_d, &w.counters));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_table_peek_hash(&w.table, &w.tlimit, 0, w.hash, 1, &w.short_d));
+        REFUSES(TATCELL_ERR_SIZE, tatcell_table_charge_hash(&w.table, &w.tlimit, 0, w.hash, 1, &w.short_d));
     }
     TAKES(tatcell_table_check(&w.table, &w.tlimit, 0, "key", 3, 1, NULL));
     TAKES(tatcell_table_check(&w.table, &w.tlimit, 0, "", 0, 1, NULL));
     TAKES(tatcell_table_check_hash(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
-    TAKES(tatcell_table_check_ex(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.d, NULL));
-    TAKES(tatcell_table_charge(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
+    TAKES(tatcell_table_check_ex_hash(&w.table, &w.tlimit, 0, w.hash, 1, 0, &w.d, NULL));
+    TAKES(tatcell_table_charge_hash(&w.table, &w.tlimit, 0, w.hash, 1, NULL));
     TAKES(tatcell_table_reserve(&w.table, &w.tlimit, 0, w.hash, 1, &w.ticks, NULL));
-    TAKES(tatcell_table_refund(&w.table, &w.tlimit, 0, w.hash, &w.permit, NULL));
+    TAKES(tatcell_table_refund_hash(&w.table, &w.tlimit, 0, w.hash, &w.permit, NULL));
 }
 
 TEST(burst_calls_refuse_bad_arguments) {
@@ -620,9 +620,9 @@ TEST(table_operations_refuse_bad_arguments) {
     REFUSES(TATCELL_ERR_MEMORY, tatcell_table_save(t, 0, image, USED - 1, &w.next));
     REFUSES(TATCELL_ERR_MEMORY, tatcell_table_save(t, 0, image, 0, &w.next));
     for (size_t i = 0; i < BYTES / 8; i++) EQ(image[i], 0);
-    NULL_IS(tatcell_table_reset_key(NULL, 0, 1));
-    ODD_IS(tatcell_table_reset_key(OFF(t), 0, 1));
-    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_reset_key(&w.zero_table, 0, 1));
+    NULL_IS(tatcell_table_reset_hash(NULL, 0, 1));
+    ODD_IS(tatcell_table_reset_hash(OFF(t), 0, 1));
+    REFUSES(TATCELL_ERR_HANDLE, tatcell_table_reset_hash(&w.zero_table, 0, 1));
     NULL_IS(tatcell_table_sweep(NULL, 0, 0, 10, &w.next));
     ODD_IS(tatcell_table_sweep(OFF(t), 0, 0, 10, &w.next));
     ODD_IS(tatcell_table_sweep(t, 0, 0, 10, OFF(&w.next)));
@@ -690,25 +690,25 @@ TEST(hostile_table_bytes_are_safe) {
             words[word] ^= UINT64_C(1) << (check_random(&random) & 63);
         }
         memset(&w.fresh_table, 0, sizeof w.fresh_table);
-        int32_t rc = tatcell_table_attach(&w.fresh_table, words, USED, w.seed, 0);
+        int32_t rc = tatcell_table_attach(&w.fresh_table, words, USED, kit_attach(w.seed, 0));
         EXPECT(rc <= 0 && rc >= TATCELL_ERR_SOFT);
         if (rc != 0) continue;
         attached++;
         const tatcell_table_t *t = &w.fresh_table;
         tatcell_limit_t l;
         tatcell_permit_t permit = {check_random(&random), check_random(&random), 0, (uint32_t)check_random(&random)};
-        if (tatcell_table_limit(t, &w.spec, &l) != 0) continue;
+        if (tatcell_limit_init_table(&l, t, &w.spec) != 0) continue;
         for (int i = 0; i < 8; i++) {
             uint64_t h = check_random(&random);
             w.hashes[i] = h;
             rc = tatcell_table_check_hash(t, &l, now, h, (uint32_t)(h % 12), &w.ticks);
             EXPECT(rc >= 0 && rc <= 3);
-            EXPECT(tatcell_table_check_ex(t, &l, now, h, 1, h, &w.d, &w.counters) >= 0);
-            EXPECT(tatcell_table_peek(t, &l, now, h, 1, &w.d) >= 0);
-            EXPECT(tatcell_table_charge(t, &l, now, h, 3, &w.d) >= 0);
+            EXPECT(tatcell_table_check_ex_hash(t, &l, now, h, 1, h, &w.d, &w.counters) >= 0);
+            EXPECT(tatcell_table_peek_hash(t, &l, now, h, 1, &w.d) >= 0);
+            EXPECT(tatcell_table_charge_hash(t, &l, now, h, 3, &w.d) >= 0);
             EXPECT(tatcell_table_reserve(t, &l, now, h, 2, &w.ticks, &w.permit) >= 0);
-            EXPECT(tatcell_table_refund(t, &l, now, h, &permit, NULL) >= 0);
-            EXPECT(tatcell_table_reset_key(t, now, h) >= 0);
+            EXPECT(tatcell_table_refund_hash(t, &l, now, h, &permit, NULL) >= 0);
+            EXPECT(tatcell_table_reset_hash(t, now, h) >= 0);
         }
         EQ(tatcell_table_check_burst_hash(t, &l, now, w.hashes, w.costs, 8, &w.pass, w.ds, &w.counters), 0);
         EQ(tatcell_table_stats(t, now, &w.stats), 0);

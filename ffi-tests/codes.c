@@ -62,7 +62,7 @@ TEST(bad_limits_are_errors) {
     spec.resolution = 1 << 20;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
     spec.flags = TATCELL_LIMIT_HEAL;
-    GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec32(&limit, &spec));
+    GIVES(TATCELL_ERR_OPTION, tatcell_limit32_init_spec(&limit, &spec));
     GIVES(0, tatcell_limit_init_spec(&limit, &spec));
 }
 
@@ -78,7 +78,7 @@ TEST(limits_of_another_word_or_table_are_errors) {
     EQ(tatcell_limit_init(&limit, 1, SECOND, 2), 0);
     GIVES(TATCELL_ERR_LIMIT, tatcell_table_check_hash(&fast.table, &limit, 0, 1, 1, NULL));
     GIVES(TATCELL_ERR_FOREIGN, tatcell_table_check_hash(&fast.table, &slow.limit, 0, 1, 1, NULL));
-    GIVES(TATCELL_ERR_FOREIGN, tatcell_table_limit(&fast.table, &slow.spec, &limit));
+    GIVES(TATCELL_ERR_FOREIGN, tatcell_limit_init_table(&limit, &fast.table, &slow.spec));
     kit_free(&fast);
     kit_free(&slow);
 }
@@ -117,23 +117,23 @@ TEST(bad_images_are_errors) {
     uint8_t other[16] = {9};
     kit_table k;
     memset(&t, 0, sizeof t);
-    GIVES(TATCELL_ERR_HANDLE, tatcell_table_reset_key(&t, 0, 1));
+    GIVES(TATCELL_ERR_HANDLE, tatcell_table_reset_hash(&t, 0, 1));
     EQ(kit_make(&k, kit_spec(10, SECOND, 10), 64, NULL), 0);
     uint64_t *header = (uint64_t *)k.memory, magic = header[0], shape = header[1];
-    GIVES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&t, k.memory, k.bytes, other, 0));
-    GIVES(TATCELL_ERR_SEED, tatcell_table_attach(&t, k.memory, k.bytes, NULL, 0));
-    GIVES(TATCELL_ERR_MODE, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, TATCELL_TABLE_EXCLUSIVE));
-    GIVES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&t, k.memory, k.bytes - 128, kit_seed, 0));
-    GIVES(TATCELL_ERR_OPTION, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 2));
+    GIVES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(other, 0)));
+    GIVES(TATCELL_ERR_SEED, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(NULL, 0)));
+    GIVES(TATCELL_ERR_MODE, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, TATCELL_TABLE_EXCLUSIVE)));
+    GIVES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&t, k.memory, k.bytes - 128, kit_attach(kit_seed, 0)));
+    GIVES(TATCELL_ERR_OPTION, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, 2)));
     header[1] = shape ^ UINT64_C(0xff) << 24;
-    GIVES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    GIVES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, 0)));
     header[1] = shape;
     header[0] = magic + 1;
-    GIVES(TATCELL_ERR_VERSION, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    GIVES(TATCELL_ERR_VERSION, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, 0)));
     header[0] = 0;
-    GIVES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    GIVES(TATCELL_ERR_NOT_READY, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, 0)));
     header[0] = magic;
-    GIVES(0, tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0));
+    GIVES(0, tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, 0)));
     tatcell_slot_t slot;
     GIVES(TATCELL_END, tatcell_table_next(&t, 0, 0, &slot));
     kit_free(&k);
