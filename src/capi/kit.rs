@@ -328,8 +328,8 @@ pub(super) unsafe fn key<'a>(p: *const c_void, length: usize) -> Result<&'a [u8]
     Ok(unsafe { core::slice::from_raw_parts(p.cast(), length) })
 }
 
-/// A length in bytes that can exist.
-fn possible<T>(p: *const T, bytes: usize) -> Result<(), i32> {
+/// Refuses a length in bytes that nothing can have.
+pub(super) fn possible<T>(p: *const T, bytes: usize) -> Result<(), i32> {
     placed(p)?;
     if bytes > isize::MAX as usize {
         return Err(TATCELL_ERR_TOO_LARGE);

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use super::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS};
-use super::kit::{args, buffer, lines, marked, options, result, result_if, words, Out, Span};
+use super::kit::{args, buffer, lines, marked, options, possible, result, result_if, words, Out, Span};
 use super::table_options::{
     attach_options, table_options, tatcell_attach_options_t, tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE,
 };
@@ -245,8 +245,9 @@ pub unsafe extern "C" fn tatcell_table_save(
 ) -> i32 {
     let handle = args!(handle(table));
     let own = either!(handle, t => own_memory(t));
-    let (used, (), image) = args!(
+    let (used, (), (), image) = args!(
         result_if(used),
+        possible(image.cast::<u64>(), bytes),
         Span::bytes(image, bytes).apart_from(&[own, Span::of(table, 1)]),
         buffer(image.cast::<u64>(), bytes),
     );
