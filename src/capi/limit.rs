@@ -164,11 +164,13 @@ pub(super) fn not_own(limit: &TableLimit) -> i32 {
 pub(super) unsafe fn any_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
     // SAFETY: passed on.
     let limit = unsafe { table_limit(p) }?;
-    let mark = limit.0.mark;
-    if mark == MARK_CELL64 || mark == MARK_CELL32 || is_of(mark, Kind::Table) {
-        Ok(limit)
-    } else {
-        Err(TATCELL_ERR_LIMIT)
+    let p = &limit.0;
+    // Half of a table's mark is not known here, so the numbers must agree as well.
+    let sound = p.t_q.wrapping_mul(p.burst) == p.burst_q || p.t_q == 0 && p.burst == u64::MAX;
+    match p.mark {
+        MARK_CELL64 | MARK_CELL32 => Ok(limit),
+        mark if is_of(mark, Kind::Table) && sound => Ok(limit),
+        _ => Err(TATCELL_ERR_LIMIT),
     }
 }
 
