@@ -280,7 +280,7 @@ TEST(a_prepared_burst_is_decided_by_what_its_keys_were) {
         uint8_t seed[16] = {42};
         o.seed = seed;
         EQ(kit_make(&other, k.spec, 1024, &o), 0);
-        for (int i = 0; i < 64; i++) snprintf(w.keys[i], sizeof w.keys[i], "again %d", i);
+        for (int i = 0; i < 64; i++) snprintf(w.keys[i], sizeof w.keys[i], "k%d", i);
         EQ(tatcell_table_check_burst(&k.table, &none, &w.n), 0);
         EQ(tatcell_table_check_burst(&other.table, &w.n, NULL), 0);
         for (int i = 0; i < N; i++) {
