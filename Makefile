@@ -19,11 +19,13 @@ export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+# The one place that has the number of the ABI.
+ABI := $(shell sed -n 's/^pub const TATCELL_ABI_VERSION: u32 = \(.*\);/\1/p' src/capi/codes.rs)
 BUILD := target/c
 LIB_A := $(BUILD)/libtatcell.a
 LIB_SO := $(BUILD)/libtatcell.so.$(VERSION)
 # What install installs; the tests read this line, too.
-HEADERS := tatcell.h tatcell.hpp
+HEADERS := tatcell.h tatcell_host.h tatcell.ffi.h tatcell.hpp
 
 .PHONY: all help lib
 all: lib ## Build the C library (same as lib)
@@ -78,7 +80,7 @@ PACKAGE := target/package
 CMAKE_DIR := $(LIBDIR)/cmake/tatcell
 FILLED := tatcell.pc tatcell-config.cmake tatcell-config-version.cmake
 INSTALLED := $(HEADERS:%=$(INCLUDEDIR)/%) $(LIBDIR)/libtatcell.a $(LIBDIR)/libtatcell.so.$(VERSION) \
-    $(LIBDIR)/libtatcell.so.0 $(LIBDIR)/libtatcell.so $(LIBDIR)/pkgconfig/tatcell.pc \
+    $(LIBDIR)/libtatcell.so.$(ABI) $(LIBDIR)/libtatcell.so $(LIBDIR)/pkgconfig/tatcell.pc \
     $(CMAKE_DIR)/tatcell-config.cmake $(CMAKE_DIR)/tatcell-config-version.cmake
 # The path from one folder to another.
 relative = $(shell realpath -m --relative-to='$(1)' '$(2)')
@@ -88,7 +90,7 @@ install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=
 	@mkdir -p $(PACKAGE)
 	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
 	for file in $(FILLED); do \
-	    sed -e 's|@VERSION@|$(VERSION)|g' -e "s|@SIZEOF_VOID_P@|$$pointer|g" \
+	    sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e "s|@SIZEOF_VOID_P@|$$pointer|g" \
 	        -e 's|@PREFIX_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(PREFIX))|g' \
 	        -e 's|@INCLUDE_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(INCLUDEDIR))|g' \
 	        -e 's|@INCLUDE_FROM_LIB@|$(call relative,$(LIBDIR),$(INCLUDEDIR))|g' \
@@ -98,8 +100,8 @@ install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=
 	$(INSTALL) -m 644 $(HEADERS:%=include/%) '$(DESTDIR)$(INCLUDEDIR)'
 	$(INSTALL) -m 644 $(LIB_A) '$(DESTDIR)$(LIBDIR)'
 	$(INSTALL) -m 755 $(LIB_SO) '$(DESTDIR)$(LIBDIR)'
-	ln -sf libtatcell.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libtatcell.so.0'
-	ln -sf libtatcell.so.0 '$(DESTDIR)$(LIBDIR)/libtatcell.so'
+	ln -sf libtatcell.so.$(VERSION) '$(DESTDIR)$(LIBDIR)/libtatcell.so.$(ABI)'
+	ln -sf libtatcell.so.$(ABI) '$(DESTDIR)$(LIBDIR)/libtatcell.so'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
 	$(INSTALL) -m 644 $(PACKAGE)/tatcell-config.cmake $(PACKAGE)/tatcell-config-version.cmake '$(DESTDIR)$(CMAKE_DIR)'
 

@@ -69,8 +69,9 @@ fn names(asked: &Asked) {
 /// Gives the shared library its SONAME. Only the C library is linked without std, and only ELF linkers know -soname.
 /// The number is the ABI version.
 fn soname(asked: &Asked) {
+    println!("cargo::rerun-if-changed={CODES}");
     if asked.feature("CAPI") && !asked.feature("STD") && asked.is("TARGET_OS", "linux") {
-        println!("cargo::rustc-link-arg=-Wl,-soname,libtatcell.so.0");
+        println!("cargo::rustc-link-arg=-Wl,-soname,libtatcell.so.{}", abi());
     }
 }
 
@@ -108,4 +109,14 @@ impl Asked {
     fn feature(&self, feature: &str) -> bool {
         env::var_os(format!("CARGO_FEATURE_{feature}")).is_some()
     }
+}
+
+/// Where the ABI version stands, once.
+const CODES: &str = "src/capi/codes.rs";
+
+/// The number of `TATCELL_ABI_VERSION`.
+fn abi() -> String {
+    let codes = std::fs::read_to_string(CODES).expect(CODES);
+    let line = codes.lines().find_map(|line| line.strip_prefix("pub const TATCELL_ABI_VERSION: u32 = "));
+    line.and_then(|line| line.strip_suffix(';')).expect("TATCELL_ABI_VERSION").to_owned()
 }

@@ -45,7 +45,7 @@ struct decision {              /* one item of the log, for a program that replay
     uint32_t passed;
 };
 
-static _Alignas(TATCELL_TABLE_MEMORY_ALIGN) unsigned char table_memory[64 + 8 * SLOTS];
+static _Alignas(TATCELL_TABLE_MEMORY_ALIGN) unsigned char table_memory[TATCELL_TABLE_BYTES(SLOTS)];
 static tatcell_table_t table;
 static tatcell_limit_t limit;
 static volatile sig_atomic_t stop, limiting = 1;
@@ -83,7 +83,7 @@ static void setup_limiter(void)
     options.policy = TATCELL_FULL_ADMIT; /* a full set lets new sources pass and still holds the known ones */
     int32_t rc = tatcell_table_init(&table, table_memory, sizeof table_memory, &options);
     if (rc == 0)
-        rc = tatcell_table_limit(&table, &per_source, &limit);
+        rc = tatcell_limit_init_table(&limit, &table, &per_source);
     if (rc != 0)
         die("limiter", tatcell_strerror(rc));
 }
@@ -154,6 +154,9 @@ int main(int argc, char **argv)
                                          .msg_iov = &iov[i], .msg_iovlen = 1 };
     }
     tatcell_counters_t counters = TATCELL_COUNTERS_INIT;
+    tatcell_burst_t burst = TATCELL_BURST_INIT; /* key i is the address in from[i] */
+    burst.limit = &limit, burst.counters = &counters;
+    burst.keys = &from[0].sin_addr, burst.key_len = sizeof from[0].sin_addr, burst.stride = sizeof from[0];
     uint64_t bursts = 0, decisions = 0, decision_ns = 0;
     while (!stop) {
         int n = recvmmsg(fd, in, BURST, MSG_WAITFORONE, NULL);
@@ -163,11 +166,12 @@ int main(int argc, char **argv)
             die("recvmmsg", strerror(errno));
         uint64_t now_ns = clock_ns(), now_us = now_ns / 1000, pass = UINT64_MAX;
         uint32_t limited = limiting != 0;
-        if (limited) { /* the whole limiter: key i is the address in from[i], bit i of pass its verdict */
-            int32_t rc = tatcell_table_check_burst(&table, &limit, now_us, &from[0].sin_addr, 4, sizeof from[0],
-                                                   NULL, (uint32_t)n, &pass, NULL, &counters);
+        if (limited) { /* the whole limiter: bit i of pass is the verdict of key i */
+            burst.now = now_us, burst.count = (uint32_t)n;
+            int32_t rc = tatcell_table_check_burst(&table, &burst, NULL);
             if (rc != 0)
                 die("limiter", tatcell_strerror(rc));
+            pass = burst.pass;
             decision_ns += clock_ns() - now_ns; /* only for the figures below */
             decisions += (uint64_t)n, bursts++;
         }

@@ -27,7 +27,7 @@ int memcmp(const void *a, const void *b, size_t n) {
 }
 
 static tatcell_cell_t cell;
-static union { char bytes[64 + 128]; char align TATCELL_ALIGNED(64); } memory;
+static union { char bytes[TATCELL_TABLE_BYTES(16)]; char align TATCELL_ALIGNED(64); } memory;
 
 static int run(void) {
     static const uint8_t seed[16] = {1};
@@ -46,7 +46,7 @@ static int run(void) {
     options.fastest = &spec;
     options.seed = seed;
     if (tatcell_table_init(&table, &memory, sizeof memory, &options) != 0) return 4;
-    if (tatcell_table_limit(&table, &spec, &limit) != 0) return 5;
+    if (tatcell_limit_init_table(&limit, &table, &spec) != 0) return 5;
     if (tatcell_table_check(&table, &limit, 0, "key", 3, 1, &retry) != 0) return 6;
     if (tatcell_table_check(&table, &limit, 0, "key", 3, 1, &retry) != TATCELL_NON_CONFORMING) return 7;
     return 0;

@@ -26,6 +26,29 @@ static inline tatcell_table_options_t kit_options(const tatcell_limit_spec_t *fa
     return o;
 }
 
+/* Attach options with this seed and these flags, until the next call in this thread. */
+static inline const tatcell_attach_options_t *kit_attach(const uint8_t *seed, uint32_t flags) {
+    static __thread tatcell_attach_options_t o;
+    tatcell_attach_options_t fresh = TATCELL_ATTACH_OPTIONS_INIT;
+    fresh.seed = seed;
+    fresh.flags = flags;
+    o = fresh;
+    return &o;
+}
+
+/* A burst of keys of one length at a stride, under one limit. */
+static inline tatcell_burst_t kit_burst(const tatcell_limit_t *limit, uint64_t now, const void *keys, size_t len,
+                                        int64_t stride, uint32_t count) {
+    tatcell_burst_t b = TATCELL_BURST_INIT;
+    b.limit = limit;
+    b.now = now;
+    b.keys = keys;
+    b.key_len = len;
+    b.stride = stride;
+    b.count = count;
+    return b;
+}
+
 /* Zeroed table memory from the heap, so that sanitizers and valgrind see its ends. */
 static inline void *kit_memory(size_t bytes) {
     void *p = NULL;
@@ -53,7 +76,7 @@ static inline int32_t kit_make(kit_table *k, tatcell_limit_spec_t spec, uint64_t
     options.fastest = &k->spec;
     int32_t rc = tatcell_table_init(&k->table, k->memory, k->bytes, &options);
     options.fastest = NULL;
-    return rc ? rc : tatcell_table_limit(&k->table, &k->spec, &k->limit);
+    return rc ? rc : tatcell_limit_init_table(&k->limit, &k->table, &k->spec);
 }
 
 static inline void kit_free(kit_table *k) {

@@ -2,6 +2,7 @@
 #include <stddef.h>
 
 #include "kit.h"
+#include "tatcell_host.h"
 
 #define AT(type, field, offset) EQ(offsetof(type, field), offset)
 
@@ -12,16 +13,47 @@ TEST(sizes_equal_their_run_time_twins) {
     EQ(tatcell_cell32_size(), TATCELL_CELL32_SIZE);
     EQ(sizeof(tatcell_limit_t), TATCELL_LIMIT_SIZE);
     EQ(tatcell_limit_size(), TATCELL_LIMIT_SIZE);
+    EQ(sizeof(tatcell_lease_t), TATCELL_LEASE_SIZE);
+    EQ(tatcell_lease_size(), TATCELL_LEASE_SIZE);
     EQ(sizeof(tatcell_table_t), TATCELL_TABLE_HANDLE_SIZE);
     EQ(tatcell_table_handle_size(), TATCELL_TABLE_HANDLE_SIZE);
+    EQ(sizeof(tatcell_permit_t), TATCELL_PERMIT_SIZE);
+    EQ(tatcell_permit_size(), TATCELL_PERMIT_SIZE);
+    EQ(sizeof(tatcell_counters_t), TATCELL_COUNTERS_SIZE);
+    EQ(tatcell_counters_size(), TATCELL_COUNTERS_SIZE);
+    EQ(sizeof(tatcell_slot_t), TATCELL_SLOT_SIZE);
+    EQ(tatcell_slot_size(), TATCELL_SLOT_SIZE);
+    EXPECT(tatcell_skew_none() == TATCELL_SKEW_NONE);
 }
 
 TEST(versions_equal_their_run_time_twins) {
     EQ(tatcell_version(), TATCELL_VERSION);
     EQ(tatcell_abi_version(), TATCELL_ABI_VERSION);
-    EQ(TATCELL_VERSION, 100);
-    EQ(TATCELL_ABI_VERSION, 0);
-    EQ(TATCELL_LAYOUT_VERSION, 1);
+    EQ(TATCELL_VERSION, 200);
+    EQ(TATCELL_ABI_VERSION, 1);
+    EQ(TATCELL_LAYOUT_VERSION, 2);
+}
+
+/* In the first release of ABI 1 every structure has its least size. */
+TEST(the_least_sizes_are_frozen) {
+    EQ(TATCELL_LIMIT_SPEC_MIN, 88);
+    EQ(TATCELL_DECISION_MIN, 144);
+    EQ(TATCELL_STATS_MIN, 104);
+    EQ(TATCELL_LIMIT_INFO_MIN, 80);
+    EQ(TATCELL_LIMIT_NUMBERS_MIN, 104);
+    EQ(TATCELL_TABLE_INFO_MIN, 112);
+    EQ(TATCELL_TABLE_NUMBERS_MIN, 80);
+    EQ(TATCELL_TABLE_OPTIONS_MIN, sizeof(void *) == 8 ? 80 : 64);
+    EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
+    EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
+    EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
+}
+
+TEST(static_memory_has_the_bytes_of_tatcell_table_bytes) {
+    static const uint64_t slots[] = {0, 1, 15, 16, 17, 31, 32, 33, 1000, 4096, 65535, 65536, 1000001};
+    static unsigned char memory[TATCELL_TABLE_BYTES(100)];
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) EQ(TATCELL_TABLE_BYTES(slots[i]), tatcell_table_bytes(slots[i]));
+    EQ(sizeof memory, tatcell_table_bytes(100));
 }
 
 TEST(alignments_are_explicit) {
@@ -40,27 +72,51 @@ TEST(alignments_are_explicit) {
     EQ(TATCELL_TABLE_MEMORY_ALIGN, 64);
 }
 
-TEST(structures_have_the_offsets_of_abi_0) {
+TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_cell_t, word, 0);
     AT(tatcell_cell32_t, word, 0);
     AT(tatcell_permit_t, tat, 0);
     AT(tatcell_permit_t, stored, 8);
-    AT(tatcell_permit_t, epoch, 16);
-    AT(tatcell_permit_t, slot, 20);
-    EQ(sizeof(tatcell_permit_t), 24);
+    AT(tatcell_permit_t, tick, 16);
+    AT(tatcell_permit_t, generation, 24);
+    AT(tatcell_permit_t, epoch, 32);
+    AT(tatcell_permit_t, slot, 36);
+    AT(tatcell_permit_t, reserved, 40);
+    EQ(sizeof(tatcell_permit_t), 64);
     AT(tatcell_decision_t, size, 0);
     AT(tatcell_decision_t, verdict, 4);
     AT(tatcell_decision_t, flags, 8);
     AT(tatcell_decision_t, tracking, 12);
     AT(tatcell_decision_t, policy, 16);
-    AT(tatcell_decision_t, cost, 20);
-    AT(tatcell_decision_t, limit, 24);
-    AT(tatcell_decision_t, remaining, 32);
-    AT(tatcell_decision_t, retry_after, 40);
-    AT(tatcell_decision_t, next_unit, 48);
-    AT(tatcell_decision_t, reset_after, 56);
-    AT(tatcell_decision_t, permit, 64);
-    EQ(sizeof(tatcell_decision_t), 88);
+    AT(tatcell_decision_t, reserved, 20);
+    AT(tatcell_decision_t, cost, 24);
+    AT(tatcell_decision_t, burst, 32);
+    AT(tatcell_decision_t, remaining, 40);
+    AT(tatcell_decision_t, retry_after, 48);
+    AT(tatcell_decision_t, next_unit, 56);
+    AT(tatcell_decision_t, reset_after, 64);
+    AT(tatcell_decision_t, departure, 72);
+    AT(tatcell_decision_t, permit, 80);
+    EQ(sizeof(tatcell_decision_t), 144);
+    AT(tatcell_burst_t, size, 0);
+    AT(tatcell_burst_t, flags, 4);
+    AT(tatcell_burst_t, count, 8);
+    AT(tatcell_burst_t, decision_size, 12);
+    AT(tatcell_burst_t, now, 16);
+    AT(tatcell_burst_t, pass, 24);
+    AT(tatcell_burst_t, prepared, 32);
+    AT(tatcell_burst_t, stride, 40);
+    AT(tatcell_burst_t, limit, 48);
+    AT(tatcell_burst_t, limits, 48 + sizeof(void *));
+    AT(tatcell_burst_t, keys, 48 + 2 * sizeof(void *));
+    AT(tatcell_burst_t, key_pointers, 48 + 3 * sizeof(void *));
+    AT(tatcell_burst_t, hashes, 48 + 4 * sizeof(void *));
+    AT(tatcell_burst_t, key_lens, 48 + 5 * sizeof(void *));
+    AT(tatcell_burst_t, key_len, 48 + 6 * sizeof(void *));
+    AT(tatcell_burst_t, costs, 48 + 7 * sizeof(void *));
+    AT(tatcell_burst_t, decisions, 48 + 8 * sizeof(void *));
+    AT(tatcell_burst_t, counters, 48 + 9 * sizeof(void *));
+    AT(tatcell_burst_t, scratch, 48 + 10 * sizeof(void *));
     AT(tatcell_limit_spec_t, size, 0);
     AT(tatcell_limit_spec_t, flags, 4);
     AT(tatcell_limit_spec_t, units, 8);
@@ -85,7 +141,8 @@ TEST(structures_have_the_offsets_of_abi_0) {
     AT(tatcell_counters_t, inherited, 56);
     AT(tatcell_counters_t, forgiven, 64);
     AT(tatcell_counters_t, inserted, 72);
-    EQ(sizeof(tatcell_counters_t), 80);
+    AT(tatcell_counters_t, reserved, 80);
+    EQ(sizeof(tatcell_counters_t), 128);
     AT(tatcell_stats_t, size, 0);
     AT(tatcell_stats_t, load_ppm, 4);
     AT(tatcell_stats_t, slots, 8);
@@ -95,9 +152,9 @@ TEST(structures_have_the_offsets_of_abi_0) {
     AT(tatcell_stats_t, debt, 40);
     EQ(sizeof(tatcell_stats_t), 104);
     AT(tatcell_slot_t, number, 0);
-    AT(tatcell_slot_t, tag, 4);
     AT(tatcell_slot_t, reset_after, 8);
-    EQ(sizeof(tatcell_slot_t), 16);
+    AT(tatcell_slot_t, tag, 16);
+    EQ(sizeof(tatcell_slot_t), 64);
     AT(tatcell_table_options_t, size, 0);
     AT(tatcell_table_options_t, flags, 4);
     AT(tatcell_table_options_t, policy, 8);
@@ -105,31 +162,51 @@ TEST(structures_have_the_offsets_of_abi_0) {
     AT(tatcell_table_options_t, tag_bits, 16);
     AT(tatcell_table_options_t, resolution, 20);
     AT(tatcell_table_options_t, fastest, 24);
-    if (sizeof(void *) == 8) {
-        AT(tatcell_table_options_t, slowest, 32);
-        AT(tatcell_table_options_t, skew, 40);
-        AT(tatcell_table_options_t, claim_lifetime, 48);
-        AT(tatcell_table_options_t, seed, 56);
-        EQ(sizeof(tatcell_table_options_t), 64);
-    }
+    AT(tatcell_table_options_t, slowest, 24 + sizeof(void *));
+    AT(tatcell_table_options_t, seed, 24 + 2 * sizeof(void *));
+    AT(tatcell_table_options_t, reserved, 24 + 3 * sizeof(void *));
+    AT(tatcell_table_options_t, skew, 24 + 4 * sizeof(void *));
+    AT(tatcell_table_options_t, claim_lifetime, 32 + 4 * sizeof(void *));
+    AT(tatcell_table_options_t, tick_hz, 40 + 4 * sizeof(void *));
+    AT(tatcell_attach_options_t, flags, 4);
+    AT(tatcell_attach_options_t, policy, 8);
+    AT(tatcell_attach_options_t, seed, 16);
+    AT(tatcell_attach_options_t, tick_hz, 16 + 2 * sizeof(void *));
+    AT(tatcell_limit_info_t, resolution, 12);
+    AT(tatcell_limit_info_t, units, 16);
+    AT(tatcell_limit_info_t, span, 64);
+    AT(tatcell_limit_info_t, rate_error_ppb, 72);
+    AT(tatcell_table_info_t, slots, 24);
+    AT(tatcell_table_info_t, horizon, 48);
+    AT(tatcell_table_info_t, sweep_interval, 80);
+    AT(tatcell_table_info_t, generation, 104);
+    AT(tatcell_limit_numbers_t, emission_q, 24);
+    AT(tatcell_limit_numbers_t, room, 96);
+    AT(tatcell_table_numbers_t, mask, 32);
+    AT(tatcell_table_numbers_t, generation, 72);
 }
 
 /* Numbers are never reused or changed. */
-TEST(numbers_are_those_of_abi_0) {
+TEST(numbers_are_those_of_abi_1) {
     static const struct { long long got, want; } n[] = {
         {TATCELL_PASS, 0}, {TATCELL_NON_CONFORMING, 1}, {TATCELL_NEVER, 2}, {TATCELL_CONTENDED, 3},
         {TATCELL_ERR_NULL, -1}, {TATCELL_ERR_ALIGN, -2}, {TATCELL_ERR_SIZE, -3}, {TATCELL_ERR_RATE, -4},
         {TATCELL_ERR_PERIOD, -5}, {TATCELL_ERR_BURST, -6}, {TATCELL_ERR_REPRESENT, -7},
         {TATCELL_ERR_HORIZON, -8}, {TATCELL_ERR_LIMIT, -9}, {TATCELL_ERR_FOREIGN, -10},
-        {TATCELL_ERR_OPTION, -11}, {TATCELL_ERR_SEED, -12}, {TATCELL_ERR_MEMORY, -13},
+        {TATCELL_ERR_OPTION, -11}, {TATCELL_ERR_SEED, -12},
         {TATCELL_ERR_SPAN, -14}, {TATCELL_ERR_HANDLE, -15}, {TATCELL_ERR_NOT_READY, -16},
         {TATCELL_ERR_VERSION, -17}, {TATCELL_ERR_GEOMETRY, -18}, {TATCELL_ERR_WRONG_SEED, -19},
         {TATCELL_ERR_MODE, -20}, {TATCELL_ERR_HASH, -21}, {TATCELL_ERR_COUNT, -22}, {TATCELL_ERR_SOFT, -23},
-        {TATCELL_CHANGE_KEEP_TIME, 0}, {TATCELL_CHANGE_KEEP_TOKENS, 1}, {TATCELL_CHANGE_RESET, 2},
-        {TATCELL_LIMIT_HEAL, 1}, {TATCELL_LIMIT_SHADOW, 2}, {TATCELL_LIMIT_RESOLUTION, 4},
-        {TATCELL_TABLE_EXCLUSIVE, 1}, {TATCELL_TABLE_RESOLUTION, 2}, {TATCELL_BURST_MAX, 64},
+        {TATCELL_ERR_HASH_UNAVAILABLE, -24}, {TATCELL_ERR_SYSTEM, -25}, {TATCELL_ERR_UNSUPPORTED, -26},
+        {TATCELL_ERR_NAME, -27}, {TATCELL_ERR_EXISTS, -28}, {TATCELL_ERR_ABSENT, -29}, {TATCELL_ERR_TOO_SMALL, -30},
+        {TATCELL_ERR_TOO_LARGE, -31}, {TATCELL_ERR_OVERLAP, -32}, {TATCELL_ERR_KEY_LENGTH, -33},
+        {TATCELL_ERR_BUFFER, -34}, {TATCELL_ERR_TOO_FAST, -35}, {TATCELL_ERR_WRONG_SIZE, -36},
+        {TATCELL_ERR_FOLDER, -37},
+        {TATCELL_CHANGE_KEEP_TIME, 0}, {TATCELL_CHANGE_KEEP_UNITS, 1}, {TATCELL_CHANGE_RESET, 2},
+        {TATCELL_LIMIT_HEAL, 1}, {TATCELL_LIMIT_SHADOW, 2}, {TATCELL_LIMIT_RESOLUTION, 4}, {TATCELL_LIMIT_STRICT_REFUNDS, 8},
+        {TATCELL_TABLE_EXCLUSIVE, 1}, {TATCELL_TABLE_RESOLUTION, 2}, {TATCELL_TABLE_POLICY, 4}, {TATCELL_BURST_MAX, 64},
         {TATCELL_FULL_ADMIT, 0}, {TATCELL_FULL_INHERIT, 1}, {TATCELL_FULL_DENY, 2}, {TATCELL_FULL_SAMPLED, 3},
-        {TATCELL_HASH_SIPHASH13, 0}, {TATCELL_HASH_CALLER, 1}, {TATCELL_TRACKED, 0}, {TATCELL_UNTRACKED, 1},
+        {TATCELL_HASH_SIPHASH13, 0}, {TATCELL_HASH_CALLER, 1}, {TATCELL_HASH_AES, 2}, {TATCELL_TRACKED, 0}, {TATCELL_UNTRACKED, 1},
         {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
         {TATCELL_FLAG_ELASTIC, 4},
     };
@@ -140,7 +217,7 @@ TEST(numbers_are_those_of_abi_0) {
     EXPECT(TATCELL_SKEW_NONE == UINT64_MAX);
 }
 
-/* Everything but the size is zero, and the size is that of the structure. */
+/* A zeroed structure with its size set is the same as its initialiser: everything but the size is zero, and the size is that of the structure. */
 #define SIZE_THEN_ZERO(type, init) \
     do { \
         type is = init; \
@@ -155,6 +232,13 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_table_options_t, TATCELL_TABLE_OPTIONS_INIT);
     SIZE_THEN_ZERO(tatcell_decision_t, TATCELL_DECISION_INIT);
     SIZE_THEN_ZERO(tatcell_stats_t, TATCELL_STATS_INIT);
+    SIZE_THEN_ZERO(tatcell_attach_options_t, TATCELL_ATTACH_OPTIONS_INIT);
+    SIZE_THEN_ZERO(tatcell_burst_t, TATCELL_BURST_INIT);
+    SIZE_THEN_ZERO(tatcell_limit_info_t, TATCELL_LIMIT_INFO_INIT);
+    SIZE_THEN_ZERO(tatcell_table_info_t, TATCELL_TABLE_INFO_INIT);
+    SIZE_THEN_ZERO(tatcell_limit_numbers_t, TATCELL_LIMIT_NUMBERS_INIT);
+    SIZE_THEN_ZERO(tatcell_table_numbers_t, TATCELL_TABLE_NUMBERS_INIT);
+    SIZE_THEN_ZERO(tatcell_host_memory_t, TATCELL_HOST_MEMORY_INIT);
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;
     tatcell_counters_t counters = TATCELL_COUNTERS_INIT;
@@ -174,7 +258,7 @@ TEST(zeroed_storage_is_a_fresh_cell) {
     tatcell_limit_spec_t spec = kit_spec(1, SECOND, 3);
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     EQ(tatcell_limit_init_spec(&limit, &spec), 0);
-    EQ(tatcell_limit_init_spec32(&limit32, &spec), 0);
+    EQ(tatcell_limit32_init_spec(&limit32, &spec), 0);
     EQ(tatcell_cell_peek(&static_cell, &limit, 7, 3, &d), 0);
     EQ(d.remaining, 3);
     EQ(d.reset_after, 0);
@@ -188,12 +272,12 @@ TEST(zeroed_storage_is_a_fresh_cell) {
 
 TEST(zeroed_limits_handles_and_images_are_refused) {
     tatcell_table_t table;
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     void *memory = kit_memory(tatcell_table_bytes(16));
-    uint64_t ticks;
     EQ(tatcell_cell_check(&static_cell, &static_limit, 0, 0, NULL), TATCELL_ERR_LIMIT);
     EQ(tatcell_cell32_check(&static_cell32, &static_limit, 0, 0, NULL), TATCELL_ERR_LIMIT);
-    EQ(tatcell_table_sweep_interval(&static_table, &ticks), TATCELL_ERR_HANDLE);
-    EQ(tatcell_table_attach(&table, memory, tatcell_table_bytes(16), kit_seed, 0), TATCELL_ERR_NOT_READY);
+    EQ(tatcell_table_info(&static_table, &info), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_attach(&table, memory, tatcell_table_bytes(16), kit_attach(kit_seed, 0)), TATCELL_ERR_NOT_READY);
     free(memory);
 }
 
@@ -204,20 +288,24 @@ TEST(a_decision_is_written_to_its_last_byte_and_no_further) {
     EQ(tatcell_limit_init(&limit, 1, SECOND, 3), 0);
     memset(&out, 0xa5, sizeof out);
     out.d.size = sizeof out.d;
-    EQ(tatcell_cell_check_ex(&cell, &limit, 5, 2, 0, &out.d), 0);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 5, 2, 0, &out.d, NULL), 0);
     EQ(out.d.size, sizeof out.d);
     EQ(out.d.verdict, 0);
     EQ(out.d.flags, 0);
     EQ(out.d.tracking, TATCELL_TRACKED);
     EQ(out.d.policy, 0);
     EQ(out.d.cost, 2);
-    EQ(out.d.limit, 3);
+    EQ(out.d.burst, 3);
     EQ(out.d.remaining, 1);
     EQ(out.d.retry_after, 0);
     EQ(out.d.next_unit, SECOND);
     EQ(out.d.reset_after, 2 * SECOND);
     EQ(out.d.permit.tat, 5 + 2 * SECOND);
     EQ(out.d.permit.stored, 2 * SECOND);
+    EQ(out.d.permit.tick, 5);
+    EQ(out.d.permit.generation, 0);
+    EQ(out.d.departure, 5);
+    EQ(out.d.reserved, 0);
     EQ(out.d.permit.epoch, 0);
     EQ(out.d.permit.slot, 0);
     for (size_t i = 0; i < sizeof out.guard; i++) EQ(out.guard[i], 0xa5);
@@ -233,9 +321,11 @@ TEST(a_limit_is_never_read_or_written_beyond_its_size) {
 int main(void) {
     RUN(sizes_equal_their_run_time_twins);
     RUN(versions_equal_their_run_time_twins);
+    RUN(the_least_sizes_are_frozen);
+    RUN(static_memory_has_the_bytes_of_tatcell_table_bytes);
     RUN(alignments_are_explicit);
-    RUN(structures_have_the_offsets_of_abi_0);
-    RUN(numbers_are_those_of_abi_0);
+    RUN(structures_have_the_offsets_of_abi_1);
+    RUN(numbers_are_those_of_abi_1);
     RUN(initialisers_set_the_size_and_nothing_else);
     RUN(zeroed_storage_is_a_fresh_cell);
     RUN(zeroed_limits_handles_and_images_are_refused);

@@ -18,7 +18,7 @@ TEST(zeroed_memory_is_a_lease_that_holds_nothing) {
     EQ(tatcell_limit_init(&limit, 1, 1000, 100), 0);
     EQ(tatcell_lease_held(&lease, &cell, &limit, 0, &units), 0);
     EQ(units, 0);
-    EQ(tatcell_lease_give_back(&lease, &cell, &limit, 0, &given), 0);
+    EQ(tatcell_lease_return(&lease, &cell, &limit, 0, &given), 0);
     EQ(given, 0);
     EQ(cell.word, 0);
 }
@@ -55,9 +55,33 @@ TEST(what_was_taken_last_is_given_back) {
     }
     EQ(tatcell_lease_held(&lease, &cell, &limit, 5, &units), 0);
     EXPECT(units > 0);
-    EQ(tatcell_lease_give_back(&lease, &cell, &limit, 5, &given), 0);
+    EQ(tatcell_lease_return(&lease, &cell, &limit, 5, &given), 0);
     EQ(given, units * 1000000);
     EQ(cell.word, twin.word);
+}
+
+/* A lease knows its cell by address: what is promised of a cell that takes the place of another. */
+TEST(a_returned_or_zeroed_lease_admits_no_more_than_the_new_cell_at_its_address) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_lease_t lease = TATCELL_LEASE_INIT;
+    tatcell_limit_t limit;
+    EQ(tatcell_limit_init(&limit, 1, 1000000, 8), 0);
+    lease.batch = 4;
+    for (int zeroed = 0; zeroed < 2; zeroed++) {
+        int passed = 0;
+        uint64_t units = 0;
+        EQ(tatcell_lease_check(&lease, &cell, &limit, 0, 1, NULL), 0);
+        EQ(tatcell_lease_held(&lease, &cell, &limit, 0, &units), 0);
+        EXPECT(units > 0);
+        if (zeroed) memset(&lease, 0, sizeof lease);
+        else EQ(tatcell_lease_return(&lease, &cell, &limit, 0, NULL), 0);
+        cell.word = 0;
+        for (int i = 0; i < 20; i++) passed += tatcell_lease_check(&lease, &cell, &limit, 0, 1, NULL) == 0;
+        EQ(passed, 8);
+        memset(&lease, 0, sizeof lease);
+        cell.word = 0;
+        lease.batch = 4;
+    }
 }
 
 /* Threads, each with a lease, on one cell and one clock that only counts. */
@@ -97,7 +121,7 @@ TEST(threads_with_leases_stay_within_the_limit) {
 TEST(bad_arguments_change_nothing) {
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_lease_t lease = TATCELL_LEASE_INIT, zero = TATCELL_LEASE_INIT;
-    tatcell_lease_t *odd = (tatcell_lease_t *)(void *)((char *)&lease + 8);
+    tatcell_lease_t *odd = (tatcell_lease_t *)(void *)((char *)&lease + 4);
     tatcell_limit_t limit, none;
     uint64_t n = 77;
     memset(&none, 0, sizeof none);
@@ -107,9 +131,13 @@ TEST(bad_arguments_change_nothing) {
     EQ(tatcell_lease_check(&lease, &cell, NULL, 0, 1, &n), TATCELL_ERR_NULL);
     EQ(tatcell_lease_check(&lease, &cell, &none, 0, 1, &n), TATCELL_ERR_LIMIT);
     EQ(tatcell_lease_check(odd, &cell, &limit, 0, 1, &n), TATCELL_ERR_ALIGN);
-    EQ(tatcell_lease_give_back(odd, &cell, &limit, 0, &n), TATCELL_ERR_ALIGN);
-    EQ(tatcell_lease_give_back(&lease, &cell, &none, 0, &n), TATCELL_ERR_LIMIT);
+    EQ(tatcell_lease_return(odd, &cell, &limit, 0, &n), TATCELL_ERR_ALIGN);
+    EQ(tatcell_lease_return(&lease, &cell, &none, 0, &n), TATCELL_ERR_LIMIT);
     EQ(tatcell_lease_held(&lease, &cell, &limit, 0, NULL), TATCELL_ERR_NULL);
+    /* A cell or limit inside the lease, which the call writes. */
+    EQ(tatcell_lease_check(&lease, (tatcell_cell_t *)(void *)&lease.opaque[3], &limit, 0, 1, &n), TATCELL_ERR_OVERLAP);
+    EQ(tatcell_lease_held(&lease, &cell, (const tatcell_limit_t *)(void *)&lease, 0, &n), TATCELL_ERR_OVERLAP);
+    EQ(tatcell_lease_return((tatcell_lease_t *)(void *)&limit, &cell, &limit, 0, &n), TATCELL_ERR_OVERLAP);
     EQ(n, 77);
     EQ(cell.word, 0);
     EXPECT(memcmp(&lease, &zero, sizeof zero) == 0);
@@ -122,6 +150,7 @@ int main(void) {
     RUN(zeroed_memory_is_a_lease_that_holds_nothing);
     RUN(leases_pass_the_burst_of_the_cell_and_no_unit_more);
     RUN(what_was_taken_last_is_given_back);
+    RUN(a_returned_or_zeroed_lease_admits_no_more_than_the_new_cell_at_its_address);
     RUN(threads_with_leases_stay_within_the_limit);
     RUN(bad_arguments_change_nothing);
     return check_failures != 0;

@@ -12,7 +12,7 @@ enum { CHILDREN = 3 };
 
 /* Beside the table in the same memory. */
 typedef struct shared {
-    unsigned char table[64 + 64 * 128];
+    unsigned char table[TATCELL_TABLE_BYTES(1024)];
     int go, waiting, refused_early[CHILDREN];
     long admitted[CHILDREN + 1], errors[CHILDREN + 1];
 } shared;
@@ -47,14 +47,14 @@ static int attach(shared **s, tatcell_table_t *t, tatcell_limit_t *l, const tatc
     int32_t rc;
     *s = map_shared();
     if (!*s) return 0;
-    while ((rc = tatcell_table_attach(t, (*s)->table, sizeof (*s)->table, kit_seed, 0)) == TATCELL_ERR_NOT_READY) {
+    while ((rc = tatcell_table_attach(t, (*s)->table, sizeof (*s)->table, kit_attach(kit_seed, 0))) == TATCELL_ERR_NOT_READY) {
         if (not_ready && !*not_ready) {
             *not_ready = 1;
             __atomic_fetch_add(&(*s)->waiting, 1, __ATOMIC_SEQ_CST);
         }
         usleep(100);
     }
-    return rc == 0 && tatcell_table_limit(t, spec, l) == 0;
+    return rc == 0 && tatcell_limit_init_table(l, t, spec) == 0;
 }
 
 TEST(processes_share_one_limit_from_the_first_request) {
@@ -83,7 +83,7 @@ TEST(processes_share_one_limit_from_the_first_request) {
     tatcell_limit_t l;
     tatcell_table_options_t o = kit_options(&spec);
     EQ(tatcell_table_init(&t, s->table, sizeof s->table, &o), 0);
-    EQ(tatcell_table_limit(&t, &spec, &l), 0);
+    EQ(tatcell_limit_init_table(&l, &t, &spec), 0);
     s->admitted[CHILDREN] = drain(&t, &l, "one key", TRIES, &s->errors[CHILDREN]);
     long admitted = s->admitted[CHILDREN], errors = s->errors[CHILDREN];
     for (int i = 0; i < CHILDREN; i++) {
@@ -109,7 +109,7 @@ TEST(a_killed_process_leaves_nothing_locked_or_minted) {
     tatcell_limit_t l;
     o.policy = TATCELL_FULL_DENY;
     EQ(tatcell_table_init(&t, s->table, sizeof s->table, &o), 0);
-    EQ(tatcell_table_limit(&t, &spec, &l), 0);
+    EQ(tatcell_limit_init_table(&l, &t, &spec), 0);
     for (int round = 0; round < KILLS; round++) {
         NOTE("round %d", round);
         s->go = 0;

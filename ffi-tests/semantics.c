@@ -15,11 +15,11 @@ static void fresh(void) {
 }
 
 static int32_t ask(uint64_t now, uint32_t cost) {
-    return tatcell_cell_check_ex(&cell, &limit, now, cost, 0, &d);
+    return tatcell_cell_check_ex(&cell, &limit, now, cost, 0, &d, NULL);
 }
 
 static int32_t ask_key(uint64_t now, uint64_t hash, uint32_t cost) {
-    return tatcell_table_check_ex(&k.table, &k.limit, now, hash, cost, 0, &d, NULL);
+    return tatcell_table_check_ex_hash(&k.table, &k.limit, now, hash, cost, 0, &d, NULL);
 }
 
 /* ---- Verdicts ---- */
@@ -73,7 +73,7 @@ TEST(everything_conforms_to_an_unlimited_limit) {
     EQ(tatcell_limit_init_unlimited(&limit), 0);
     for (int i = 0; i < 100; i++) EQ(ask(0, UINT32_MAX), 0);
     EQ(d.remaining, UINT64_MAX);
-    EQ(d.limit, UINT64_MAX);
+    EQ(d.burst, UINT64_MAX);
     EQ(cell.word, 0);
 }
 
@@ -99,13 +99,13 @@ TEST(elastic_room_is_per_call_and_capped) {
     EQ(tatcell_limit_init_spec(&limit, &s), 0);
     EQ(ask(0, 5), 0);
     EQ(ask(0, 1), TATCELL_NON_CONFORMING);
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d), 0);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d, NULL), 0);
     EQ(d.flags, TATCELL_FLAG_ELASTIC);
     EQ(d.remaining, 0);
     EQ(d.reset_after, 6 * T);
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d), TATCELL_NON_CONFORMING);
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d), 0); /* counts as 2 */
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d, NULL), 0); /* counts as 2 */
+    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d, NULL), TATCELL_NON_CONFORMING);
     EQ(d.retry_after, T);
 }
 
@@ -231,32 +231,33 @@ TEST(refund_never_lifts_a_cell_above_a_full_burst) {
 
 TEST(reservations_depart_at_the_rate_and_end_at_max_delay) {
     tatcell_limit_spec_t s = kit_spec(1, T, 2);
-    tatcell_permit_t p;
-    uint64_t at = 7;
     fresh();
     s.max_delay = 2 * T;
     EQ(tatcell_limit_init_spec(&limit, &s), 0);
     for (uint64_t i = 0; i < 4; i++) {
-        EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &at, &p), 0);
-        EQ(at, i < 2 ? 50 : 50 + (i - 1) * T);
+        EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &d), 0);
+        EQ(d.departure, i < 2 ? 50 : 50 + (i - 1) * T);
+        EQ(d.permit.stored, T);
+        EQ(d.reset_after, (i + 1) * T);
     }
-    EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &at, &p), TATCELL_NON_CONFORMING);
-    EQ(at, T);
-    EQ(p.stored, 0);
-    EQ(tatcell_cell_reserve(&cell, &limit, 50, 3, &at, NULL), TATCELL_NEVER);
-    EQ(at, UINT64_MAX);
-    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &at, &p), 0);
-    EQ(at, 50 + 3 * T);
-    EQ(tatcell_cell_refund(&cell, &limit, 50 + T, &p, NULL), 0); /* gave up: the place is free again */
-    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &at, &p), 0);
-    EQ(at, 50 + 3 * T);
+    EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &d), TATCELL_NON_CONFORMING);
+    EQ(d.retry_after, T);
+    EQ(d.departure, 0);
+    EQ(d.permit.stored, 0);
+    EQ(tatcell_cell_reserve(&cell, &limit, 50, 3, &d), TATCELL_NEVER);
+    EQ(d.retry_after, UINT64_MAX);
+    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &d), 0);
+    EQ(d.departure, 50 + 3 * T);
+    EQ(tatcell_cell_refund(&cell, &limit, 50 + T, &d.permit, NULL), 0); /* gave up: the place is free again */
+    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &d), 0);
+    EQ(d.departure, 50 + 3 * T);
 }
 
 TEST(change_keeps_time_or_tokens_or_nothing) {
     tatcell_limit_t faster;
     static const struct { uint32_t how; uint64_t remaining, reset; } c[] = {
         {TATCELL_CHANGE_KEEP_TIME, 2, 4 * T}, /* 4 s of debt are 8 units of half a second */
-        {TATCELL_CHANGE_KEEP_TOKENS, 6, 2 * T},
+        {TATCELL_CHANGE_KEEP_UNITS, 6, 2 * T},
         {TATCELL_CHANGE_RESET, 10, 0},
     };
     EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
@@ -321,7 +322,7 @@ TEST(keys_may_have_different_limits) {
     uint64_t retry;
     o.slowest = &slow;
     EQ(kit_make(&k, kit_spec(1, T, 5), 64, &o), 0);
-    EQ(tatcell_table_limit(&k.table, &slow, &l), 0);
+    EQ(tatcell_limit_init_table(&l, &k.table, &slow), 0);
     EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 5, NULL), 0);
     EQ(tatcell_table_check(&k.table, &l, 0, "slow", 4, 3, NULL), 0);
     EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 1, &retry), TATCELL_NON_CONFORMING);
@@ -335,7 +336,7 @@ TEST(exempt_keys_take_no_slot) {
     tatcell_limit_t exempt;
     tatcell_stats_t stats = TATCELL_STATS_INIT;
     DO(table(2, 64, 0));
-    EQ(tatcell_table_limit_unlimited(&k.table, &exempt), 0);
+    EQ(tatcell_limit_init_unlimited_table(&exempt, &k.table), 0);
     for (int i = 0; i < 50; i++) EQ(tatcell_table_check(&k.table, &exempt, 0, &i, sizeof i, UINT32_MAX, NULL), 0);
     EQ(tatcell_table_stats(&k.table, 0, &stats), 0);
     EQ(stats.live + stats.claims, 0);
@@ -391,27 +392,28 @@ TEST(caller_hashes_choose_line_and_tag) {
 }
 
 TEST(table_charge_reserve_and_refund_work_as_on_cells) {
-    uint64_t h, at, credited = 7;
+    uint64_t h, credited = 7;
     tatcell_permit_t p;
     DO(table(4, 64, 0));
     h = kit_hash(&k, "a");
     EQ(ask_key(0, h, 1), 0);
-    EQ(tatcell_table_charge(&k.table, &k.limit, 0, h, 5, &d), 0);
+    EQ(tatcell_table_charge_hash(&k.table, &k.limit, 0, h, 5, &d), 0);
     EQ(d.permit.stored, 5 * T);
     EQ(d.reset_after, 6 * T);
-    EQ(tatcell_table_refund(&k.table, &k.limit, 0, h, &d.permit, &credited), 0);
+    EQ(tatcell_table_refund_hash(&k.table, &k.limit, 0, h, &d.permit, &credited), 0);
     EQ(credited, 5 * T);
     EQ(ask_key(0, h, 3), 0);
-    EQ(tatcell_table_reserve(&k.table, &k.limit, 0, h, 2, &at, &p), 0);
-    EQ(at, 2 * T);
-    EQ(tatcell_table_refund(&k.table, &k.limit, T, h, &p, &credited), 0);
+    EQ(tatcell_table_reserve_hash(&k.table, &k.limit, 0, h, 2, &d), 0);
+    EQ(d.departure, 2 * T);
+    p = d.permit;
+    EQ(tatcell_table_refund_hash(&k.table, &k.limit, T, h, &p, &credited), 0);
     EQ(credited, 2 * T);
-    EQ(tatcell_table_refund(&k.table, &k.limit, T, kit_hash(&k, "b"), &p, &credited), 0);
+    EQ(tatcell_table_refund_hash(&k.table, &k.limit, T, kit_hash(&k, "b"), &p, &credited), 0);
     EQ(credited, 0);
-    EQ(tatcell_table_check_ex(&k.table, &k.limit, 0, h, 1, 1, &d, NULL), 0);
+    EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 1, 1, &d, NULL), 0);
     EQ(d.flags, TATCELL_FLAG_ELASTIC);
-    EQ(tatcell_table_charge(&k.table, &k.limit, 0, h, UINT32_MAX, NULL), 0);
-    EQ(tatcell_table_peek(&k.table, &k.limit, 0, h, 0, &d), TATCELL_NON_CONFORMING);
+    EQ(tatcell_table_charge_hash(&k.table, &k.limit, 0, h, UINT32_MAX, NULL), 0);
+    EQ(tatcell_table_peek_hash(&k.table, &k.limit, 0, h, 0, &d), TATCELL_NON_CONFORMING);
     EQ(d.reset_after, 8 * T);
     kit_free(&k);
 }
@@ -420,11 +422,11 @@ TEST(reset_key_makes_one_key_full_again) {
     DO(table(4, 64, 0));
     EQ(ask_key(0, kit_hash(&k, "a"), 4), 0);
     EQ(ask_key(0, kit_hash(&k, "b"), 4), 0);
-    EQ(tatcell_table_reset_key(&k.table, 0, kit_hash(&k, "a")), 0);
-    EQ(tatcell_table_reset_key(&k.table, 0, kit_hash(&k, "absent")), 0);
+    EQ(tatcell_table_reset_hash(&k.table, 0, kit_hash(&k, "a")), 0);
+    EQ(tatcell_table_reset_hash(&k.table, 0, kit_hash(&k, "absent")), 0);
     EQ(ask_key(0, kit_hash(&k, "a"), 3), 0);
     EXPECT(d.reset_after <= 3 * T + 100); /* a trace of debt stays */
-    EQ(tatcell_table_reset_key(&k.table, 0, kit_hash(&k, "a")), 0);
+    EQ(tatcell_table_reset_hash(&k.table, 0, kit_hash(&k, "a")), 0);
     EQ(ask_key(100, kit_hash(&k, "a"), 4), 0);
     EQ(ask_key(100, kit_hash(&k, "b"), 1), TATCELL_NON_CONFORMING);
     kit_free(&k);
@@ -449,7 +451,7 @@ TEST(stats_and_next_see_each_live_key_once) {
     EQ(stats.load_ppm, 50 * 1000000 / 1024);
     for (int i = 0; i < 8; i++) debts += stats.debt[i];
     EQ(debts, 50);
-    for (size_t from = 0; tatcell_table_next(&k.table, 0, from, &slot) == 0; from = slot.number + 1, n++) {
+    for (uint64_t from = 0; tatcell_table_next(&k.table, 0, from, &slot) == 0; from = slot.number + 1, n++) {
         EXPECT(slot.number >= from && slot.number < 1024);
         tags += slot.tag;
         resets += slot.reset_after / T;
@@ -465,12 +467,14 @@ TEST(stats_and_next_see_each_live_key_once) {
 
 TEST(sweep_walks_the_table_in_parts_and_changes_no_decision) {
     tatcell_stats_t stats = TATCELL_STATS_INIT;
-    size_t next = 0;
+    uint64_t next = 0;
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
     uint64_t interval = 0;
     int calls = 0;
     DO(table(4, 256, 0));
     for (int i = 0; i < 40; i++) EQ(tatcell_table_check(&k.table, &k.limit, 0, &i, sizeof i, 1, NULL), 0);
-    EQ(tatcell_table_sweep_interval(&k.table, &interval), 0);
+    EQ(tatcell_table_info(&k.table, &info), 0);
+    interval = info.sweep_interval;
     EXPECT(interval > 100 * T);
     EQ(tatcell_table_check(&k.table, &k.limit, 0, "late", 4, 4, NULL), 0);
     EQ(tatcell_table_sweep(&k.table, 0, 0, SIZE_MAX, &next), 0); /* nothing has expired */
@@ -500,11 +504,11 @@ TEST(counters_count_each_answer) {
     s.soft = 2;
     EQ(kit_make(&k, s, 64, NULL), 0);
     s.flags = TATCELL_LIMIT_SHADOW;
-    EQ(tatcell_table_limit(&k.table, &s, &shadow), 0);
+    EQ(tatcell_limit_init_table(&shadow, &k.table, &s), 0);
     uint64_t h = kit_hash(&k, "a");
-    for (int i = 0; i < 6; i++) tatcell_table_check_ex(&k.table, &k.limit, 0, h, 1, 0, &d, &c);
-    tatcell_table_check_ex(&k.table, &k.limit, 0, h, 5, 0, &d, &c);
-    tatcell_table_check_ex(&k.table, &shadow, 0, h, 1, 0, &d, &c);
+    for (int i = 0; i < 6; i++) tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 1, 0, &d, &c);
+    tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 5, 0, &d, &c);
+    tatcell_table_check_ex_hash(&k.table, &shadow, 0, h, 1, 0, &d, &c);
     want.conforming = 4;
     want.soft = 2;
     want.non_conforming = 2;
@@ -563,7 +567,7 @@ TEST(full_set_policy_sampled_forgives_now_and_then) {
         EQ(ask_key(0, 1000 + i * 0x9e3779b97f4a7c15u, 1), 0);
         EXPECT(d.tracking == TATCELL_UNTRACKED || d.tracking == TATCELL_FORGIVEN || d.tracking == TATCELL_TRACKED);
         forgiven += d.tracking == TATCELL_FORGIVEN;
-        EQ(tatcell_table_refund(&k.table, &k.limit, 0, 1000 + i * 0x9e3779b97f4a7c15u, &d.permit, NULL), 0);
+        EQ(tatcell_table_refund_hash(&k.table, &k.limit, 0, 1000 + i * 0x9e3779b97f4a7c15u, &d.permit, NULL), 0);
     }
     EXPECT(forgiven > 40 && forgiven < 250);
     kit_free(&k);
@@ -584,13 +588,13 @@ TEST(a_restored_table_owes_what_the_saved_one_owed) {
         EQ(tatcell_table_save(&k.table, saved_at, image, k.bytes, &used), 0);
         EQ(used, k.bytes);
         kit_table r = {.memory = kit_memory(k.bytes), .bytes = k.bytes};
-        EQ(tatcell_table_restore(&r.table, r.memory, r.bytes, image, used, kit_seed, 0, offsets[i]), 0);
-        EQ(tatcell_table_limit(&r.table, &k.spec, &r.limit), 0);
+        EQ(tatcell_table_restore(&r.table, r.memory, r.bytes, image, used, kit_attach(kit_seed, 0), offsets[i]), 0);
+        EQ(tatcell_limit_init_table(&r.limit, &r.table, &k.spec), 0);
         uint64_t now = saved_at + (uint64_t)offsets[i];
-        EQ(tatcell_table_peek(&r.table, &r.limit, now, kit_hash(&k, "a"), 1, &d), 0);
+        EQ(tatcell_table_peek_hash(&r.table, &r.limit, now, kit_hash(&k, "a"), 1, &d), 0);
         EQ(d.reset_after, 3 * T);
         EQ(d.remaining, 1);
-        EQ(tatcell_table_peek(&r.table, &r.limit, now, kit_hash(&k, "b"), 4, &d), 0); /* had drained */
+        EQ(tatcell_table_peek_hash(&r.table, &r.limit, now, kit_hash(&k, "b"), 4, &d), 0); /* had drained */
         EQ(kit_hash(&r, "a"), kit_hash(&k, "a"));
         free(image);
         kit_free(&r);
@@ -604,7 +608,7 @@ TEST(an_image_can_be_attached_where_it_was_copied) {
     EQ(ask_key(0, kit_hash(&k, "a"), 4), 0);
     void *copy = kit_memory(k.bytes);
     memcpy(copy, k.memory, k.bytes);
-    EQ(tatcell_table_attach(&t, copy, k.bytes, kit_seed, 0), 0);
+    EQ(tatcell_table_attach(&t, copy, k.bytes, kit_attach(kit_seed, 0)), 0);
     EQ(tatcell_table_check(&t, &k.limit, 0, "a", 1, 1, NULL), TATCELL_NON_CONFORMING);
     EQ(tatcell_table_check(&t, &k.limit, 0, "b", 1, 4, NULL), 0);
     EQ(ask_key(0, kit_hash(&k, "b"), 4), 0); /* the original is another table */
@@ -627,8 +631,8 @@ TEST(an_exclusive_table_answers_as_a_shared_one) {
            tatcell_table_check(&shared.table, &shared.limit, now, &key, 8, 1 + (uint32_t)key % 3, &retry2));
         EQ(retry1, retry2);
     }
-    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, 0), TATCELL_ERR_MODE);
-    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_seed, TATCELL_TABLE_EXCLUSIVE), 0);
+    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, 0)), TATCELL_ERR_MODE);
+    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, TATCELL_TABLE_EXCLUSIVE)), 0);
     kit_free(&k);
     kit_free(&shared);
 }
@@ -637,7 +641,7 @@ TEST(sizing_meets_its_target) {
     /* 16 servers at 4 erlangs: 3.9e-6; at 8 erlangs: 4.5e-3 (Erlang B tables). */
     EXPECT(tatcell_table_full_ppb(250000) > 3000 && tatcell_table_full_ppb(250000) < 5000);
     EXPECT(tatcell_table_full_ppb(500000) > 4000000 && tatcell_table_full_ppb(500000) < 5000000);
-    EQ(tatcell_table_bytes(1000), 64 + 63 * 128);
+    EQ(tatcell_table_bytes(1000), 128 + 63 * 128);
 }
 
 int main(void) {

@@ -88,7 +88,7 @@ TEST(one_32_bit_cell_admits_exactly_its_burst) {
     uint64_t burst = units_for(100000);
     tatcell_limit_spec_t spec = kit_spec(1, 1, burst);
     spec.flags = TATCELL_LIMIT_RESOLUTION;
-    EQ(tatcell_limit_init_spec32(&g.limit, &spec), 0);
+    EQ(tatcell_limit32_init_spec(&g.limit, &spec), 0);
     EQ(tatcell_cell32_reset(&g.cell32), 0);
     EQ(race(try_cell32), burst);
 }
@@ -127,15 +127,21 @@ TEST(one_key_admits_exactly_its_burst) {
 static int32_t try_burst(int me, int i) {
     uint32_t keys[32];
     uint64_t pass = 0;
-    tatcell_decision_t d[32] = {TATCELL_DECISION_INIT};
+    tatcell_decision_t d[32];
+    memset(d, 0, sizeof d);
     for (uint32_t j = 0; j < 32; j++) keys[j] = (j + (uint32_t)i) % 8;
-    int32_t rc = tatcell_table_check_burst(&g.k.table, &g.k.limit, 0, keys, 4, 4, NULL, 32, &pass, d, NULL);
+    tatcell_burst_t burst = kit_burst(&g.k.limit, 0, keys, 4, 4, 32);
+    burst.decisions = d;
+    burst.decision_size = sizeof d[0];
+    int32_t rc = tatcell_table_check_burst(&g.k.table, &burst, NULL);
+    pass = burst.pass;
     for (int j = 0; j < 32; j++) {
         while (d[j].verdict == TATCELL_CONTENDED) {
             uint64_t hash;
+            d[j].size = sizeof d[j];
             g.contended[me]++;
             if (tatcell_table_hash(&g.k.table, &keys[j], 4, &hash) != 0) return TATCELL_ERR_HASH;
-            if (tatcell_table_check_ex(&g.k.table, &g.k.limit, 0, hash, 1, 0, &d[j], NULL) == 0) pass |= UINT64_C(1) << j;
+            if (tatcell_table_check_ex_hash(&g.k.table, &g.k.limit, 0, hash, 1, 0, &d[j], NULL) == 0) pass |= UINT64_C(1) << j;
         }
     }
     while (pass) {
@@ -188,7 +194,7 @@ static int32_t try_two_handles(int me, int i) {
 TEST(two_handles_of_one_memory_share_its_limit) {
     uint64_t burst = units_for(60000);
     EQ(kit_make(&g.k, kit_spec(1, 1024, burst), 64, NULL), 0);
-    EQ(tatcell_table_attach(&g.second, g.k.memory, g.k.bytes, kit_seed, 0), 0);
+    EQ(tatcell_table_attach(&g.second, g.k.memory, g.k.bytes, kit_attach(kit_seed, 0)), 0);
     EQ(race(try_two_handles), burst);
     kit_free(&g.k);
 }
@@ -197,7 +203,7 @@ TEST(two_handles_of_one_memory_share_its_limit) {
 static int32_t try_refund(int me, int i) {
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     (void)me, (void)i;
-    int32_t rc = tatcell_cell_check_ex(&g.cell, &g.limit, 5, 3, 0, &d);
+    int32_t rc = tatcell_cell_check_ex(&g.cell, &g.limit, 5, 3, 0, &d, NULL);
     if (rc != 0) return rc;
     while ((rc = tatcell_cell_refund(&g.cell, &g.limit, 5, &d.permit, NULL)) == TATCELL_CONTENDED) {}
     return rc;
@@ -225,7 +231,7 @@ static int32_t try_beside(int me, int i) {
         case 1: return tatcell_table_stats(&g.k.table, 0, &stats) == 0 && stats.live <= 1 ? 1 : -1;
         case 2: return tatcell_table_next(&g.k.table, 0, 0, &slot) >= 0 ? 1 : -1;
         case 3: return tatcell_table_save(&g.k.table, 0, image, sizeof image, NULL) == 0 ? 1 : -1;
-        default: return tatcell_table_peek(&g.k.table, &g.k.limit, 0, g.hash, 1, &d) >= 0 ? 1 : -1;
+        default: return tatcell_table_peek_hash(&g.k.table, &g.k.limit, 0, g.hash, 1, &d) >= 0 ? 1 : -1;
     }
 }
 

@@ -53,7 +53,7 @@ static void same(const row *r, const tatcell_decision_t *d) {
     EQ(d->remaining, r->remaining);
     EQ(d->reset_after, r->reset);
     EQ(d->retry_after, r->retry);
-    EQ(d->limit, r->burst);
+    EQ(d->burst, r->burst);
     EQ(d->cost, r->cost);
 }
 
@@ -85,7 +85,7 @@ TEST(cell_check_ex_gives_every_column) {
             cell.word = 0;
             EQ(tatcell_limit_init_rate(&limit, 1, r->t_ns, r->burst), 0);
         }
-        EQ(tatcell_cell_check_ex(&cell, &limit, r->now, r->cost, 0, &d), r->verdict);
+        EQ(tatcell_cell_check_ex(&cell, &limit, r->now, r->cost, 0, &d, NULL), r->verdict);
         DO(same(r, &d));
         EQ(tatcell_cell_peek(&cell, &limit, r->now, 0, &d), 0);
         EQ(d.remaining, r->remaining);
@@ -119,10 +119,10 @@ TEST(cell32_in_milliseconds_gives_every_column) {
             tatcell_limit_spec_t spec = kit_spec(1, r->t_ns / ms, r->burst);
             cell.word = 0;
             spec.flags = TATCELL_LIMIT_RESOLUTION;
-            EQ(tatcell_limit_init_spec32(&limit, &spec), 0);
+            EQ(tatcell_limit32_init_spec(&limit, &spec), 0);
         }
         EQ(r->now % ms, 0);
-        EQ(tatcell_cell32_check_ex(&cell, &limit, r->now / ms, r->cost, 0, &d), r->verdict);
+        EQ(tatcell_cell32_check_ex(&cell, &limit, r->now / ms, r->cost, 0, &d, NULL), r->verdict);
         d.reset_after *= ms;
         if (d.retry_after != UINT64_MAX) d.retry_after *= ms;
         DO(same(r, &d));
@@ -153,7 +153,7 @@ TEST(table_check_ex_gives_every_column) {
             kit_free(&k);
             EQ(kit_make(&k, kit_spec(1, r->t_ns, r->burst), 64, NULL), 0);
         }
-        EQ(tatcell_table_check_ex(&k.table, &k.limit, r->now, kit_hash(&k, r->name), r->cost, 0, &d, NULL), r->verdict);
+        EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, r->now, kit_hash(&k, r->name), r->cost, 0, &d, NULL), r->verdict);
         DO(same(r, &d));
         EQ(d.tracking, TATCELL_TRACKED);
     }
@@ -164,9 +164,10 @@ TEST(table_check_ex_gives_every_column) {
 TEST(table_burst_gives_every_column) {
     kit_table k = {0};
     for (size_t i = 0, n; i < row_count; i += n) {
-        tatcell_decision_t d[TATCELL_BURST_MAX] = {TATCELL_DECISION_INIT};
+        tatcell_decision_t d[TATCELL_BURST_MAX];
+        tatcell_burst_t burst = TATCELL_BURST_INIT;
         uint32_t costs[TATCELL_BURST_MAX];
-        uint64_t pass = 0;
+        uint64_t pass;
         if (starts(i)) {
             kit_free(&k);
             EQ(kit_make(&k, kit_spec(1, rows[i].t_ns, rows[i].burst), 64, NULL), 0);
@@ -175,7 +176,12 @@ TEST(table_burst_gives_every_column) {
             if (n > 0 && (starts(i + n) || rows[i + n].now != rows[i].now)) break;
             costs[n] = rows[i + n].cost;
         }
-        EQ(tatcell_table_check_burst(&k.table, &k.limit, rows[i].now, "one key", 7, 0, costs, (uint32_t)n, &pass, d, NULL), 0);
+        burst = kit_burst(&k.limit, rows[i].now, "one key", 7, 0, (uint32_t)n);
+        burst.costs = costs;
+        burst.decisions = d;
+        burst.decision_size = sizeof d[0];
+        EQ(tatcell_table_check_burst(&k.table, &burst, NULL), 0);
+        pass = burst.pass;
         for (size_t j = 0; j < n; j++) {
             NOTE("%s step %u", rows[i + j].name, rows[i + j].step);
             DO(same(&rows[i + j], &d[j]));

@@ -6,435 +6,311 @@
  * that you own, with one 8-byte atomic word per key, and with the exact token-bucket answer on every interleaving
  * of threads and processes.
  *
+ * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
+ *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
+ *            10 Upkeep  11 Info and export  12 32-bit cells. Clocks, random bytes and memory: tatcell_host.h.
+ *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
+ *
+ * ---- One limit, one cell ----
+ *
  *   #include <stdio.h>
  *   #include <tatcell.h>
  *
- *   static tatcell_cell_t cell = TATCELL_CELL_INIT;          // zeroed memory is a fresh cell
+ *   static tatcell_cell_t cell;                              // zeroed memory is a fresh cell
  *
  *   int main(void) {
  *       tatcell_limit_t limit;                               // 1 a second, 5 at once, ticks are nanoseconds
- *       int32_t rc = tatcell_limit_init(&limit, 1, 1000000000, 5);
- *       if (rc < 0) { fprintf(stderr, "tatcell: %s\n", tatcell_strerror(rc)); return 1; }
+ *       if (tatcell_limit_init(&limit, 1, 1000000000, 5) < 0) return 1;
  *       for (int i = 1; i <= 6; i++) {
- *           uint64_t retry_after;
- *           rc = tatcell_cell_check(&cell, &limit, 0, 1, &retry_after);     // now = 0: time is yours
+ *           uint64_t retry_after;                            // now = 0: time is yours
+ *           int32_t rc = tatcell_cell_check(&cell, &limit, 0, 1, &retry_after);
  *           printf("request %d: %s, retry after %llu ns\n", i, tatcell_strerror(rc),
  *                  (unsigned long long)retry_after);
  *       }
  *       return 0;                                            // five pass, the sixth waits 1000000000 ns
  *   }
  *
+ * ---- Many keys, one table ----
+ *
+ *   #include <stdio.h>
+ *   #include <tatcell.h>
+ *
+ *   static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(4096)];     // 8 bytes a key
+ *
+ *   int main(void) {
+ *       static const uint8_t seed[16] = {1};                 // take 16 secret bytes: tatcell_host_random
+ *       tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+ *       tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
+ *       tatcell_burst_t burst = TATCELL_BURST_INIT;
+ *       tatcell_table_t table;
+ *       tatcell_limit_t limit;
+ *       spec.units = 10, spec.period = 1000000000, spec.burst = 2;       // each key: 10 a second, 2 at once
+ *       options.fastest = &spec, options.seed = seed;
+ *       int32_t rc = tatcell_table_init(&table, memory, sizeof memory, &options);
+ *       if (rc == 0) rc = tatcell_limit_init_table(&limit, &table, &spec);
+ *       if (rc < 0) return fprintf(stderr, "tatcell: %s\n", tatcell_strerror(rc)), 1;
+ *
+ *       rc = tatcell_table_check(&table, &limit, 0, "192.0.2.1", 9, 1, NULL);       // one key at a time
+ *       printf("one key: %s\n", tatcell_strerror(rc));
+ *
+ *       static const uint32_t addresses[4] = {7, 8, 7, 7};   // many keys at one reading of the clock
+ *       burst.limit = &limit, burst.now = 0, burst.count = 4;
+ *       burst.keys = addresses, burst.key_len = 4, burst.stride = 4;
+ *       rc = tatcell_table_check_burst(&table, &burst, NULL);
+ *       printf("burst: %s, bits %llx\n", tatcell_strerror(rc), (unsigned long long)burst.pass);
+ *       return 0;                                            // bits 7: the third request of key 7 does not pass
+ *   }
+ *
+ * WORDS    lead     how far the TAT (theoretical arrival time) of a key lies ahead of now; 0 when it is idle
+ *          debt     the same, seen as what the key still owes: it drains as time passes
+ *          horizon  H, the longest debt that a limit can make: its burst and its largest allowance, in time
+ *          room     elastic units above the burst that one call may use
+ *          skew     S, how much older than another a reading of the clock may be
+ *          q-unit   the tick of state words: 2^-resolution of your ticks
+ *          claim    a slot that a key is being inserted into; it charges nothing and blocks nobody
+ *
  * MODEL    A limit is `units` per `period` ticks and a `burst`: the most units that pass at one instant after idle.
- *          A cell holds one key, a table many. State is the theoretical arrival time (TAT) of ITU-T I.371; a request
- *          of cost c conforms iff lead + c*T <= burst*T, where T = period/units and lead = max(0, TAT - now).
- *          A refused request changes nothing. Cost 0 looks and never writes.
+ *          A cell holds one key, a table many. State is the TAT of ITU-T I.371; a request of cost c conforms iff
+ *          lead + c*T <= burst*T, where T = period/units. A refused request changes nothing. Cost 0 looks and
+ *          never writes. The rate is never exceeded: T is rounded up to a q-unit, by at most 15 ppm in cells and
+ *          0.1 % in tables and 32-bit cells, where it is exact if T is a whole number of ticks.
+ *
  * TIME     Always your own tick count, a uint64_t: nanoseconds, cycles, milliseconds. The library never reads a
- *          clock. Use a monotonic one; a step back within the skew only makes answers stricter.
- * STORAGE  Always yours. Sizes are literals (TATCELL_*_SIZE) with run-time twins; zeroed cells, slots and counters
- *          are valid; limits and tables need an init call; there is nothing to free.
+ *          clock. Use a monotonic one. A reading that is older than another by at most the skew only makes answers
+ *          stricter; one that is older than the skew finds the key expired and full, and mints up to a burst. A
+ *          thread that was stopped between clock and call has an older reading, and so has a cached or coarse clock
+ *          beside a fine one. The default skew is max(H, min(span/64, 2^30 ticks)), about a second of nanoseconds; in
+ *          64-bit cells whose span exceeds a year an eighth of the span. Departures of reservations are monotone only
+ *          while clocks do not step back.
+ *
+ * STORAGE  Always yours. Sizes are literals (TATCELL_*_SIZE) with run-time twins; zeroed cells, slots, leases and
+ *          counters are valid; limits and handles need an init call and say so if they had none; there is nothing to
+ *          free. The objects of one call must not overlap, unless the function says what happens then.
+ *
  * THREADS  Every function may be called from any number of threads, interrupts and processes on the same cell or
  *          table, unless its line "Thread" says otherwise. No lock is held; a killed thread blocks nothing.
- * HOST     tatcell_host_* give clocks, huge-page memory and shared memory on Unix. They are in libraries built with
- *          feature host (`make lib` is); nothing else uses them.
- * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); negative = caller error, nothing was changed,
- *          and tatcell_strerror tells which. Every structure that starts with `size` has an _INIT macro: start from it.
+ *
+ * GROWTH   Structures that start with `size` grow from release to release. Start from the _INIT macro, or zero the
+ *          structure and set its size: both are the same. The library takes every size from the first release's
+ *          (TATCELL_*_MIN) to 4096 that is a multiple of 8, else TATCELL_ERR_SIZE. It reads and writes what both sides
+ *          know, never writes `size`, and refuses options that it does not know if they are not 0
+ *          (TATCELL_ERR_OPTION). Limits (128 bytes), handles (512), counters (128), permits, leases and slots (64)
+ *          have room inside and keep their size.
+ *
+ * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); 4 = end of an iteration; negative = caller
+ *          error, nothing was changed. tatcell_strerror describes a code, tatcell_strerror_name names it.
  */
 
 #ifndef TATCELL_H
 #define TATCELL_H
 
+/* Types. A kernel and vmlinux.h bring their own; define TATCELL_NO_STDINT where they are there already. */
+#if defined(__KERNEL__)
+#include <linux/types.h>
+#elif !defined(TATCELL_NO_STDINT) && !defined(__VMLINUX_H__)
 #include <stddef.h>
 #include <stdint.h>
+#endif
 
+/** Alignment of a type or object; yours if you define it. */
+#ifndef TATCELL_ALIGNED
 #if defined(_MSC_VER)
 #define TATCELL_ALIGNED(n) __declspec(align(n))
 #else
 #define TATCELL_ALIGNED(n) __attribute__((aligned(n)))
 #endif
+#endif
 
-/** A fresh cell; all-zero memory is the same. */
-#define TATCELL_CELL_INIT {0}
-/** A fresh 32-bit cell. */
-#define TATCELL_CELL32_INIT {0}
-/** No host memory yet. */
-#define TATCELL_HOST_MEMORY_INIT {sizeof(tatcell_host_memory_t), 0, NULL, 0, 0, 0}
-/** A lease that holds nothing; set batch, or leave it 0. All-zero memory is the same. */
-#define TATCELL_LEASE_INIT {0, 0, {0, 0, 0, 0, 0, 0, 0}}
-/** A specification with every option off; set units, period and burst. */
-#define TATCELL_LIMIT_SPEC_INIT \
-    {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
-/** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT \
-    {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, NULL, NULL, 0, 0, NULL}
-/** A decision to be filled in. */
-#define TATCELL_DECISION_INIT \
-    {sizeof(tatcell_decision_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0}}
-/** Statistics to be filled in. */
-#define TATCELL_STATS_INIT {sizeof(tatcell_stats_t), 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, 0, 0}}
-/** Counters that start at zero. */
-#define TATCELL_COUNTERS_INIT {0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+/** Stands before every function; yours if you define it. */
+#ifndef TATCELL_API
+#define TATCELL_API
+#endif
+
+/** Stands before functions whose verdict must be looked at; yours if you define it. */
+#ifndef TATCELL_NODISCARD
+#if defined(__cplusplus)
+#if __cplusplus >= 201703L
+#define TATCELL_NODISCARD [[nodiscard]]
+#endif
+#elif defined(__STDC_VERSION__)
+#if __STDC_VERSION__ >= 202311L
+#define TATCELL_NODISCARD [[nodiscard]]
+#endif
+#endif
+#ifndef TATCELL_NODISCARD
+#define TATCELL_NODISCARD
+#endif
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ==== 1 Codes ==================================================================================================== */
 
 /** Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision). */
 #define TATCELL_PASS 0
-
 /** Does not pass now; the retry time tells when it would. */
 #define TATCELL_NON_CONFORMING 1
-
 /** Can never pass: the cost is greater than the burst. */
 #define TATCELL_NEVER 2
-
 /** No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself. */
 #define TATCELL_CONTENDED 3
-
 /** An iteration is over: no more live slots. */
 #define TATCELL_END 4
 
 /** A required pointer is NULL. */
-#define TATCELL_ERR_NULL (-1)
-
+#define TATCELL_ERR_NULL -1
 /** A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN). */
-#define TATCELL_ERR_ALIGN (-2)
-
-/** A structure's size field is 0 or too small: start from its _INIT macro. */
-#define TATCELL_ERR_SIZE (-3)
-
+#define TATCELL_ERR_ALIGN -2
+/** A structure's size field is not one that any header gives it: start from its _INIT macro. */
+#define TATCELL_ERR_SIZE -3
 /** The rate is 0. */
-#define TATCELL_ERR_RATE (-4)
-
+#define TATCELL_ERR_RATE -4
 /** The period is 0. */
-#define TATCELL_ERR_PERIOD (-5)
-
+#define TATCELL_ERR_PERIOD -5
 /** The burst is 0. */
-#define TATCELL_ERR_BURST (-6)
-
+#define TATCELL_ERR_BURST -6
 /** Rate or burst cannot be represented at this resolution. */
-#define TATCELL_ERR_REPRESENT (-7)
-
+#define TATCELL_ERR_REPRESENT -7
 /** Burst and allowances together are too long for the word. */
-#define TATCELL_ERR_HORIZON (-8)
-
-/** The limit was not initialised, or for another kind of word. */
-#define TATCELL_ERR_LIMIT (-9)
-
-/** The limit was made for another table. */
-#define TATCELL_ERR_FOREIGN (-10)
-
+#define TATCELL_ERR_HORIZON -8
+/** The limit was not initialised by this version of the library, or for another kind of word. */
+#define TATCELL_ERR_LIMIT -9
+/** The limit was made for a table with another resolution, horizon, skew or claim lifetime. */
+#define TATCELL_ERR_FOREIGN -10
 /** An option is out of range or unknown, or options contradict each other. */
-#define TATCELL_ERR_OPTION (-11)
-
+#define TATCELL_ERR_OPTION -11
 /** A keyed hash needs 16 secret bytes. */
-#define TATCELL_ERR_SEED (-12)
-
-/** The memory is too small, or too large, for a table or an image. */
-#define TATCELL_ERR_MEMORY (-13)
-
+#define TATCELL_ERR_SEED -12
 /** Fastest and slowest limit do not fit one slot word: use fewer tag bits. */
-#define TATCELL_ERR_SPAN (-14)
-
-/** The table handle was not initialised. */
-#define TATCELL_ERR_HANDLE (-15)
-
-/** The memory holds no table image, or none yet. */
-#define TATCELL_ERR_NOT_READY (-16)
-
-/** The image has another layout version. */
-#define TATCELL_ERR_VERSION (-17)
-
+#define TATCELL_ERR_SPAN -14
+/** The table handle was not initialised by this version of the library. */
+#define TATCELL_ERR_HANDLE -15
+/** Its creator is not done yet: the memory holds no table image. Ask again. */
+#define TATCELL_ERR_NOT_READY -16
+/** The image has another layout version, or a feature or algorithm that this library does not know. */
+#define TATCELL_ERR_VERSION -17
 /** The image's geometry is not valid or does not match its size. */
-#define TATCELL_ERR_GEOMETRY (-18)
-
+#define TATCELL_ERR_GEOMETRY -18
 /** The image was made with another seed. */
-#define TATCELL_ERR_WRONG_SEED (-19)
-
-/** The image is exclusive and the call wants a shared one, or the other way round. */
-#define TATCELL_ERR_MODE (-20)
-
+#define TATCELL_ERR_WRONG_SEED -19
+/** The image is exclusive or shared, or has a policy or clock frequency, other than was asked for. */
+#define TATCELL_ERR_MODE -20
 /** The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key. */
-#define TATCELL_ERR_HASH (-21)
-
+#define TATCELL_ERR_HASH -21
 /** More than 64 keys in a burst. */
-#define TATCELL_ERR_COUNT (-22)
-
+#define TATCELL_ERR_COUNT -22
 /** The soft threshold is above the burst. */
-#define TATCELL_ERR_SOFT (-23)
-
+#define TATCELL_ERR_SOFT -23
 /** This processor cannot compute the hash that was asked for, or that the image uses. */
-#define TATCELL_ERR_HASH_UNAVAILABLE (-24)
-
+#define TATCELL_ERR_HASH_UNAVAILABLE -24
 /** A system call failed; the errno is in system_error. */
-#define TATCELL_ERR_SYSTEM (-25)
-
+#define TATCELL_ERR_SYSTEM -25
 /** This system or processor does not have it. */
-#define TATCELL_ERR_UNSUPPORTED (-26)
-
+#define TATCELL_ERR_UNSUPPORTED -26
 /** A name is neither "/name" nor an absolute path, or it is too long. */
-#define TATCELL_ERR_NAME (-27)
-
+#define TATCELL_ERR_NAME -27
 /** Something with this name exists already. */
-#define TATCELL_ERR_EXISTS (-28)
-
+#define TATCELL_ERR_EXISTS -28
 /** Nothing with this name exists. */
-#define TATCELL_ERR_ABSENT (-29)
+#define TATCELL_ERR_ABSENT -29
+/** The memory is too small for a table: less than two header lines and one set, 256 bytes. */
+#define TATCELL_ERR_TOO_SMALL -30
+/** A length is more than half of the address space, or than a table can have. */
+#define TATCELL_ERR_TOO_LARGE -31
+/** Two objects of one call overlap, and the call writes one of them. */
+#define TATCELL_ERR_OVERLAP -32
+/** A key is longer than half of the address space. */
+#define TATCELL_ERR_KEY_LENGTH -33
+/** The buffer is too small for the image. */
+#define TATCELL_ERR_BUFFER -34
+/** The limit is faster, or has a longer horizon, than the table's options provided for. */
+#define TATCELL_ERR_TOO_FAST -35
+/** The memory has another size than the image, or than was asked for. */
+#define TATCELL_ERR_WRONG_SIZE -36
+/** The folder of a path does not exist. */
+#define TATCELL_ERR_FOLDER -37
+/* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
+
+/**
+ * Describes a result or error code.
+ *
+ * @param code any value that a function of this library returned.
+ * @return static text, never NULL; "unknown code" for others.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+TATCELL_API
+const char *tatcell_strerror(int32_t code);
+
+/**
+ * Names a result or error code as this header does, "TATCELL_ERR_NULL" for instance.
+ *
+ * @param code any value that a function of this library returned.
+ * @return static text, never NULL; "unknown" for others.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+const char *tatcell_strerror_name(int32_t code);
+
+/* ==== 2 Versions ================================================================================================= */
 
 /** Version of the library: major * 10000 + minor * 100 + patch. */
-#define TATCELL_VERSION 100
-
+#define TATCELL_VERSION 200
 /** Version of the C ABI; changes only when a program must be rebuilt. */
-#define TATCELL_ABI_VERSION 0
-
+#define TATCELL_ABI_VERSION 1
 /** Version of the table image. */
-#define TATCELL_LAYOUT_VERSION 1
+#define TATCELL_LAYOUT_VERSION 2
 
-/** Bytes of a tatcell_cell_t. */
-#define TATCELL_CELL_SIZE 8
+/**
+ * Gives the version of the linked library, to compare with TATCELL_VERSION.
+ *
+ * @return major * 10000 + minor * 100 + patch.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+TATCELL_API
+uint32_t tatcell_version(void);
 
-/** Alignment of a tatcell_cell_t. */
-#define TATCELL_CELL_ALIGN 8
+/**
+ * Gives the ABI version of the linked library, to compare with TATCELL_ABI_VERSION.
+ *
+ * @return the ABI version.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+TATCELL_API
+uint32_t tatcell_abi_version(void);
 
-/** Keep the debt of a cell the same in time when its limit changes. */
-#define TATCELL_CHANGE_KEEP_TIME 0
+/* ==== 3 Limits: units per period of ticks, and a burst =========================================================== */
 
-/** Keep the debt of a cell the same in units when its limit changes. */
-#define TATCELL_CHANGE_KEEP_TOKENS 1
-
-/** Let a cell start full when its limit changes. */
-#define TATCELL_CHANGE_RESET 2
-
-/** Bytes of a tatcell_cell32_t. */
-#define TATCELL_CELL32_SIZE 4
-
-/** Alignment of a tatcell_cell32_t. */
-#define TATCELL_CELL32_ALIGN 4
-
-/** clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix. */
-#define TATCELL_HOST_CLOCK_MONOTONIC 0
-
-/** clock: CLOCK_MONOTONIC_RAW, the bare oscillator. Linux, Apple. */
-#define TATCELL_HOST_CLOCK_RAW 1
-
-/** clock: CLOCK_MONOTONIC_COARSE, as of the last timer tick; cheapest. Linux. */
-#define TATCELL_HOST_CLOCK_COARSE 2
-
-/** clock: CLOCK_BOOTTIME, runs while the system sleeps. Linux. */
-#define TATCELL_HOST_CLOCK_BOOTTIME 3
-
-/** flags: ask for huge pages; bytes are rounded up to 2 MiB. */
-#define TATCELL_HOST_HUGE 1
-
-/** flags: share with processes forked later instead of giving them a copy. */
-#define TATCELL_HOST_FORK_SHARED 2
-
-/** pages: of the usual size. */
-#define TATCELL_HOST_PAGES_NORMAL 0
-
-/** pages: the kernel was asked for huge pages where it can; see tatcell_host_memory_huge_bytes. */
-#define TATCELL_HOST_PAGES_ADVISED 1
-
-/** pages: all of it lies on huge pages from the reserved pool. */
-#define TATCELL_HOST_PAGES_HUGE 2
-
-/** Bytes of a tatcell_lease_t. */
-#define TATCELL_LEASE_SIZE 64
-
-/** Alignment of a tatcell_lease_t: a cache line of its own. */
-#define TATCELL_LEASE_ALIGN 64
-
-/** Bytes of a tatcell_limit_t. */
-#define TATCELL_LIMIT_SIZE 112
-
+/** Bytes of a tatcell_limit_t; it never grows. */
+#define TATCELL_LIMIT_SIZE 128
 /** Alignment of a tatcell_limit_t. */
 #define TATCELL_LIMIT_ALIGN 8
 
-/** flags: a word ahead of now by more than horizon and skew counts as a full debt (64-bit cells only). */
-#define TATCELL_LIMIT_HEAL 1
-
-/** flags: pass what would have been denied, flagged and uncharged. */
-#define TATCELL_LIMIT_SHADOW 2
-
-/** flags: use the given resolution instead of choosing one. */
-#define TATCELL_LIMIT_RESOLUTION 4
-
-/** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
-#define TATCELL_LIMIT_STRICT_REFUNDS 8
-
-/** skew: tolerate no backward step at all. */
-#define TATCELL_SKEW_NONE UINT64_MAX
-
-/** Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). */
-#define TATCELL_TABLE_HANDLE_SIZE 256
-
-/** Alignment of a tatcell_table_t. */
-#define TATCELL_TABLE_HANDLE_ALIGN 8
-
-/** Alignment of table memory. */
-#define TATCELL_TABLE_MEMORY_ALIGN 64
-
-/** flags: one owner at a time; plain loads and stores. */
-#define TATCELL_TABLE_EXCLUSIVE 1
-
-/** flags: use the given resolution instead of choosing one. */
-#define TATCELL_TABLE_RESOLUTION 2
-
-/** policy: admit a new key untracked when its set is full. */
-#define TATCELL_FULL_ADMIT 0
-
-/** policy: take over the slot with the smallest lead, debt included. */
-#define TATCELL_FULL_INHERIT 1
-
-/** policy: refuse a new key when its set is full. */
-#define TATCELL_FULL_DENY 2
-
-/** policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt. */
-#define TATCELL_FULL_SAMPLED 3
-
-/** hash: SipHash-1-3 under the table's seed. */
-#define TATCELL_HASH_SIPHASH13 0
-
-/** hash: the caller brings hashes; use a keyed hash. */
-#define TATCELL_HASH_CALLER 1
-
-/** hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash. */
-#define TATCELL_HASH_AES 2
-
-/** tracking: the key has its own slot; the answer is exact. */
-#define TATCELL_TRACKED 0
-
-/** tracking: the set was full and the policy decided; nothing stored. */
-#define TATCELL_UNTRACKED 1
-
-/** tracking: the key took over, or was measured against, the smallest debt of a full set. */
-#define TATCELL_INHERITED 2
-
-/** tracking: the key took over a slot of a full set, whose debt was forgiven. */
-#define TATCELL_FORGIVEN 3
-
-/** decision flags: passes, above the soft threshold. */
-#define TATCELL_FLAG_SOFT 1
-
-/** decision flags: passes only because the limit is in shadow mode; uncharged. */
-#define TATCELL_FLAG_SHADOW 2
-
-/** decision flags: passes inside the elastic room of the call. */
-#define TATCELL_FLAG_ELASTIC 4
-
-/** Most keys in one burst call. */
-#define TATCELL_BURST_MAX 64
-
-/** One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst. */
-typedef struct TATCELL_ALIGNED(8) tatcell_cell_t {
-    /** The state word; copy it to save a cell. 0 = fresh. */
-    uint64_t word;
-} tatcell_cell_t;
-
 /**
- * A validated limit. Initialise it with a tatcell_limit_init function or tatcell_table_limit; read-only afterwards,
- * and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_LIMIT.
+ * A validated limit. Initialise it with a tatcell_limit_init or tatcell_limit32_init function; read-only afterwards,
+ * and then any number of threads may use it at once. It may be copied. A zeroed one, and one of another version of
+ * the library, is refused with TATCELL_ERR_LIMIT.
  */
 typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
     /** Not for use. */
-    uint64_t opaque[14];
+    uint64_t opaque[16];
 } tatcell_limit_t;
 
 /**
- * Proves what a charge stored, so that a later refund can give back no more than that.
- *
- * A charge that inserts its key into a table stores in its permit up to one claim lifetime less than it cost.
- * The permit of a request that was not charged (denied, untracked, shadow, cost 0) is all zero and refunds nothing.
+ * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
+ * 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
+ * TATCELL_ERR_OPTION.
  */
-typedef struct tatcell_permit_t {
-    /** TAT after the charge, in q-units. */
-    uint64_t tat;
-    /** What the charge stored, in q-units; 0 = nothing. */
-    uint64_t stored;
-    /** Epoch of the limit that charged. */
-    uint32_t epoch;
-    /** Slot that was charged (tables), else 0. */
-    uint32_t slot;
-} tatcell_permit_t;
-
-/**
- * Answers everything about one request: verdict, what is left, when to come back, and the permit for a refund.
- *
- * Times are ticks after now; amounts are units. Every field is true on every verdict except contended, where nothing
- * was read consistently and all amounts are 0. The layout is part of the C ABI.
- */
-typedef struct tatcell_decision_t {
-    /** Size of this structure in bytes. */
-    uint32_t size;
-    /** 0 passes, 1 non-conforming, 2 never, 3 contended. */
-    int32_t verdict;
-    /** Flags: 1 soft (above the soft threshold), 2 shadow (would not have passed), 4 elastic (inside the room). */
-    uint32_t flags;
-    /** How the table accounted for it: 0 tracked, 1 untracked, 2 inherited, 3 forgiven. */
-    uint32_t tracking;
-    /** Index of the limit that decided, for several limits in one call; 0 otherwise. */
-    uint32_t policy;
-    /** Units the request asked for. */
-    uint32_t cost;
-    /** The burst: most units at one instant after idle. */
-    uint64_t limit;
-    /** Units that would conform right after this decision, rounded down. */
-    uint64_t remaining;
-    /**
-     * 0 when conforming, all ones when never; otherwise ticks until the same cost conforms. With the shadow flag it
-     * is what would have been answered.
-     */
-    uint64_t retry_after;
-    /** Ticks until remaining grows by one; 0 when the burst is full. */
-    uint64_t next_unit;
-    /** Ticks until the whole burst is available again, rounded up. */
-    uint64_t reset_after;
-    /** What was charged, for a refund. */
-    tatcell_permit_t permit;
-} tatcell_decision_t;
-
-/**
- * One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full burst.
- *
- * The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most one horizon
- * until it drains. Reset idle cells once per span where that matters.
- */
-typedef struct TATCELL_ALIGNED(4) tatcell_cell32_t {
-    /** The state word; copy it to save a cell. 0 = fresh. */
-    uint32_t word;
-} tatcell_cell32_t;
-
-/** Memory from the system, for tatcell_table_init and tatcell_table_attach. Start from TATCELL_HOST_MEMORY_INIT. */
-typedef struct tatcell_host_memory_t {
-    /** sizeof(tatcell_host_memory_t). */
-    uint32_t size;
-    /** A TATCELL_HOST_PAGES_ constant. */
-    uint32_t pages;
-    /** Where it starts, aligned to a page; NULL = nothing is mapped. */
-    void *memory;
-    /** Bytes that are mapped. */
-    size_t bytes;
-    /** The errno of the system call that failed, with TATCELL_ERR_SYSTEM; otherwise 0. */
-    int32_t system_error;
-    /** Not for use. */
-    int32_t reserved;
-} tatcell_host_memory_t;
-
-/**
- * Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
- * one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
- *
- * Any number of leases on one cell, of any batch, admit together exactly what the cell alone would: in every window
- * of d ticks at most burst + d / T units. A unit that is not spent lapses when the cell would have regained it, so
- * what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
- * part that the lease is missing; other leases may hold up to their batches for the moment.
- *
- * Never copy one that is in use: both copies would spend the same units. Resetting the cell, refunding to it or
- * changing it to a smaller debt admits once more what leases hold at that moment.
- */
-typedef struct TATCELL_ALIGNED(64) tatcell_lease_t {
-    /** Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner. */
-    uint32_t batch;
-    /** Not for use. */
-    uint32_t reserved;
-    /** Not for use. */
-    uint64_t opaque[7];
-} tatcell_lease_t;
+#define TATCELL_LIMIT_HEAL 1
+/** flags: pass what would have been denied, flagged and uncharged. */
+#define TATCELL_LIMIT_SHADOW 2
+/** flags: use the given resolution instead of choosing one. */
+#define TATCELL_LIMIT_RESOLUTION 4
+/** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
+#define TATCELL_LIMIT_STRICT_REFUNDS 8
+/** skew: tolerate no backward step at all. */
+#define TATCELL_SKEW_NONE (~(uint64_t)0)
 
 /** A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default. */
 typedef struct tatcell_limit_spec_t {
@@ -456,9 +332,14 @@ typedef struct tatcell_limit_spec_t {
     uint64_t max_delay;
     /** Units: charge may go this far beyond the burst. */
     uint64_t max_debt;
-    /** Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing. */
+    /**
+     * Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing.
+     */
     uint64_t penalty;
-    /** Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none. In a table the table's counts. */
+    /**
+     * Ticks by which a reading may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE = none. In a
+     * table the table's counts.
+     */
     uint64_t skew;
     /** With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. */
     int32_t resolution;
@@ -466,40 +347,191 @@ typedef struct tatcell_limit_spec_t {
     uint32_t epoch;
 } tatcell_limit_spec_t;
 
-/**
- * Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only after
- * its init call, and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_HANDLE.
- */
-typedef struct TATCELL_ALIGNED(8) tatcell_table_t {
-    /** Not for use. */
-    uint64_t opaque[32];
-} tatcell_table_t;
+/** Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes. */
+#define TATCELL_LIMIT_SPEC_MIN 88
+/** A specification with every option off; set units, period and burst. */
+#define TATCELL_LIMIT_SPEC_INIT {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
-/** Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default. */
-typedef struct tatcell_table_options_t {
-    /** sizeof(tatcell_table_options_t). */
+/**
+ * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
+ *
+ * The rate is never exceeded; it is at most 15 ppm lower (tatcell_limit_info tells). Not changed on error.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  units per period; not 0.
+ * @param period ticks of the caller's clock; not 0.
+ * @param burst  units, at least 1.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD, TATCELL_ERR_BURST a value is 0.
+ * @retval TATCELL_ERR_REPRESENT too fast for the clock, or burst too large.
+ * @retval TATCELL_ERR_HORIZON too long for the word.
+ * Thread: one writer, nobody reading. Cost: a few 128-bit divisions; not for the hot path. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_limit_init(tatcell_limit_t *limit,
+                           uint64_t units,
+                           uint64_t period,
+                           uint64_t burst);
+
+/**
+ * Makes a limit for 64-bit cells from a rate and the frequency of the caller's clock.
+ *
+ * @param limit            to initialise; not NULL.
+ * @param units_per_second not 0.
+ * @param ticks_per_second frequency of the clock that now is read from; not 0.
+ * @param burst            units, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
+                                uint64_t units_per_second,
+                                uint64_t ticks_per_second,
+                                uint64_t burst);
+
+/**
+ * Makes a limit for 64-bit cells with options.
+ *
+ * @param limit to initialise; not NULL.
+ * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_SIZE spec->size is not set.
+ * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
+ *         structure is of a newer header and uses what this library does not know.
+ * @retval TATCELL_ERR_SOFT soft threshold above the burst.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_spec(tatcell_limit_t *limit,
+                                const tatcell_limit_spec_t *spec);
+
+/**
+ * Makes a limit for 64-bit cells that everything conforms to.
+ *
+ * @param limit to initialise; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: one writer, nobody reading. Cost: none. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+
+/**
+ * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+TATCELL_API
+size_t tatcell_limit_size(void);
+
+/**
+ * Gives TATCELL_SKEW_NONE, for languages that do not read the macros of this header.
+ *
+ * @return ticks that mean "no skew".
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+uint64_t tatcell_skew_none(void);
+
+/* ==== 4 Decisions: the full answer of one request ================================================================ */
+
+/** Bytes of a tatcell_permit_t; it never grows. */
+#define TATCELL_PERMIT_SIZE 64
+
+/**
+ * Proves what a charge stored, so that a later refund can give back no more than that.
+ *
+ * A permit is worth what it charged and has not drained since, and nothing once it is older than the limit's horizon,
+ * however long the clock has run: it carries the tick of its charge. In a table it is worth nothing after a reset of
+ * its key and after a restore of the table: it carries the table's generation. The permit of a request that was not
+ * charged (denied, untracked, shadow, cost 0) is all zero and refunds nothing.
+ *
+ * The charge that inserts its key into a table stores in its permit what lies above its claim: up to one claim
+ * lifetime and one q-unit less than it cost.
+ */
+typedef struct tatcell_permit_t {
+    /** TAT after the charge, in q-units. */
+    uint64_t tat;
+    /** What the charge stored, in q-units; 0 = nothing. */
+    uint64_t stored;
+    /** The caller's clock at the charge, in ticks. */
+    uint64_t tick;
+    /** Generation of the table that charged; 0 for cells. */
+    uint64_t generation;
+    /** Epoch of the limit that charged. */
+    uint32_t epoch;
+    /** Slot that was charged (tables), else 0. */
+    uint32_t slot;
+    /** 0. */
+    uint64_t reserved[3];
+} tatcell_permit_t;
+
+/** tracking: the key has its own slot; the answer is exact. */
+#define TATCELL_TRACKED 0
+/** tracking: the set was full and the policy decided; nothing stored. */
+#define TATCELL_UNTRACKED 1
+/** tracking: the key took over, or was measured against, the smallest debt of a full set. */
+#define TATCELL_INHERITED 2
+/** tracking: the key took over a slot of a full set, whose debt was forgiven. */
+#define TATCELL_FORGIVEN 3
+/** decision flags: passes, above the soft threshold. */
+#define TATCELL_FLAG_SOFT 1
+/** decision flags: passes only because the limit is in shadow mode; uncharged. */
+#define TATCELL_FLAG_SHADOW 2
+/** decision flags: passes inside the elastic room of the call. */
+#define TATCELL_FLAG_ELASTIC 4
+
+/**
+ * Everything about one request: verdict, what is left, when to come back, and the permit for a refund.
+ *
+ * Times are ticks after now, but for departure; amounts are units. Every field is true on every verdict except
+ * contended, where nothing was read consistently and all amounts but the burst are 0.
+ */
+typedef struct tatcell_decision_t {
+    /** sizeof(tatcell_decision_t); never written. */
     uint32_t size;
-    /** Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION. */
+    /** 0, TATCELL_NON_CONFORMING, TATCELL_NEVER or TATCELL_CONTENDED. */
+    int32_t verdict;
+    /** Any of the TATCELL_FLAG_ flags. */
     uint32_t flags;
-    /** A TATCELL_FULL_ constant. */
+    /** How the table accounted for it: a constant of TATCELL_TRACKED to TATCELL_FORGIVEN. */
+    uint32_t tracking;
+    /** Index of the limit that decided, for several limits in one call; 0 otherwise. */
     uint32_t policy;
-    /** A TATCELL_HASH_ constant. */
-    uint32_t hash;
-    /** 12..24; 0 = 20. Fewer bits, longer span, more tag collisions. */
-    uint32_t tag_bits;
-    /** With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks. */
-    int32_t resolution;
-    /** The fastest limit that will be used; not NULL. */
-    const tatcell_limit_spec_t *fastest;
-    /** The limit with the longest horizon; NULL = fastest. */
-    const tatcell_limit_spec_t *slowest;
-    /** Ticks by which callers' clocks may be apart or step back; 0 = one horizon. */
-    uint64_t skew;
-    /** Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick. */
-    uint64_t claim_lifetime;
-    /** 16 secret bytes from the system's random source; NULL only with TATCELL_HASH_CALLER. */
-    const uint8_t *seed;
-} tatcell_table_options_t;
+    /** 0. */
+    uint32_t reserved;
+    /** Units that the request asked for. */
+    uint64_t cost;
+    /** The burst: most units at one instant after idle. */
+    uint64_t burst;
+    /** Units that would conform right after this decision, rounded down. */
+    uint64_t remaining;
+    /**
+     * 0 when conforming, UINT64_MAX when never; otherwise ticks until the same cost conforms. With the shadow flag
+     * it is what would have been answered.
+     */
+    uint64_t retry_after;
+    /** Ticks until remaining grows by one; 0 when the burst is full. */
+    uint64_t next_unit;
+    /** Ticks until the whole burst is available again, rounded up. */
+    uint64_t reset_after;
+    /** Tick at which the request may leave: now, or later for a reservation; 0 when it does not pass. */
+    uint64_t departure;
+    /** What was charged, for a refund. */
+    tatcell_permit_t permit;
+} tatcell_decision_t;
+
+/** Bytes of a tatcell_decision_t in its first release: the least that a library takes. */
+#define TATCELL_DECISION_MIN 144
+/** A decision to be filled in. */
+#define TATCELL_DECISION_INIT {sizeof(tatcell_decision_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0, 0, 0, 0, 0, 0, {0}}}
+
+/** Bytes of a tatcell_counters_t; it never grows. */
+#define TATCELL_COUNTERS_SIZE 128
 
 /**
  * Counts decisions. Caller-owned, one per thread, so that no cache line is shared; all zero is a valid start.
@@ -527,68 +559,62 @@ typedef struct tatcell_counters_t {
     uint64_t forgiven;
     /** New keys that got a slot. */
     uint64_t inserted;
+    /** 0; room for counts to come. */
+    uint64_t reserved[6];
 } tatcell_counters_t;
 
-/**
- * What a scan of the slots found.
- *
- * The layout is part of the C ABI.
- */
-typedef struct tatcell_stats_t {
-    /** Size of this structure in bytes. */
-    uint32_t size;
-    /** Load alpha in millionths: live slots / slots. */
-    uint32_t load_ppm;
-    /** Slots looked at. */
-    uint64_t slots;
-    /** Slots with a live key. */
-    uint64_t live;
-    /** Inserts in progress (or abandoned and not yet reused). */
-    uint64_t claims;
-    /** Slots whose key has drained; as good as empty. */
-    uint64_t expired;
-    /** Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads. */
-    uint64_t debt[8];
-} tatcell_stats_t;
-
-/** One live slot, as of its reading. */
-typedef struct tatcell_slot_t {
-    /** Number of the slot. */
-    uint32_t number;
-    /** Tag of its key: the low bits of the hash. */
-    uint32_t tag;
-    /** Ticks until the key's burst is full again. */
-    uint64_t reset_after;
-} tatcell_slot_t;
-
-#ifdef __cplusplus
-extern "C" {
-#endif // __cplusplus
+/** Counters that start at zero; all-zero memory is the same. */
+#define TATCELL_COUNTERS_INIT {0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}}
 
 /**
- * Gives the version of the linked library, to compare with TATCELL_VERSION.
+ * Adds the counts of another thread to these.
  *
- * @return major * 10000 + minor * 100 + patch.
- * Thread: any. Cost: none. Since 0.1.
+ * @param counters gets the sum; not NULL.
+ * @param more     what is added; not NULL, and not the same.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_OVERLAP they overlap.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: while nobody counts in either. Cost: some additions. Since 0.2.
  */
-uint32_t tatcell_version(void);
+TATCELL_API
+int32_t tatcell_counters_add(tatcell_counters_t *counters,
+                             const tatcell_counters_t *more);
 
 /**
- * Gives the ABI version of the linked library, to compare with TATCELL_ABI_VERSION.
+ * Gives sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE.
  *
- * @return the ABI version.
- * Thread: any. Cost: none. Since 0.1.
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
  */
-uint32_t tatcell_abi_version(void);
+TATCELL_API
+size_t tatcell_permit_size(void);
 
 /**
- * Describes a result or error code.
+ * Gives sizeof(tatcell_counters_t) of the linked library, to compare with TATCELL_COUNTERS_SIZE.
  *
- * @param code any value that a function of this library returned.
- * @return static text, never NULL; "unknown code" for others.
- * Thread: any. Cost: none. Since 0.1.
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
  */
-const char *tatcell_strerror(int32_t code);
+TATCELL_API
+size_t tatcell_counters_size(void);
+
+/* ==== 5 Cells: one key =========================================================================================== */
+
+/** Bytes of a tatcell_cell_t. */
+#define TATCELL_CELL_SIZE 8
+/** Alignment of a tatcell_cell_t. */
+#define TATCELL_CELL_ALIGN 8
+
+/**
+ * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_cell_t {
+    /** The state word; copy it to save a cell. 0 = fresh. */
+    uint64_t word;
+} tatcell_cell_t;
+
+/** A fresh cell; all-zero memory is the same. */
+#define TATCELL_CELL_INIT {0}
 
 /**
  * Decides one request and charges it if it conforms.
@@ -605,33 +631,55 @@ const char *tatcell_strerror(int32_t code);
  * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
  * Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
  */
+TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_cell_check(tatcell_cell_t *cell,
                            const tatcell_limit_t *limit,
                            uint64_t now,
-                           uint32_t cost,
+                           uint64_t cost,
                            uint64_t *retry_after);
+
+/**
+ * As tatcell_cell_check for a cell with one owner: plain load and store, no atomic instruction.
+ *
+ * @param cell        not NULL; nobody else uses it during the call.
+ * @param limit       64-bit limit; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param cost        units; 0 looks and never writes.
+ * @param retry_after as tatcell_cell_check.
+ * @retval as tatcell_cell_check; never TATCELL_CONTENDED.
+ * Thread: one at a time on one cell. Cost: one load, one store. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_cell_check_exclusive(tatcell_cell_t *cell,
+                                     const tatcell_limit_t *limit,
+                                     uint64_t now,
+                                     uint64_t cost,
+                                     uint64_t *retry_after);
 
 /**
  * Decides one request with the full answer.
  *
- * @param cell  not NULL.
- * @param limit 64-bit limit; not NULL.
- * @param now   the caller's clock, ticks.
- * @param cost  units; 0 looks and never writes.
- * @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
- *              0 = none.
- * @param out   started from TATCELL_DECISION_INIT; not NULL.
+ * @param cell     not NULL.
+ * @param limit    64-bit limit; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param cost     units; 0 looks and never writes.
+ * @param room     elastic room in units above the burst for this call; more than the limit's max_room counts as
+ *                 that. 0 = none.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
  * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
  */
+TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_cell_check_ex(tatcell_cell_t *cell,
                               const tatcell_limit_t *limit,
                               uint64_t now,
-                              uint32_t cost,
+                              uint64_t cost,
                               uint64_t room,
-                              tatcell_decision_t *out);
+                              tatcell_decision_t *out,
+                              tatcell_counters_t *counters);
 
 /**
  * Tells what a request of this cost would be answered, without charging it.
@@ -644,10 +692,11 @@ int32_t tatcell_cell_check_ex(tatcell_cell_t *cell,
  * @retval as tatcell_cell_check_ex; never TATCELL_CONTENDED.
  * Thread: any number on one cell; only reads. Cost: one load, one division. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell_peek(const tatcell_cell_t *cell,
                           const tatcell_limit_t *limit,
                           uint64_t now,
-                          uint32_t cost,
+                          uint64_t cost,
                           tatcell_decision_t *out);
 
 /**
@@ -657,60 +706,71 @@ int32_t tatcell_cell_peek(const tatcell_cell_t *cell,
  * @param limit 64-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+ * @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing charged, ask again.
  * @retval others as tatcell_cell_check_ex.
  * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell_charge(tatcell_cell_t *cell,
                             const tatcell_limit_t *limit,
                             uint64_t now,
-                            uint32_t cost,
+                            uint64_t cost,
                             tatcell_decision_t *out);
+/**
+ * Reserves units for the earliest conforming instant, for shaping: out->departure.
+ *
+ * Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do not step
+ * back. When refused, out->retry_after is the time until the same request would be accepted.
+ *
+ * @param cell  not NULL.
+ * @param limit 64-bit limit with a max_delay; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param cost  units, at most the burst.
+ * @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
+ *              permit for tatcell_cell_refund should the sender give up. Not NULL.
+ * @retval 0 reserved.
+ * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
+ * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval others as tatcell_cell_check_ex.
+ * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_cell_reserve(tatcell_cell_t *cell,
+                             const tatcell_limit_t *limit,
+                             uint64_t now,
+                             uint64_t cost,
+                             tatcell_decision_t *out);
 
 /**
- * Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
- * one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
+ * Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
+ * horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
+ * cell that was reset does not know older permits: give its limit another epoch.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
  * @param now      the caller's clock, ticks.
- * @param permit   from a decision or reservation; not NULL.
+ * @param permit   from a decision; not NULL.
  * @param credited ticks of debt removed, rounded down; NULL = not wanted.
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell_refund(tatcell_cell_t *cell,
                             const tatcell_limit_t *limit,
                             uint64_t now,
                             const tatcell_permit_t *permit,
                             uint64_t *credited);
 
-/**
- * Reserves units for the earliest conforming instant, for shaping. Departures of one cell are monotone.
- *
- * @param cell      not NULL.
- * @param limit     64-bit limit with a max_delay; not NULL.
- * @param now       the caller's clock, ticks.
- * @param cost      units, at most the burst.
- * @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
- *                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
- * @param permit    for tatcell_cell_refund should the sender give up; NULL = not wanted.
- * @retval 0 reserved.
- * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
- * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
- * @retval others as tatcell_cell_check.
- * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
- */
-int32_t tatcell_cell_reserve(tatcell_cell_t *cell,
-                             const tatcell_limit_t *limit,
-                             uint64_t now,
-                             uint32_t cost,
-                             uint64_t *departure,
-                             tatcell_permit_t *permit);
+/** how: keep the debt of a cell the same in time when its limit changes. */
+#define TATCELL_CHANGE_KEEP_TIME 0
+/** how: keep the debt of a cell the same in units when its limit changes. */
+#define TATCELL_CHANGE_KEEP_UNITS 1
+/** how: let a cell start full when its limit changes. */
+#define TATCELL_CHANGE_RESET 2
 
 /**
  * Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
@@ -727,6 +787,7 @@ int32_t tatcell_cell_reserve(tatcell_cell_t *cell,
  * Thread: any number on one cell; while others still check with the old limit, both limits must have the same
  * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell_change(tatcell_cell_t *cell,
                             const tatcell_limit_t *old_limit,
                             const tatcell_limit_t *new_limit,
@@ -734,31 +795,15 @@ int32_t tatcell_cell_change(tatcell_cell_t *cell,
                             uint32_t how);
 
 /**
- * Makes a cell fresh again: its full burst is available.
+ * Makes a cell fresh again: its full burst is available. Return or zero the leases of the cell first.
  *
  * @param cell not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Thread: any number on one cell. Cost: one store. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell_reset(tatcell_cell_t *cell);
-
-/**
- * As tatcell_cell_check for a cell with one owner: plain load and store, no atomic instruction.
- *
- * @param cell        not NULL; nobody else uses it during the call.
- * @param limit       64-bit limit; not NULL.
- * @param now         the caller's clock, ticks.
- * @param cost        units; 0 looks and never writes.
- * @param retry_after as tatcell_cell_check.
- * @retval as tatcell_cell_check; never TATCELL_CONTENDED.
- * Thread: one at a time on one cell. Cost: one load, one store. Since 0.1.
- */
-int32_t tatcell_cell_check_exclusive(tatcell_cell_t *cell,
-                                     const tatcell_limit_t *limit,
-                                     uint64_t now,
-                                     uint32_t cost,
-                                     uint64_t *retry_after);
 
 /**
  * Gives sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE.
@@ -766,7 +811,1403 @@ int32_t tatcell_cell_check_exclusive(tatcell_cell_t *cell,
  * @return bytes.
  * Thread: any. Cost: none. Since 0.1.
  */
+TATCELL_API
 size_t tatcell_cell_size(void);
+
+/* ==== 6 Leases: one cell for many cores ========================================================================== */
+
+/** Bytes of a tatcell_lease_t; it never grows. */
+#define TATCELL_LEASE_SIZE 64
+/** Alignment of a tatcell_lease_t. A cache line of its own (64) is better where each core has one. */
+#define TATCELL_LEASE_ALIGN 8
+
+/**
+ * Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
+ * one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
+ *
+ * Any number of leases on one cell, of any batch, admit together exactly what the cell alone would: in every window
+ * of d ticks at most burst + d / T units. A unit that is not spent lapses when the cell would have regained it, so
+ * what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
+ * part that the lease is missing; other leases may hold up to their batches for the moment.
+ *
+ * A lease belongs to the cell at the address that it was used with. Before that cell is replaced by another at the
+ * same address, or reset, zero the lease or call tatcell_lease_return: otherwise what it holds is admitted once
+ * more. The same goes for refunds to the cell and for a change to a smaller debt. Never copy a lease that is in use:
+ * both copies would spend the same units.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_lease_t {
+    /** Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner. */
+    uint32_t batch;
+    /** Not for use. */
+    uint32_t reserved;
+    /** Not for use. */
+    uint64_t opaque[7];
+} tatcell_lease_t;
+
+/** A lease that holds nothing; set batch, or leave it 0. All-zero memory is the same. */
+#define TATCELL_LEASE_INIT {0, 0, {0}}
+
+/**
+ * Decides one request, from what the lease holds or, for what is missing, from the cell.
+ *
+ * A lease may be used with another cell or limit at any time: what it held of another cell, or in another
+ * resolution, lapses.
+ *
+ * @param lease       of the calling core or thread; not NULL.
+ * @param cell        shared by all; not NULL.
+ * @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
+ * @param now         the caller's clock, ticks.
+ * @param cost        units; 0 looks and charges nothing.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
+ * @retval 0 passes, charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+ * @retval TATCELL_ERR_OVERLAP the lease overlaps cell or limit.
+ * Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else
+ * one compare-and-swap, or one load when refused. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_lease_check(tatcell_lease_t *lease,
+                            tatcell_cell_t *cell,
+                            const tatcell_limit_t *limit,
+                            uint64_t now,
+                            uint64_t cost,
+                            uint64_t *retry_after);
+
+/**
+ * Gives what is left back to the cell, before a core goes idle or the cell is reset; afterwards the lease holds
+ * nothing.
+ *
+ * Only units that nobody was charged after can be given back; others lapse with time.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OVERLAP as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_lease_return(tatcell_lease_t *lease,
+                             tatcell_cell_t *cell,
+                             const tatcell_limit_t *limit,
+                             uint64_t now,
+                             uint64_t *given);
+
+/**
+ * Tells how many units a lease could spend without asking the cell.
+ *
+ * @param lease of the calling core or thread; not NULL.
+ * @param cell  that it was used with; not NULL.
+ * @param limit that it was used with; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param units rounded down; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OVERLAP as tatcell_lease_check.
+ * Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_lease_held(tatcell_lease_t *lease,
+                           tatcell_cell_t *cell,
+                           const tatcell_limit_t *limit,
+                           uint64_t now,
+                           uint64_t *units);
+
+/**
+ * Gives sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+TATCELL_API
+size_t tatcell_lease_size(void);
+
+/* ==== 7 Tables: many keys in memory of fixed size ================================================================ */
+
+/** Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). It never grows. */
+#define TATCELL_TABLE_HANDLE_SIZE 512
+/** Alignment of a tatcell_table_t. */
+#define TATCELL_TABLE_HANDLE_ALIGN 8
+/** Alignment of table memory. */
+#define TATCELL_TABLE_MEMORY_ALIGN 64
+/** Bytes of memory for a table of at least this many slots, for static memory; tatcell_table_bytes says the same. */
+#define TATCELL_TABLE_BYTES(slots) \
+    ((size_t)128 + ((size_t)(slots) < 16 ? (size_t)1 : ((size_t)(slots) + 15) / 16) * 128)
+
+/**
+ * Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only
+ * after its init call, and then any number of threads may use it at once. A zeroed one, and one of another version
+ * of the library, is refused with TATCELL_ERR_HANDLE.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_table_t {
+    /** Not for use. */
+    uint64_t opaque[64];
+} tatcell_table_t;
+
+/**
+ * Gives the bytes of memory for a table of at least this many slots, header included: 8 bytes a slot. For static
+ * memory TATCELL_TABLE_BYTES says the same.
+ *
+ * @param slots at least; rounded up to whole sets of 16.
+ * @return bytes, or 0 where that is more than a size_t holds.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+TATCELL_API
+size_t tatcell_table_bytes(uint64_t slots);
+
+/**
+ * Gives the bytes of memory for an expected load, so that a new key seldom finds its set full.
+ *
+ * @param slots_busy keys that hold a slot at the same time: new keys per second times the seconds that each stays in
+ *                   debt (one emission interval for a key that sends one unit), plus keys that are always in debt.
+ * @param target_ppb tolerated chance of a full set, in billionths; 1000 is one in a million.
+ * @return bytes, or 0 where no table is large enough.
+ * Thread: any. Cost: some hundred divisions. Since 0.1.
+ */
+TATCELL_API
+size_t tatcell_table_size_for(uint64_t slots_busy,
+                              uint64_t target_ppb);
+
+/**
+ * Gives the chance that a new key finds its set full (Erlang B, 16 servers).
+ *
+ * @param load_ppm live slots / slots, in millionths: load_ppm of tatcell_stats_t.
+ * @return billionths.
+ * Thread: any. Cost: 16 divisions. Since 0.1.
+ */
+TATCELL_API
+uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
+
+/** flags: one owner at a time; plain loads and stores. */
+#define TATCELL_TABLE_EXCLUSIVE 1
+/** flags of table options: use the given resolution instead of choosing one. */
+#define TATCELL_TABLE_RESOLUTION 2
+/** flags of attach options: the image must have the given policy. */
+#define TATCELL_TABLE_POLICY 4
+
+/** policy: admit a new key untracked when its set is full. */
+#define TATCELL_FULL_ADMIT 0
+/** policy: take over the slot with the smallest lead, debt included. */
+#define TATCELL_FULL_INHERIT 1
+/** policy: refuse a new key when its set is full. */
+#define TATCELL_FULL_DENY 2
+/** policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt. */
+#define TATCELL_FULL_SAMPLED 3
+
+/** hash: SipHash-1-3 under the table's seed. */
+#define TATCELL_HASH_SIPHASH13 0
+/** hash: the caller brings hashes; use a keyed hash. */
+#define TATCELL_HASH_CALLER 1
+/** hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash. */
+#define TATCELL_HASH_AES 2
+
+/**
+ * Tells whether this processor can compute a hash.
+ *
+ * @param hash a TATCELL_HASH_ constant.
+ * @retval 0 it can.
+ * @retval TATCELL_ERR_HASH_UNAVAILABLE it cannot.
+ * @retval TATCELL_ERR_OPTION no such constant.
+ * Thread: any. Cost: the processor may be asked, some 20 us on a virtual machine. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_hash_available(uint32_t hash);
+
+/** Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default. */
+typedef struct tatcell_table_options_t {
+    /** sizeof(tatcell_table_options_t). */
+    uint32_t size;
+    /** Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION. */
+    uint32_t flags;
+    /** A TATCELL_FULL_ constant. */
+    uint32_t policy;
+    /** A TATCELL_HASH_ constant. */
+    uint32_t hash;
+    /**
+     * 12..24; 0 = 20. Each bit less doubles the span and with it the default skew; a new key then shares the slot of
+     * another, at full load, with chance 16 * 2^-tag_bits.
+     */
+    uint32_t tag_bits;
+    /** With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /** The fastest limit that will be used; not NULL. */
+    const tatcell_limit_spec_t *fastest;
+    /** The limit with the longest horizon; NULL = fastest. */
+    const tatcell_limit_spec_t *slowest;
+    /**
+     * 16 secret bytes from the system's random source (tatcell_host_random); NULL only with TATCELL_HASH_CALLER.
+     */
+    const uint8_t *seed;
+    /** NULL. */
+    const void *reserved;
+    /** Ticks by which callers' readings may be apart or step back; 0 = max(horizon, min(span / 64, 2^30)). */
+    uint64_t skew;
+    /** Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick. */
+    uint64_t claim_lifetime;
+    /** Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it. */
+    uint64_t tick_hz;
+} tatcell_table_options_t;
+
+/** Bytes of a tatcell_table_options_t in its first release: the least that a library takes. */
+#define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
+/** Default options; set fastest and seed. */
+#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * What an attaching or restoring process brings and expects. Start from TATCELL_ATTACH_OPTIONS_INIT. What it names
+ * must be so in the image (else TATCELL_ERR_MODE); nothing in the image is overridden.
+ */
+typedef struct tatcell_attach_options_t {
+    /** sizeof(tatcell_attach_options_t). */
+    uint32_t size;
+    /** TATCELL_TABLE_EXCLUSIVE for an exclusive image; TATCELL_TABLE_POLICY where policy is asked for. */
+    uint32_t flags;
+    /** With TATCELL_TABLE_POLICY: a TATCELL_FULL_ constant; otherwise 0. */
+    uint32_t policy;
+    /** 0. */
+    uint32_t reserved;
+    /** The 16 secret bytes that the table was made with; NULL if the caller hashes. */
+    const uint8_t *seed;
+    /** NULL. */
+    const void *reserved_pointer;
+    /** Ticks per second that the table must have been made for; 0 = any. */
+    uint64_t tick_hz;
+} tatcell_attach_options_t;
+
+/** Bytes of a tatcell_attach_options_t in its first release: the least that a library takes. */
+#define TATCELL_ATTACH_OPTIONS_MIN (24 + 2 * sizeof(void *))
+/** Options that expect nothing; set seed. */
+#define TATCELL_ATTACH_OPTIONS_INIT {sizeof(tatcell_attach_options_t), 0, 0, 0, 0, 0, 0}
+
+/**
+ * Formats memory as a fresh table: all keys absent.
+ *
+ * @param table   handle to initialise, not in the memory; not NULL.
+ * @param memory  aligned to 64 bytes; not NULL. Belongs to the table from now on, at this or any other address.
+ * @param bytes   of memory; see tatcell_table_bytes and TATCELL_TABLE_BYTES.
+ * @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * @retval TATCELL_ERR_TOO_SMALL less than two header lines and one set (256 bytes); TATCELL_ERR_TOO_LARGE.
+ * @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
+ * @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
+ * @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
+ *         emission interval.
+ * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+ * @retval a limit's error from fastest or slowest.
+ * Nothing is changed on error.
+ * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_init(tatcell_table_t *table,
+                           void *memory,
+                           size_t bytes,
+                           const tatcell_table_options_t *options);
+
+/**
+ * Uses a table that another process (or this one) has initialised in this memory.
+ *
+ * @param table   handle to initialise, not in the memory; not NULL.
+ * @param memory  the image, aligned to 64 bytes; not NULL.
+ * @param bytes   the same number that it was initialised with.
+ * @param options started from TATCELL_ATTACH_OPTIONS_INIT; not NULL. Copied.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
+ * @retval TATCELL_ERR_VERSION another image layout, or a feature or algorithm that this library does not know.
+ * @retval TATCELL_ERR_GEOMETRY damaged, or bytes is another number.
+ * @retval TATCELL_ERR_SEED the table hashes, and there is no seed; TATCELL_ERR_WRONG_SEED made with another.
+ * @retval TATCELL_ERR_HASH_UNAVAILABLE this processor cannot compute the table's hash.
+ * @retval TATCELL_ERR_MODE exclusive and a shared one was asked for, or the other way round; another policy or
+ *         tick_hz.
+ * @retval TATCELL_ERR_TOO_SMALL not even a header; TATCELL_ERR_TOO_LARGE more than half of the address space.
+ * @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
+ * @retval TATCELL_ERR_OPTION unknown flag or value.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+ * Nothing is changed on error.
+ * Thread: any number, each with its own handle. Cost: reads two lines. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_attach(tatcell_table_t *table,
+                             void *memory,
+                             size_t bytes,
+                             const tatcell_attach_options_t *options);
+
+/**
+ * Copies the image of a table, each word whole; what has expired at now is left out.
+ *
+ * @param table handle; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param image buffer outside the table's memory, aligned to 8 bytes; not NULL.
+ * @param bytes its length; image_bytes of tatcell_table_info_t are enough.
+ * @param used  gets the bytes written; NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_BUFFER buffer too small; nothing written.
+ * @retval TATCELL_ERR_OVERLAP the buffer overlaps the table's memory or the handle.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_TOO_LARGE bad argument.
+ * Thread: beside any other call; a live table is saved word by word. Cost: reads all of it. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_save(const tatcell_table_t *table,
+                           uint64_t now,
+                           void *image,
+                           size_t bytes,
+                           size_t *used);
+
+/**
+ * Fills memory from an image written by tatcell_table_save. Permits of before are worth nothing afterwards.
+ *
+ * @param table        handle to initialise, not in the memory; not NULL.
+ * @param memory       aligned to 64 bytes, not overlapping the image; not NULL.
+ * @param bytes        as many as the image, rounded down to whole sets.
+ * @param image        the saved image, aligned to 8 bytes; not NULL.
+ * @param image_bytes  its length.
+ * @param options      as tatcell_table_attach; not NULL.
+ * @param clock_offset what the new clock reads less what the old clock would read now, ticks.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_WRONG_SIZE memory and image differ in length.
+ * @retval TATCELL_ERR_OVERLAP memory overlaps image or handle.
+ * @retval others as tatcell_table_attach. Nothing is changed on error.
+ * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_restore(tatcell_table_t *table,
+                              void *memory,
+                              size_t bytes,
+                              const void *image,
+                              size_t image_bytes,
+                              const tatcell_attach_options_t *options,
+                              int64_t clock_offset);
+
+/**
+ * Makes a limit for use with one table. Different keys may have different limits.
+ *
+ * In a table the rate is at most 0.1 % lower than asked for (1 / 1024; tatcell_limit_info tells), and exact where
+ * the emission interval is a whole number of ticks. It holds for every table with the same resolution, horizon, skew
+ * and claim lifetime; others refuse it with TATCELL_ERR_FOREIGN.
+ *
+ * @param limit to initialise; not NULL.
+ * @param table handle; not NULL.
+ * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval others as tatcell_limit_init_spec.
+ * Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_table(tatcell_limit_t *limit,
+                                 const tatcell_table_t *table,
+                                 const tatcell_limit_spec_t *spec);
+
+/**
+ * Makes a limit of one table that everything conforms to, for exempt keys. No slot is used for them.
+ *
+ * @param limit to initialise; not NULL.
+ * @param table handle; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one writer of limit. Cost: none. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_unlimited_table(tatcell_limit_t *limit,
+                                           const tatcell_table_t *table);
+
+/**
+ * Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.1.
+ */
+TATCELL_API
+size_t tatcell_table_handle_size(void);
+
+/* ==== 8 One key: every call takes a key, and its _hash form a hash =============================================== */
+
+/**
+ * Decides one request of a key and charges it if it conforms.
+ *
+ * @param table       handle; not NULL.
+ * @param limit       from tatcell_limit_init_table of this table; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param key         bytes of the key; not NULL, even when empty.
+ * @param key_len     bytes.
+ * @param cost        units; 0 looks and never writes.
+ * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+ *                    NULL = not wanted. Not written on error.
+ * @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
+ * @retval TATCELL_ERR_FOREIGN limit of another table.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument.
+ * Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
+ * when it passes; only loads when not. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check(const tatcell_table_t *table,
+                            const tatcell_limit_t *limit,
+                            uint64_t now,
+                            const void *key,
+                            size_t key_len,
+                            uint64_t cost,
+                            uint64_t *retry_after);
+
+/**
+ * As tatcell_table_check for a hash made before.
+ *
+ * @param table       handle; not NULL.
+ * @param limit       from tatcell_limit_init_table of this table; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param hash        from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost        units; 0 looks and never writes.
+ * @param retry_after as tatcell_table_check.
+ * @retval as tatcell_table_check.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check less the hash. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_hash(const tatcell_table_t *table,
+                                 const tatcell_limit_t *limit,
+                                 uint64_t now,
+                                 uint64_t hash,
+                                 uint64_t cost,
+                                 uint64_t *retry_after);
+
+/**
+ * Decides one request with the full answer.
+ *
+ * @param table    handle; not NULL.
+ * @param limit    from tatcell_limit_init_table of this table; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param key      bytes of the key; not NULL, even when empty.
+ * @param key_len  bytes.
+ * @param cost     units; 0 looks and never writes.
+ * @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval TATCELL_ERR_OVERLAP out and counters overlap.
+ * @retval others as tatcell_table_check.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_ex(const tatcell_table_t *table,
+                               const tatcell_limit_t *limit,
+                               uint64_t now,
+                               const void *key,
+                               size_t key_len,
+                               uint64_t cost,
+                               uint64_t room,
+                               tatcell_decision_t *out,
+                               tatcell_counters_t *counters);
+
+/**
+ * As tatcell_table_check_ex for a hash made before.
+ *
+ * @param table    handle; not NULL.
+ * @param limit    from tatcell_limit_init_table of this table; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost     units; 0 looks and never writes.
+ * @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
+ * @retval as tatcell_table_check_ex.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_ex less the hash. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_ex_hash(const tatcell_table_t *table,
+                                    const tatcell_limit_t *limit,
+                                    uint64_t now,
+                                    uint64_t hash,
+                                    uint64_t cost,
+                                    uint64_t room,
+                                    tatcell_decision_t *out,
+                                    tatcell_counters_t *counters);
+
+/**
+ * Tells what a request of this cost would be answered, without charging it. An insert in progress reads as absent.
+ *
+ * @param table   handle; not NULL.
+ * @param limit   from tatcell_limit_init_table of this table; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param cost    units.
+ * @param out     started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_table_check_ex; never TATCELL_CONTENDED.
+ * Thread: any number, unless the table is exclusive; only reads. Cost: a hash, one or two cache lines. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_peek(const tatcell_table_t *table,
+                           const tatcell_limit_t *limit,
+                           uint64_t now,
+                           const void *key,
+                           size_t key_len,
+                           uint64_t cost,
+                           tatcell_decision_t *out);
+
+/**
+ * As tatcell_table_peek for a hash made before.
+ *
+ * @param table handle; not NULL.
+ * @param limit from tatcell_limit_init_table of this table; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost  units.
+ * @param out   started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_table_peek.
+ * Thread: as tatcell_table_peek. Cost: as tatcell_table_peek less the hash. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_peek_hash(const tatcell_table_t *table,
+                                const tatcell_limit_t *limit,
+                                uint64_t now,
+                                uint64_t hash,
+                                uint64_t cost,
+                                tatcell_decision_t *out);
+
+/**
+ * Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+ *
+ * @param table   handle; not NULL.
+ * @param limit   from tatcell_limit_init_table of this table; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param cost    units; may be above the burst.
+ * @param out     started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+ * @retval 0 charged, perhaps less than cost.
+ * @retval TATCELL_CONTENDED nothing charged, ask again.
+ * @retval others as tatcell_table_check_ex.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_charge(const tatcell_table_t *table,
+                             const tatcell_limit_t *limit,
+                             uint64_t now,
+                             const void *key,
+                             size_t key_len,
+                             uint64_t cost,
+                             tatcell_decision_t *out);
+
+/**
+ * As tatcell_table_charge for a hash made before.
+ *
+ * @param table handle; not NULL.
+ * @param limit from tatcell_limit_init_table of this table; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost  units; may be above the burst.
+ * @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+ * @retval as tatcell_table_charge.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_charge less the hash. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_charge_hash(const tatcell_table_t *table,
+                                  const tatcell_limit_t *limit,
+                                  uint64_t now,
+                                  uint64_t hash,
+                                  uint64_t cost,
+                                  tatcell_decision_t *out);
+
+/**
+ * As tatcell_table_charge, and counts.
+ *
+ * @param table    handle; not NULL.
+ * @param limit    from tatcell_limit_init_table of this table; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param key      bytes of the key; not NULL, even when empty.
+ * @param key_len  bytes.
+ * @param cost     units; may be above the burst.
+ * @param out      started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+ * @param counters this thread's counters; NULL = off.
+ * @retval as tatcell_table_charge.
+ * @retval TATCELL_ERR_OVERLAP out and counters overlap.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_charge. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_charge_ex(const tatcell_table_t *table,
+                                const tatcell_limit_t *limit,
+                                uint64_t now,
+                                const void *key,
+                                size_t key_len,
+                                uint64_t cost,
+                                tatcell_decision_t *out,
+                                tatcell_counters_t *counters);
+
+/**
+ * As tatcell_table_charge_ex for a hash made before.
+ *
+ * @param table    handle; not NULL.
+ * @param limit    from tatcell_limit_init_table of this table; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost     units; may be above the burst.
+ * @param out      started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+ * @param counters this thread's counters; NULL = off.
+ * @retval as tatcell_table_charge_ex.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_charge less the hash. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_charge_ex_hash(const tatcell_table_t *table,
+                                     const tatcell_limit_t *limit,
+                                     uint64_t now,
+                                     uint64_t hash,
+                                     uint64_t cost,
+                                     tatcell_decision_t *out,
+                                     tatcell_counters_t *counters);
+
+/**
+ * Reserves units of a key for the earliest conforming instant, for shaping: out->departure.
+ *
+ * Departures of one key are monotone as long as the callers' clocks do not step back. A key that finds its set full
+ * is told to leave at once, uncharged, under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED.
+ *
+ * @param table   handle; not NULL.
+ * @param limit   from tatcell_limit_init_table of this table, with a max_delay; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param cost    units, at most the burst.
+ * @param out     started from TATCELL_DECISION_INIT; not NULL. The tick at which it may leave is out->departure, and
+ *                out->permit is for tatcell_table_refund should the sender give up.
+ * @retval 0 reserved.
+ * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged. When to ask again is
+ *         out->retry_after.
+ * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval others as tatcell_table_check_ex.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_reserve(const tatcell_table_t *table,
+                              const tatcell_limit_t *limit,
+                              uint64_t now,
+                              const void *key,
+                              size_t key_len,
+                              uint64_t cost,
+                              tatcell_decision_t *out);
+
+/**
+ * As tatcell_table_reserve for a hash made before.
+ *
+ * @param table handle; not NULL.
+ * @param limit from tatcell_limit_init_table of this table, with a max_delay; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost  units, at most the burst.
+ * @param out   started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_table_reserve.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reserve less the hash. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_reserve_hash(const tatcell_table_t *table,
+                                   const tatcell_limit_t *limit,
+                                   uint64_t now,
+                                   uint64_t hash,
+                                   uint64_t cost,
+                                   tatcell_decision_t *out);
+
+/**
+ * As tatcell_table_reserve, and counts.
+ *
+ * @param table    handle; not NULL.
+ * @param limit    from tatcell_limit_init_table of this table, with a max_delay; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param key      bytes of the key; not NULL, even when empty.
+ * @param key_len  bytes.
+ * @param cost     units, at most the burst.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
+ * @retval as tatcell_table_reserve.
+ * @retval TATCELL_ERR_OVERLAP out and counters overlap.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reserve. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_reserve_ex(const tatcell_table_t *table,
+                                 const tatcell_limit_t *limit,
+                                 uint64_t now,
+                                 const void *key,
+                                 size_t key_len,
+                                 uint64_t cost,
+                                 tatcell_decision_t *out,
+                                 tatcell_counters_t *counters);
+
+/**
+ * As tatcell_table_reserve_ex for a hash made before.
+ *
+ * @param table    handle; not NULL.
+ * @param limit    from tatcell_limit_init_table of this table, with a max_delay; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost     units, at most the burst.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
+ * @retval as tatcell_table_reserve_ex.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reserve less the hash. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_reserve_ex_hash(const tatcell_table_t *table,
+                                      const tatcell_limit_t *limit,
+                                      uint64_t now,
+                                      uint64_t hash,
+                                      uint64_t cost,
+                                      tatcell_decision_t *out,
+                                      tatcell_counters_t *counters);
+
+/**
+ * Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
+ *
+ * Nothing is credited for a permit older than the limit's horizon, of before a reset of the key (while its trace
+ * lasts) or a restore of the table, or under TATCELL_FULL_SAMPLED, where nothing can be proved. The permit of the
+ * charge that brought a key into the table covers up to one claim lifetime and one q-unit less than was charged. Use
+ * a permit once, and of several of one key the newest first (or set TATCELL_LIMIT_STRICT_REFUNDS).
+ *
+ * @param table    handle; not NULL.
+ * @param limit    the limit that it was charged under; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param key      of the request that was charged; not NULL.
+ * @param key_len  bytes.
+ * @param permit   from a decision; not NULL.
+ * @param credited ticks of debt removed, rounded down; NULL = not wanted.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
+ * @retval others as tatcell_table_check.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check; never inserts. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_refund(const tatcell_table_t *table,
+                             const tatcell_limit_t *limit,
+                             uint64_t now,
+                             const void *key,
+                             size_t key_len,
+                             const tatcell_permit_t *permit,
+                             uint64_t *credited);
+
+/**
+ * As tatcell_table_refund for a hash made before.
+ *
+ * @param table    handle; not NULL.
+ * @param limit    the limit that it was charged under; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param hash     of the key that was charged.
+ * @param permit   from a decision; not NULL.
+ * @param credited ticks of debt removed, rounded down; NULL = not wanted.
+ * @retval as tatcell_table_refund.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_refund less the hash. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_refund_hash(const tatcell_table_t *table,
+                                  const tatcell_limit_t *limit,
+                                  uint64_t now,
+                                  uint64_t hash,
+                                  const tatcell_permit_t *permit,
+                                  uint64_t *credited);
+
+/**
+ * Makes one key full again at once. An absent key is full already.
+ *
+ * Its slot is nobody's until the debt that it held has drained, at most one horizon, and no permit of before the
+ * reset is worth anything meanwhile.
+ *
+ * @param table   handle; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @retval 0 done.
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_KEY_LENGTH bad argument.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_reset(const tatcell_table_t *table,
+                            uint64_t now,
+                            const void *key,
+                            size_t key_len);
+
+/**
+ * As tatcell_table_reset for a hash made before.
+ *
+ * @param table handle; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+ * @retval as tatcell_table_reset.
+ * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reset less the hash. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_reset_hash(const tatcell_table_t *table,
+                                 uint64_t now,
+                                 uint64_t hash);
+
+/**
+ * Hashes a key with the table's secret, for the _hash and burst calls.
+ *
+ * @param table   handle; not NULL.
+ * @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
+ * @param key_len bytes.
+ * @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_KEY_LENGTH longer than half of the address space.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: any. Cost: of 16 bytes about 1 ns (AES) or 6 ns (SipHash-1-3). Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_hash(const tatcell_table_t *table,
+                           const void *key,
+                           size_t key_len,
+                           uint64_t *hash);
+
+/* ==== 9 Bursts: up to 64 keys at one instant, and a look ahead =================================================== */
+
+/** Most keys in one burst. */
+#define TATCELL_BURST_MAX 64
+
+/**
+ * Up to 64 requests at one instant. Start from TATCELL_BURST_INIT; it may be used again and again.
+ *
+ * Keys come in one of three forms: keys (the first one, and stride bytes from each to the next), key_pointers (one
+ * pointer each), or hashes. Set one of the three and leave the others NULL.
+ */
+typedef struct tatcell_burst_t {
+    /** sizeof(tatcell_burst_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /** Requests, 0..64. An empty burst needs nothing else. */
+    uint32_t count;
+    /** With decisions: bytes from one to the next, sizeof(tatcell_decision_t). */
+    uint32_t decision_size;
+    /** The caller's clock, ticks: one clock read per burst. Not read before the burst is decided. */
+    uint64_t now;
+    /**
+     * Result: bit i = 1: request i passes. Unchanged on error. Before that it is a hint: what a burst before this
+     * one answered, or 0.
+     */
+    uint64_t pass;
+    /**
+     * Set by the call that has this burst as its next, cleared by deciding it: its keys are hashed. Set it to 0 to
+     * have them hashed again.
+     */
+    uint64_t prepared;
+    /** Bytes from one key to the next; may be negative, or 0 for one key many times. */
+    int64_t stride;
+    /** The limit of all requests; or NULL, with limits. From tatcell_limit_init_table. */
+    const tatcell_limit_t *limit;
+    /** One limit a request; or NULL, with limit. */
+    const tatcell_limit_t *const *limits;
+    /** Key i is at (const char *)keys + i * stride: keys may lie inside larger structures. */
+    const void *keys;
+    /** Key i is at key_pointers[i]. */
+    const void *const *key_pointers;
+    /** From tatcell_table_hash, or the caller's own keyed hashes. */
+    const uint64_t *hashes;
+    /** Bytes of each key; NULL = key_len each. */
+    const size_t *key_lens;
+    /** Bytes of every key, unless key_lens says them one by one. Keys of 4 and 16 bytes are fastest. */
+    size_t key_len;
+    /** Units of each request; NULL = 1 each. */
+    const uint32_t *costs;
+    /**
+     * Gets the full answers, decision_size bytes apart; their size fields are neither read nor written. NULL = not
+     * wanted.
+     */
+    tatcell_decision_t *decisions;
+    /** This thread's counters; NULL = off. */
+    tatcell_counters_t *counters;
+    /** Not for use: the hashes of a prepared burst. */
+    uint64_t scratch[64];
+} tatcell_burst_t;
+
+/** Bytes of a tatcell_burst_t in its first release: the least that a library takes. */
+#define TATCELL_BURST_MIN (560 + 10 * sizeof(void *))
+/** An empty burst; set limit, now, count and one form of keys. */
+#define TATCELL_BURST_INIT {sizeof(tatcell_burst_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, {0}}
+
+/**
+ * Decides up to 64 requests at one now, in order, and hashes and prefetches the keys of the next burst meanwhile.
+ *
+ * The verdicts equal those of single calls in the same order, repeated keys included. Alone, a burst is hashed and
+ * prefetched first, so its cache misses overlap. In a loop that receives a burst while it decides the one before it,
+ * give both: the misses of the one pass while the other is decided. The first call decides an empty burst, the last
+ * one has nothing next:
+ *
+ *     tatcell_burst_t b[2] = {TATCELL_BURST_INIT, TATCELL_BURST_INIT};
+ *     b[0].limit = b[1].limit = &limit;
+ *     for (int i = 0;; i ^= 1) {
+ *         tatcell_burst_t *burst = &b[i], *next = &b[i ^ 1];
+ *         next->keys = keys[i ^ 1], next->key_len = next->stride = sizeof keys[0][0];
+ *         next->count = receive(keys[i ^ 1]);
+ *         if (burst->count + next->count == 0) break;
+ *         burst->now = now;
+ *         rc = tatcell_table_check_burst(&table, burst, next);
+ *         if (rc < 0) break;
+ *         forward(burst->pass, burst->count);
+ *     }
+ *
+ * Hashing and deciding alternate in tables with the AES hash, for keys of 4 or 16 bytes at a stride, one limit and
+ * no decisions; otherwise the next burst is hashed and prefetched before this one is decided.
+ *
+ * @param table handle; not NULL.
+ * @param burst what is decided; not NULL.
+ * @param next  what will be decided by the next call, under the same table; its keys (not its limit, costs or now)
+ *              are read now. Its pass, if set, is a hint: where most of the burst before this one passed, lines are
+ *              fetched to be written. NULL = nothing follows.
+ * @retval 0 decided; see burst->pass. Contended requests have bit 0.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval TATCELL_ERR_SIZE size or decision_size is not set.
+ * @retval TATCELL_ERR_OPTION a flag is unknown, both are the same burst, or there are two forms of keys or of
+ *         limits.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or neither keys nor hashes, or no limit.
+ * @retval TATCELL_ERR_OVERLAP what the call writes (both bursts, decisions, counters) overlaps something else of it.
+ * @retval others as tatcell_table_check. Nothing is decided, hashed or changed on error.
+ * Thread: any number with bursts of their own, unless the table is exclusive. Cost: as single calls, with the cache
+ * misses overlapped; fastest without decisions. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_burst(const tatcell_table_t *table,
+                                  tatcell_burst_t *burst,
+                                  tatcell_burst_t *next);
+
+/**
+ * Starts loading the lines of up to 64 hashes, for calls that come next. (tatcell_table_check_burst does it by
+ * itself.)
+ *
+ * @param table  handle; not NULL.
+ * @param hashes from tatcell_table_hash, or the caller's own keyed hashes; not NULL unless count is 0.
+ * @param count  0..64.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number. Cost: one prefetch a line; changes nothing. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_prefetch(const tatcell_table_t *table,
+                               const uint64_t *hashes,
+                               uint32_t count);
+
+/* ==== 10 Upkeep: sweeping, counting, walking ===================================================================== */
+
+/**
+ * Empties expired slots, a few at a time. Needed at most once per sweep_interval of tatcell_table_info_t; changes no
+ * decision.
+ *
+ * @param table handle; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param from  slot to start at: 0, or what the last call put into next.
+ * @param count slots to look at.
+ * @param next  gets the slot to continue from, 0 after the last; NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: beside any other call, unless the table is exclusive. Cost: one load a slot. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_sweep(const tatcell_table_t *table,
+                            uint64_t now,
+                            uint64_t from,
+                            uint64_t count,
+                            uint64_t *next);
+
+/** Bytes of a tatcell_stats_t in its first release: the least that a library takes. */
+#define TATCELL_STATS_MIN 104
+
+/** What a scan of the slots found. */
+typedef struct tatcell_stats_t {
+    /** sizeof(tatcell_stats_t); never written. */
+    uint32_t size;
+    /** Load alpha in millionths: live slots / slots. */
+    uint32_t load_ppm;
+    /** Slots looked at. */
+    uint64_t slots;
+    /** Slots with a live key. */
+    uint64_t live;
+    /** Inserts in progress (or abandoned and not yet reused). */
+    uint64_t claims;
+    /** Slots whose key has drained; as good as empty. */
+    uint64_t expired;
+    /** Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads. */
+    uint64_t debt[8];
+} tatcell_stats_t;
+
+/** Statistics to be filled in. */
+#define TATCELL_STATS_INIT {sizeof(tatcell_stats_t), 0, 0, 0, 0, 0, {0}}
+
+/**
+ * Scans all slots and sums up: live keys, load, debts.
+ *
+ * @param table handle; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_STATS_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: beside any other call; each word as of its reading. Cost: reads all of it. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_stats(const tatcell_table_t *table,
+                            uint64_t now,
+                            tatcell_stats_t *out);
+
+/** Bytes of a tatcell_slot_t; it never grows. */
+#define TATCELL_SLOT_SIZE 64
+
+/** One live slot, as of its reading. */
+typedef struct tatcell_slot_t {
+    /** Number of the slot. */
+    uint64_t number;
+    /** Ticks until the key's burst is full again. */
+    uint64_t reset_after;
+    /** Tag of its key: the low bits of the hash. */
+    uint32_t tag;
+    /** 0. */
+    uint32_t reserved;
+    /** 0. */
+    uint64_t more[5];
+} tatcell_slot_t;
+
+/**
+ * Finds the next live slot at or after a number; continue from out->number + 1.
+ *
+ * @param table handle; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param from  slot number to start at.
+ * @param out   gets the slot; not NULL.
+ * @retval 0 found.
+ * @retval TATCELL_END no more live slots; out is not written.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
+ */
+TATCELL_API
+int32_t tatcell_table_next(const tatcell_table_t *table,
+                           uint64_t now,
+                           uint64_t from,
+                           tatcell_slot_t *out);
+
+/**
+ * Gives sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_slot_size(void);
+
+/* ==== 11 Info and export ========================================================================================= */
+
+/** Bytes of a tatcell_limit_info_t in its first release: the least that a library takes. */
+#define TATCELL_LIMIT_INFO_MIN 80
+
+/** The numbers of a limit, in ticks and units. */
+typedef struct tatcell_limit_info_t {
+    /** sizeof(tatcell_limit_info_t); never written. */
+    uint32_t size;
+    /** Any of the TATCELL_LIMIT_ flags but TATCELL_LIMIT_RESOLUTION. */
+    uint32_t flags;
+    /** Bits of the word that it is for: 64, 32, or those of a table's slot. */
+    uint32_t bits;
+    /** One q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /** Units per period, as asked for; 0 when unlimited. */
+    uint64_t units;
+    /** Ticks, as asked for; 0 when unlimited. */
+    uint64_t period;
+    /** Most units at one instant after idle; UINT64_MAX when unlimited. */
+    uint64_t burst;
+    /** T, the emission interval, in q-units; 0 when unlimited. */
+    uint64_t emission_q;
+    /** H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing. */
+    uint64_t horizon;
+    /** S: a reading older than another by more than this finds the key expired and full, in ticks. */
+    uint64_t skew;
+    /** Ticks after which an untouched word may read as a debt again, for at most horizon and skew. */
+    uint64_t span;
+    /** How much slower the rate is than the one asked for, in billionths, rounded up; never faster. */
+    uint64_t rate_error_ppb;
+} tatcell_limit_info_t;
+
+/** Information to be filled in. */
+#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Tells what a limit came out as: its numbers, its span, and how far its rate is from the one asked for.
+ *
+ * @param limit of any kind; not NULL.
+ * @param info  started from TATCELL_LIMIT_INFO_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_LIMIT limit not initialised.
+ * @retval TATCELL_ERR_SIZE info->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: one 128-bit division. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_info(const tatcell_limit_t *limit,
+                           tatcell_limit_info_t *info);
+
+/** Bytes of a tatcell_table_info_t in its first release: the least that a library takes. */
+#define TATCELL_TABLE_INFO_MIN 112
+
+/** The numbers of a table; times are ticks. */
+typedef struct tatcell_table_info_t {
+    /** sizeof(tatcell_table_info_t); never written. */
+    uint32_t size;
+    /** TATCELL_TABLE_EXCLUSIVE or 0. */
+    uint32_t flags;
+    /** A TATCELL_FULL_ constant. */
+    uint32_t policy;
+    /** A TATCELL_HASH_ constant. */
+    uint32_t hash;
+    /** Bits of a slot's tag. */
+    uint32_t tag_bits;
+    /** One q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /** Slots. */
+    uint64_t slots;
+    /** Lines of 8 slots, without the header. */
+    uint64_t lines;
+    /** Bytes of the image, header included: what tatcell_table_save needs. */
+    uint64_t image_bytes;
+    /** H, the longest debt that a slot can hold. */
+    uint64_t horizon;
+    /**
+     * S: a reading older than another by more than this finds the key expired and full, and mints up to a burst.
+     */
+    uint64_t skew;
+    /** H + S: how long a false debt can last. */
+    uint64_t window;
+    /** After so many ticks an untouched slot may read as a debt again. */
+    uint64_t span;
+    /**
+     * Within so many ticks every slot should be swept once: a key that stays away longer may, for a small share of
+     * idle times, meet a false debt that drains.
+     */
+    uint64_t sweep_interval;
+    /** For so long a thread that was stopped inside an insert keeps the slot. */
+    uint64_t claim_lifetime;
+    /** Ticks per second, as the table's maker said; 0 = unsaid. */
+    uint64_t tick_hz;
+    /** How often the table was restored, and one; permits carry it. */
+    uint64_t generation;
+} tatcell_table_info_t;
+
+/** Information to be filled in. */
+#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Tells what a table came out as: its size, span, skew and sweep interval.
+ *
+ * @param table handle; not NULL.
+ * @param info  started from TATCELL_TABLE_INFO_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_SIZE info->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_info(const tatcell_table_t *table, tatcell_table_info_t *info);
+
+/** Bytes of a tatcell_limit_numbers_t in its first release: the least that a library takes. */
+#define TATCELL_LIMIT_NUMBERS_MIN 104
+
+/**
+ * The numbers that decide a request, in q-units, for a program that decides by itself (BPF): the key conforms iff
+ * lead + cost * emission_q <= burst_q.
+ */
+typedef struct tatcell_limit_numbers_t {
+    /** sizeof(tatcell_limit_numbers_t); never written. */
+    uint32_t size;
+    /** Any of the TATCELL_LIMIT_ flags but TATCELL_LIMIT_RESOLUTION. */
+    uint32_t flags;
+    /** Bits of the word that hold the TAT. */
+    uint32_t bits;
+    /** A tick is 2^shift_left q-units. */
+    uint32_t shift_left;
+    /** A q-unit is 2^shift_right ticks; one of both shifts is 0. */
+    uint32_t shift_right;
+    /** Permits carry it. */
+    uint32_t epoch;
+    /** T, the emission interval; 0 when unlimited: then everything conforms. */
+    uint64_t emission_q;
+    /** The debt of a whole burst. */
+    uint64_t burst_q;
+    /** H. */
+    uint64_t horizon_q;
+    /** H + S: a word is live iff 1 <= TAT - now <= this. */
+    uint64_t window_q;
+    /** A pass above this lead is soft; UINT64_MAX = off. */
+    uint64_t soft_q;
+    /** Most lead that a reservation may build beyond the burst. */
+    uint64_t delay_q;
+    /** Most lead that a charge may build, burst included. */
+    uint64_t debt_q;
+    /** Most lead that a denied request may build, burst included; 0 = denied requests cost nothing. */
+    uint64_t penalty_q;
+    /** Units: the largest cost that can ever conform. */
+    uint64_t burst;
+    /** Units: most elastic room of a call. */
+    uint64_t room;
+} tatcell_limit_numbers_t;
+
+/** Numbers to be filled in. */
+#define TATCELL_LIMIT_NUMBERS_INIT {sizeof(tatcell_limit_numbers_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Gives the numbers of a limit in q-units, for a program that decides by itself.
+ *
+ * @param limit   of any kind; not NULL.
+ * @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_info.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_export(const tatcell_limit_t *limit,
+                             tatcell_limit_numbers_t *numbers);
+
+/** Bytes of a tatcell_table_numbers_t in its first release: the least that a library takes. */
+#define TATCELL_TABLE_NUMBERS_MIN 80
+
+/**
+ * The numbers that read and write a table's slots, for a program that does it by itself (BPF). The seed is not among
+ * them: it is the caller's.
+ */
+typedef struct tatcell_table_numbers_t {
+    /** sizeof(tatcell_table_numbers_t); never written. */
+    uint32_t size;
+    /** TATCELL_TABLE_EXCLUSIVE or 0. */
+    uint32_t flags;
+    /** A TATCELL_FULL_ constant. */
+    uint32_t policy;
+    /** A TATCELL_HASH_ constant. */
+    uint32_t hash;
+    /** A tick is 2^shift_left q-units. */
+    uint32_t shift_left;
+    /** A q-unit is 2^shift_right ticks; one of both shifts is 0. */
+    uint32_t shift_right;
+    /** Lines of 8 slots, without the header: the home line of a hash is (hash >> 32) * lines >> 32. */
+    uint32_t lines;
+    /** Bytes of the header, which the slots follow. */
+    uint32_t header_bytes;
+    /** The payload's bits of a slot word; above it lie the tag, and the claim bit on top. */
+    uint64_t mask;
+    /** H. */
+    uint64_t horizon_q;
+    /** H + S: a slot is live iff 1 <= payload - now <= this. */
+    uint64_t window_q;
+    /** The claim lifetime. */
+    uint64_t claim_lifetime_q;
+    /** How far an empty slot's version may lie ahead and still be taken. */
+    uint64_t grace_q;
+    /** Permits carry it. */
+    uint64_t generation;
+} tatcell_table_numbers_t;
+
+/** Numbers to be filled in. */
+#define TATCELL_TABLE_NUMBERS_INIT {sizeof(tatcell_table_numbers_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Gives the numbers of a table in q-units, for a program that reads and writes slots by itself.
+ *
+ * @param table   handle; not NULL.
+ * @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
+ * @retval 0 done.
+ * @retval others as tatcell_table_info.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_export(const tatcell_table_t *table,
+                             tatcell_table_numbers_t *numbers);
+
+/* ==== 12 32-bit cells: half the memory, or targets with 32-bit atomics only ====================================== */
+
+/** Bytes of a tatcell_cell32_t. */
+#define TATCELL_CELL32_SIZE 4
+/** Alignment of a tatcell_cell32_t. */
+#define TATCELL_CELL32_ALIGN 4
+
+/**
+ * One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full
+ * burst.
+ *
+ * The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most horizon and
+ * skew until it drains. Reset idle cells once per span (tatcell_limit_info) where that matters.
+ */
+typedef struct TATCELL_ALIGNED(4) tatcell_cell32_t {
+    /** The state word; copy it to save a cell. 0 = fresh. */
+    uint32_t word;
+} tatcell_cell32_t;
+
+/** A fresh 32-bit cell; all-zero memory is the same. */
+#define TATCELL_CELL32_INIT {0}
+
+/**
+ * Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.
+ *
+ * The rate is never exceeded; it is at most 0.1 % lower, and exact where the emission interval is a whole number of
+ * ticks (tatcell_limit_info tells). Choose milliseconds rather than nanoseconds: horizon and skew must fit 32 bits.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  units per period; not 0.
+ * @param period ticks of the caller's clock; not 0.
+ * @param burst  units, at least 1.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit32_init(tatcell_limit_t *limit,
+                             uint64_t units,
+                             uint64_t period,
+                             uint64_t burst);
+
+/**
+ * Makes a limit for 32-bit cells from a rate and the frequency of the caller's clock.
+ *
+ * @param limit            to initialise; not NULL.
+ * @param units_per_second not 0.
+ * @param ticks_per_second frequency of the clock that now is read from; not 0.
+ * @param burst            units, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit32_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit32_init_rate(tatcell_limit_t *limit,
+                                  uint64_t units_per_second,
+                                  uint64_t ticks_per_second,
+                                  uint64_t burst);
+
+/**
+ * Makes a limit for 32-bit cells with options.
+ *
+ * @param limit to initialise; not NULL.
+ * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
+ *         TATCELL_LIMIT_RESOLUTION.
+ * @retval others as tatcell_limit_init_spec.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit32_init_spec(tatcell_limit_t *limit,
+                                  const tatcell_limit_spec_t *spec);
+
+/**
+ * Makes a limit for 32-bit cells that everything conforms to.
+ *
+ * @param limit to initialise; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: one writer, nobody reading. Cost: none. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit32_init_unlimited(tatcell_limit_t *limit);
 
 /**
  * Decides one request and charges it if it conforms.
@@ -783,6 +2224,7 @@ size_t tatcell_cell_size(void);
  * @retval TATCELL_ERR_LIMIT limit not initialised for 32-bit cells.
  * Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
  */
+TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_cell32_check(tatcell_cell32_t *cell,
                              const tatcell_limit_t *limit,
                              uint64_t now,
@@ -792,24 +2234,27 @@ int32_t tatcell_cell32_check(tatcell_cell32_t *cell,
 /**
  * Decides one request with the full answer.
  *
- * @param cell  not NULL.
- * @param limit 32-bit limit; not NULL.
- * @param now   the caller's clock, ticks.
- * @param cost  units; 0 looks and never writes.
- * @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
- *              0 = none.
- * @param out   started from TATCELL_DECISION_INIT; not NULL.
+ * @param cell     not NULL.
+ * @param limit    32-bit limit; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param cost     units; 0 looks and never writes.
+ * @param room     elastic room in units above the burst for this call; more than the limit's max_room counts as
+ *                 that. 0 = none.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
  * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell32_check.
  * Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
  */
+TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_cell32_check_ex(tatcell_cell32_t *cell,
                                 const tatcell_limit_t *limit,
                                 uint64_t now,
                                 uint32_t cost,
                                 uint64_t room,
-                                tatcell_decision_t *out);
+                                tatcell_decision_t *out,
+                                tatcell_counters_t *counters);
 
 /**
  * Tells what a request of this cost would be answered, without charging it.
@@ -822,6 +2267,7 @@ int32_t tatcell_cell32_check_ex(tatcell_cell32_t *cell,
  * @retval as tatcell_cell32_check_ex; never TATCELL_CONTENDED.
  * Thread: any number on one cell; only reads. Cost: one load, one division. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell32_peek(const tatcell_cell32_t *cell,
                             const tatcell_limit_t *limit,
                             uint64_t now,
@@ -835,12 +2281,13 @@ int32_t tatcell_cell32_peek(const tatcell_cell32_t *cell,
  * @param limit 32-bit limit; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+ * @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
  * @retval 0 charged, perhaps less than cost.
  * @retval TATCELL_CONTENDED nothing charged, ask again.
  * @retval others as tatcell_cell32_check_ex.
  * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell32_charge(tatcell_cell32_t *cell,
                               const tatcell_limit_t *limit,
                               uint64_t now,
@@ -848,47 +2295,50 @@ int32_t tatcell_cell32_charge(tatcell_cell32_t *cell,
                               tatcell_decision_t *out);
 
 /**
- * Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
- * one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
+ * Reserves units for the earliest conforming instant, for shaping: out->departure.
+ *
+ * Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do not step
+ * back. When refused, out->retry_after is the time until the same request would be accepted.
+ *
+ * @param cell  not NULL.
+ * @param limit 32-bit limit with a max_delay; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param cost  units, at most the burst.
+ * @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
+ *              permit for tatcell_cell32_refund should the sender give up. Not NULL.
+ * @retval 0 reserved.
+ * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
+ * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval others as tatcell_cell32_check_ex.
+ * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_cell32_reserve(tatcell_cell32_t *cell,
+                               const tatcell_limit_t *limit,
+                               uint64_t now,
+                               uint32_t cost,
+                               tatcell_decision_t *out);
+/**
+ * Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
+ * horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
+ * cell that was reset does not know older permits: give its limit another epoch.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
  * @param now      the caller's clock, ticks.
- * @param permit   from a decision or reservation; not NULL.
+ * @param permit   from a decision; not NULL.
  * @param credited ticks of debt removed, rounded down; NULL = not wanted.
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_cell32_check.
  * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell32_refund(tatcell_cell32_t *cell,
                               const tatcell_limit_t *limit,
                               uint64_t now,
                               const tatcell_permit_t *permit,
                               uint64_t *credited);
-
-/**
- * Reserves units for the earliest conforming instant, for shaping. Departures of one cell are monotone.
- *
- * @param cell      not NULL.
- * @param limit     32-bit limit with a max_delay; not NULL.
- * @param now       the caller's clock, ticks.
- * @param cost      units, at most the burst.
- * @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
- *                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
- * @param permit    for tatcell_cell32_refund should the sender give up; NULL = not wanted.
- * @retval 0 reserved.
- * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
- * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
- * @retval others as tatcell_cell32_check.
- * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
- */
-int32_t tatcell_cell32_reserve(tatcell_cell32_t *cell,
-                               const tatcell_limit_t *limit,
-                               uint64_t now,
-                               uint32_t cost,
-                               uint64_t *departure,
-                               tatcell_permit_t *permit);
 
 /**
  * Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
@@ -905,6 +2355,7 @@ int32_t tatcell_cell32_reserve(tatcell_cell32_t *cell,
  * Thread: any number on one cell; while others still check with the old limit, both limits must have the same
  * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell32_change(tatcell_cell32_t *cell,
                               const tatcell_limit_t *old_limit,
                               const tatcell_limit_t *new_limit,
@@ -919,6 +2370,7 @@ int32_t tatcell_cell32_change(tatcell_cell32_t *cell,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Thread: any number on one cell. Cost: one store. Since 0.1.
  */
+TATCELL_API
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 
 /**
@@ -927,928 +2379,25 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
  * @return bytes.
  * Thread: any. Cost: none. Since 0.1.
  */
+TATCELL_API
 size_t tatcell_cell32_size(void);
 
-/**
- * Reads one of the system's monotonic clocks. Only in libraries built with feature host, as all tatcell_host_
- * functions.
- *
- * @param clock        a TATCELL_HOST_CLOCK_ constant.
- * @param now          nanoseconds since a moment that is fixed until the next boot; not NULL.
- * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * @retval TATCELL_ERR_OPTION unknown clock; TATCELL_ERR_UNSUPPORTED not on this system.
- * @retval TATCELL_ERR_SYSTEM the system refuses.
- * Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
- */
-int32_t tatcell_host_clock(uint32_t clock,
-                           uint64_t *now,
-                           int32_t *system_error);
-
-/**
- * Tells how fine a clock is.
- *
- * @param clock        a TATCELL_HOST_CLOCK_ constant.
- * @param nanoseconds  between two of its values; not NULL.
- * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
- * @retval as tatcell_host_clock.
- * Thread: any. Cost: one clock_getres. Since 0.1.
- */
-int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
-
-/**
- * Reads the processor's counter (TSC, CNTVCT), which tatcell_host_ticks_calibrate has found fit to be a clock.
- *
- * @return ticks; 0 on processors without one.
- * Thread: any. Cost: one instruction, 5 to 10 ns. Since 0.1.
- */
-uint64_t tatcell_host_ticks(void);
-
-/**
- * Finds the rate of the processor's counter, for tatcell_limit_init_rate; spins meanwhile.
- *
- * On x86 the TSC, if invariant, is measured against CLOCK_MONOTONIC_RAW: 10 ms give about 10 ppm, 100 ms about 1. On
- * aarch64 the processor tells the rate and no time is spent.
- *
- * @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
- * @param ticks_per_second rate; not NULL.
- * @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
- * NULL = not wanted.
- * @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
- * @retval TATCELL_ERR_OPTION interval out of range.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * @retval TATCELL_ERR_SYSTEM the clock cannot be read.
- * Thread: any. Cost: the interval. Since 0.1.
- */
-int32_t tatcell_host_ticks_calibrate(uint64_t interval_ns,
-                                     uint64_t *ticks_per_second,
-                                     uint64_t *uncertainty_ppb,
-                                     int32_t *system_error);
-
-/**
- * Converts ticks to nanoseconds, rounded up, as a retry time should be.
- *
- * @param ticks            of a clock.
- * @param ticks_per_second its rate.
- * @return nanoseconds; UINT64_MAX where they do not fit or the rate is 0.
- * Thread: any. Cost: one 128-bit division. Since 0.1.
- */
-uint64_t tatcell_host_ticks_to_ns(uint64_t ticks, uint64_t ticks_per_second);
-
-/**
- * Converts nanoseconds to ticks, rounded up.
- *
- * @param ns               nanoseconds.
- * @param ticks_per_second rate of the clock.
- * @return ticks; UINT64_MAX where they do not fit.
- * Thread: any. Cost: one 128-bit division. Since 0.1.
- */
-uint64_t tatcell_host_ticks_from_ns(uint64_t ns, uint64_t ticks_per_second);
-
-/**
- * Maps zeroed memory of this process for a table; not from the heap.
- *
- * @param bytes  at least; not 0.
- * @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
- * asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells which.
- * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
- * @retval 0 done.
- * @retval TATCELL_ERR_MEMORY bytes are 0 or more than half of the address space.
- * @retval TATCELL_ERR_OPTION unknown flag.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
- * @retval TATCELL_ERR_SYSTEM mmap failed; errno in memory->system_error (ENOMEM: none left).
- * Thread: any. Cost: one to four system calls. Since 0.1.
- */
-int32_t tatcell_host_memory_map(size_t bytes,
-                                uint32_t flags,
-                                tatcell_host_memory_t *memory);
-
-/**
- * Creates memory with a name, exclusively, for tatcell_table_init; other processes attach to it.
- *
- * All of it is allocated here: a full file system is an error now and not a signal later. The creator then calls
- * tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either says
- * TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
- *
- * @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory on
- * huge pages, if bytes are whole ones); not NULL.
- * @param bytes  at least; not 0.
- * @param mode   permission bits, less the umask; 0 = 0600, this user alone.
- * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
- * @retval 0 done: this process is the one that initialises.
- * @retval TATCELL_ERR_EXISTS another was first: attach.
- * @retval TATCELL_ERR_NAME, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad name, size or mode.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
- * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (ENOSPC: no room). Nothing is left behind.
- * Thread: any. Cost: some system calls; allocates the file. Since 0.1.
- */
-int32_t tatcell_host_memory_create(const char *name,
-                                   size_t bytes,
-                                   uint32_t mode,
-                                   tatcell_host_memory_t *memory);
-
-/**
- * Attaches to memory that another process has created, for tatcell_table_attach.
- *
- * A table trusts nothing that is in it. But whoever may write the file may also cut it short, and touching what is
- * gone ends a process (SIGBUS): use names in places where only trusted users can write.
- *
- * @param name   that it was created with; not NULL.
- * @param bytes  that it was created with; 0 = whatever it has, then in memory->bytes.
- * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
- * @retval TATCELL_ERR_MEMORY it has another size.
- * @retval TATCELL_ERR_NAME bad name.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
- * @retval TATCELL_ERR_SYSTEM errno in memory->system_error (EACCES: not allowed).
- * Thread: any. Cost: four system calls. Since 0.1.
- */
-int32_t tatcell_host_memory_attach(const char *name,
-                                   size_t bytes,
-                                   tatcell_host_memory_t *memory);
-
-/**
- * Unmaps memory; its name, if it has one, stays.
- *
- * @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
- * is done.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
- * @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.
- * Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
- */
-int32_t tatcell_host_memory_unmap(tatcell_host_memory_t *memory);
-
-/**
- * Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
- *
- * @param name         not NULL.
- * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NAME bad name.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * @retval TATCELL_ERR_SYSTEM the system refuses.
- * Thread: any. Cost: one system call. Since 0.1.
- */
-int32_t tatcell_host_memory_unlink(const char *name,
-                                   int32_t *system_error);
-
-/**
- * Counts how much of a mapping lies on huge pages, as the kernel tells. Memory that was never touched lies on none;
- * tatcell_table_init touches all of it.
- *
- * @param memory       filled in; not NULL.
- * @param bytes        on huge pages; not NULL.
- * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_UNSUPPORTED this system does not tell.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
- * @retval TATCELL_ERR_SYSTEM /proc/self/smaps cannot be read.
- * Thread: any. Cost: reads a file of the kernel; not for the hot path. Since 0.1.
- */
-int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory,
-                                       uint64_t *bytes,
-                                       int32_t *system_error);
-
-/**
- * Decides one request, from what the lease holds or, for what is missing, from the cell.
- *
- * A lease may be used with another cell or limit at any time: what it held of another cell, or in another resolution,
- * lapses.
- *
- * @param lease       of the calling core or thread; not NULL.
- * @param cell        shared by all; not NULL.
- * @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
- * @param now         the caller's clock, ticks.
- * @param cost        units; 0 looks and charges nothing.
- * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
- * @retval 0 passes, charged.
- * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
- * Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else one
- * compare-and-swap, or one load when refused. Since 0.1.
- */
-int32_t tatcell_lease_check(tatcell_lease_t *lease,
-                            tatcell_cell_t *cell,
-                            const tatcell_limit_t *limit,
-                            uint64_t now,
-                            uint32_t cost,
-                            uint64_t *retry_after);
-
-/**
- * Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
- *
- * Only units that nobody was charged after can be given back; others lapse with time.
- *
- * @param lease of the calling core or thread; not NULL.
- * @param cell  that it was used with; not NULL.
- * @param limit that it was used with; not NULL.
- * @param now   the caller's clock, ticks.
- * @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
- * Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.1.
- */
-int32_t tatcell_lease_give_back(tatcell_lease_t *lease,
-                                tatcell_cell_t *cell,
-                                const tatcell_limit_t *limit,
-                                uint64_t now,
-                                uint64_t *given);
-
-/**
- * Tells how many units a lease could spend without asking the cell.
- *
- * @param lease of the calling core or thread; not NULL.
- * @param cell  that it was used with; not NULL.
- * @param limit that it was used with; not NULL.
- * @param now   the caller's clock, ticks.
- * @param units rounded down; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
- * Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
- */
-int32_t tatcell_lease_held(tatcell_lease_t *lease,
-                           tatcell_cell_t *cell,
-                           const tatcell_limit_t *limit,
-                           uint64_t now,
-                           uint64_t *units);
-
-/**
- * Gives sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
-size_t tatcell_lease_size(void);
-
-/**
- * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
- *
- * The rate is never exceeded; it is at most 15 ppm lower. Not changed on error.
- *
- * @param limit  to initialise; not NULL.
- * @param units  units per period; not 0.
- * @param period ticks of the caller's clock; not 0.
- * @param burst  units, at least 1.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD, TATCELL_ERR_BURST a value is 0.
- * @retval TATCELL_ERR_REPRESENT too fast for the clock, or burst too large.
- * @retval TATCELL_ERR_HORIZON too long for the word.
- * Thread: one writer, nobody reading. Cost: a few 128-bit divisions; not for the hot path. Since 0.1.
- */
-int32_t tatcell_limit_init(tatcell_limit_t *limit,
-                           uint64_t units,
-                           uint64_t period,
-                           uint64_t burst);
-
-/**
- * Makes a limit for 64-bit cells from a rate and the frequency of the caller's clock.
- *
- * @param limit            to initialise; not NULL.
- * @param units_per_second not 0.
- * @param ticks_per_second frequency of the clock that now is read from; not 0.
- * @param burst            units, at least 1.
- * @retval 0 done.
- * @retval others as tatcell_limit_init.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
- */
-int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
-                                uint64_t units_per_second,
-                                uint64_t ticks_per_second,
-                                uint64_t burst);
-
-/**
- * Makes a limit for 64-bit cells with options.
- *
- * @param limit to initialise; not NULL.
- * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_SIZE spec->size is not set.
- * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL for a word below 64 bits.
- * @retval TATCELL_ERR_SOFT soft threshold above the burst.
- * @retval others as tatcell_limit_init.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
- */
-int32_t tatcell_limit_init_spec(tatcell_limit_t *limit,
-                                const tatcell_limit_spec_t *spec);
-
-/**
- * Makes a limit for 32-bit cells with options.
- *
- * @param limit to initialise; not NULL.
- * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
- *         TATCELL_LIMIT_RESOLUTION.
- * @retval others as tatcell_limit_init_spec.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
- */
-int32_t tatcell_limit_init_spec32(tatcell_limit_t *limit,
-                                  const tatcell_limit_spec_t *spec);
-
-/**
- * Makes a limit for 64-bit cells that everything conforms to.
- *
- * @param limit to initialise; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: one writer, nobody reading. Cost: none. Since 0.1.
- */
-int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
-
-/**
- * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
-size_t tatcell_limit_size(void);
-
-/**
- * Formats memory as a fresh table: all keys absent.
- *
- * @param table   handle to initialise; not NULL.
- * @param memory  aligned to 64 bytes; not NULL. Belongs to the table from now on, at this or any other address.
- * @param bytes   of memory; see tatcell_table_bytes.
- * @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
- * @retval TATCELL_ERR_MEMORY less than a header line and one set (192 bytes).
- * @retval TATCELL_ERR_SEED no seed.
- * @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
- *         emission interval.
- * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
- * @retval a limit's error from fastest or slowest.
- * Nothing is changed on error.
- * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
- */
-int32_t tatcell_table_init(tatcell_table_t *table,
-                           void *memory,
-                           size_t bytes,
-                           const tatcell_table_options_t *options);
-
-/**
- * Uses a table that another process (or this one) has initialised in this memory.
- *
- * @param table  handle to initialise; not NULL.
- * @param memory the image, aligned to 64 bytes; not NULL.
- * @param bytes  the same number that it was initialised with.
- * @param seed   the 16 secret bytes it was initialised with; NULL if the caller hashes.
- * @param flags  0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
- * @retval 0 done.
- * @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
- * @retval TATCELL_ERR_VERSION made by a library with another image layout.
- * @retval TATCELL_ERR_GEOMETRY damaged, or bytes is another number.
- * @retval TATCELL_ERR_SEED the table hashes, and seed is NULL.
- * @retval TATCELL_ERR_WRONG_SEED made with another seed.
- * @retval TATCELL_ERR_MODE exclusive and the call wants a shared one, or the other way round.
- * @retval TATCELL_ERR_MEMORY no line at all, or more than a size_t may hold.
- * @retval TATCELL_ERR_OPTION unknown flag.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Nothing is changed on error.
- * Thread: any number, each with its own handle. Cost: reads one line. Since 0.1.
- */
-int32_t tatcell_table_attach(tatcell_table_t *table,
-                             void *memory,
-                             size_t bytes,
-                             const uint8_t *seed,
-                             uint32_t flags);
-
-/**
- * Fills memory from an image written by tatcell_table_save.
- *
- * @param table        handle to initialise; not NULL.
- * @param memory       aligned to 64 bytes; not NULL.
- * @param bytes        as many as the image, rounded down to whole sets.
- * @param image        the saved image, aligned to 8 bytes; not NULL.
- * @param image_bytes  its length.
- * @param seed         the 16 secret bytes; NULL if the caller hashes.
- * @param flags        0, or TATCELL_TABLE_EXCLUSIVE for an exclusive image.
- * @param clock_offset what the new clock reads less what the old clock would read now, ticks.
- * @retval 0 done.
- * @retval TATCELL_ERR_MEMORY memory and image differ in length.
- * @retval others as tatcell_table_attach. Nothing is changed on error.
- * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
- */
-int32_t tatcell_table_restore(tatcell_table_t *table,
-                              void *memory,
-                              size_t bytes,
-                              const void *image,
-                              size_t image_bytes,
-                              const uint8_t *seed,
-                              uint32_t flags,
-                              int64_t clock_offset);
-
-/**
- * Makes a limit for use with one table. Different keys may have different limits.
- *
- * @param table handle; not NULL.
- * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
- * @param limit to initialise; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_FOREIGN faster, or longer, than the table's options provided for.
- * @retval TATCELL_ERR_HANDLE table not initialised.
- * @retval others as tatcell_limit_init_spec.
- * Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.1.
- */
-int32_t tatcell_table_limit(const tatcell_table_t *table,
-                            const tatcell_limit_spec_t *spec,
-                            tatcell_limit_t *limit);
-
-/**
- * Makes a limit of this table that everything conforms to, for exempt keys. No slot is used for them.
- *
- * @param table handle; not NULL.
- * @param limit to initialise; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: one writer of limit. Cost: none. Since 0.1.
- */
-int32_t tatcell_table_limit_unlimited(const tatcell_table_t *table,
-                                      tatcell_limit_t *limit);
-
-/**
- * Hashes a key with the table's secret, for the _hash and _burst calls.
- *
- * @param table   handle; not NULL.
- * @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
- * @param key_len bytes.
- * @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_HASH the caller hashes for this table.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_MEMORY bad argument.
- * Thread: any. Cost: of 16 bytes about 1 ns (AES) or 6 ns (SipHash-1-3). Since 0.1.
- */
-int32_t tatcell_table_hash(const tatcell_table_t *table,
-                           const void *key,
-                           size_t key_len,
-                           uint64_t *hash);
-
-/**
- * Decides one request of a key and charges it if it conforms.
- *
- * @param table       handle; not NULL.
- * @param limit       from tatcell_table_limit of this table; not NULL.
- * @param now         the caller's clock, ticks.
- * @param key         bytes of the key; not NULL, even when empty.
- * @param key_len     bytes.
- * @param cost        units; 0 looks and never writes.
- * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
- *                    NULL = not wanted. Not written on error.
- * @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
- * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
- * @retval TATCELL_ERR_HANDLE table not initialised.
- * @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
- * @retval TATCELL_ERR_FOREIGN limit of another table.
- * @retval TATCELL_ERR_HASH the caller hashes for this table.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_MEMORY bad argument.
- * Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
- * when it passes; only loads when not. Since 0.1.
- */
-int32_t tatcell_table_check(const tatcell_table_t *table,
-                            const tatcell_limit_t *limit,
-                            uint64_t now,
-                            const void *key,
-                            size_t key_len,
-                            uint32_t cost,
-                            uint64_t *retry_after);
-
-/**
- * As tatcell_table_check for a hash made before.
- *
- * @param table       handle; not NULL.
- * @param limit       from tatcell_table_limit of this table; not NULL.
- * @param now         the caller's clock, ticks.
- * @param hash        from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost        units; 0 looks and never writes.
- * @param retry_after as tatcell_table_check.
- * @retval as tatcell_table_check.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check less the hash. Since 0.1.
- */
-int32_t tatcell_table_check_hash(const tatcell_table_t *table,
-                                 const tatcell_limit_t *limit,
-                                 uint64_t now,
-                                 uint64_t hash,
-                                 uint32_t cost,
-                                 uint64_t *retry_after);
-
-/**
- * Decides one request with the full answer.
- *
- * @param table    handle; not NULL.
- * @param limit    from tatcell_table_limit of this table; not NULL.
- * @param now      the caller's clock, ticks.
- * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost     units; 0 looks and never writes.
- * @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
- * @param out      started from TATCELL_DECISION_INIT; not NULL.
- * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
- * @retval TATCELL_ERR_SIZE out->size is not set.
- * @retval others as tatcell_table_check_hash.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
- */
-int32_t tatcell_table_check_ex(const tatcell_table_t *table,
-                               const tatcell_limit_t *limit,
-                               uint64_t now,
-                               uint64_t hash,
-                               uint32_t cost,
-                               uint64_t room,
-                               tatcell_decision_t *out,
-                               tatcell_counters_t *counters);
-
-/**
- * Tells what a request of this cost would be answered, without charging it. An insert in progress reads as absent.
- *
- * @param table handle; not NULL.
- * @param limit from tatcell_table_limit of this table; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost  units.
- * @param out   started from TATCELL_DECISION_INIT; not NULL.
- * @retval as tatcell_table_check_ex; never TATCELL_CONTENDED.
- * Thread: any number, unless the table is exclusive; only reads. Cost: one or two cache lines. Since 0.1.
- */
-int32_t tatcell_table_peek(const tatcell_table_t *table,
-                           const tatcell_limit_t *limit,
-                           uint64_t now,
-                           uint64_t hash,
-                           uint32_t cost,
-                           tatcell_decision_t *out);
-
-/**
- * Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
- *
- * @param table handle; not NULL.
- * @param limit from tatcell_table_limit of this table; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
- * @retval 0 charged, perhaps less than cost.
- * @retval TATCELL_CONTENDED nothing charged, ask again.
- * @retval others as tatcell_table_check_ex.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
- */
-int32_t tatcell_table_charge(const tatcell_table_t *table,
-                             const tatcell_limit_t *limit,
-                             uint64_t now,
-                             uint64_t hash,
-                             uint32_t cost,
-                             tatcell_decision_t *out);
-
-/**
- * Reserves units of a key for the earliest conforming instant, for shaping.
- *
- * @param table     handle; not NULL.
- * @param limit     from tatcell_table_limit of this table, with a max_delay; not NULL.
- * @param now       the caller's clock, ticks.
- * @param hash      from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost      units, at most the burst.
- * @param departure as tatcell_cell_reserve; not NULL.
- * @param permit    for tatcell_table_refund; NULL = not wanted.
- * @retval as tatcell_cell_reserve, and the errors of tatcell_table_check_hash.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
- */
-int32_t tatcell_table_reserve(const tatcell_table_t *table,
-                              const tatcell_limit_t *limit,
-                              uint64_t now,
-                              uint64_t hash,
-                              uint32_t cost,
-                              uint64_t *departure,
-                              tatcell_permit_t *permit);
-
-/**
- * Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
- *
- * Under TATCELL_FULL_SAMPLED nothing can be proved and nothing is credited. The permit of the charge that brought a
- * key into the table covers up to one claim lifetime less than was charged. Use a permit once, not after a reset of
- * the key, and of several of one key the newest first (or set TATCELL_LIMIT_STRICT_REFUNDS).
- *
- * @param table    handle; not NULL.
- * @param limit    the limit that it was charged under; not NULL.
- * @param now      the caller's clock, ticks.
- * @param hash     of the key that was charged.
- * @param permit   from a decision or reservation; not NULL.
- * @param credited ticks of debt removed, rounded down; NULL = not wanted.
- * @retval 0 done (perhaps nothing was left to give back).
- * @retval TATCELL_CONTENDED nothing changed, ask again.
- * @retval others as tatcell_table_check_hash.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash; never inserts. Since 0.1.
- */
-int32_t tatcell_table_refund(const tatcell_table_t *table,
-                             const tatcell_limit_t *limit,
-                             uint64_t now,
-                             uint64_t hash,
-                             const tatcell_permit_t *permit,
-                             uint64_t *credited);
-
-/**
- * Decides up to 64 requests at one now, in order: hashes and prefetches all, then decides.
- *
- * The verdicts equal those of single calls in the same order, repeated keys included.
- *
- * @param table     handle; not NULL.
- * @param limit     from tatcell_table_limit of this table; not NULL.
- * @param now       the caller's clock, ticks: one clock read per burst.
- * @param keys      key i is key_len bytes at (const char *)keys + i * stride; not NULL unless count is 0.
- * @param key_len   bytes of each key.
- * @param stride    bytes from one key to the next, any number: the keys may lie inside larger structures.
- * @param costs     units of each request; NULL = 1 each.
- * @param count     0..64.
- * @param pass      bit i = 1: request i passes. Not NULL.
- * @param decisions count elements, the first started from TATCELL_DECISION_INIT; NULL = not wanted.
- * @param counters  this thread's counters; NULL = off.
- * @retval 0 decided; see pass. Contended requests have bit 0.
- * @retval TATCELL_ERR_COUNT more than 64.
- * @retval TATCELL_ERR_SIZE decisions[0].size is not set.
- * @retval others as tatcell_table_check. Nothing is decided on error.
- * Thread: any number, unless the table is exclusive. Cost: as single calls, with the cache misses overlapped;
- * fastest without decisions. Since 0.1.
- */
-int32_t tatcell_table_check_burst(const tatcell_table_t *table,
-                                  const tatcell_limit_t *limit,
-                                  uint64_t now,
-                                  const void *keys,
-                                  size_t key_len,
-                                  size_t stride,
-                                  const uint32_t *costs,
-                                  uint32_t count,
-                                  uint64_t *pass,
-                                  tatcell_decision_t *decisions,
-                                  tatcell_counters_t *counters);
-
-/**
- * As tatcell_table_check_burst for hashes made before, by tatcell_table_prefetch or by the caller.
- *
- * @param table     handle; not NULL.
- * @param limit     from tatcell_table_limit of this table; not NULL.
- * @param now       the caller's clock, ticks.
- * @param hashes    count hashes; not NULL unless count is 0.
- * @param costs     units of each request; NULL = 1 each.
- * @param count     0..64.
- * @param pass      bit i = 1: request i passes. Not NULL.
- * @param decisions as tatcell_table_check_burst.
- * @param counters  this thread's counters; NULL = off.
- * @retval as tatcell_table_check_burst.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_burst. Since 0.1.
- */
-int32_t tatcell_table_check_burst_hash(const tatcell_table_t *table,
-                                       const tatcell_limit_t *limit,
-                                       uint64_t now,
-                                       const uint64_t *hashes,
-                                       const uint32_t *costs,
-                                       uint32_t count,
-                                       uint64_t *pass,
-                                       tatcell_decision_t *decisions,
-                                       tatcell_counters_t *counters);
-
-/**
- * As tatcell_table_check_burst_hash and, in between its decisions, hashes and prefetches the keys of the next burst.
- *
- * For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the other
- * is decided. The first call decides nothing, the last one prepares nothing:
- *
- *     uint64_t hashes[2][64], pass = 0;
- *     uint32_t count = 0, next;
- *     for (int i = 0; (next = receive(keys)) > 0 || count > 0; i ^= 1) {
- *         rc = tatcell_table_check_burst_ahead(&table, &limit, now, hashes[i], NULL, count, &pass, NULL,
- *                                              keys, sizeof keys[0], sizeof keys[0], next, hashes[i ^ 1]);
- *         if (rc < 0) break;
- *         forward(pass, count);
- *         count = next;
- *     }
- *
- * That holds for tables with the AES hash and keys of 4 or 16 bytes; otherwise the next burst is hashed and prefetched
- * before this one is decided. Where the caller hashes, use tatcell_table_prefetch_hash and
- * tatcell_table_check_burst_hash.
- *
- * @param table       handle; not NULL.
- * @param limit       from tatcell_table_limit of this table; not NULL.
- * @param now         the caller's clock, ticks.
- * @param hashes      count hashes, which the call before this one or tatcell_table_prefetch made; not NULL unless
- *                    count is 0.
- * @param costs       units of each request; NULL = 1 each.
- * @param count       0..64; 0 in the first call.
- * @param pass        in, so initialise it: 0 at first, then what the call before this one answered; where most passed,
- *                    lines are fetched to be written, which saves a transfer if other cores had them. Out: bit i = 1:
- *                    request i passes; unchanged on error. Not NULL.
- * @param counters    this thread's counters; NULL = off.
- * @param next_keys   keys of the next burst, as the keys of tatcell_table_check_burst; not NULL unless next_count
- *                    is 0.
- * @param key_len     bytes of each next key.
- * @param stride      bytes from one next key to the next.
- * @param next_count  0..64; 0 when nothing follows.
- * @param next_hashes gets next_count hashes; not NULL unless next_count is 0. Overlaps none of the other arrays.
- * @retval 0 decided; see pass.
- * @retval TATCELL_ERR_MEMORY next_hashes overlaps another array.
- * @retval others as tatcell_table_check_burst. Nothing is decided or hashed on error.
- * Thread: any number, unless the table is exclusive. Cost: that of tatcell_table_prefetch and of
- * tatcell_table_check_burst_hash, less what overlaps. Since 0.1.
- */
-int32_t tatcell_table_check_burst_ahead(const tatcell_table_t *table,
-                                        const tatcell_limit_t *limit,
-                                        uint64_t now,
-                                        const uint64_t *hashes,
-                                        const uint32_t *costs,
-                                        uint32_t count,
-                                        uint64_t *pass,
-                                        tatcell_counters_t *counters,
-                                        const void *next_keys,
-                                        size_t key_len,
-                                        size_t stride,
-                                        uint32_t next_count,
-                                        uint64_t *next_hashes);
-
-/**
- * Hashes up to 64 keys and starts loading their lines, for a burst call that comes next.
- *
- * @param table   handle; not NULL.
- * @param keys    as tatcell_table_check_burst.
- * @param key_len bytes of each key.
- * @param stride  bytes from one key to the next.
- * @param count   0..64.
- * @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL unless count is 0.
- * @retval 0 done.
- * @retval TATCELL_ERR_COUNT more than 64.
- * @retval others as tatcell_table_hash.
- * Thread: any number. Cost: the hashes; changes nothing. Since 0.1.
- */
-int32_t tatcell_table_prefetch(const tatcell_table_t *table,
-                               const void *keys,
-                               size_t key_len,
-                               size_t stride,
-                               uint32_t count,
-                               uint64_t *hashes);
-
-/**
- * Starts loading the lines of up to 64 hashes made before, for a burst call that comes next.
- *
- * @param table  handle; not NULL.
- * @param hashes count hashes; not NULL unless count is 0.
- * @param count  0..64.
- * @retval 0 done.
- * @retval TATCELL_ERR_COUNT more than 64.
- * @retval TATCELL_ERR_HANDLE table not initialised.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number. Cost: one prefetch a key; changes nothing. Since 0.1.
- */
-int32_t tatcell_table_prefetch_hash(const tatcell_table_t *table,
-                                    const uint64_t *hashes,
-                                    uint32_t count);
-
-/**
- * Gives the bytes of memory for a table of at least this many slots, header line included: 8 bytes a slot.
- *
- * @param slots at least; rounded up to whole sets of 16.
- * @return bytes, or 0 where that is more than a size_t holds.
- * Thread: any. Cost: none. Since 0.1.
- */
-size_t tatcell_table_bytes(uint64_t slots);
-
-/**
- * Gives the bytes of memory for an expected load, so that a new key seldom finds its set full.
- *
- * @param slots_busy keys that hold a slot at the same time: new keys per second times the seconds that each stays in
- *                   debt (one emission interval for a key that sends one unit), plus keys that are always in debt.
- * @param target_ppb tolerated chance of a full set, in billionths; 1000 is one in a million.
- * @return bytes, or 0 where no table is large enough.
- * Thread: any. Cost: some hundred divisions. Since 0.1.
- */
-size_t tatcell_table_size_for(uint64_t slots_busy,
-                              uint64_t target_ppb);
-
-/**
- * Gives the chance that a new key finds its set full (Erlang B, 16 servers).
- *
- * @param load_ppm live slots / slots, in millionths: load_ppm of tatcell_stats_t.
- * @return billionths.
- * Thread: any. Cost: 16 divisions. Since 0.1.
- */
-uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
-
-/**
- * Copies the image of a table, each word whole; what has expired at now is left out.
- *
- * @param table  handle; not NULL.
- * @param now    the caller's clock, ticks.
- * @param image  buffer outside the table's memory, aligned to 8 bytes; not NULL.
- * @param bytes  its length; the bytes that the table was initialised with are enough.
- * @param used   gets the bytes written; NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_MEMORY buffer too small; nothing written.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: beside any other call; a live table is saved word by word. Cost: reads all of it. Since 0.1.
- */
-int32_t tatcell_table_save(const tatcell_table_t *table,
-                           uint64_t now,
-                           void *image,
-                           size_t bytes,
-                           size_t *used);
-
-/**
- * Makes one key full again, but for a trace of debt (the claim lifetime and 32 q-units at most) that keeps a stalled
- * insert from coming back to life. An absent key is full already.
- *
- * @param table handle; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  of the key.
- * @retval 0 done.
- * @retval TATCELL_CONTENDED nothing changed, ask again.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_hash. Since 0.1.
- */
-int32_t tatcell_table_reset_key(const tatcell_table_t *table,
-                                uint64_t now,
-                                uint64_t hash);
-
-/**
- * Empties expired slots, a few at a time. Needed at most once per tatcell_table_sweep_interval; changes no decision.
- *
- * @param table handle; not NULL.
- * @param now   the caller's clock, ticks.
- * @param from  slot to start at: 0, or what the last call put into next.
- * @param count slots to look at.
- * @param next  gets the slot to continue from, 0 after the last; NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: beside any other call, unless the table is exclusive. Cost: one load a slot. Since 0.1.
- */
-int32_t tatcell_table_sweep(const tatcell_table_t *table,
-                            uint64_t now,
-                            size_t from,
-                            size_t count,
-                            size_t *next);
-
-/**
- * Gives the ticks within which every slot should be swept once: a key that stays away longer may, for a small share
- * of idle times, meet a false debt that drains.
- *
- * @param table handle; not NULL.
- * @param ticks gets the interval; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: any. Cost: none. Since 0.1.
- */
-int32_t tatcell_table_sweep_interval(const tatcell_table_t *table,
-                                     uint64_t *ticks);
-
-/**
- * Scans all slots and sums up: live keys, load, debts.
- *
- * @param table handle; not NULL.
- * @param now   the caller's clock, ticks.
- * @param out   started from TATCELL_STATS_INIT; not NULL.
- * @retval 0 done.
- * @retval TATCELL_ERR_SIZE out->size is not set.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: beside any other call; each word as of its reading. Cost: reads all of it. Since 0.1.
- */
-int32_t tatcell_table_stats(const tatcell_table_t *table,
-                            uint64_t now,
-                            tatcell_stats_t *out);
-
-/**
- * Finds the next live slot at or after a number; continue from out->number + 1.
- *
- * @param table handle; not NULL.
- * @param now   the caller's clock, ticks.
- * @param from  slot number to start at.
- * @param out   gets the slot; not NULL.
- * @retval 0 found.
- * @retval TATCELL_END no more live slots; out is not written.
- * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
- */
-int32_t tatcell_table_next(const tatcell_table_t *table,
-                           uint64_t now,
-                           size_t from,
-                           tatcell_slot_t *out);
-
-/**
- * Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
- *
- * @return bytes.
- * Thread: any. Cost: none. Since 0.1.
- */
-size_t tatcell_table_handle_size(void);
-
 #ifdef __cplusplus
-}  // extern "C"
-#endif  // __cplusplus
+}
+#endif
 
-#if defined(__cplusplus) && __cplusplus >= 201103L
+/* Sizes and alignments are what the library thinks they are. TATCELL_NO_ASSERT leaves this out. */
+#ifndef TATCELL_NO_ASSERT
+#if defined(__cplusplus)
+#if __cplusplus >= 201103L
 #define TATCELL_ASSERT_(test, name) static_assert(test, name)
 #define TATCELL_ALIGNOF_(type) alignof(type)
-#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#endif
+#elif defined(__STDC_VERSION__)
+#if __STDC_VERSION__ >= 201112L
 #define TATCELL_ASSERT_(test, name) _Static_assert(test, name)
 #define TATCELL_ALIGNOF_(type) _Alignof(type)
+#endif
 #endif
 #ifdef TATCELL_ASSERT_
 TATCELL_ASSERT_(sizeof(tatcell_cell_t) == TATCELL_CELL_SIZE, "cell size");
@@ -1861,8 +2410,17 @@ TATCELL_ASSERT_(sizeof(tatcell_limit_t) == TATCELL_LIMIT_SIZE, "limit size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_limit_t) == TATCELL_LIMIT_ALIGN, "limit alignment");
 TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_HANDLE_SIZE, "table handle size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_table_t) == TATCELL_TABLE_HANDLE_ALIGN, "table handle alignment");
+TATCELL_ASSERT_(sizeof(tatcell_permit_t) == TATCELL_PERMIT_SIZE, "permit size");
+TATCELL_ASSERT_(sizeof(tatcell_counters_t) == TATCELL_COUNTERS_SIZE, "counters size");
+TATCELL_ASSERT_(sizeof(tatcell_slot_t) == TATCELL_SLOT_SIZE, "slot size");
+TATCELL_ASSERT_(sizeof(tatcell_decision_t) >= TATCELL_DECISION_MIN, "decision size");
+TATCELL_ASSERT_(sizeof(tatcell_limit_spec_t) >= TATCELL_LIMIT_SPEC_MIN, "specification size");
+TATCELL_ASSERT_(sizeof(tatcell_table_options_t) >= TATCELL_TABLE_OPTIONS_MIN, "table options size");
+TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, "attach options size");
+TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_
+#endif
 
 #endif /* TATCELL_H */

@@ -96,6 +96,6 @@ pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,
-    ExclusiveTable, FullPolicy, Line, Migrated, Request, Shared, Slot, Stats, Table, TableError,
+    ExclusiveTable, FullPolicy, Line, Migrated, Request, Shared, Slot, Stats, Table, TableError, TableInfo,
     TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
 };

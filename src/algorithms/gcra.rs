@@ -153,7 +153,8 @@ pub(crate) fn reserve(p: &Params, lead: u64, cost: u64) -> Step {
     if wait > p.delay_q {
         return Step::keep(Verdict::NonConforming, 0, lead, wait.wrapping_sub(p.delay_q));
     }
-    let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead: next, wait, stored: charge };
+    let flags = if next > p.soft_q { Decision::SOFT } else { 0 };
+    let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait, stored: charge };
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
 }
 

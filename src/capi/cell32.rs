@@ -1,24 +1,23 @@
 //! `tatcell_cell32_*`: the 32-bit cell, for targets with 32-bit atomics or half the memory.
 
-use core::mem::{align_of, size_of};
-
 use super::cell::change;
+use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use super::kit::{args, input, owned_if, report, report_if, result_if};
 use super::limit::{limit32, tatcell_limit_t};
-use super::{
-    decision, fill, finish, finish_reservation, input, output, result, TATCELL_CONTENDED, TATCELL_PASS,
-};
-use crate::answer::{Decision, Permit};
+use crate::answer::Permit;
 use crate::cell::Cell32;
+use crate::table::Counters;
 
 /// Bytes of a tatcell_cell32_t.
 pub const TATCELL_CELL32_SIZE: usize = 4;
 /// Alignment of a tatcell_cell32_t.
 pub const TATCELL_CELL32_ALIGN: usize = 4;
 
-/// One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full burst.
+/// One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full
+/// burst.
 ///
-/// The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most one horizon
-/// until it drains. Reset idle cells once per span where that matters.
+/// The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most horizon and
+/// skew until it drains. Reset idle cells once per span (tatcell_limit_info) where that matters.
 #[derive(Debug)]
 #[repr(C, align(4))]
 pub struct tatcell_cell32_t {
@@ -31,11 +30,13 @@ const _: () = assert!(align_of::<tatcell_cell32_t>() == TATCELL_CELL32_ALIGN);
 const _: () =
     assert!(size_of::<Cell32>() == TATCELL_CELL32_SIZE && align_of::<Cell32>() <= TATCELL_CELL32_ALIGN);
 
+/// A cell that others may use: same size and alignment, and every access is atomic.
+///
 /// # Safety
-/// As [`input`].
+/// The contract of kit.rs.
 #[inline(always)]
 unsafe fn shared<'a>(p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
-    // SAFETY: passed on; same size and alignment, and every access is atomic.
+    // SAFETY: passed on; any bytes are a cell.
     unsafe { input(p.cast::<Cell32>()) }
 }
 
@@ -53,6 +54,7 @@ unsafe fn shared<'a>(p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
 /// @retval TATCELL_ERR_LIMIT limit not initialised for 32-bit cells.
 /// Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn tatcell_cell32_check(
     cell: *mut tatcell_cell32_t,
     limit: *const tatcell_limit_t,
@@ -60,36 +62,41 @@ pub unsafe extern "C" fn tatcell_cell32_check(
     cost: u32,
     retry_after: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (cell, limit, retry) = unsafe { args!(shared(cell), limit32(limit), output(retry_after)) };
-    finish(cell.check(limit, now, cost), retry)
+    let (cell, limit, retry) = args!(shared(cell), limit32(limit), result_if(retry_after));
+    finish(cell.check(limit, now, u64::from(cost)), retry)
 }
 
 /// Decides one request with the full answer.
 ///
-/// @param cell  not NULL.
-/// @param limit 32-bit limit; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param cost  units; 0 looks and never writes.
-/// @param room  elastic room in units above the burst for this call; more than the limit's max_room counts as that.
-///              0 = none.
-/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @param cell     not NULL.
+/// @param limit    32-bit limit; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst for this call; more than the limit's max_room counts as
+///                 that. 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
 /// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_cell32_check.
 /// Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn tatcell_cell32_check_ex(
     cell: *mut tatcell_cell32_t,
     limit: *const tatcell_limit_t,
     now: u64,
     cost: u32,
     room: u64,
-    out: *mut Decision,
+    out: *mut tatcell_decision_t,
+    counters: *mut Counters,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
-    fill(out, cell.check_ex(limit, now, cost, room))
+    let (cell, limit, out, counters) = args!(shared(cell), limit32(limit), report(out), owned_if(counters));
+    let made = cell.check_ex(limit, now, u64::from(cost), room);
+    if let Some(counters) = counters {
+        counters.count(&made, false);
+    }
+    fill(&made, out)
 }
 
 /// Tells what a request of this cost would be answered, without charging it.
@@ -107,11 +114,10 @@ pub unsafe extern "C" fn tatcell_cell32_peek(
     limit: *const tatcell_limit_t,
     now: u64,
     cost: u32,
-    out: *mut Decision,
+    out: *mut tatcell_decision_t,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), decision(out)) };
-    fill(out, cell.peek(limit, now, cost))
+    let (cell, limit, out) = args!(shared(cell), limit32(limit), report(out));
+    fill(&cell.peek(limit, now, u64::from(cost)), out)
 }
 
 /// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
@@ -120,7 +126,7 @@ pub unsafe extern "C" fn tatcell_cell32_peek(
 /// @param limit 32-bit limit; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units; may be above the burst.
-/// @param out   started from TATCELL_DECISION_INIT, or NULL; out->permit.stored tells what was charged.
+/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
 /// @retval 0 charged, perhaps less than cost.
 /// @retval TATCELL_CONTENDED nothing charged, ask again.
 /// @retval others as tatcell_cell32_check_ex.
@@ -131,26 +137,49 @@ pub unsafe extern "C" fn tatcell_cell32_charge(
     limit: *const tatcell_limit_t,
     now: u64,
     cost: u32,
-    out: *mut Decision,
+    out: *mut tatcell_decision_t,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let out = if out.is_null() { Ok(None) } else { unsafe { decision(out) }.map(Some) };
-    // SAFETY: the caller's contract.
-    let (cell, limit, out) = unsafe { args!(shared(cell), limit32(limit), out) };
-    let made = cell.charge(limit, now, cost);
-    if let Some(out) = out {
-        fill(out, made);
-    }
-    made.verdict
+    let (cell, limit, out) = args!(shared(cell), limit32(limit), report_if(out));
+    fill_if(&cell.charge(limit, now, u64::from(cost)), out)
 }
 
-/// Gives back what a permit proves was charged and has not drained since. Use a permit once; of several of
-/// one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS.
+/// Reserves units for the earliest conforming instant, for shaping: out->departure.
+///
+/// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do not step
+/// back. When refused, out->retry_after is the time until the same request would be accepted.
+///
+/// @param cell  not NULL.
+/// @param limit 32-bit limit with a max_delay; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units, at most the burst.
+/// @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
+///              permit for tatcell_cell32_refund should the sender give up. Not NULL.
+/// @retval 0 reserved.
+/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
+/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval others as tatcell_cell32_check_ex.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell32_reserve(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    let (cell, limit, out) = args!(shared(cell), limit32(limit), report(out));
+    fill(&cell.reserve(limit, now, u64::from(cost)), out)
+}
+
+/// Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
+/// horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
+/// cell that was reset does not know older permits: give its limit another epoch.
 ///
 /// @param cell     the cell that was charged; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
 /// @param now      the caller's clock, ticks.
-/// @param permit   from a decision or reservation; not NULL.
+/// @param permit   from a decision; not NULL.
 /// @param credited ticks of debt removed, rounded down; NULL = not wanted.
 /// @retval 0 done (perhaps nothing was left to give back).
 /// @retval TATCELL_CONTENDED nothing changed, ask again.
@@ -164,47 +193,9 @@ pub unsafe extern "C" fn tatcell_cell32_refund(
     permit: *const Permit,
     credited: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller's contract.
     let (cell, limit, permit, credited) =
-        unsafe { args!(shared(cell), limit32(limit), input(permit), output(credited)) };
-    let back = cell.refund(limit, now, permit);
-    if let Some(out) = credited {
-        *out = back.unwrap_or(0);
-    }
-    if back.is_some() {
-        TATCELL_PASS
-    } else {
-        TATCELL_CONTENDED
-    }
-}
-
-/// Reserves units for the earliest conforming instant, for shaping. Departures of one cell are monotone.
-///
-/// @param cell      not NULL.
-/// @param limit     32-bit limit with a max_delay; not NULL.
-/// @param now       the caller's clock, ticks.
-/// @param cost      units, at most the burst.
-/// @param departure tick at which the request may leave (now = at once); when refused, ticks until the same request
-///                  would be accepted (UINT64_MAX when never, 0 when contended). Not NULL.
-/// @param permit    for tatcell_cell32_refund should the sender give up; NULL = not wanted.
-/// @retval 0 reserved.
-/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
-/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
-/// @retval others as tatcell_cell32_check.
-/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
-#[no_mangle]
-pub unsafe extern "C" fn tatcell_cell32_reserve(
-    cell: *mut tatcell_cell32_t,
-    limit: *const tatcell_limit_t,
-    now: u64,
-    cost: u32,
-    departure: *mut u64,
-    permit: *mut Permit,
-) -> i32 {
-    // SAFETY: the caller's contract.
-    let (cell, limit, departure, permit) =
-        unsafe { args!(shared(cell), limit32(limit), result(departure), output(permit)) };
-    finish_reservation(cell.reserve(limit, now, cost), departure, permit)
+        args!(shared(cell), limit32(limit), input(permit), result_if(credited));
+    finish_refund(cell.refund(limit, now, permit), credited)
 }
 
 /// Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
@@ -228,14 +219,8 @@ pub unsafe extern "C" fn tatcell_cell32_change(
     now: u64,
     how: u32,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (cell, old, new, how) =
-        unsafe { args!(shared(cell), limit32(old_limit), limit32(new_limit), change(how)) };
-    if cell.change(old, new, now, how) {
-        TATCELL_PASS
-    } else {
-        TATCELL_CONTENDED
-    }
+    let (cell, old, new, how) = args!(shared(cell), limit32(old_limit), limit32(new_limit), change(how));
+    finish_done(cell.change(old, new, now, how))
 }
 
 /// Makes a cell fresh again: its full burst is available.
@@ -246,14 +231,8 @@ pub unsafe extern "C" fn tatcell_cell32_change(
 /// Thread: any number on one cell. Cost: one store. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_cell32_reset(cell: *mut tatcell_cell32_t) -> i32 {
-    // SAFETY: the caller's contract.
-    match unsafe { shared(cell) } {
-        Ok(cell) => {
-            cell.reset();
-            TATCELL_PASS
-        }
-        Err(e) => e,
-    }
+    args!(shared(cell)).reset();
+    finish_done(true)
 }
 
 /// Gives sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE.

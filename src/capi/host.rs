@@ -1,13 +1,14 @@
 //! `tatcell_host_*`: what a host with an operating system adds; only in libraries built with feature `host`.
 
-use core::ffi::{c_char, c_void, CStr};
-use core::mem::{forget, size_of};
+use core::ffi::{c_char, c_void};
+use core::mem::forget;
 
-use super::{
-    input, output, result, TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_MEMORY, TATCELL_ERR_NAME,
-    TATCELL_ERR_NOT_READY, TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_ERR_SIZE, TATCELL_ERR_SYSTEM,
-    TATCELL_ERR_UNSUPPORTED, TATCELL_PASS,
+use super::codes::{
+    TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_NAME, TATCELL_ERR_NOT_READY, TATCELL_ERR_OPTION,
+    TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL, TATCELL_ERR_UNSUPPORTED,
+    TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
+use super::kit::{args, known, report, result, result_if, text, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
 
 /// clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix.
@@ -35,10 +36,14 @@ const _: () = assert!(TATCELL_HOST_PAGES_NORMAL == Pages::Normal as u32);
 const _: () = assert!(TATCELL_HOST_PAGES_ADVISED == Pages::Advised as u32);
 const _: () = assert!(TATCELL_HOST_PAGES_HUGE == Pages::Huge as u32);
 
+/// Bytes of a tatcell_host_memory_t in its first release. (The header has it in terms of sizeof.)
+const TATCELL_HOST_MEMORY_MIN: usize = 16 + 2 * size_of::<*const u8>();
+
 /// Memory from the system, for tatcell_table_init and tatcell_table_attach. Start from TATCELL_HOST_MEMORY_INIT.
+#[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_host_memory_t {
-    /// sizeof(tatcell_host_memory_t).
+    /// sizeof(tatcell_host_memory_t); never written.
     pub size: u32,
     /// A TATCELL_HOST_PAGES_ constant.
     pub pages: u32,
@@ -52,14 +57,33 @@ pub struct tatcell_host_memory_t {
     pub reserved: i32,
 }
 
-/// The code of a host error, and its errno.
-const fn host_code(e: HostError) -> (i32, i32) {
+// SAFETY: repr(C), its size first, integers and a pointer without padding (asserted).
+unsafe impl Grows for tatcell_host_memory_t {
+    const FIRST: usize = TATCELL_HOST_MEMORY_MIN;
+}
+const _: () = assert!(size_of::<tatcell_host_memory_t>() == TATCELL_HOST_MEMORY_MIN);
+
+impl tatcell_host_memory_t {
+    const NONE: tatcell_host_memory_t = tatcell_host_memory_t {
+        size: 0,
+        pages: TATCELL_HOST_PAGES_NORMAL,
+        memory: core::ptr::null_mut(),
+        bytes: 0,
+        system_error: 0,
+        reserved: 0,
+    };
+}
+
+/// The code of a host error, and its errno; `bytes` is the size that was asked for.
+const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
     match e {
         HostError::System(errno) => (TATCELL_ERR_SYSTEM, errno),
         HostError::Unsupported => (TATCELL_ERR_UNSUPPORTED, 0),
         HostError::BadName => (TATCELL_ERR_NAME, 0),
         HostError::BadInterval => (TATCELL_ERR_OPTION, 0),
-        HostError::BadSize | HostError::WrongSize => (TATCELL_ERR_MEMORY, 0),
+        HostError::BadSize if bytes == 0 => (TATCELL_ERR_TOO_SMALL, 0),
+        HostError::BadSize => (TATCELL_ERR_TOO_LARGE, 0),
+        HostError::WrongSize => (TATCELL_ERR_WRONG_SIZE, 0),
         HostError::Exists => (TATCELL_ERR_EXISTS, 0),
         HostError::Absent | HostError::NoFolder => (TATCELL_ERR_ABSENT, 0),
         HostError::NotReady => (TATCELL_ERR_NOT_READY, 0),
@@ -67,16 +91,17 @@ const fn host_code(e: HostError) -> (i32, i32) {
 }
 
 /// Writes a number, or the errno, and gives the code.
-fn finish(made: Result<u64, HostError>, out: &mut u64, system_error: Option<&mut i32>) -> i32 {
-    let (code, errno) = match made {
-        Ok(value) => {
-            *out = value;
+fn finish(made: Result<u64, HostError>, out: Option<Out<u64>>, system_error: Option<Out<i32>>) -> i32 {
+    let (code, errno) = match (made, out) {
+        (Ok(value), Some(out)) => {
+            out.put(value);
             (TATCELL_PASS, 0)
         }
-        Err(e) => host_code(e),
+        (Ok(_), None) => (TATCELL_PASS, 0),
+        (Err(e), _) => host_code(e, 0),
     };
     if let Some(place) = system_error {
-        *place = errno;
+        place.put(errno);
     }
     code
 }
@@ -92,50 +117,34 @@ const fn clock(number: u32) -> Result<Clock, i32> {
     }
 }
 
-/// A name from C.
-///
-/// # Safety
-/// If not NULL, a string that ends.
-unsafe fn name<'a>(p: *const c_char) -> Result<&'a CStr, i32> {
-    if p.is_null() {
-        Err(TATCELL_ERR_NULL)
-    } else {
-        // SAFETY: the caller's contract.
-        Ok(unsafe { CStr::from_ptr(p) })
-    }
-}
+/// A structure that was brought, and where what becomes of it is written.
+type Place = (tatcell_host_memory_t, Report<tatcell_host_memory_t>);
 
-/// A place for a mapping.
-///
 /// # Safety
-/// As [`result`].
-unsafe fn place<'a>(p: *mut tatcell_host_memory_t) -> Result<&'a mut tatcell_host_memory_t, i32> {
+/// The contract of kit.rs.
+unsafe fn place(p: *mut tatcell_host_memory_t) -> Result<Place, i32> {
     // SAFETY: passed on.
-    let out = unsafe { result(p) }?;
-    if (out.size as usize) < size_of::<tatcell_host_memory_t>() {
-        return Err(TATCELL_ERR_SIZE);
-    }
-    Ok(out)
+    unsafe { Ok((known(p)?, report(p)?)) }
 }
 
 /// Writes a mapping, which is the caller's from now on, or the errno, and gives the code.
-fn give(made: Result<Memory, HostError>, out: &mut tatcell_host_memory_t) -> i32 {
-    let (code, errno) = match made {
+fn give(made: Result<Memory, HostError>, bytes: usize, (now, out): Place) -> i32 {
+    let (code, next) = match made {
         Ok(memory) => {
-            out.pages = memory.pages() as u32;
-            out.memory = memory.as_ptr().cast();
-            out.bytes = memory.bytes();
+            let (pages, start, bytes) = (memory.pages() as u32, memory.as_ptr().cast(), memory.bytes());
             forget(memory);
-            (TATCELL_PASS, 0)
+            (TATCELL_PASS, tatcell_host_memory_t { pages, memory: start, bytes, system_error: 0, ..now })
         }
-        Err(e) => host_code(e),
+        Err(e) => {
+            let (code, system_error) = host_code(e, bytes);
+            (code, tatcell_host_memory_t { system_error, ..now })
+        }
     };
-    out.system_error = errno;
+    out.put(&next);
     code
 }
 
-/// Reads one of the system's monotonic clocks. Only in libraries built with feature host, as all tatcell_host_
-/// functions.
+/// Reads one of the system's monotonic clocks.
 ///
 /// @param clock        a TATCELL_HOST_CLOCK_ constant.
 /// @param now          nanoseconds since a moment that is fixed until the next boot; not NULL.
@@ -147,9 +156,8 @@ fn give(made: Result<Memory, HostError>, out: &mut tatcell_host_memory_t) -> i32
 /// Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_clock(clock: u32, now: *mut u64, system_error: *mut i32) -> i32 {
-    // SAFETY: the caller's contract.
-    let (clock, now, system_error) = unsafe { args!(self::clock(clock), result(now), output(system_error)) };
-    finish(host::now_ns(clock), now, system_error)
+    let (clock, now, system_error) = args!(self::clock(clock), result(now), result_if(system_error));
+    finish(host::now_ns(clock), Some(now), system_error)
 }
 
 /// Tells how fine a clock is.
@@ -165,10 +173,8 @@ pub unsafe extern "C" fn tatcell_host_clock_resolution(
     nanoseconds: *mut u64,
     system_error: *mut i32,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (clock, out, system_error) =
-        unsafe { args!(self::clock(clock), result(nanoseconds), output(system_error)) };
-    finish(host::resolution_ns(clock), out, system_error)
+    let (clock, out, system_error) = args!(self::clock(clock), result(nanoseconds), result_if(system_error));
+    finish(host::resolution_ns(clock), Some(out), system_error)
 }
 
 /// Reads the processor's counter (TSC, CNTVCT), which tatcell_host_ticks_calibrate has found fit to be a clock.
@@ -203,14 +209,13 @@ pub unsafe extern "C" fn tatcell_host_ticks_calibrate(
     uncertainty_ppb: *mut u64,
     system_error: *mut i32,
 ) -> i32 {
-    // SAFETY: the caller's contract.
     let (rate, uncertainty, system_error) =
-        unsafe { args!(result(ticks_per_second), output(uncertainty_ppb), output(system_error)) };
+        args!(result(ticks_per_second), result_if(uncertainty_ppb), result_if(system_error));
     let made = TickClock::calibrate(interval_ns);
     if let (Ok(clock), Some(out)) = (made, uncertainty) {
-        *out = clock.uncertainty_ppb() as u64;
+        out.put(clock.uncertainty_ppb().into());
     }
-    finish(made.map(|clock| clock.ticks_per_sec()), rate, system_error)
+    finish(made.map(|clock| clock.ticks_per_sec()), Some(rate), system_error)
 }
 
 /// Converts ticks to nanoseconds, rounded up, as a retry time should be.
@@ -239,10 +244,11 @@ pub extern "C" fn tatcell_host_ticks_from_ns(ns: u64, ticks_per_second: u64) -> 
 ///
 /// @param bytes  at least; not 0.
 /// @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
-/// asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells which.
+/// asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells
+/// which.
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_MEMORY bytes are 0 or more than half of the address space.
+/// @retval TATCELL_ERR_TOO_SMALL bytes are 0; TATCELL_ERR_TOO_LARGE more than half of the address space.
 /// @retval TATCELL_ERR_OPTION unknown flag.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
 /// @retval TATCELL_ERR_SYSTEM mmap failed; errno in memory->system_error (ENOMEM: none left).
@@ -253,28 +259,30 @@ pub unsafe extern "C" fn tatcell_host_memory_map(
     flags: u32,
     memory: *mut tatcell_host_memory_t,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let out = unsafe { args!(place(memory)) };
+    let out = args!(place(memory));
     if flags & !(TATCELL_HOST_HUGE | TATCELL_HOST_FORK_SHARED) != 0 {
         return TATCELL_ERR_OPTION;
     }
-    give(Memory::new(bytes, flags & TATCELL_HOST_HUGE != 0, flags & TATCELL_HOST_FORK_SHARED != 0), out)
+    let (huge, shared) = (flags & TATCELL_HOST_HUGE != 0, flags & TATCELL_HOST_FORK_SHARED != 0);
+    give(Memory::new(bytes, huge, shared), bytes, out)
 }
 
 /// Creates memory with a name, exclusively, for tatcell_table_init; other processes attach to it.
 ///
 /// All of it is allocated here: a full file system is an error now and not a signal later. The creator then calls
-/// tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either says
-/// TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
+/// tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either
+/// says TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
 ///
-/// @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory on
+/// @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory
+///               on
 /// huge pages, if bytes are whole ones); not NULL.
 /// @param bytes  at least; not 0.
 /// @param mode   permission bits, less the umask; 0 = 0600, this user alone.
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
 /// @retval 0 done: this process is the one that initialises.
 /// @retval TATCELL_ERR_EXISTS another was first: attach.
-/// @retval TATCELL_ERR_NAME, TATCELL_ERR_MEMORY, TATCELL_ERR_OPTION bad name, size or mode.
+/// @retval TATCELL_ERR_NAME, TATCELL_ERR_OPTION bad name or mode.
+/// @retval TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE as tatcell_host_memory_map.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
 /// @retval TATCELL_ERR_SYSTEM errno in memory->system_error (ENOSPC: no room). Nothing is left behind.
 /// Thread: any. Cost: some system calls; allocates the file. Since 0.1.
@@ -285,12 +293,11 @@ pub unsafe extern "C" fn tatcell_host_memory_create(
     mode: u32,
     memory: *mut tatcell_host_memory_t,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (name, out) = unsafe { args!(self::name(name), place(memory)) };
+    let (name, out) = args!(text(name), place(memory));
     if mode & !0o777 != 0 {
         return TATCELL_ERR_OPTION;
     }
-    give(Memory::create(name, bytes, if mode == 0 { 0o600 } else { mode }), out)
+    give(Memory::create(name, bytes, if mode == 0 { 0o600 } else { mode }), bytes, out)
 }
 
 /// Attaches to memory that another process has created, for tatcell_table_attach.
@@ -303,7 +310,7 @@ pub unsafe extern "C" fn tatcell_host_memory_create(
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
-/// @retval TATCELL_ERR_MEMORY it has another size.
+/// @retval TATCELL_ERR_WRONG_SIZE it has another size.
 /// @retval TATCELL_ERR_NAME bad name.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
 /// @retval TATCELL_ERR_SYSTEM errno in memory->system_error (EACCES: not allowed).
@@ -314,9 +321,8 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
     bytes: usize,
     memory: *mut tatcell_host_memory_t,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (name, out) = unsafe { args!(self::name(name), place(memory)) };
-    give(Memory::attach(name, bytes), out)
+    let (name, out) = args!(text(name), place(memory));
+    give(Memory::attach(name, bytes), bytes, out)
 }
 
 /// Unmaps memory; its name, if it has one, stays.
@@ -329,19 +335,16 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
 /// Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_memory_t) -> i32 {
-    // SAFETY: the caller's contract.
-    let out = unsafe { args!(place(memory)) };
-    // SAFETY: the caller's contract: its own mapping, used by nobody any more.
-    let (code, errno) = match unsafe { host::unmap(out.memory.cast(), out.bytes) } {
-        Ok(()) => {
-            out.memory = core::ptr::null_mut();
-            out.bytes = 0;
-            out.pages = TATCELL_HOST_PAGES_NORMAL;
-            (TATCELL_PASS, 0)
+    let (now, out) = args!(place(memory));
+    // SAFETY: the contract: its own mapping, used by nobody any more.
+    let (code, next) = match unsafe { host::unmap(now.memory.cast(), now.bytes) } {
+        Ok(()) => (TATCELL_PASS, tatcell_host_memory_t::NONE),
+        Err(e) => {
+            let (code, system_error) = host_code(e, now.bytes);
+            (code, tatcell_host_memory_t { system_error, ..now })
         }
-        Err(e) => host_code(e),
     };
-    out.system_error = errno;
+    out.put(&next);
     code
 }
 
@@ -356,10 +359,8 @@ pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_mem
 /// Thread: any. Cost: one system call. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unlink(name: *const c_char, system_error: *mut i32) -> i32 {
-    // SAFETY: the caller's contract.
-    let (name, system_error) = unsafe { args!(self::name(name), output(system_error)) };
-    let mut nothing = 0;
-    finish(host::unlink(name).map(|()| 0), &mut nothing, system_error)
+    let (name, system_error) = args!(text(name), result_if(system_error));
+    finish(host::unlink(name).map(|()| 0), None, system_error)
 }
 
 /// Counts how much of a mapping lies on huge pages, as the kernel tells. Memory that was never touched lies on none;
@@ -379,11 +380,7 @@ pub unsafe extern "C" fn tatcell_host_memory_huge_bytes(
     bytes: *mut u64,
     system_error: *mut i32,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let (memory, out, system_error) = unsafe { args!(input(memory), result(bytes), output(system_error)) };
-    if (memory.size as usize) < size_of::<tatcell_host_memory_t>() {
-        return TATCELL_ERR_SIZE;
-    }
+    let (memory, out, system_error) = args!(known(memory), result(bytes), result_if(system_error));
     let counted = host::huge_bytes(memory.memory.addr(), memory.bytes);
-    finish(counted.map(|bytes| bytes as u64), out, system_error)
+    finish(counted.map(|bytes| bytes as u64), Some(out), system_error)
 }

@@ -1,17 +1,16 @@
 //! `tatcell_lease_*`: units of a shared cell, taken ahead by one core.
 
-use core::mem::{align_of, size_of};
-
-use super::cell::tatcell_cell_t;
+use super::cell::{shared, tatcell_cell_t};
+use super::codes::TATCELL_PASS;
+use super::decision::finish;
+use super::kit::{apart, args, owned, result, result_if};
 use super::limit::{limit64, tatcell_limit_t};
-use super::{finish, input, output, result, TATCELL_PASS};
-use crate::cell::Cell;
 use crate::cell::Lease;
 
-/// Bytes of a tatcell_lease_t.
+/// Bytes of a tatcell_lease_t; it never grows.
 pub const TATCELL_LEASE_SIZE: usize = 64;
-/// Alignment of a tatcell_lease_t: a cache line of its own.
-pub const TATCELL_LEASE_ALIGN: usize = 64;
+/// Alignment of a tatcell_lease_t. A cache line of its own (64) is better where each core has one.
+pub const TATCELL_LEASE_ALIGN: usize = 8;
 
 /// Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
 /// one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
@@ -21,9 +20,11 @@ pub const TATCELL_LEASE_ALIGN: usize = 64;
 /// what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
 /// part that the lease is missing; other leases may hold up to their batches for the moment.
 ///
-/// Never copy one that is in use: both copies would spend the same units. Resetting the cell, refunding to it or
-/// changing it to a smaller debt admits once more what leases hold at that moment.
-#[repr(C, align(64))]
+/// A lease belongs to the cell at the address that it was used with. Before that cell is replaced by another at the
+/// same address, or reset, zero the lease or call tatcell_lease_return: otherwise what it holds is admitted once
+/// more. The same goes for refunds to the cell and for a change to a smaller debt. Never copy a lease that is in use:
+/// both copies would spend the same units.
+#[repr(C, align(8))]
 pub struct tatcell_lease_t {
     /// Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner.
     pub batch: u32,
@@ -38,26 +39,26 @@ const _: () = assert!(align_of::<tatcell_lease_t>() == TATCELL_LEASE_ALIGN);
 const _: () = assert!(size_of::<Lease>() == TATCELL_LEASE_SIZE);
 const _: () = assert!(align_of::<Lease>() == TATCELL_LEASE_ALIGN);
 
+/// A lease, which nobody else uses during the call.
+///
 /// # Safety
-/// As [`result`]; nobody else uses the lease during the call.
+/// The contract of kit.rs.
 #[inline(always)]
-unsafe fn owned<'a>(p: *mut tatcell_lease_t) -> Result<&'a mut Lease, i32> {
-    // SAFETY: passed on; same size and alignment (asserted above), any bytes are valid integers.
-    unsafe { result(p.cast::<Lease>()) }
-}
-
-/// # Safety
-/// As [`input`].
-#[inline(always)]
-unsafe fn shared<'a>(p: *mut tatcell_cell_t) -> Result<&'a Cell, i32> {
-    // SAFETY: passed on; same size and alignment, and every access is atomic.
-    unsafe { input(p.cast::<Cell>()) }
+unsafe fn mine<'a>(
+    lease: *mut tatcell_lease_t,
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+) -> Result<&'a mut Lease, i32> {
+    apart(lease, cell)?;
+    apart(lease, limit)?;
+    // SAFETY: passed on; same size and alignment (asserted), any bytes are a lease, and it overlaps nothing.
+    unsafe { owned(lease.cast::<Lease>()) }
 }
 
 /// Decides one request, from what the lease holds or, for what is missing, from the cell.
 ///
-/// A lease may be used with another cell or limit at any time: what it held of another cell, or in another resolution,
-/// lapses.
+/// A lease may be used with another cell or limit at any time: what it held of another cell, or in another
+/// resolution, lapses.
 ///
 /// @param lease       of the calling core or thread; not NULL.
 /// @param cell        shared by all; not NULL.
@@ -69,24 +70,26 @@ unsafe fn shared<'a>(p: *mut tatcell_cell_t) -> Result<&'a Cell, i32> {
 /// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
-/// Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else one
-/// compare-and-swap, or one load when refused. Since 0.1.
+/// @retval TATCELL_ERR_OVERLAP the lease overlaps cell or limit.
+/// Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else
+/// one compare-and-swap, or one load when refused. Since 0.1.
 #[no_mangle]
+#[must_use]
 pub unsafe extern "C" fn tatcell_lease_check(
     lease: *mut tatcell_lease_t,
     cell: *mut tatcell_cell_t,
     limit: *const tatcell_limit_t,
     now: u64,
-    cost: u32,
+    cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller's contract.
     let (lease, cell, limit, retry) =
-        unsafe { args!(owned(lease), shared(cell), limit64(limit), output(retry_after)) };
+        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result_if(retry_after));
     finish(lease.check(cell, limit, now, cost), retry)
 }
 
-/// Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
+/// Gives what is left back to the cell, before a core goes idle or the cell is reset; afterwards the lease holds
+/// nothing.
 ///
 /// Only units that nobody was charged after can be given back; others lapse with time.
 ///
@@ -96,22 +99,21 @@ pub unsafe extern "C" fn tatcell_lease_check(
 /// @param now   the caller's clock, ticks.
 /// @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
-/// Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.1.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OVERLAP as tatcell_lease_check.
+/// Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.2.
 #[no_mangle]
-pub unsafe extern "C" fn tatcell_lease_give_back(
+pub unsafe extern "C" fn tatcell_lease_return(
     lease: *mut tatcell_lease_t,
     cell: *mut tatcell_cell_t,
     limit: *const tatcell_limit_t,
     now: u64,
     given: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller's contract.
     let (lease, cell, limit, out) =
-        unsafe { args!(owned(lease), shared(cell), limit64(limit), output(given)) };
+        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result_if(given));
     let ticks = lease.give_back(cell, limit, now);
     if let Some(out) = out {
-        *out = ticks;
+        out.put(ticks);
     }
     TATCELL_PASS
 }
@@ -124,7 +126,7 @@ pub unsafe extern "C" fn tatcell_lease_give_back(
 /// @param now   the caller's clock, ticks.
 /// @param units rounded down; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT as tatcell_lease_check.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OVERLAP as tatcell_lease_check.
 /// Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_lease_held(
@@ -134,10 +136,9 @@ pub unsafe extern "C" fn tatcell_lease_held(
     now: u64,
     units: *mut u64,
 ) -> i32 {
-    // SAFETY: the caller's contract.
     let (lease, cell, limit, out) =
-        unsafe { args!(owned(lease), shared(cell), limit64(limit), result(units)) };
-    *out = lease.held(cell, limit, now);
+        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result(units));
+    out.put(lease.held(cell, limit, now));
     TATCELL_PASS
 }
 

@@ -1,31 +1,37 @@
-//! `tatcell_limit_*`: limits and their specifications.
+//! `tatcell_limit_*` and `tatcell_limit32_*`: limits and their specifications.
 
-use core::mem::{align_of, size_of};
+use super::codes::{
+    limit_code, table_code, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_PASS,
+};
+use super::kit::{args, input, marked, options, result, Grows, Out};
+use super::table::{either, handle, tatcell_table_t};
+use crate::limit::params::{is_of, Kind, Params, MARK_CELL32, MARK_CELL64};
+use crate::limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
 
-use super::{code, input, limit_code, result, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_ERR_SIZE};
-use crate::limit::params::{Params, KIND_CELL32, KIND_CELL64, KIND_TABLE};
-use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
-
-/// Bytes of a tatcell_limit_t.
-pub const TATCELL_LIMIT_SIZE: usize = 112;
+/// Bytes of a tatcell_limit_t; it never grows.
+pub const TATCELL_LIMIT_SIZE: usize = 128;
 /// Alignment of a tatcell_limit_t.
 pub const TATCELL_LIMIT_ALIGN: usize = 8;
 
-/// A validated limit. Initialise it with a tatcell_limit_init function or tatcell_table_limit; read-only afterwards,
-/// and then any number of threads may use it at once. A zeroed one is refused with TATCELL_ERR_LIMIT.
+/// A validated limit. Initialise it with a tatcell_limit_init or tatcell_limit32_init function; read-only afterwards,
+/// and then any number of threads may use it at once. It may be copied. A zeroed one, and one of another version of
+/// the library, is refused with TATCELL_ERR_LIMIT.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct tatcell_limit_t {
     /// Not for use.
-    pub opaque: [u64; 14],
+    pub opaque: [u64; 16],
 }
 
 const _: () = assert!(size_of::<tatcell_limit_t>() == TATCELL_LIMIT_SIZE);
 const _: () = assert!(align_of::<tatcell_limit_t>() == TATCELL_LIMIT_ALIGN);
-const _: () = assert!(size_of::<Params>() <= size_of::<tatcell_limit_t>());
-const _: () = assert!(align_of::<Params>() <= align_of::<tatcell_limit_t>());
+const _: () =
+    assert!(size_of::<Params>() <= TATCELL_LIMIT_SIZE && align_of::<Params>() <= TATCELL_LIMIT_ALIGN);
+const _: () = assert!(core::mem::offset_of!(Params, mark) == 0);
 
-/// flags: a word ahead of now by more than horizon and skew counts as a full debt (64-bit cells only).
+/// flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
+/// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
+/// TATCELL_ERR_OPTION.
 pub const TATCELL_LIMIT_HEAL: u32 = 1;
 /// flags: pass what would have been denied, flagged and uncharged.
 pub const TATCELL_LIMIT_SHADOW: u32 = 2;
@@ -34,7 +40,13 @@ pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
 /// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on.
 pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
 /// skew: tolerate no backward step at all.
-pub const TATCELL_SKEW_NONE: u64 = u64::MAX;
+pub(super) const TATCELL_SKEW_NONE: u64 = u64::MAX;
+
+const FLAGS: u32 =
+    TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_STRICT_REFUNDS;
+
+/// Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes.
+pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;
 
 /// A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default.
 #[derive(Clone, Copy)]
@@ -60,7 +72,8 @@ pub struct tatcell_limit_spec_t {
     pub max_debt: u64,
     /// Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing.
     pub penalty: u64,
-    /// Ticks by which the clock may step back. 0 = default, TATCELL_SKEW_NONE = none. In a table the table's counts.
+    /// Ticks by which a reading may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE = none. In a
+    /// table the table's counts.
     pub skew: u64,
     /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63.
     pub resolution: i32,
@@ -68,14 +81,15 @@ pub struct tatcell_limit_spec_t {
     pub epoch: u32,
 }
 
+// SAFETY: repr(C), its size first, integers without padding (asserted).
+unsafe impl Grows for tatcell_limit_spec_t {
+    const FIRST: usize = TATCELL_LIMIT_SPEC_MIN;
+}
+const _: () = assert!(size_of::<tatcell_limit_spec_t>() == 4 * 4 + 9 * 8);
+
 /// A specification from C.
 pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
-    if (s.size as usize) < size_of::<tatcell_limit_spec_t>() {
-        return Err(TATCELL_ERR_SIZE);
-    }
-    let known =
-        TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_STRICT_REFUNDS;
-    if s.flags & !known != 0 {
+    if s.flags & !FLAGS != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
     let mut spec = LimitSpec::new(s.units, s.period, s.burst)
@@ -103,59 +117,77 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     Ok(spec)
 }
 
-/// The limit behind a C pointer, of one kind.
-unsafe fn params<'a>(p: *const tatcell_limit_t, kind: u8) -> Result<&'a Params, i32> {
-    // SAFETY: passed on.
-    let limit = unsafe { input(p) }?;
-    // SAFETY: larger and at least as aligned (asserted above), and any bytes are valid integers.
-    let params = unsafe { &*core::ptr::from_ref(limit).cast::<Params>() };
-    if params.kind == kind {
-        Ok(params)
+/// A limit for 64-bit cells.
+///
+/// # Safety
+/// The contract of kit.rs.
+#[inline(always)]
+pub(super) unsafe fn limit64<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit, i32> {
+    // SAFETY: passed on; a Limit is Params, which any bytes are and which start with their mark.
+    unsafe { marked(p.cast::<Limit>(), MARK_CELL64) }?.ok_or(TATCELL_ERR_LIMIT)
+}
+
+/// A limit for 32-bit cells.
+///
+/// # Safety
+/// The contract of kit.rs.
+#[inline(always)]
+pub(super) unsafe fn limit32<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit32, i32> {
+    // SAFETY: as above.
+    unsafe { marked(p.cast::<Limit32>(), MARK_CELL32) }?.ok_or(TATCELL_ERR_LIMIT)
+}
+
+/// What may be a limit of some table; the table compares its mark.
+///
+/// # Safety
+/// The contract of kit.rs.
+#[inline(always)]
+pub(super) unsafe fn table_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
+    // SAFETY: passed on; a TableLimit is Params, which any bytes are.
+    unsafe { input(p.cast::<TableLimit>()) }
+}
+
+/// The code for a limit that is not of the table it was used with.
+#[cold]
+pub(super) fn not_own(limit: &TableLimit) -> i32 {
+    if is_of(limit.0.mark, Kind::Table) {
+        TATCELL_ERR_FOREIGN
     } else {
-        Err(TATCELL_ERR_LIMIT)
+        TATCELL_ERR_LIMIT
     }
 }
 
-/// # Safety
-/// As [`input`].
-#[inline(always)]
-pub(super) unsafe fn limit64<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit, i32> {
-    // SAFETY: passed on; Limit is a transparent Params.
-    unsafe { params(p, KIND_CELL64).map(|p| &*core::ptr::from_ref(p).cast()) }
-}
-
-/// # Safety
-/// As [`input`].
-#[inline(always)]
-pub(super) unsafe fn limit32<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit32, i32> {
-    // SAFETY: passed on; Limit32 is a transparent Params.
-    unsafe { params(p, KIND_CELL32).map(|p| &*core::ptr::from_ref(p).cast()) }
-}
-
-/// # Safety
-/// As [`input`].
-#[inline(always)]
-pub(super) unsafe fn table_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
-    // SAFETY: passed on; TableLimit is a transparent Params.
-    unsafe { params(p, KIND_TABLE).map(|p| &*core::ptr::from_ref(p).cast()) }
-}
-
-/// Writes a limit.
+/// A limit of any kind.
 ///
 /// # Safety
-/// As [`result`].
-pub(super) unsafe fn store(p: *mut tatcell_limit_t, params: Params) -> Result<i32, i32> {
+/// The contract of kit.rs.
+pub(super) unsafe fn any_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
     // SAFETY: passed on.
-    let out = unsafe { result(p) }?;
-    *out = tatcell_limit_t { opaque: [0; 14] };
-    // SAFETY: large and aligned enough (asserted above).
-    unsafe { core::ptr::from_mut(out).cast::<Params>().write(params) };
-    Ok(0)
+    let limit = unsafe { table_limit(p) }?;
+    let p = &limit.0;
+    // Half of a table's mark is not known here, so the numbers must agree as well.
+    let sound = p.t_q.wrapping_mul(p.burst) == p.burst_q || p.t_q == 0 && p.burst == u64::MAX;
+    match p.mark {
+        MARK_CELL64 | MARK_CELL32 => Ok(limit),
+        mark if is_of(mark, Kind::Table) && sound => Ok(limit),
+        _ => Err(TATCELL_ERR_LIMIT),
+    }
+}
+
+/// Writes a limit, if there is one.
+fn store(made: Result<Params, LimitError>, out: Out<tatcell_limit_t>) -> i32 {
+    match made {
+        Ok(params) => {
+            out.put_inside(params);
+            TATCELL_PASS
+        }
+        Err(e) => limit_code(e),
+    }
 }
 
 /// Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
 ///
-/// The rate is never exceeded; it is at most 15 ppm lower. Not changed on error.
+/// The rate is never exceeded; it is at most 15 ppm lower (tatcell_limit_info tells). Not changed on error.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.
@@ -174,9 +206,8 @@ pub unsafe extern "C" fn tatcell_limit_init(
     period: u64,
     burst: u64,
 ) -> i32 {
-    let made = Limit::new(units, period, burst).map_err(limit_code);
-    // SAFETY: the caller's contract.
-    code(made.and_then(|l| unsafe { store(limit, l.0) }))
+    let limit = args!(result(limit));
+    store(Limit::new(units, period, burst).map(|l| l.0), limit)
 }
 
 /// Makes a limit for 64-bit cells from a rate and the frequency of the caller's clock.
@@ -195,9 +226,8 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
     ticks_per_second: u64,
     burst: u64,
 ) -> i32 {
-    let made = Limit::from_rate(units_per_second, ticks_per_second, burst).map_err(limit_code);
-    // SAFETY: the caller's contract.
-    code(made.and_then(|l| unsafe { store(limit, l.0) }))
+    let limit = args!(result(limit));
+    store(Limit::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
 }
 
 /// Makes a limit for 64-bit cells with options.
@@ -206,7 +236,8 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SIZE spec->size is not set.
-/// @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL for a word below 64 bits.
+/// @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
+///         structure is of a newer header and uses what this library does not know.
 /// @retval TATCELL_ERR_SOFT soft threshold above the burst.
 /// @retval others as tatcell_limit_init.
 /// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
@@ -215,30 +246,35 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
     limit: *mut tatcell_limit_t,
     spec: *const tatcell_limit_spec_t,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let made = unsafe { input(spec) }.and_then(self::spec).and_then(|s| s.build().map_err(limit_code));
-    // SAFETY: the caller's contract.
-    code(made.and_then(|l| unsafe { store(limit, l.0) }))
+    let (limit, given) = args!(result(limit), options(spec));
+    let spec = args!(self::spec(&given));
+    store(spec.build().map(|l| l.0), limit)
 }
 
-/// Makes a limit for 32-bit cells with options.
+/// Makes a limit for use with one table. Different keys may have different limits.
+///
+/// In a table the rate is at most 0.1 % lower than asked for (1 / 1024; tatcell_limit_info tells), and exact where
+/// the emission interval is a whole number of ticks. It holds for every table with the same resolution, horizon, skew
+/// and claim lifetime; others refuse it with TATCELL_ERR_FOREIGN.
 ///
 /// @param limit to initialise; not NULL.
+/// @param table handle; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
-///         TATCELL_LIMIT_RESOLUTION.
+/// @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
 /// @retval others as tatcell_limit_init_spec.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
+/// Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]
-pub unsafe extern "C" fn tatcell_limit_init_spec32(
+pub unsafe extern "C" fn tatcell_limit_init_table(
     limit: *mut tatcell_limit_t,
+    table: *const tatcell_table_t,
     spec: *const tatcell_limit_spec_t,
 ) -> i32 {
-    // SAFETY: the caller's contract.
-    let made = unsafe { input(spec) }.and_then(self::spec).and_then(|s| s.build32().map_err(limit_code));
-    // SAFETY: the caller's contract.
-    code(made.and_then(|l| unsafe { store(limit, l.0) }))
+    let (limit, table, given) = args!(result(limit), handle(table), options(spec));
+    let spec = args!(self::spec(&given));
+    let made = args!(either!(table, t => t.limit(&spec)).map_err(table_code));
+    store(Ok(made.0), limit)
 }
 
 /// Makes a limit for 64-bit cells that everything conforms to.
@@ -249,8 +285,97 @@ pub unsafe extern "C" fn tatcell_limit_init_spec32(
 /// Thread: one writer, nobody reading. Cost: none. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
-    // SAFETY: the caller's contract.
-    code(unsafe { store(limit, Limit::UNLIMITED.0) })
+    store(Ok(Limit::UNLIMITED.0), args!(result(limit)))
+}
+
+/// Makes a limit of one table that everything conforms to, for exempt keys. No slot is used for them.
+///
+/// @param limit to initialise; not NULL.
+/// @param table handle; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// Thread: one writer of limit. Cost: none. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit_init_unlimited_table(
+    limit: *mut tatcell_limit_t,
+    table: *const tatcell_table_t,
+) -> i32 {
+    let (limit, table) = args!(result(limit), handle(table));
+    store(Ok(either!(table, t => t.unlimited()).0), limit)
+}
+
+/// Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.
+///
+/// The rate is never exceeded; it is at most 0.1 % lower, and exact where the emission interval is a whole number of
+/// ticks (tatcell_limit_info tells). Choose milliseconds rather than nanoseconds: horizon and skew must fit 32 bits.
+///
+/// @param limit  to initialise; not NULL.
+/// @param units  units per period; not 0.
+/// @param period ticks of the caller's clock; not 0.
+/// @param burst  units, at least 1.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units.
+/// @retval others as tatcell_limit_init.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit32_init(
+    limit: *mut tatcell_limit_t,
+    units: u64,
+    period: u64,
+    burst: u64,
+) -> i32 {
+    let limit = args!(result(limit));
+    store(Limit32::new(units, period, burst).map(|l| l.0), limit)
+}
+
+/// Makes a limit for 32-bit cells from a rate and the frequency of the caller's clock.
+///
+/// @param limit            to initialise; not NULL.
+/// @param units_per_second not 0.
+/// @param ticks_per_second frequency of the clock that now is read from; not 0.
+/// @param burst            units, at least 1.
+/// @retval 0 done.
+/// @retval others as tatcell_limit32_init.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit32_init_rate(
+    limit: *mut tatcell_limit_t,
+    units_per_second: u64,
+    ticks_per_second: u64,
+    burst: u64,
+) -> i32 {
+    let limit = args!(result(limit));
+    store(Limit32::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
+}
+
+/// Makes a limit for 32-bit cells with options.
+///
+/// @param limit to initialise; not NULL.
+/// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
+///         TATCELL_LIMIT_RESOLUTION.
+/// @retval others as tatcell_limit_init_spec.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit32_init_spec(
+    limit: *mut tatcell_limit_t,
+    spec: *const tatcell_limit_spec_t,
+) -> i32 {
+    let (limit, given) = args!(result(limit), options(spec));
+    let spec = args!(self::spec(&given));
+    store(spec.build32().map(|l| l.0), limit)
+}
+
+/// Makes a limit for 32-bit cells that everything conforms to.
+///
+/// @param limit to initialise; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: one writer, nobody reading. Cost: none. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit32_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
+    store(Ok(Limit32::UNLIMITED.0), args!(result(limit)))
 }
 
 /// Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
@@ -260,4 +385,13 @@ pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_
 #[no_mangle]
 pub extern "C" fn tatcell_limit_size() -> usize {
     TATCELL_LIMIT_SIZE
+}
+
+/// Gives TATCELL_SKEW_NONE, for languages that do not read the macros of this header.
+///
+/// @return ticks that mean "no skew".
+/// Thread: any. Cost: none. Since 0.2.
+#[no_mangle]
+pub extern "C" fn tatcell_skew_none() -> u64 {
+    TATCELL_SKEW_NONE
 }

@@ -1,436 +1,344 @@
-//! `tatcell_table_*`, the calls for many keys at once.
+//! `tatcell_table_check_burst`: many keys at once, and a look ahead at the next ones.
 
 use core::ffi::c_void;
-use core::mem::{align_of, size_of};
 
-use super::limit::tatcell_limit_t;
-use super::table::{call, either, handle, key, tatcell_table_t, Any};
-use super::{
-    decision, input, output, result, table_code, TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_MEMORY,
-    TATCELL_ERR_NULL, TATCELL_ERR_SIZE, TATCELL_PASS,
+use super::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_PASS};
+use super::decision::tatcell_decision_t;
+use super::kit::{
+    apart, args, array, keys, owned_if, owned_options_if, pointers, rows, Grows, KeyList, Pointers, Rows,
+    Span,
 };
-use crate::answer::Decision;
-use crate::table::{Access, Burst, Counters, Table, TableError, MAX_BURST};
+use super::limit::{table_limit, tatcell_limit_t};
+use super::table::{either, handle, tatcell_table_t};
+use super::table_check::refused;
+use crate::limit::TableLimit;
+use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
 
-/// Most keys in one burst call.
+/// Most keys in one burst.
 pub const TATCELL_BURST_MAX: u32 = 64;
 const _: () = assert!(TATCELL_BURST_MAX as usize == MAX_BURST);
 
-/// Decides up to 64 requests at one now, in order: hashes and prefetches all, then decides.
+/// Bytes of a tatcell_burst_t in its first release. (The header has it in terms of sizeof.)
+const TATCELL_BURST_MIN: usize = 48 + 10 * size_of::<*const u8>() + 8 * MAX_BURST;
+
+/// Up to 64 requests at one instant. Start from TATCELL_BURST_INIT; it may be used again and again.
 ///
-/// The verdicts equal those of single calls in the same order, repeated keys included.
-///
-/// @param table     handle; not NULL.
-/// @param limit     from tatcell_table_limit of this table; not NULL.
-/// @param now       the caller's clock, ticks: one clock read per burst.
-/// @param keys      key i is key_len bytes at (const char *)keys + i * stride; not NULL unless count is 0.
-/// @param key_len   bytes of each key.
-/// @param stride    bytes from one key to the next, any number: the keys may lie inside larger structures.
-/// @param costs     units of each request; NULL = 1 each.
-/// @param count     0..64.
-/// @param pass      bit i = 1: request i passes. Not NULL.
-/// @param decisions count elements, the first started from TATCELL_DECISION_INIT; NULL = not wanted.
-/// @param counters  this thread's counters; NULL = off.
-/// @retval 0 decided; see pass. Contended requests have bit 0.
-/// @retval TATCELL_ERR_COUNT more than 64.
-/// @retval TATCELL_ERR_SIZE decisions[0].size is not set.
-/// @retval others as tatcell_table_check. Nothing is decided on error.
-/// Thread: any number, unless the table is exclusive. Cost: as single calls, with the cache misses overlapped;
-/// fastest without decisions. Since 0.1.
-#[no_mangle]
-pub unsafe extern "C" fn tatcell_table_check_burst(
-    table: *const tatcell_table_t,
-    limit: *const tatcell_limit_t,
-    now: u64,
-    keys: *const c_void,
-    key_len: usize,
-    stride: usize,
-    costs: *const u32,
-    count: u32,
-    pass: *mut u64,
-    decisions: *mut Decision,
-    counters: *mut Counters,
-) -> i32 {
-    let mut hashes = [0u64; MAX_BURST];
-    let Some(hashes) = hashes.get_mut(..count as usize) else { return TATCELL_ERR_COUNT };
-    // SAFETY: the caller's contract.
-    let (table_of, keys) = unsafe { args!(handle(table), Keys::new(keys, key_len, stride, count)) };
-    // SAFETY: the caller's contract.
-    if let Err(e) = unsafe { either!(table_of, t => keys.hash(t, hashes)) } {
-        return table_code(e);
-    }
-    // SAFETY: the caller's contract.
-    unsafe { burst(table, limit, now, hashes, costs, pass, decisions, counters) }
+/// Keys come in one of three forms: keys (the first one, and stride bytes from each to the next), key_pointers (one
+/// pointer each), or hashes. Set one of the three and leave the others NULL.
+#[repr(C)]
+pub struct tatcell_burst_t {
+    /// sizeof(tatcell_burst_t).
+    pub size: u32,
+    /// 0.
+    pub flags: u32,
+    /// Requests, 0..64. An empty burst needs nothing else.
+    pub count: u32,
+    /// With decisions: bytes from one to the next, sizeof(tatcell_decision_t).
+    pub decision_size: u32,
+    /// The caller's clock, ticks: one clock read per burst. Not read before the burst is decided.
+    pub now: u64,
+    /// Result: bit i = 1: request i passes. Unchanged on error. Before that it is a hint: what a burst before this
+    /// one answered, or 0.
+    pub pass: u64,
+    /// Set by the call that has this burst as its next, cleared by deciding it: its keys are hashed. Set it to 0 to
+    /// have them hashed again.
+    pub prepared: u64,
+    /// Bytes from one key to the next; may be negative, or 0 for one key many times.
+    pub stride: i64,
+    /// The limit of all requests; or NULL, with limits. From tatcell_limit_init_table.
+    pub limit: *const tatcell_limit_t,
+    /// One limit a request; or NULL, with limit.
+    pub limits: *const *const tatcell_limit_t,
+    /// Key i is at (const char *)keys + i * stride: keys may lie inside larger structures.
+    pub keys: *const c_void,
+    /// Key i is at key_pointers[i].
+    pub key_pointers: *const *const c_void,
+    /// From tatcell_table_hash, or the caller's own keyed hashes.
+    pub hashes: *const u64,
+    /// Bytes of each key; NULL = key_len each.
+    pub key_lens: *const usize,
+    /// Bytes of every key, unless key_lens says them one by one. Keys of 4 and 16 bytes are fastest.
+    pub key_len: usize,
+    /// Units of each request; NULL = 1 each.
+    pub costs: *const u32,
+    /// Gets the full answers, decision_size bytes apart; their size fields are neither read nor written. NULL = not
+    /// wanted.
+    pub decisions: *mut tatcell_decision_t,
+    /// This thread's counters; NULL = off.
+    pub counters: *mut Counters,
+    /// Not for use: the hashes of a prepared burst.
+    pub scratch: [u64; 64],
 }
 
-/// As tatcell_table_check_burst for hashes made before, by tatcell_table_prefetch or by the caller.
-///
-/// @param table     handle; not NULL.
-/// @param limit     from tatcell_table_limit of this table; not NULL.
-/// @param now       the caller's clock, ticks.
-/// @param hashes    count hashes; not NULL unless count is 0.
-/// @param costs     units of each request; NULL = 1 each.
-/// @param count     0..64.
-/// @param pass      bit i = 1: request i passes. Not NULL.
-/// @param decisions as tatcell_table_check_burst.
-/// @param counters  this thread's counters; NULL = off.
-/// @retval as tatcell_table_check_burst.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_burst. Since 0.1.
-#[no_mangle]
-pub unsafe extern "C" fn tatcell_table_check_burst_hash(
-    table: *const tatcell_table_t,
-    limit: *const tatcell_limit_t,
-    now: u64,
-    hashes: *const u64,
-    costs: *const u32,
-    count: u32,
-    pass: *mut u64,
-    decisions: *mut Decision,
-    counters: *mut Counters,
-) -> i32 {
-    // SAFETY: the caller's contract.
-    let hashes = unsafe { args!(array(hashes, count)) };
-    // SAFETY: the caller's contract.
-    unsafe { burst(table, limit, now, hashes, costs, pass, decisions, counters) }
+// SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
+unsafe impl Grows for tatcell_burst_t {
+    const FIRST: usize = TATCELL_BURST_MIN;
 }
+const _: () = assert!(size_of::<tatcell_burst_t>() == TATCELL_BURST_MIN && TATCELL_BURST_MIN % 8 == 0);
 
-/// As tatcell_table_check_burst_hash and, in between its decisions, hashes and prefetches the keys of the next burst.
+/// Decides up to 64 requests at one now, in order, and hashes and prefetches the keys of the next burst meanwhile.
 ///
-/// For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the other
-/// is decided. The first call decides nothing, the last one prepares nothing:
+/// The verdicts equal those of single calls in the same order, repeated keys included. Alone, a burst is hashed and
+/// prefetched first, so its cache misses overlap. In a loop that receives a burst while it decides the one before it,
+/// give both: the misses of the one pass while the other is decided. The first call decides an empty burst, the last
+/// one has nothing next:
 ///
-///     uint64_t hashes[2][64], pass = 0;
-///     uint32_t count = 0, next;
-///     for (int i = 0; (next = receive(keys)) > 0 || count > 0; i ^= 1) {
-///         rc = tatcell_table_check_burst_ahead(&table, &limit, now, hashes[i], NULL, count, &pass, NULL,
-///                                              keys, sizeof keys[0], sizeof keys[0], next, hashes[i ^ 1]);
+///     tatcell_burst_t b[2] = {TATCELL_BURST_INIT, TATCELL_BURST_INIT};
+///     b[0].limit = b[1].limit = &limit;
+///     for (int i = 0;; i ^= 1) {
+///         tatcell_burst_t *burst = &b[i], *next = &b[i ^ 1];
+///         next->keys = keys[i ^ 1], next->key_len = next->stride = sizeof keys[0][0];
+///         next->count = receive(keys[i ^ 1]);
+///         if (burst->count + next->count == 0) break;
+///         burst->now = now;
+///         rc = tatcell_table_check_burst(&table, burst, next);
 ///         if (rc < 0) break;
-///         forward(pass, count);
-///         count = next;
+///         forward(burst->pass, burst->count);
 ///     }
 ///
-/// That holds for tables with the AES hash and keys of 4 or 16 bytes; otherwise the next burst is hashed and prefetched
-/// before this one is decided. Where the caller hashes, use tatcell_table_prefetch_hash and
-/// tatcell_table_check_burst_hash.
+/// Hashing and deciding alternate in tables with the AES hash, for keys of 4 or 16 bytes at a stride, one limit and
+/// no decisions; otherwise the next burst is hashed and prefetched before this one is decided.
 ///
-/// @param table       handle; not NULL.
-/// @param limit       from tatcell_table_limit of this table; not NULL.
-/// @param now         the caller's clock, ticks.
-/// @param hashes      count hashes, which the call before this one or tatcell_table_prefetch made; not NULL unless
-///                    count is 0.
-/// @param costs       units of each request; NULL = 1 each.
-/// @param count       0..64; 0 in the first call.
-/// @param pass        in, so initialise it: 0 at first, then what the call before this one answered; where most passed,
-///                    lines are fetched to be written, which saves a transfer if other cores had them. Out: bit i = 1:
-///                    request i passes; unchanged on error. Not NULL.
-/// @param counters    this thread's counters; NULL = off.
-/// @param next_keys   keys of the next burst, as the keys of tatcell_table_check_burst; not NULL unless next_count
-///                    is 0.
-/// @param key_len     bytes of each next key.
-/// @param stride      bytes from one next key to the next.
-/// @param next_count  0..64; 0 when nothing follows.
-/// @param next_hashes gets next_count hashes; not NULL unless next_count is 0. Overlaps none of the other arrays.
-/// @retval 0 decided; see pass.
-/// @retval TATCELL_ERR_MEMORY next_hashes overlaps another array.
-/// @retval others as tatcell_table_check_burst. Nothing is decided or hashed on error.
-/// Thread: any number, unless the table is exclusive. Cost: that of tatcell_table_prefetch and of
-/// tatcell_table_check_burst_hash, less what overlaps. Since 0.1.
-#[no_mangle]
-pub unsafe extern "C" fn tatcell_table_check_burst_ahead(
-    table: *const tatcell_table_t,
-    limit: *const tatcell_limit_t,
-    now: u64,
-    hashes: *const u64,
-    costs: *const u32,
-    count: u32,
-    pass: *mut u64,
-    counters: *mut Counters,
-    next_keys: *const c_void,
-    key_len: usize,
-    stride: usize,
-    next_count: u32,
-    next_hashes: *mut u64,
-) -> i32 {
-    // SAFETY: the caller's contract.
-    let ((table, limit), _, _) =
-        unsafe { args!(call(table, limit), place(pass, 1), place(next_hashes, next_count)) };
-    // SAFETY: the caller's contract.
-    let keys = unsafe { args!(Keys::new(next_keys, key_len, stride, next_count)) };
-    // Before any reference is made: `next_hashes` is written while the others are read.
-    let next = Range::of(next_hashes, next_count);
-    let others =
-        [Range::of(hashes, count), Range::of(costs, count), Range::of(pass, 1), Range::of(counters, 1)];
-    if next.overlaps(keys.range(next_count)) || others.into_iter().any(|other| next.overlaps(other)) {
-        return TATCELL_ERR_MEMORY;
-    }
-    // SAFETY: the caller's contract.
-    let (hashes, costs, counters) =
-        unsafe { args!(array(hashes, count), costs_of(costs, count), output(counters)) };
-    let next = match next_count {
-        0 => &mut [],
-        // SAFETY: checked above but for its length, which is the caller's contract.
-        _ => unsafe { core::slice::from_raw_parts_mut(next_hashes, next_count as usize) },
-    };
-    // SAFETY: `place` checked the pointer.
-    let burst = Burst { limit, now, hashes, costs, last: unsafe { pass.read() } };
-    // SAFETY: the caller's contract.
-    match unsafe { either!(table, t => keys.check_ahead(t, &burst, counters, next)) } {
-        Ok(bits) => {
-            // SAFETY: as above.
-            unsafe { pass.write(bits) };
-            TATCELL_PASS
-        }
-        Err(e) => table_code(e),
-    }
-}
-
-/// Hashes up to 64 keys and starts loading their lines, for a burst call that comes next.
-///
-/// @param table   handle; not NULL.
-/// @param keys    as tatcell_table_check_burst.
-/// @param key_len bytes of each key.
-/// @param stride  bytes from one key to the next.
-/// @param count   0..64.
-/// @param hashes  gets count hashes, for tatcell_table_check_burst_hash; not NULL unless count is 0.
-/// @retval 0 done.
+/// @param table handle; not NULL.
+/// @param burst what is decided; not NULL.
+/// @param next  what will be decided by the next call, under the same table; its keys (not its limit, costs or now)
+///              are read now. Its pass, if set, is a hint: where most of the burst before this one passed, lines are
+///              fetched to be written. NULL = nothing follows.
+/// @retval 0 decided; see burst->pass. Contended requests have bit 0.
 /// @retval TATCELL_ERR_COUNT more than 64.
-/// @retval others as tatcell_table_hash.
-/// Thread: any number. Cost: the hashes; changes nothing. Since 0.1.
+/// @retval TATCELL_ERR_SIZE size or decision_size is not set.
+/// @retval TATCELL_ERR_OPTION a flag is unknown, both are the same burst, or there are two forms of keys or of
+///         limits.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or neither keys nor hashes, or no limit.
+/// @retval TATCELL_ERR_OVERLAP what the call writes (both bursts, decisions, counters) overlaps something else of it.
+/// @retval others as tatcell_table_check. Nothing is decided, hashed or changed on error.
+/// Thread: any number with bursts of their own, unless the table is exclusive. Cost: as single calls, with the cache
+/// misses overlapped; fastest without decisions. Since 0.2.
 #[no_mangle]
-pub unsafe extern "C" fn tatcell_table_prefetch(
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check_burst(
     table: *const tatcell_table_t,
-    keys: *const c_void,
-    key_len: usize,
-    stride: usize,
-    count: u32,
-    hashes: *mut u64,
+    burst: *mut tatcell_burst_t,
+    next: *mut tatcell_burst_t,
 ) -> i32 {
-    let mut made = [0u64; MAX_BURST];
-    let Some(made) = made.get_mut(..count as usize) else { return TATCELL_ERR_COUNT };
-    // SAFETY: the caller's contract.
-    let (table, keys, _) =
-        unsafe { args!(handle(table), Keys::new(keys, key_len, stride, count), place(hashes, count)) };
-    // SAFETY: the caller's contract.
-    let hashed = either!(table, t => unsafe { keys.hash(t, made) }.map(|()| t.prefetch(made)));
-    if let Err(e) = hashed {
-        return table_code(e);
+    if core::ptr::eq(burst, next) && !burst.is_null() {
+        return TATCELL_ERR_OPTION;
     }
-    if !made.is_empty() {
-        // SAFETY: `array` checked the pointer; count elements are the caller's contract.
-        unsafe { core::ptr::copy_nonoverlapping(made.as_ptr(), hashes, made.len()) };
+    let written = [Span::of(burst, 1), Span::of(next, 1)];
+    let (table, (), burst, mut next) =
+        args!(handle(table), apart(burst, next), owned_options_if(burst), owned_options_if(next));
+    let Some(burst) = burst else { return TATCELL_ERR_NULL };
+    let work = args!(Work::new(burst, next.as_deref(), table.ticket, written));
+    let pass = args!(either!(table, t => work.run(t, burst, next.as_deref_mut())));
+    burst.pass = pass;
+    burst.prepared = 0;
+    if let Some(next) = next {
+        next.prepared = table.ticket.wrapping_add(next.count.into());
     }
     TATCELL_PASS
 }
 
-/// Starts loading the lines of up to 64 hashes made before, for a burst call that comes next.
-///
-/// @param table  handle; not NULL.
-/// @param hashes count hashes; not NULL unless count is 0.
-/// @param count  0..64.
-/// @retval 0 done.
-/// @retval TATCELL_ERR_COUNT more than 64.
-/// @retval TATCELL_ERR_HANDLE table not initialised.
-/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number. Cost: one prefetch a key; changes nothing. Since 0.1.
-#[no_mangle]
-pub unsafe extern "C" fn tatcell_table_prefetch_hash(
-    table: *const tatcell_table_t,
-    hashes: *const u64,
-    count: u32,
-) -> i32 {
-    // SAFETY: the caller's contract.
-    let (table, hashes) = unsafe { args!(handle(table), array(hashes, count)) };
-    either!(table, t => t.prefetch(hashes));
-    TATCELL_PASS
-}
-
-/// The keys of a burst: `length` bytes each, every `stride` bytes.
+/// Where the hashes of a burst come from.
 #[derive(Clone, Copy)]
-struct Keys {
-    first: *const c_void,
-    length: usize,
-    stride: usize,
+enum Source<'a> {
+    /// No requests.
+    Empty,
+    /// The scratch has them, and their lines were asked for.
+    Scratch,
+    /// The caller has them.
+    Hashes(&'a [u64]),
+    Keys(KeyList<'a>),
 }
 
-impl Keys {
-    /// # Safety
-    /// The first key, if there is one, must be valid for reads.
-    unsafe fn new(first: *const c_void, length: usize, stride: usize, count: u32) -> Result<Keys, i32> {
-        if count != 0 {
-            if first.is_null() {
-                return Err(TATCELL_ERR_NULL);
-            }
-            // SAFETY: the caller's contract. Every key has this length.
-            unsafe { key(first, length) }?;
-        }
-        Ok(Keys { first, length, stride })
-    }
-
-    /// From the first to the last of them.
-    fn range(self, count: u32) -> Range {
-        let steps = (count as usize).saturating_sub(1).wrapping_mul(self.stride);
-        let length = if count == 0 { 0 } else { steps.saturating_add(self.length) };
-        Range { from: self.first as usize, bytes: length }
-    }
-
-    fn at(self, i: usize) -> *const c_void {
-        self.first.wrapping_byte_add(i.wrapping_mul(self.stride))
-    }
-
-    /// Reads a key of N bytes by its number.
+impl<'a> Source<'a> {
+    /// Checks the keys of a burst, which must lie apart from what is written.
     ///
     /// # Safety
-    /// Every key whose number it is given must be valid for reads and N bytes long.
+    /// The contract of kit.rs, for the pointers inside.
+    unsafe fn new(b: &tatcell_burst_t, prepared: bool, written: &[Span]) -> Result<Source<'a>, i32> {
+        let count = b.count as usize;
+        if b.flags != 0 {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        if count > MAX_BURST {
+            return Err(TATCELL_ERR_COUNT);
+        }
+        let forms = [!b.keys.is_null(), !b.key_pointers.is_null(), !b.hashes.is_null()];
+        if forms.into_iter().filter(|there| *there).count() > 1 {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        if count == 0 {
+            return Ok(Source::Empty);
+        }
+        if !b.hashes.is_null() {
+            Span::of(b.hashes, count).apart_from(written)?;
+            // SAFETY: passed on.
+            return Ok(Source::Hashes(unsafe { array(b.hashes, count) }?));
+        }
+        if prepared {
+            return Ok(Source::Scratch);
+        }
+        Span::of(b.key_pointers, count).apart_from(written)?;
+        Span::of(b.key_lens, count).apart_from(written)?;
+        // SAFETY: passed on.
+        let keys =
+            unsafe { keys((b.keys, b.stride as isize), b.key_pointers, b.key_len, b.key_lens, count) }?;
+        keys.apart_from(written, count)?;
+        Ok(Source::Keys(keys))
+    }
+}
+
+/// One limit, or one a request.
+#[derive(Clone, Copy)]
+enum Limits<'a> {
+    One(&'a TableLimit),
+    Each(Pointers<'a, TableLimit>),
+}
+
+impl<'a> Limits<'a> {
+    /// # Safety
+    /// The contract of kit.rs, for the pointers inside.
+    unsafe fn new(b: &tatcell_burst_t, written: &[Span]) -> Result<Limits<'a>, i32> {
+        if b.limits.is_null() {
+            Span::of(b.limit, 1).apart_from(written)?;
+            // SAFETY: passed on.
+            return Ok(Limits::One(unsafe { table_limit(b.limit) }?));
+        }
+        if !b.limit.is_null() {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        Span::of(b.limits, b.count as usize).apart_from(written)?;
+        // SAFETY: passed on; what a limit is, the table asks.
+        let each = unsafe { pointers(b.limits.cast::<*const TableLimit>(), b.count as usize) }?;
+        Ok(Limits::Each(each))
+    }
+
+    fn get(self, i: usize) -> Option<&'a TableLimit> {
+        match self {
+            Limits::One(limit) => Some(limit),
+            Limits::Each(limits) => limits.get(i),
+        }
+    }
+
+    /// Refuses limits of other tables.
+    fn are_of<M: Access>(self, table: &Table<'_, M>, count: usize) -> Result<(), i32> {
+        let count = if matches!(self, Limits::One(_)) { 1 } else { count };
+        (0..count)
+            .filter_map(|i| self.get(i))
+            .try_for_each(|limit| table.own(limit).map_err(|e| refused(e, limit)))
+    }
+}
+
+/// A checked call.
+struct Work<'a> {
+    now: u64,
+    source: Source<'a>,
+    /// The lines of the caller's own hashes were asked for.
+    fetched: bool,
+    limits: Option<Limits<'a>>,
+    costs: Option<&'a [u32]>,
+    decisions: Option<Rows<tatcell_decision_t>>,
+    counters: Option<&'a mut Counters>,
+    next: Source<'a>,
+    /// The hint.
+    last: u64,
+}
+
+impl<'a> Work<'a> {
+    /// # Safety
+    /// The contract of kit.rs, for the pointers inside.
+    unsafe fn new(
+        burst: &tatcell_burst_t,
+        next: Option<&tatcell_burst_t>,
+        ticket: u64,
+        [this, that]: [Span; 2],
+    ) -> Result<Work<'a>, i32> {
+        let count = burst.count as usize;
+        let fetched = burst.prepared == ticket.wrapping_add(count as u64);
+        // SAFETY: passed on.
+        let decisions = unsafe { rows(burst.decisions, burst.decision_size, count) }?;
+        // What the call writes: both structures, decisions and counters.
+        let decided = decisions.map_or(Span::NOTHING, Rows::span);
+        let counted = Span::of(burst.counters, 1);
+        let both = [this, that];
+        decided.apart_from(&both)?;
+        counted.apart_from(&[this, that, decided])?;
+        let all = [this, that, decided, counted];
+        let written =
+            if burst.decisions.is_null() && burst.counters.is_null() { &both[..] } else { &all[..] };
+        Span::of(burst.costs, count).apart_from(written)?;
+        // SAFETY: passed on.
+        unsafe {
+            let costs = if burst.costs.is_null() { None } else { Some(array(burst.costs, count)?) };
+            Ok(Work {
+                now: burst.now,
+                source: Source::new(burst, fetched, written)?,
+                fetched,
+                limits: if count == 0 { None } else { Some(Limits::new(burst, written)?) },
+                costs,
+                decisions,
+                counters: owned_if(burst.counters)?,
+                next: next.map_or(Ok(Source::Empty), |next| Source::new(next, false, written))?,
+                last: next.map_or(burst.pass, |next| next.pass),
+            })
+        }
+    }
+
+    /// Hashes what must be hashed, asks for the lines, decides.
     #[inline(always)]
-    unsafe fn reader<const N: usize>(self) -> impl Fn(usize) -> [u8; N] + Copy {
-        // SAFETY: the caller's contract.
-        move |i| unsafe { self.at(i).cast::<[u8; N]>().read() }
-    }
-
-    /// Hashes as many keys as `out` has places.
-    ///
-    /// # Safety
-    /// They must be valid for reads.
-    unsafe fn hash<M: Access>(self, table: &Table<'_, M>, out: &mut [u64]) -> Result<(), TableError> {
-        // SAFETY: the caller's contract.
-        let (long, short) = unsafe { (self.reader::<16>(), self.reader::<4>()) };
-        match self.length {
-            16 => table.hash_burst(out, long),
-            4 => table.hash_burst(out, short),
-            _ => out.iter_mut().enumerate().try_for_each(|(i, hash)| {
-                // SAFETY: as above; `new` checked the length.
-                let key = unsafe { core::slice::from_raw_parts(self.at(i).cast::<u8>(), self.length) };
-                *hash = table.hash(key)?;
-                Ok(())
-            }),
-        }
-    }
-
-    /// Decides a burst, and hashes and prefetches these keys into `next`.
-    ///
-    /// # Safety
-    /// As many keys as `next` has places must be valid for reads.
-    unsafe fn check_ahead<M: Access>(
+    fn run<M: Access>(
         self,
         table: &Table<'_, M>,
-        burst: &Burst<'_>,
-        counters: Option<&mut Counters>,
-        next: &mut [u64],
-    ) -> Result<u64, TableError> {
-        // SAFETY: the caller's contract.
-        let (long, short) = unsafe { (self.reader::<16>(), self.reader::<4>()) };
-        match self.length {
-            16 => table.check_burst_ahead(burst, counters, next, long),
-            4 => table.check_burst_ahead(burst, counters, next, short),
-            _ => {
-                table.own(burst.limit)?;
-                // SAFETY: as above.
-                unsafe { self.hash(table, next) }?;
-                Ok(table.decide_prepared(burst, counters, next))
+        burst: &mut tatcell_burst_t,
+        next: Option<&mut tatcell_burst_t>,
+    ) -> Result<u64, i32> {
+        let count = burst.count as usize;
+        if let Some(limits) = self.limits {
+            limits.are_of(table, count)?;
+        }
+        let own = burst.scratch.get_mut(..count).unwrap_or(&mut []);
+        if let Source::Keys(keys) = self.source {
+            table.hash_keys(own, &keys).map_err(table_code)?;
+            table.prefetch(own);
+        }
+        let hashes: &[u64] = match self.source {
+            Source::Hashes(hashes) => hashes,
+            _ => own,
+        };
+        if matches!(self.source, Source::Hashes(_)) && !self.fetched {
+            table.prefetch(hashes);
+        }
+        let ahead = match next {
+            Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or(&mut []),
+            None => &mut [],
+        };
+        let Work { now, costs, counters, .. } = self;
+        let made = match (self.limits, self.decisions) {
+            (Some(Limits::One(limit)), None) => {
+                let burst = Burst { limit, now, hashes, costs, last: self.last };
+                match &self.next {
+                    Source::Keys(keys) => table.check_then_keys(&burst, counters, ahead, keys),
+                    Source::Hashes(next) => table.check_then(&burst, counters, next),
+                    _ => table.check_then(&burst, counters, &[]),
+                }
             }
-        }
-    }
-}
-
-/// Where an array lies; nothing where its pointer is NULL.
-#[derive(Clone, Copy)]
-struct Range {
-    from: usize,
-    bytes: usize,
-}
-
-impl Range {
-    fn of<T>(p: *const T, count: u32) -> Range {
-        let bytes = if p.is_null() { 0 } else { count as usize * size_of::<T>() };
-        Range { from: p as usize, bytes }
-    }
-
-    fn overlaps(self, other: Range) -> bool {
-        let apart = other.from.wrapping_sub(self.from) >= self.bytes
-            && self.from.wrapping_sub(other.from) >= other.bytes;
-        self.bytes != 0 && other.bytes != 0 && !apart
-    }
-}
-
-/// Checks the place for `count` results, at most 64; NULL only when there are none.
-fn place<T>(p: *mut T, count: u32) -> Result<(), i32> {
-    match count {
-        _ if count as usize > MAX_BURST => Err(TATCELL_ERR_COUNT),
-        0 => Ok(()),
-        _ if p.is_null() => Err(TATCELL_ERR_NULL),
-        _ if !p.is_aligned() => Err(TATCELL_ERR_ALIGN),
-        _ => Ok(()),
-    }
-}
-
-/// An array of at most 64 elements; NULL only when empty.
-///
-/// # Safety
-/// `count` elements at `p` must be valid for reads for the call.
-unsafe fn array<'a, T>(p: *const T, count: u32) -> Result<&'a [T], i32> {
-    if count as usize > MAX_BURST {
-        return Err(TATCELL_ERR_COUNT);
-    }
-    if count == 0 {
-        return Ok(&[]);
-    }
-    // SAFETY: passed on.
-    unsafe { input(p) }?;
-    // SAFETY: not NULL and aligned; the length is the caller's contract.
-    Ok(unsafe { core::slice::from_raw_parts(p, count as usize) })
-}
-
-/// # Safety
-/// As [`array`]; NULL is None.
-unsafe fn costs_of<'a>(costs: *const u32, count: u32) -> Result<Option<&'a [u32]>, i32> {
-    // SAFETY: the caller's contract.
-    Ok(if costs.is_null() { None } else { Some(unsafe { array(costs, count) }?) })
-}
-
-/// # Safety
-/// The pointers must be as the burst calls document.
-#[allow(clippy::too_many_arguments)] // the C signature, handed on
-unsafe fn burst(
-    table: *const tatcell_table_t,
-    limit: *const tatcell_limit_t,
-    now: u64,
-    hashes: &[u64],
-    costs: *const u32,
-    pass: *mut u64,
-    decisions: *mut Decision,
-    counters: *mut Counters,
-) -> i32 {
-    // SAFETY: the caller's contract.
-    let ((table, limit), pass, counters) =
-        unsafe { args!(call(table, limit), result(pass), output(counters)) };
-    // SAFETY: the caller's contract.
-    let costs = unsafe { args!(costs_of(costs, hashes.len() as u32)) };
-    // The caller's own structure size is the distance from one decision to the next.
-    let mut stride = 0;
-    if !decisions.is_null() && !hashes.is_empty() {
-        // SAFETY: the caller's contract.
-        stride = unsafe { args!(decision(decisions)) }.size;
-        if stride as usize % align_of::<Decision>() != 0 {
-            return TATCELL_ERR_SIZE;
-        }
-    }
-    let burst = Burst { limit, now, hashes, costs, last: 0 };
-    let decided = match (decisions.is_null(), counters) {
-        (true, None) => either!(table, t => t.check_burst(limit, now, hashes, costs)),
-        (true, Some(counters)) => either!(table, t => t.check_burst_counted(&burst, counters)),
-        (false, counters) => {
-            either!(table, t => t.check_burst_ex(limit, now, hashes, costs, counters, |i, d| {
-                let out = decisions.wrapping_byte_add(i * stride as usize);
-                // SAFETY: i < count, and the caller has count elements of `stride` bytes, a multiple of the alignment.
-                unsafe { out.write(Decision { size: stride, ..*d }) };
-            }))
-        }
-    };
-    match decided {
-        Ok(bits) => {
-            *pass = bits;
-            TATCELL_PASS
-        }
-        Err(e) => table_code(e),
+            (limits, decisions) => {
+                match &self.next {
+                    Source::Keys(keys) => {
+                        table.hash_keys(ahead, keys).map_err(table_code)?;
+                        table.prefetch(ahead);
+                    }
+                    Source::Hashes(next) => table.prefetch(next),
+                    _ => {}
+                }
+                let request = |i: usize| {
+                    let limit = limits?.get(i)?;
+                    Some((limit, costs.map_or(Some(1), |costs| costs.get(i).map(|&cost| cost.into()))?))
+                };
+                let each = decisions.map(|to| move |i, made: &_| to.put(i, &tatcell_decision_t::of(made)));
+                Ok(table.decide_each(now, hashes, request, counters, each))
+            }
+        };
+        made.map_err(table_code)
     }
 }

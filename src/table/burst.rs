@@ -191,7 +191,7 @@ impl<M: Access> Table<'_, M> {
     }
 
     /// Prefetches `next`, then decides a burst that was prefetched before.
-    pub(crate) fn decide_prepared(
+    pub(super) fn decide_prepared(
         &self,
         burst: &Burst<'_>,
         counters: Option<&mut Counters>,
@@ -325,7 +325,7 @@ impl<M: Access> Table<'_, M> {
         Ok(pass)
     }
 
-    fn burst_ready(&self, burst: &Burst<'_>) -> Result<(), TableError> {
+    pub(super) fn burst_ready(&self, burst: &Burst<'_>) -> Result<(), TableError> {
         self.own(burst.limit)?;
         let count = burst.hashes.len();
         if count > MAX_BURST {

@@ -158,7 +158,7 @@ pub(crate) fn read(
         && window <= 1 << (60 - tag_bits)
         && (2..=window).contains(&lifetime)
         && (window as u128) << shift.min(0).unsigned_abs() < 1 << 63
-        && rest == [0; 6];
+        && rest.iter().fold(0, |all, word| all | word) == 0;
     if !sound {
         return Err(TableError::BadGeometry);
     }

@@ -17,11 +17,14 @@
 
 mod ask;
 mod burst;
+#[cfg(feature = "capi")]
+mod burst_list;
 mod counters;
 mod error;
 mod geometry;
 mod handle;
 mod image;
+mod info;
 mod insert;
 mod migrate;
 mod one;
@@ -54,11 +57,14 @@ mod loom_weak;
 use crate::sync::access;
 pub use crate::sync::{Access, Exclusive, Shared};
 pub use burst::Burst;
+#[cfg(feature = "capi")]
+pub(crate) use burst_list::Keys;
 pub use counters::Counters;
 pub use error::TableError;
 pub use geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
 pub use handle::{ExclusiveTable, Table};
 pub use image::{lines_for, Line, LAYOUT_VERSION};
+pub use info::TableInfo;
 pub use migrate::Migrated;
 pub use one::Request;
 pub use options::{AttachOptions, TableOptions};

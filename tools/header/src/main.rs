@@ -1,61 +1,50 @@
-//! Writes the C header: `tatcell-header OUT`, run from the repository's root by `make header`.
+//! Writes the C headers and the export list: `tatcell-header FOLDER`, run from the repository's root by `make header`.
+//!
+//! cbindgen reads `src/capi` and gives every constant, structure and function with its comment. The templates beside
+//! this file (`*.h.in`) say in which order a reader meets them, and what stands between. Nothing is left out, nothing
+//! comes twice.
+
+mod items;
+mod plain;
+mod template;
+
+use std::path::Path;
 use std::process::ExitCode;
 
+use items::Items;
+
+/// Templates and the headers they become.
+const HEADERS: [(&str, &str); 2] =
+    [("tatcell.h", include_str!("tatcell.h.in")), ("tatcell_host.h", include_str!("tatcell_host.h.in"))];
+
 fn main() -> ExitCode {
-    let Some(out) = std::env::args().nth(1) else {
-        eprintln!("usage: tatcell-header OUT");
+    let Some(folder) = std::env::args().nth(1) else {
+        eprintln!("usage: tatcell-header FOLDER");
         return ExitCode::from(2);
     };
-    let config = cbindgen::Config::from_file("cbindgen.toml").expect("cbindgen.toml");
-    let bindings =
-        cbindgen::Builder::new().with_crate(".").with_config(config).generate().expect("src/capi parses");
-    let mut raw = Vec::new();
-    bindings.write(&mut raw);
-    let header = tidy(&String::from_utf8(raw).expect("cbindgen writes UTF-8"));
-    match std::fs::write(&out, header) {
+    match write_all(Path::new(&folder)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(e) => {
-            eprintln!("{out}: {e}");
+            eprintln!("tatcell-header: {e}");
             ExitCode::FAILURE
         }
     }
 }
 
-/// What cbindgen has no option for: negative constants in parentheses, comments of one line on one line, typedef
-/// names in declarations, no constants of Rust's `impl` blocks, no runs of empty lines.
-fn tidy(raw: &str) -> String {
-    let mut out: Vec<String> = Vec::new();
-    let mut lines = raw.lines().peekable();
-    while let Some(line) = lines.next() {
-        let mut line = line.trim_end().to_owned();
-        let indent = line.len() - line.trim_start().len();
-        if line.trim_start() == "/**" {
-            let mut body = vec![lines.next().expect("a comment ends").trim_end().to_owned()];
-            while body.last().is_none_or(|l| l.trim() != "*/") {
-                body.push(lines.next().expect("a comment ends").trim_end().to_owned());
-            }
-            if lines.peek().is_some_and(|l| l.starts_with("#define tatcell_")) {
-                lines.next();
-                continue;
-            }
-            let text = body[0].trim().trim_start_matches("* ");
-            if body.len() == 2 && indent + text.len() + 7 <= 120 {
-                line = format!("{}/** {text} */", " ".repeat(indent));
-            } else {
-                out.push(line);
-                line = body.pop().expect("not empty");
-                out.append(&mut body);
-            }
-        } else if let Some((name, value)) = line.strip_prefix("#define ").and_then(|d| d.split_once(" -")) {
-            line = format!("#define {name} (-{value})");
-        } else if !line.starts_with("typedef") {
-            line = line.replace("struct tatcell_", "tatcell_");
-        }
-        let blank = out.last().is_none_or(|l| l.is_empty());
-        if !(line.is_empty() && blank) {
-            out.push(line);
-        }
+fn write_all(folder: &Path) -> Result<(), String> {
+    let config = cbindgen::Config::from_file("cbindgen.toml")?;
+    let bindings = cbindgen::Builder::new().with_crate(".").with_config(config).generate();
+    let mut raw = Vec::new();
+    bindings.map_err(|e| e.to_string())?.write(&mut raw);
+    let raw = String::from_utf8(raw).map_err(|e| e.to_string())?;
+    let mut items = Items::parse(&raw)?;
+    let write = |name: &str, text: String| {
+        std::fs::write(folder.join(name), text).map_err(|e| format!("{}: {e}", folder.join(name).display()))
+    };
+    for (name, text) in HEADERS {
+        write(name, template::fill(name, text, &mut items)?)?;
     }
-    out.push(String::new());
-    out.join("\n")
+    items.all_used()?;
+    write("tatcell.ffi.h", plain::header(&items))?;
+    write("tatcell.map", plain::export_list(&items)?)
 }

@@ -27,6 +27,8 @@ pub struct Context {
     pub cargo_target: PathBuf,
     /// The version of the library.
     pub version: String,
+    /// The version of its ABI.
+    pub abi: String,
     /// What the command line says after the name of a suite.
     pub arguments: Vec<String>,
 }
@@ -34,13 +36,24 @@ pub struct Context {
 /// Warnings are errors in everything written in C and C++.
 pub const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 
+/// Where the number of the ABI stands.
+const ABI_IN: &str = "src/capi/codes.rs";
+const ABI_LINE: &str = "pub const TATCELL_ABI_VERSION: u32 = ";
+
 impl Context {
+    /// The SONAME of the shared library: it changes with the ABI only.
+    pub fn soname(&self) -> String {
+        format!("libtatcell.so.{}", self.abi)
+    }
+
     /// Reads the environment. Must be called before any thread runs.
     pub fn new() -> Result<Self> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
         forget_cargo_run(&root);
         let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
         let version = manifest.lines().find_map(|l| l.strip_prefix("version = \"")?.strip_suffix('"'));
+        let codes = std::fs::read_to_string(root.join(ABI_IN))?;
+        let abi = codes.lines().find_map(|l| l.strip_prefix(ABI_LINE)?.strip_suffix(';'));
         let cargo_target = std::env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
         let sh = Shell::new()?;
         sh.change_dir(&root);
@@ -52,6 +65,7 @@ impl Context {
             make: words("MAKE", "make"),
             cargo_target: root.join(cargo_target),
             version: version.context("Cargo.toml has no version")?.to_owned(),
+            abi: abi.with_context(|| format!("{ABI_IN} has no ABI version"))?.to_owned(),
             arguments: std::env::args().skip(2).collect(),
             root,
         })

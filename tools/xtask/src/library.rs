@@ -14,8 +14,6 @@ use crate::exec::Run;
 
 /// The functions and versions that the library exports.
 pub const MAP: &str = "include/tatcell.map";
-/// The SONAME: it changes with the ABI only.
-pub const SONAME: &str = "libtatcell.so.0";
 /// Functions that start so are in the second object.
 pub const HOST_PREFIX: &str = "tatcell_host_";
 
@@ -58,10 +56,13 @@ pub fn build(ctx: &Context) -> Result<Library> {
     Ok(library)
 }
 
-/// Generates the header from the sources.
+/// What is generated from the sources into include/.
+pub const GENERATED: [&str; 4] = ["tatcell.h", "tatcell_host.h", "tatcell.ffi.h", "tatcell.map"];
+
+/// Generates the headers and the list of exports from the sources.
 pub fn header(ctx: &Context) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
-    cmd!(sh, "env {cargo...} run --quiet -p tatcell-header -- include/tatcell.h").must().map(drop)
+    cmd!(sh, "env {cargo...} run --quiet -p tatcell-header -- include").must().map(drop)
 }
 
 /// One object of what the exports reach in an archive or in objects; all else is dropped.
@@ -112,12 +113,13 @@ fn localise(ctx: &Context, raw: &Path, exports: &[String], out: &Path) -> Result
 fn shared(ctx: &Context, library: &Library, folder: &Path) -> Result<()> {
     let cc = &ctx.cc;
     let Library { shared, object, host_object, .. } = library;
-    let names = [format!("-Wl,-soname,{SONAME}"), format!("-Wl,--version-script={MAP}")];
+    let soname = ctx.soname();
+    let names = [format!("-Wl,-soname,{soname}"), format!("-Wl,--version-script={MAP}")];
     let hardening = ["-Wl,-z,relro,-z,now,-z,noexecstack", "-Wl,--build-id"];
     let options = ["-shared", "-nostdlib"];
     cmd!(ctx.sh, "env {cc...} {options...} {names...} {hardening...} -o {shared} {object} {host_object}")
         .must()?;
-    for link in [SONAME, "libtatcell.so"] {
+    for link in [soname.as_str(), "libtatcell.so"] {
         let link = folder.join(link);
         let name = shared.file_name().unwrap_or_default();
         cmd!(ctx.sh, "ln -sf {name} {link}").must()?;

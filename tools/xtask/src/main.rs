@@ -39,7 +39,7 @@ const fn job(name: &'static str, about: &'static str, run: fn(&Context) -> Resul
 
 const JOBS: &[Job] = &[
     job("lib", "build libtatcell.a and libtatcell.so into target/c", library::job),
-    job("header", "generate include/tatcell.h from src/capi", library::header),
+    job("header", "generate the headers and the list of exports from src/capi", library::header),
     job("firmware", "build the firmware archives (Cortex-M0 to M4F, RISC-V)", machines::archive::job),
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
     job("bench", "time rows, count instructions, judge the goals (BENCH_SECONDS, BENCH_ONLY)", bench::all),

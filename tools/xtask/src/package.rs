@@ -15,12 +15,11 @@ use crate::report::Report;
 use crate::tools::{missing, Missing};
 
 /// What is installed beside the headers and the shared library; below the prefix.
-const FILES: [&str; 6] = [
+const FILES: [&str; 5] = [
     "lib/cmake/tatcell/tatcell-config-version.cmake",
     "lib/cmake/tatcell/tatcell-config.cmake",
     "lib/libtatcell.a",
     "lib/libtatcell.so",
-    "lib/libtatcell.so.0",
     "lib/pkgconfig/tatcell.pc",
 ];
 
@@ -89,6 +88,7 @@ impl Package<'_> {
         let mut wanted: Vec<String> = headers.iter().map(|h| format!("usr/include/{h}")).collect();
         wanted.extend(FILES.iter().map(|f| format!("usr/{f}")));
         wanted.push(format!("usr/lib/libtatcell.so.{}", self.ctx.version));
+        wanted.push(format!("usr/lib/{}", self.ctx.soname()));
         wanted.sort();
         let found = files(stage, "")?;
         let mut found: Vec<String> =
@@ -99,8 +99,8 @@ impl Package<'_> {
     }
 
     fn no_paths(&self, usr: &Path) -> Result<()> {
-        let home = std::env::var("HOME").unwrap_or("/root".into()) + "/";
-        let named = [self.ctx.root.to_string_lossy().into_owned(), home];
+        let mut named = vec![self.ctx.root.to_string_lossy().into_owned()];
+        named.extend(std::env::var("HOME").ok().filter(|home| home.len() > 1).map(|home| home + "/"));
         for folder in ["lib/pkgconfig", "lib/cmake", "include"] {
             for file in files(&usr.join(folder), "")? {
                 let text = std::fs::read_to_string(&file)?;
@@ -178,7 +178,7 @@ impl Package<'_> {
 
     fn needs_library(&self, program: &Path, wanted: bool) -> Result<()> {
         let dynamic = cmd!(self.ctx.sh, "readelf -d {program}").done()?.stdout;
-        let soname = format!("[{}]", library::SONAME);
+        let soname = format!("[{}]", self.ctx.soname());
         let needs = dynamic.lines().any(|l| l.contains("NEEDED") && l.contains(&soname));
         ensure!(
             needs == wanted,

@@ -8,7 +8,9 @@
 pub const PROGRAMS: &[Program] = &[
     c("layout").under(&[ASAN, MEMCHECK]),
     c("codes").under(&[ASAN, TSAN]),
+    c("growth").under(&[ASAN]),
     c("arguments").under(&[ASAN]),
+    c("burst").under(&[ASAN]),
     c("vectors").with(&["ffi-tests/data/vectors.tsv"]).under(&[ASAN, MEMCHECK]),
     // Arguments: how many traces.
     c("property").under(&[ASAN.with(&["100"]), MEMCHECK.with(&["12"])]),

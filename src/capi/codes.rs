@@ -1,0 +1,267 @@
+//! Result and error codes: a number means one thing, for ever.
+
+use core::ffi::c_char;
+
+use crate::answer::Verdict;
+use crate::limit::LimitError;
+use crate::table::TableError;
+
+/// Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).
+pub const TATCELL_PASS: i32 = 0;
+/// Does not pass now; the retry time tells when it would.
+pub const TATCELL_NON_CONFORMING: i32 = 1;
+/// Can never pass: the cost is greater than the burst.
+pub const TATCELL_NEVER: i32 = 2;
+/// No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself.
+pub const TATCELL_CONTENDED: i32 = 3;
+/// An iteration is over: no more live slots.
+pub const TATCELL_END: i32 = 4;
+
+/// A required pointer is NULL.
+pub const TATCELL_ERR_NULL: i32 = -1;
+/// A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN).
+pub const TATCELL_ERR_ALIGN: i32 = -2;
+/// A structure's size field is not one that any header gives it: start from its _INIT macro.
+pub const TATCELL_ERR_SIZE: i32 = -3;
+/// The rate is 0.
+pub const TATCELL_ERR_RATE: i32 = -4;
+/// The period is 0.
+pub const TATCELL_ERR_PERIOD: i32 = -5;
+/// The burst is 0.
+pub const TATCELL_ERR_BURST: i32 = -6;
+/// Rate or burst cannot be represented at this resolution.
+pub const TATCELL_ERR_REPRESENT: i32 = -7;
+/// Burst and allowances together are too long for the word.
+pub const TATCELL_ERR_HORIZON: i32 = -8;
+/// The limit was not initialised by this version of the library, or for another kind of word.
+pub const TATCELL_ERR_LIMIT: i32 = -9;
+/// The limit was made for a table with another resolution, horizon, skew or claim lifetime.
+pub const TATCELL_ERR_FOREIGN: i32 = -10;
+/// An option is out of range or unknown, or options contradict each other.
+pub const TATCELL_ERR_OPTION: i32 = -11;
+/// A keyed hash needs 16 secret bytes.
+pub const TATCELL_ERR_SEED: i32 = -12;
+// -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36.
+/// Fastest and slowest limit do not fit one slot word: use fewer tag bits.
+pub const TATCELL_ERR_SPAN: i32 = -14;
+/// The table handle was not initialised by this version of the library.
+pub const TATCELL_ERR_HANDLE: i32 = -15;
+/// Its creator is not done yet: the memory holds no table image. Ask again.
+pub const TATCELL_ERR_NOT_READY: i32 = -16;
+/// The image has another layout version, or a feature or algorithm that this library does not know.
+pub const TATCELL_ERR_VERSION: i32 = -17;
+/// The image's geometry is not valid or does not match its size.
+pub const TATCELL_ERR_GEOMETRY: i32 = -18;
+/// The image was made with another seed.
+pub const TATCELL_ERR_WRONG_SEED: i32 = -19;
+/// The image is exclusive or shared, or has a policy or clock frequency, other than was asked for.
+pub const TATCELL_ERR_MODE: i32 = -20;
+/// The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key.
+pub const TATCELL_ERR_HASH: i32 = -21;
+/// More than 64 keys in a burst.
+pub const TATCELL_ERR_COUNT: i32 = -22;
+/// The soft threshold is above the burst.
+pub const TATCELL_ERR_SOFT: i32 = -23;
+/// This processor cannot compute the hash that was asked for, or that the image uses.
+pub const TATCELL_ERR_HASH_UNAVAILABLE: i32 = -24;
+/// A system call failed; the errno is in system_error.
+pub const TATCELL_ERR_SYSTEM: i32 = -25;
+/// This system or processor does not have it.
+pub const TATCELL_ERR_UNSUPPORTED: i32 = -26;
+/// A name is neither "/name" nor an absolute path, or it is too long.
+pub const TATCELL_ERR_NAME: i32 = -27;
+/// Something with this name exists already.
+pub const TATCELL_ERR_EXISTS: i32 = -28;
+/// Nothing with this name exists.
+pub const TATCELL_ERR_ABSENT: i32 = -29;
+/// The memory is too small for a table: less than two header lines and one set, 256 bytes.
+pub const TATCELL_ERR_TOO_SMALL: i32 = -30;
+/// A length is more than half of the address space, or than a table can have.
+pub const TATCELL_ERR_TOO_LARGE: i32 = -31;
+/// Two objects of one call overlap, and the call writes one of them.
+pub const TATCELL_ERR_OVERLAP: i32 = -32;
+/// A key is longer than half of the address space.
+pub const TATCELL_ERR_KEY_LENGTH: i32 = -33;
+/// The buffer is too small for the image.
+pub const TATCELL_ERR_BUFFER: i32 = -34;
+/// The limit is faster, or has a longer horizon, than the table's options provided for.
+pub const TATCELL_ERR_TOO_FAST: i32 = -35;
+/// The memory has another size than the image, or than was asked for.
+pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
+/// The folder of a path does not exist.
+pub const TATCELL_ERR_FOLDER: i32 = -37;
+
+/// Version of the library: major * 10000 + minor * 100 + patch.
+pub const TATCELL_VERSION: u32 = 200;
+/// Version of the C ABI; changes only when a program must be rebuilt.
+// The one place: build.rs, the makefiles and the export list read this line.
+pub const TATCELL_ABI_VERSION: u32 = 1;
+/// Version of the table image.
+pub const TATCELL_LAYOUT_VERSION: u32 = 2;
+
+const _: () = assert!(TATCELL_LAYOUT_VERSION == crate::table::LAYOUT_VERSION as u32);
+const _: () = assert!(TATCELL_VERSION == number(env!("CARGO_PKG_VERSION")));
+
+/// "1.2.3" as 10203; numbers of two digits.
+const fn number(text: &str) -> u32 {
+    let (mut all, mut part, mut rest) = (0u32, 0u32, text.as_bytes());
+    while let [byte, more @ ..] = rest {
+        rest = more;
+        match byte {
+            b'.' => (all, part) = (all.wrapping_add(part).wrapping_mul(100), 0),
+            _ => part = part.wrapping_mul(10).wrapping_add(byte.wrapping_sub(b'0') as u32),
+        }
+    }
+    all.wrapping_add(part)
+}
+
+/// Gives the version of the linked library, to compare with TATCELL_VERSION.
+///
+/// @return major * 10000 + minor * 100 + patch.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_version() -> u32 {
+    TATCELL_VERSION
+}
+
+/// Gives the ABI version of the linked library, to compare with TATCELL_ABI_VERSION.
+///
+/// @return the ABI version.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_abi_version() -> u32 {
+    TATCELL_ABI_VERSION
+}
+
+/// Names and describes the codes, each once.
+macro_rules! describe {
+    ($($code:ident $text:literal)+) => {
+        const fn text_of(code: i32) -> Option<&'static str> {
+            match code {
+                $($code => Some(concat!($text, "\0")),)+
+                _ => None,
+            }
+        }
+
+        const fn name_of(code: i32) -> Option<&'static str> {
+            match code {
+                $($code => Some(concat!(stringify!($code), "\0")),)+
+                _ => None,
+            }
+        }
+    };
+}
+
+describe! {
+    TATCELL_PASS "passes"
+    TATCELL_NON_CONFORMING "does not conform now"
+    TATCELL_NEVER "cost is greater than the burst: can never conform"
+    TATCELL_CONTENDED "contended: nothing charged, no verdict"
+    TATCELL_END "no more live slots"
+    TATCELL_ERR_NULL "a required pointer is NULL"
+    TATCELL_ERR_ALIGN "a pointer is not aligned for its type"
+    TATCELL_ERR_SIZE "a structure's size field is not set, or no size that it can have"
+    TATCELL_ERR_RATE "rate is zero"
+    TATCELL_ERR_PERIOD "period is zero"
+    TATCELL_ERR_BURST "burst is zero"
+    TATCELL_ERR_REPRESENT "rate or burst cannot be represented at this resolution"
+    TATCELL_ERR_HORIZON "burst and allowances are too long for the word"
+    TATCELL_ERR_LIMIT "limit is not initialised, or for another kind of word"
+    TATCELL_ERR_FOREIGN "limit was made for another table"
+    TATCELL_ERR_OPTION "an option is unknown or out of range"
+    TATCELL_ERR_SEED "a keyed hash needs 16 secret bytes"
+    TATCELL_ERR_SPAN "fastest and slowest limit do not fit one word: use fewer tag bits"
+    TATCELL_ERR_HANDLE "table handle is not initialised"
+    TATCELL_ERR_NOT_READY "memory holds no table yet: ask again"
+    TATCELL_ERR_VERSION "image has another layout version"
+    TATCELL_ERR_GEOMETRY "image geometry is not valid"
+    TATCELL_ERR_WRONG_SEED "image was made with another seed"
+    TATCELL_ERR_MODE "image has another mode, policy or clock than was asked for"
+    TATCELL_ERR_HASH "the caller hashes for this table, and the call brought a key"
+    TATCELL_ERR_COUNT "more than 64 keys"
+    TATCELL_ERR_SOFT "soft threshold is above the burst"
+    TATCELL_ERR_HASH_UNAVAILABLE "this processor cannot compute the table's hash"
+    TATCELL_ERR_SYSTEM "a system call failed"
+    TATCELL_ERR_UNSUPPORTED "not available on this system or processor"
+    TATCELL_ERR_NAME "name is neither /name nor an absolute path, or too long"
+    TATCELL_ERR_EXISTS "the name exists already"
+    TATCELL_ERR_ABSENT "the name does not exist"
+    TATCELL_ERR_TOO_SMALL "memory is too small for a table"
+    TATCELL_ERR_TOO_LARGE "a length is too large"
+    TATCELL_ERR_OVERLAP "two objects of the call overlap"
+    TATCELL_ERR_KEY_LENGTH "a key is too long"
+    TATCELL_ERR_BUFFER "buffer is too small for the image"
+    TATCELL_ERR_TOO_FAST "limit is faster or longer than the table's options provide for"
+    TATCELL_ERR_WRONG_SIZE "memory has another size than the image, or than was asked for"
+    TATCELL_ERR_FOLDER "the folder of the path does not exist"
+}
+
+/// Describes a result or error code.
+///
+/// @param code any value that a function of this library returned.
+/// @return static text, never NULL; "unknown code" for others.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
+    text_of(code).map_or(c"unknown code".as_ptr(), |text| text.as_ptr().cast())
+}
+
+/// Names a result or error code as this header does, "TATCELL_ERR_NULL" for instance.
+///
+/// @param code any value that a function of this library returned.
+/// @return static text, never NULL; "unknown" for others.
+/// Thread: any. Cost: none. Since 0.2.
+#[no_mangle]
+pub extern "C" fn tatcell_strerror_name(code: i32) -> *const c_char {
+    name_of(code).map_or(c"unknown".as_ptr(), |name| name.as_ptr().cast())
+}
+
+/// The code of a verdict.
+pub(super) const fn verdict_code(verdict: Verdict) -> i32 {
+    verdict as i32
+}
+
+const _: () = assert!(TATCELL_PASS == verdict_code(Verdict::Conforming));
+const _: () = assert!(TATCELL_NON_CONFORMING == verdict_code(Verdict::NonConforming));
+const _: () = assert!(TATCELL_NEVER == verdict_code(Verdict::Never));
+const _: () = assert!(TATCELL_CONTENDED == verdict_code(Verdict::Contended));
+
+/// The code of a limit error.
+pub(super) const fn limit_code(e: LimitError) -> i32 {
+    match e {
+        LimitError::ZeroRate => TATCELL_ERR_RATE,
+        LimitError::ZeroPeriod => TATCELL_ERR_PERIOD,
+        LimitError::ZeroBurst => TATCELL_ERR_BURST,
+        LimitError::NotRepresentable => TATCELL_ERR_REPRESENT,
+        LimitError::HorizonTooLong => TATCELL_ERR_HORIZON,
+        LimitError::BadSoft => TATCELL_ERR_SOFT,
+        LimitError::BadResolution | LimitError::BadHeal | LimitError::NotSmall => TATCELL_ERR_OPTION,
+    }
+}
+
+/// The code of a table error.
+pub(super) const fn table_code(e: TableError) -> i32 {
+    match e {
+        TableError::Limit(e) => limit_code(e),
+        TableError::TooSmall => TATCELL_ERR_TOO_SMALL,
+        TableError::TooLarge => TATCELL_ERR_TOO_LARGE,
+        TableError::BufferTooSmall => TATCELL_ERR_BUFFER,
+        TableError::SpanTooShort => TATCELL_ERR_SPAN,
+        TableError::BadTagBits | TableError::BadLifetime | TableError::NotSmall | TableError::BadCosts => {
+            TATCELL_ERR_OPTION
+        }
+        TableError::TagTooWide => TATCELL_ERR_OPTION,
+        TableError::Overlap => TATCELL_ERR_OVERLAP,
+        TableError::MissingSeed => TATCELL_ERR_SEED,
+        TableError::BadHashKind => TATCELL_ERR_HASH,
+        TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,
+        TableError::ForeignLimit => TATCELL_ERR_FOREIGN,
+        TableError::LimitTooFast => TATCELL_ERR_TOO_FAST,
+        TableError::TooManyKeys => TATCELL_ERR_COUNT,
+        TableError::NotReady => TATCELL_ERR_NOT_READY,
+        TableError::BadVersion => TATCELL_ERR_VERSION,
+        TableError::BadGeometry => TATCELL_ERR_GEOMETRY,
+        TableError::WrongSeed => TATCELL_ERR_WRONG_SEED,
+        TableError::BadMode => TATCELL_ERR_MODE,
+    }
+}

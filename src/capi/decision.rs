@@ -1,0 +1,169 @@
+//! `tatcell_decision_t`, and how answers leave the library.
+
+use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NEVER, TATCELL_NON_CONFORMING, TATCELL_PASS};
+use super::kit::{Grows, Out, Report};
+use crate::answer::{Decision, Outcome, Permit, Tracking};
+
+/// tracking: the key has its own slot; the answer is exact.
+pub const TATCELL_TRACKED: u32 = 0;
+/// tracking: the set was full and the policy decided; nothing stored.
+pub const TATCELL_UNTRACKED: u32 = 1;
+/// tracking: the key took over, or was measured against, the smallest debt of a full set.
+pub const TATCELL_INHERITED: u32 = 2;
+/// tracking: the key took over a slot of a full set, whose debt was forgiven.
+pub const TATCELL_FORGIVEN: u32 = 3;
+
+const _: () = assert!(TATCELL_TRACKED == Tracking::Tracked as u32);
+const _: () = assert!(TATCELL_UNTRACKED == Tracking::Untracked as u32);
+const _: () = assert!(TATCELL_INHERITED == Tracking::Inherited as u32);
+const _: () = assert!(TATCELL_FORGIVEN == Tracking::Forgiven as u32);
+
+/// decision flags: passes, above the soft threshold.
+pub const TATCELL_FLAG_SOFT: u32 = 1;
+/// decision flags: passes only because the limit is in shadow mode; uncharged.
+pub const TATCELL_FLAG_SHADOW: u32 = 2;
+/// decision flags: passes inside the elastic room of the call.
+pub const TATCELL_FLAG_ELASTIC: u32 = 4;
+
+const _: () = assert!(TATCELL_FLAG_SOFT == Decision::SOFT);
+const _: () = assert!(TATCELL_FLAG_SHADOW == Decision::SHADOW);
+const _: () = assert!(TATCELL_FLAG_ELASTIC == Decision::ELASTIC);
+
+/// Bytes of a tatcell_permit_t; it never grows.
+pub const TATCELL_PERMIT_SIZE: usize = 64;
+const _: () = assert!(size_of::<Permit>() == TATCELL_PERMIT_SIZE);
+/// Bytes of a tatcell_decision_t in its first release: the least that a library takes.
+pub const TATCELL_DECISION_MIN: usize = 144;
+
+/// Everything about one request: verdict, what is left, when to come back, and the permit for a refund.
+///
+/// Times are ticks after now, but for departure; amounts are units. Every field is true on every verdict except
+/// contended, where nothing was read consistently and all amounts but the burst are 0.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct tatcell_decision_t {
+    /// sizeof(tatcell_decision_t); never written.
+    pub size: u32,
+    /// 0, TATCELL_NON_CONFORMING, TATCELL_NEVER or TATCELL_CONTENDED.
+    pub verdict: i32,
+    /// Any of the TATCELL_FLAG_ flags.
+    pub flags: u32,
+    /// How the table accounted for it: a constant of TATCELL_TRACKED to TATCELL_FORGIVEN.
+    pub tracking: u32,
+    /// Index of the limit that decided, for several limits in one call; 0 otherwise.
+    pub policy: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Units that the request asked for.
+    pub cost: u64,
+    /// The burst: most units at one instant after idle.
+    pub burst: u64,
+    /// Units that would conform right after this decision, rounded down.
+    pub remaining: u64,
+    /// 0 when conforming, UINT64_MAX when never; otherwise ticks until the same cost conforms. With the shadow flag
+    /// it is what would have been answered.
+    pub retry_after: u64,
+    /// Ticks until remaining grows by one; 0 when the burst is full.
+    pub next_unit: u64,
+    /// Ticks until the whole burst is available again, rounded up.
+    pub reset_after: u64,
+    /// Tick at which the request may leave: now, or later for a reservation; 0 when it does not pass.
+    pub departure: u64,
+    /// What was charged, for a refund.
+    pub permit: Permit,
+}
+
+// SAFETY: repr(C), its size first, integers without padding (asserted).
+unsafe impl Grows for tatcell_decision_t {
+    const FIRST: usize = TATCELL_DECISION_MIN;
+}
+const _: () = assert!(size_of::<tatcell_decision_t>() == 24 + 7 * 8 + 64);
+
+impl tatcell_decision_t {
+    #[inline(always)]
+    pub(super) fn of(d: &Decision) -> tatcell_decision_t {
+        tatcell_decision_t {
+            size: 0,
+            verdict: verdict_code(d.verdict),
+            flags: d.flags,
+            tracking: d.tracking as u32,
+            policy: d.policy,
+            reserved: 0,
+            cost: d.cost,
+            burst: d.burst,
+            remaining: d.remaining,
+            retry_after: d.retry_after,
+            next_unit: d.next_unit,
+            reset_after: d.reset_after,
+            departure: d.departure,
+            permit: d.permit,
+        }
+    }
+}
+
+/// Fills a decision in and gives its verdict.
+pub(super) fn fill(made: &Decision, out: Report<tatcell_decision_t>) -> i32 {
+    out.put(&tatcell_decision_t::of(made));
+    verdict_code(made.verdict)
+}
+
+/// As [`fill`], where the decision may not be wanted.
+pub(super) fn fill_if(made: &Decision, out: Option<Report<tatcell_decision_t>>) -> i32 {
+    match out {
+        Some(out) => fill(made, out),
+        None => verdict_code(made.verdict),
+    }
+}
+
+/// Writes the retry time and gives the code of an outcome.
+///
+/// One question a match: the four cases together would become an indirect jump in every function that ends here.
+#[inline(always)]
+pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<u64>>) -> i32 {
+    let (code, ticks) = match outcome {
+        Outcome::Conforming => (TATCELL_PASS, 0),
+        Outcome::NonConforming { retry_after } => (TATCELL_NON_CONFORMING, retry_after),
+        other => rare(other),
+    };
+    if let Some(out) = retry_after {
+        out.put(ticks);
+    }
+    code
+}
+
+#[cold]
+fn rare(outcome: Outcome) -> (i32, u64) {
+    match outcome {
+        Outcome::Never => (TATCELL_NEVER, u64::MAX),
+        _ => (TATCELL_CONTENDED, 0),
+    }
+}
+
+/// Writes what a refund gave back; None is contended.
+pub(super) fn finish_refund(back: Option<u64>, credited: Option<Out<u64>>) -> i32 {
+    if let Some(out) = credited {
+        out.put(back.unwrap_or(0));
+    }
+    match back {
+        Some(_) => TATCELL_PASS,
+        None => TATCELL_CONTENDED,
+    }
+}
+
+/// Ends a function that either did what it was asked or was contended.
+pub(super) fn finish_done(done: bool) -> i32 {
+    if done {
+        TATCELL_PASS
+    } else {
+        TATCELL_CONTENDED
+    }
+}
+
+/// Gives sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.2.
+#[no_mangle]
+pub extern "C" fn tatcell_permit_size() -> usize {
+    TATCELL_PERMIT_SIZE
+}

@@ -1,0 +1,267 @@
+//! `tatcell_table_*` for one key: hash, check, peek. Each call with a key has a twin with its hash.
+
+use core::ffi::c_void;
+
+use super::codes::{table_code, TATCELL_PASS};
+use super::decision::{fill, finish, tatcell_decision_t};
+use super::kit::{apart, args, key, owned_if, report, result, result_if, Report};
+use super::limit::{not_own, table_limit, tatcell_limit_t};
+use super::table::{either, handle, tatcell_table_t, Handle};
+use crate::answer::Outcome;
+use crate::limit::TableLimit;
+use crate::table::{Access, Counters, Request, Table, TableError};
+
+/// The code of an error of a call with this limit.
+pub(super) fn refused(e: TableError, limit: &TableLimit) -> i32 {
+    match e {
+        TableError::ForeignLimit => not_own(limit),
+        e => table_code(e),
+    }
+}
+
+/// The hash of a key.
+pub(super) fn hash_of(table: &Handle, key: &[u8]) -> Result<u64, i32> {
+    either!(table, t => t.hash(key)).map_err(table_code)
+}
+
+/// One request with the full answer.
+fn check_ex(
+    table: &Handle,
+    (request, hash): (&Request<'_>, u64),
+    out: Report<tatcell_decision_t>,
+    counters: Option<&mut Counters>,
+) -> i32 {
+    match either!(table, t => t.check_ex(request, hash, counters)) {
+        Ok(made) => fill(&made, out),
+        Err(e) => refused(e, request.limit),
+    }
+}
+
+fn peek(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    (hash, cost): (u64, u64),
+    out: Report<tatcell_decision_t>,
+) -> i32 {
+    match either!(table, t => t.peek(limit, now, hash, cost)) {
+        Ok(made) => fill(&made, out),
+        Err(e) => refused(e, limit),
+    }
+}
+
+/// One decision, out of line so that its values find registers beside the arguments of the C function.
+#[inline(never)]
+fn check_one<M: Access>(table: &Table<'_, M>, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+    table.check_owned(limit, now, hash, cost)
+}
+
+/// Hashes a key with the table's secret, for the _hash and burst calls.
+///
+/// @param table   handle; not NULL.
+/// @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
+/// @param key_len bytes.
+/// @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_KEY_LENGTH longer than half of the address space.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// Thread: any. Cost: of 16 bytes about 1 ns (AES) or 6 ns (SipHash-1-3). Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_hash(
+    table: *const tatcell_table_t,
+    key: *const c_void,
+    key_len: usize,
+    hash: *mut u64,
+) -> i32 {
+    let (table, key, out) = args!(handle(table), self::key(key, key_len), result(hash));
+    out.put(args!(hash_of(table, key)));
+    TATCELL_PASS
+}
+
+/// Decides one request of a key and charges it if it conforms.
+///
+/// @param table       handle; not NULL.
+/// @param limit       from tatcell_limit_init_table of this table; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param key         bytes of the key; not NULL, even when empty.
+/// @param key_len     bytes.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+///                    NULL = not wanted. Not written on error.
+/// @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
+/// @retval TATCELL_ERR_FOREIGN limit of another table.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument.
+/// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
+/// when it passes; only loads when not. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    cost: u64,
+    retry_after: *mut u64,
+) -> i32 {
+    let (table, limit, key, retry) =
+        args!(handle(table), table_limit(limit), self::key(key, key_len), result_if(retry_after));
+    let outcome = either!(table, t => match t.hash(key).and_then(|hash| t.own(limit).map(|()| hash)) {
+        Ok(hash) => check_one(t, limit, now, hash, cost),
+        Err(e) => return refused(e, limit),
+    });
+    finish(outcome, retry)
+}
+
+/// As tatcell_table_check for a hash made before.
+///
+/// @param table       handle; not NULL.
+/// @param limit       from tatcell_limit_init_table of this table; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param hash        from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after as tatcell_table_check.
+/// @retval as tatcell_table_check.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check less the hash. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    retry_after: *mut u64,
+) -> i32 {
+    let (table, limit, retry) = args!(handle(table), table_limit(limit), result_if(retry_after));
+    let outcome = either!(table, t => match t.own(limit) {
+        Ok(()) => check_one(t, limit, now, hash, cost),
+        Err(e) => return refused(e, limit),
+    });
+    finish(outcome, retry)
+}
+
+/// Decides one request with the full answer.
+///
+/// @param table    handle; not NULL.
+/// @param limit    from tatcell_limit_init_table of this table; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param key      bytes of the key; not NULL, even when empty.
+/// @param key_len  bytes.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval TATCELL_ERR_OVERLAP out and counters overlap.
+/// @retval others as tatcell_table_check.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check_ex(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    cost: u64,
+    room: u64,
+    out: *mut tatcell_decision_t,
+    counters: *mut Counters,
+) -> i32 {
+    let (table, limit, key, (), out, counters) = args!(
+        handle(table),
+        table_limit(limit),
+        self::key(key, key_len),
+        apart(out, counters),
+        report(out),
+        owned_if(counters)
+    );
+    let hash = args!(hash_of(table, key));
+    check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
+}
+
+/// As tatcell_table_check_ex for a hash made before.
+///
+/// @param table    handle; not NULL.
+/// @param limit    from tatcell_limit_init_table of this table; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param hash     from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
+/// @retval as tatcell_table_check_ex.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_ex less the hash. Since 0.2.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check_ex_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    room: u64,
+    out: *mut tatcell_decision_t,
+    counters: *mut Counters,
+) -> i32 {
+    let (table, limit, (), out, counters) =
+        args!(handle(table), table_limit(limit), apart(out, counters), report(out), owned_if(counters));
+    check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
+}
+
+/// Tells what a request of this cost would be answered, without charging it. An insert in progress reads as absent.
+///
+/// @param table   handle; not NULL.
+/// @param limit   from tatcell_limit_init_table of this table; not NULL.
+/// @param now     the caller's clock, ticks.
+/// @param key     bytes of the key; not NULL, even when empty.
+/// @param key_len bytes.
+/// @param cost    units.
+/// @param out     started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_table_check_ex; never TATCELL_CONTENDED.
+/// Thread: any number, unless the table is exclusive; only reads. Cost: a hash, one or two cache lines. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_peek(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    let (table, limit, key, out) =
+        args!(handle(table), table_limit(limit), self::key(key, key_len), report(out));
+    let hash = args!(hash_of(table, key));
+    peek(table, limit, now, (hash, cost), out)
+}
+
+/// As tatcell_table_peek for a hash made before.
+///
+/// @param table handle; not NULL.
+/// @param limit from tatcell_limit_init_table of this table; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost  units.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_table_peek.
+/// Thread: as tatcell_table_peek. Cost: as tatcell_table_peek less the hash. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_peek_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    let (table, limit, out) = args!(handle(table), table_limit(limit), report(out));
+    peek(table, limit, now, (hash, cost), out)
+}
