@@ -1,5 +1,5 @@
-//! The bench: one binary, one run, interleaved rounds. It prints a table and the goals; numbers go to target/bench.tsv, a
-//! chart to target/bench.svg.
+//! The bench: one binary, one run, interleaved rounds. It prints a table and the goals; numbers go to
+//! target/bench.tsv, a chart to target/bench.svg.
 //!
 //! As a test it is short: its rows decide what they say, its files are whole, and no decision has become longer. Times
 //! decide nothing.
@@ -17,7 +17,9 @@ use crate::report::Report;
 use crate::tools::{self, have, missing, For};
 
 /// Rows of the test, by parts of their names.
-const ROWS: &str = "cell.,floor.cmp,floor.load,table1e3.,c.conforming,c.single1e3,threads.denied,peer.governor,peer1e3.foldhash";
+const ROWS: &str =
+    "cell.,floor.cmp,floor.load,table1e3.,c.conforming,c.single1e3,threads.denied,peer.governor,\
+    peer1e3.foldhash";
 
 /// One row of every kind must be in the file.
 const KINDS: [&str; 4] = ["cell.conforming", "table1e3.ahead64", "peer.governor_denied", "c.single1e3"];
