@@ -67,15 +67,15 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header test test-lint test-harness test-rust test-loom test-ffi test-package test-docs test-bench test-demo test-firmware \
-    loom loom-long test-long test-hosts test-trace test-frames test-firmware-rust test-recipes firmware demo \
-    bench bench-time bench-count bench-peers bench-tools
+TASKS := header test test-lint test-harness test-rust test-loom test-ffi test-package test-docs test-bench \
+    test-demo test-firmware loom loom-long test-long test-hosts test-trace test-frames test-firmware-rust \
+    test-recipes firmware demo bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@
 
-# DESTDIR and PREFIX as everywhere; LIBDIR may be multiarch (make install PREFIX=/usr LIBDIR=/usr/lib/x86_64-linux-gnu).
-# What is installed may be moved as a whole: nothing in it names an absolute folder.
+# DESTDIR and PREFIX as everywhere; LIBDIR may be multiarch (make install PREFIX=/usr
+# LIBDIR=/usr/lib/x86_64-linux-gnu). What is installed may be moved as a whole: nothing in it names an absolute folder.
 PACKAGE := target/package
 CMAKE_DIR := $(LIBDIR)/cmake/tatcell
 FILLED := tatcell.pc tatcell-config.cmake tatcell-config-version.cmake

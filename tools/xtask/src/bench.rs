@@ -1,5 +1,5 @@
-//! The bench: one binary, one run, interleaved rounds. It prints a table and the goals; numbers go to target/bench.tsv, a
-//! chart to target/bench.svg.
+//! The bench: one binary, one run, interleaved rounds. It prints a table and the goals; numbers go to
+//! target/bench.tsv, a chart to target/bench.svg.
 //!
 //! As a test it is short: its rows decide what they say, its files are whole, and no decision has become longer. Times
 //! decide nothing.
@@ -14,23 +14,18 @@ use crate::context::{is_fresh, words, Context, STRICT};
 use crate::exec::Run;
 use crate::library::{self, Library};
 use crate::report::Report;
-use crate::tools::{self, have, missing, For};
+use crate::tools::{self, have, For};
 
 /// Rows of the test, by parts of their names.
-const ROWS: &str = "cell.,floor.cmp,floor.load,table1e3.,c.conforming,c.single1e3,threads.denied,peer.governor,peer1e3.foldhash";
+const ROWS: &str =
+    "cell.,floor.cmp,floor.load,table1e3.,c.conforming,c.single1e3,threads.denied,peer.governor,\
+    peer1e3.foldhash";
 
 /// One row of every kind must be in the file.
 const KINDS: [&str; 4] = ["cell.conforming", "table1e3.ahead64", "peer.governor_denied", "c.single1e3"];
 
-/// Instructions per decision at most.
-const INSTRUCTIONS: &[(&str, u64)] = &[
-    ("cell.conforming", 70),
-    ("cell.denied", 45),
-    ("table1e3.single", 240),
-    ("table1e3.single_denied", 225),
-    ("table1e3.ahead64", 200),
-    ("churn.single", 900),
-];
+/// Instructions of each row, at most these and 2 %.
+const GATES: &str = "benches/gates.tsv";
 
 /// The suite.
 pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
@@ -62,32 +57,7 @@ pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
         ensure!(goal.is_match(&text), "no goal in the report");
         Ok(())
     });
-    if let Some(valgrind) = missing(&["valgrind"]) {
-        report.skip("instruction_counts", &valgrind);
-        return Ok(());
-    }
-    for (row, most) in INSTRUCTIONS {
-        let name = format!("{}_takes_at_most_{most}_instructions", row.replace('.', "_"));
-        report.claim(&name, || {
-            let count = instructions(ctx, &bench, row)?;
-            ensure!((1..=*most).contains(&count), "{count}");
-            Ok(())
-        });
-    }
-    Ok(())
-}
-
-/// Instructions of one decision of a row: the difference between two runs of different length.
-fn instructions(ctx: &Context, bench: &Path, row: &str) -> Result<u64> {
-    let collected = Regex::new(r"Collected : (\d+)")?;
-    let run = |decisions: u64| -> Result<u64> {
-        let callgrind = ["--tool=callgrind", "--callgrind-out-file=/dev/null"];
-        let decisions = decisions.to_string();
-        let text = cmd!(ctx.sh, "valgrind {callgrind...} {bench} loop {row} {decisions}").must()?;
-        let count = collected.captures(&text).and_then(|c| c.get(1)).context("valgrind counts nothing")?;
-        Ok(count.as_str().parse()?)
-    };
-    Ok((run(32768)?.saturating_sub(run(16384)?)) / 16384)
+    report.lines_of(cmd!(ctx.sh, "{bench} gate {GATES} --lib {shared}"))
 }
 
 /// Times and instructions, with the peers.

@@ -1,7 +1,7 @@
 //! Where things are and which compilers are used: the environment of the harness, read once.
 //!
-//! `CC`, `CXX`, `CARGO` and `MAKE` may hold several words, as in make; `env` runs them. All paths are below the repository's root, which is
-//! the working folder of every command.
+//! `CC`, `CXX`, `CARGO` and `MAKE` may hold several words, as in make; `env` runs them. All paths are below the
+//! repository's root, which is the working folder of every command.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;

@@ -1,8 +1,8 @@
 //! Runs what the documents show.
 //!
-//! Every `c` and `rust` block with a main function is compiled and run; a `text` block right after it is its output. Every
-//! line of an `sh` block is a command that must succeed. The program in a header's top comment is run as well, and the
-//! loop that it shows. What a document links to must exist.
+//! Every `c` and `rust` block with a main function is compiled and run; a `text` block right after it is its
+//! output. Every line of an `sh` block is a command that must succeed. The program in a header's top comment is run
+//! as well, and the loop that it shows. What a document links to must exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -77,8 +77,8 @@ fn blocks(text: &str) -> Vec<Block> {
     found
 }
 
-/// The program at the top of tatcell.h, and the loop of tatcell_table_check_burst_ahead: 7 keys with a burst of 2 each, 70
-/// requests.
+/// The program at the top of tatcell.h, and the loop of tatcell_table_check_burst_ahead: 7 keys with a burst of 2
+/// each, 70 requests.
 fn header_programs(ctx: &Context) -> Result<Vec<Block>> {
     let header = ctx.read("include/tatcell.h")?;
     let program = comment_program(&header).context("no program in the top comment of tatcell.h")?;
@@ -190,8 +190,10 @@ impl Page<'_> {
         std::fs::create_dir_all(folder.join("src"))?;
         std::fs::write(folder.join("src/main.rs"), source)?;
         let library = "tatcell = { path = \"../../..\" }";
-        let manifest =
-            format!("[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2021\"\n[dependencies]\n{library}\n[workspace]\n");
+        let manifest = format!(
+            "[package]\nname = \"{name}\"\nversion = \"0.0.0\"\nedition = \"2021\"\n\
+             [dependencies]\n{library}\n[workspace]\n"
+        );
         std::fs::write(folder.join("Cargo.toml"), manifest)?;
         std::fs::copy(root.join("Cargo.lock"), folder.join("Cargo.lock"))?;
         let (cargo, target) = (&self.ctx.cargo, self.out.join("target"));

@@ -1,8 +1,8 @@
 //! The C library: `libtatcell.a` with two localised objects, and `libtatcell.so` with its SONAME, in `target/c`.
 //!
 //! A raw Rust archive holds the compiler's own objects and clashes with any other Rust archive. This one defines the
-//! exported functions and nothing else: `tatcell.o` needs memcpy and memset, no more, and `tatcell_host.o` (the functions
-//! `tatcell_host_*`) the C library. A linker takes the second only for programs that use it.
+//! exported functions and nothing else: `tatcell.o` needs memcpy and memset, no more, and `tatcell_host.o` (the
+//! functions `tatcell_host_*`) the C library. A linker takes the second only for programs that use it.
 
 use std::path::{Path, PathBuf};
 

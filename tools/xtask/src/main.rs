@@ -1,7 +1,8 @@
-//! The harness of tatcell: builds the libraries and runs the tests. `cargo xtask` lists what it knows; `make` is its front.
+//! The harness of tatcell: builds the libraries and runs the tests. `cargo xtask` lists what it knows; `make` is
+//! its front.
 //!
-//! Suites are in `suites.rs`, what they say is in `report.rs`, the programs that they need in `tools.rs`. Commands run in
-//! the repository's root; what is built lies below `target/`.
+//! Suites are in `suites.rs`, what they say is in `report.rs`, the programs that they need in `tools.rs`. Commands
+//! run in the repository's root; what is built lies below `target/`.
 
 mod bench;
 mod binary;

@@ -14,7 +14,7 @@ use std::io::Write;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{Error, Result};
+use anyhow::{ensure, Error, Result};
 
 use crate::exec::Run;
 use crate::tools::Missing;
@@ -144,6 +144,13 @@ impl Report {
             self.fail(prefix, &format!("ended with {status}"));
         }
         Ok(status.success())
+    }
+
+    /// Runs tests that name their claims in full, and passes their lines on; an error if they end with one.
+    pub fn lines_of(&mut self, tests: impl Run) -> Result<()> {
+        let status = tests.lines(|line| self.line(line))?;
+        ensure!(status.success(), "the tests ended with {status}");
+        Ok(())
     }
 
     /// Ends the suite with what it returned.

@@ -100,7 +100,8 @@ pub fn alone(ctx: &Context, suite: &Suite) -> Result<bool> {
     Ok(closed.tally.failed == 0)
 }
 
-/// Runs the suites named, or all of `test`: a line and a log each, then the ends of the logs with a FAIL, then the counts.
+/// Runs the suites named, or all of `test`: a line and a log each, then the ends of the logs with a FAIL, then the
+/// counts.
 pub fn all(ctx: &Context, names: &[String]) -> Result<bool> {
     if let Some(name) = names.iter().find(|n| find(n).is_none()) {
         bail!("there is no suite {name}");

@@ -1,4 +1,5 @@
-//! Programs that the tests use beside Rust and the C compiler: one table of their Debian packages, and the installation.
+//! Programs that the tests use beside Rust and the C compiler: one table of their Debian packages, and the
+//! installation.
 //!
 //! What is missing is installed where that needs no question: as root, with apt-get. Elsewhere, and with
 //! TATCELL_NO_INSTALL=1, one line says what is missing, and the tests that need it skip, each with its own line.

@@ -15,8 +15,8 @@ use crate::library::{self, Library, MAP};
 use crate::report::Report;
 use crate::tools::{have, Missing};
 
-/// What a library without heap, lock and panic cannot contain, in any symbol, local or global. `rust_eh_personality` and
-/// `_Unwind` are covered by "unwind" and "personality".
+/// What a library without heap, lock and panic cannot contain, in any symbol, local or global.
+/// `rust_eh_personality` and `_Unwind` are covered by "unwind" and "personality".
 const FORBIDDEN: &str = "(?i)panic|alloc|fallback4lock|lock5LOCKS|spin_?lock|unwind|personality|rust_begin|\
     begin_unwind|bounds_check|unwrap_failed|expect_failed|slice_index|slice_(start|end)|core3fmt|div_by_zero|pthread|\
     mutex|__tls";

@@ -1,5 +1,5 @@
-//! The doc block of every function in a C header: purpose, each @param in order, @retval or @return, Thread, Cost, Since; and
-//! a comment for every constant and field.
+//! The doc block of every function in a C header: purpose, each @param in order, @retval or @return, Thread, Cost,
+//! Since; and a comment for every constant and field.
 
 use std::collections::BTreeSet;
 

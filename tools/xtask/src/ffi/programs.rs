@@ -1,8 +1,8 @@
 //! The programs of ffi-tests: one line each says what is built from what and under which tools it runs.
 //!
-//! Each prints PASS, FAIL or SKIP lines (ffi-tests/check.h), which get the name of the program, with its tool, in front.
-//! The Rust side is not instrumented: asan and tsan watch what the C side does and hands over; memcheck sees both.
-//! helgrind and drd take the lock-free words for races, so they would prove nothing.
+//! Each prints PASS, FAIL or SKIP lines (ffi-tests/check.h), which get the name of the program, with its tool, in
+//! front. The Rust side is not instrumented: asan and tsan watch what the C side does and hands over; memcheck sees
+//! both. helgrind and drd take the lock-free words for races, so they would prove nothing.
 
 /// Every program. A new one is a new line.
 pub const PROGRAMS: &[Program] = &[

@@ -1,7 +1,7 @@
 //! The firmware archives: one localised object with the functions of include/tatcell_small.map and nothing else.
 //!
-//! No runtime of the compiler, so that it links beside anything. They are in `target/firmware/TRIPLE`, where the recipes
-//! look for them.
+//! No runtime of the compiler, so that it links beside anything. They are in `target/firmware/TRIPLE`, where the
+//! recipes look for them.
 
 use std::path::{Path, PathBuf};
 

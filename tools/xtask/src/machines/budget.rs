@@ -1,7 +1,7 @@
 //! Measures code size, instructions and stack on a Cortex-M0 and a Cortex-M3, and prints what was asked beside what is.
 //!
-//! A line that misses what was asked has its analysis in firmware/README.md and a ceiling of its own below: only above the
-//! ceiling does the test fail.
+//! A line that misses what was asked has its analysis in firmware/README.md and a ceiling of its own below: only
+//! above the ceiling does the test fail.
 
 use std::collections::HashMap;
 use std::path::Path;

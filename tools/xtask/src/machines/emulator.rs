@@ -19,8 +19,8 @@ impl Board {
         self.machine.first().copied().unwrap_or(self.name)
     }
 
-    /// Runs a program; its exit status is the program's. Instructions are counted where `shift` says how long each takes,
-    /// so that a timer interrupt comes at the same places on any host.
+    /// Runs a program; its exit status is the program's. Instructions are counted where `shift` says how long each
+    /// takes, so that a timer interrupt comes at the same places on any host.
     pub fn run(&self, elf: &Path, shift: Option<u32>) -> Result<Done> {
         let mut command = self.emulator(elf);
         if let Some(shift) = shift {

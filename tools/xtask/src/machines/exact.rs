@@ -94,8 +94,8 @@ fn admits_too_much(done: &Done, line: &str) -> bool {
     done.code() == Some(1) && wrong && field(line, "most") > field(line, "of")
 }
 
-/// Halfwords (from the start of the library) of the instructions that can be interrupted: those that one round executes,
-/// less those that run masked.
+/// Halfwords (from the start of the library) of the instructions that can be interrupted: those that one round
+/// executes, less those that run masked.
 fn interruptible(ctx: &Context, board: &Board, elf: &Path, trace: &Path) -> Result<BTreeSet<u64>> {
     board.trace(elf, trace)?;
     let code = Code::of(ctx, board.target.family, elf)?;

@@ -1,5 +1,6 @@
-//! What an archive for bare metal must be, checked on the object itself: it exports the documented functions and nothing
-//! else, needs nothing (but the firmware's two functions), and holds no division, panic, allocation, float or lock.
+//! What an archive for bare metal must be, checked on the object itself: it exports the documented functions and
+//! nothing else, needs nothing (but the firmware's two functions), and holds no division, panic, allocation, float
+//! or lock.
 //!
 //! Builds that would bring the spin lock in, or that made no choice, must fail and say what to choose.
 

@@ -55,8 +55,8 @@ const PLATFORMIO: [(&str, &[&str], &str); 4] = [
     ("build.mcu=esp32c3", &[], "esp32c3"),
 ];
 
-/// Zephyr's Kconfig: symbols of the core, symbols that are set, values of TATCELL, TATCELL_CRITICAL, TATCELL_SINGLE. On several
-/// cores masking is not enough, and 64-bit cores use the hosted library.
+/// Zephyr's Kconfig: symbols of the core, symbols that are set, values of TATCELL, TATCELL_CRITICAL,
+/// TATCELL_SINGLE. On several cores masking is not enough, and 64-bit cores use the hosted library.
 const KCONFIG: [(&[&str], &[&str], &str); 5] = [
     (&["CPU_CORTEX_M"], &[], "n n n"),
     (&["CPU_CORTEX_M"], &["TATCELL"], "y y n"),
@@ -250,7 +250,8 @@ impl Recipes<'_> {
         let linker = ["-Wl,-z,noexecstack", "-ltatcell"];
         cmd!(
             self.ctx.sh,
-            "{gxx} {flags...} -Os {language...} {warnings...} -I {headers} {before...} {sketch} {core} {after...} {object}
+            "{gxx} {flags...} -Os {language...} {warnings...} -I {headers} {before...} {sketch} {core}
+             {after...} {object}
              -T {script} -L {archives} {linker...} -o {elf}"
         )
         .must()?;

@@ -1,7 +1,8 @@
 //! Finds a Rust compiler for another machine, or says what is missing.
 //!
-//! Rustup's target where there is one or it can be added; else Debian's Rust with its sources, which builds core and std for
-//! any target but brings no linker for bare ones. TATCELL_NO_INSTALL=1: add nothing. TATCELL_RUST=debian: try only Debian's.
+//! Rustup's target where there is one or it can be added; else Debian's Rust with its sources, which builds core
+//! and std for any target but brings no linker for bare ones. TATCELL_NO_INSTALL=1: add nothing.
+//! TATCELL_RUST=debian: try only Debian's.
 
 use std::path::Path;
 use std::process::Command;

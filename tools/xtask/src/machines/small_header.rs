@@ -1,5 +1,5 @@
-//! include/tatcell_small.h, in every language that it claims, with its limits and a table as static data; and what it must
-//! refuse when it is compiled.
+//! include/tatcell_small.h, in every language that it claims, with its limits and a table as static data; and what
+//! it must refuse when it is compiled.
 
 use anyhow::{bail, ensure, Result};
 use regex_lite::Regex;
@@ -23,7 +23,8 @@ tatcell_cell32_t cell32;
 uint64_t ask(uint64_t now) {
     const uint8_t key[4] = {1, 2, 3, 4};
     return tatcell_small_check(&cell, &limit, now, 1) + tatcell_small32_check(&cell32, &limit32, (uint32_t)now, 1) +
-           tatcell_small_table_check(&table, (uint32_t)now, key, sizeof key, 1) + TATCELL_SMALL32_SWEEP_INTERVAL(limit32);
+           tatcell_small_table_check(&table, (uint32_t)now, key, sizeof key, 1) +
+           TATCELL_SMALL32_SWEEP_INTERVAL(limit32);
 }
 "#;
 

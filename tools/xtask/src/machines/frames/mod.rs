@@ -1,8 +1,8 @@
 //! Drives the frames firmware in QEMU with real UDP datagrams and checks every decision that it made.
 //!
-//! Twice: through QEMU's user network, where the host's own sockets on 127.0.0.1 reach the firmware through forwarded ports;
-//! and frame by frame, where every Ethernet frame is one datagram on 127.0.0.1, from 40 source addresses that are made up.
-//! Only loopback is used. The pcaps stay in target/frames.
+//! Twice: through QEMU's user network, where the host's own sockets on 127.0.0.1 reach the firmware through
+//! forwarded ports; and frame by frame, where every Ethernet frame is one datagram on 127.0.0.1, from 40 source
+//! addresses that are made up. Only loopback is used. The pcaps stay in target/frames.
 
 mod board;
 mod judge;
