@@ -87,6 +87,7 @@ enum {
     TATCELL_HASH_SIPHASH13 = 0,
     TATCELL_HASH_CALLER = 1,
     TATCELL_HASH_AES = 2,
+    TATCELL_MIGRATED_MIN = 48,
     TATCELL_BURST_MAX = 64,
     TATCELL_STATS_MIN = 104,
     TATCELL_SLOT_SIZE = 64,
@@ -207,6 +208,17 @@ typedef struct tatcell_attach_options_t {
     const void *reserved_pointer;
     uint64_t tick_hz;
 } tatcell_attach_options_t;
+
+typedef struct tatcell_migrated_t {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t copied;
+    uint64_t merged;
+     * Copies that found their set full of larger debts: forgiven under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED;
+    uint64_t dropped;
+    uint64_t clamped;
+    uint64_t opened;
+} tatcell_migrated_t;
 
 typedef struct tatcell_burst_t {
     uint32_t size;
@@ -382,6 +394,10 @@ int32_t tatcell_table_attach(tatcell_table_t *table, void *memory, size_t bytes,
 int32_t tatcell_table_save(const tatcell_table_t *table, uint64_t now, void *image, size_t bytes, size_t *used);
 int32_t tatcell_table_restore(tatcell_table_t *table, void *memory, size_t bytes, const void *image,
     size_t image_bytes, const tatcell_attach_options_t *options, int64_t clock_offset);
+int32_t tatcell_table_migrate(const tatcell_table_t *old, uint64_t now, void *memory, size_t bytes,
+    const tatcell_table_options_t *options, tatcell_table_t *table, tatcell_migrated_t *migrated);
+int32_t tatcell_table_migrate_plan(const tatcell_table_t *old, uint64_t now, size_t bytes,
+    const tatcell_table_options_t *options, tatcell_migrated_t *migrated);
 int32_t tatcell_limit_init_table(tatcell_limit_t *limit, const tatcell_table_t *table,
     const tatcell_limit_spec_t *spec);
 int32_t tatcell_limit_init_unlimited_table(tatcell_limit_t *limit, const tatcell_table_t *table);

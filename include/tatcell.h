@@ -1181,6 +1181,94 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
                               const tatcell_attach_options_t *options,
                               int64_t clock_offset);
 
+/** Bytes of a tatcell_migrated_t in its first release: the least that a library takes. */
+#define TATCELL_MIGRATED_MIN 48
+
+/**
+ * What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
+ * new table; copied, merged and dropped add up to all copies. Nothing was forgiven if dropped, clamped and opened
+ * are 0.
+ */
+typedef struct tatcell_migrated_t {
+    /** sizeof(tatcell_migrated_t); never written. */
+    uint32_t size;
+    /** 0. */
+    uint32_t reserved;
+    /** Copies that have a slot of the new table. */
+    uint64_t copied;
+    /** Copies that share the slot of a larger debt of the same tag. */
+    uint64_t merged;
+    /**
+     * Copies that found their set full of larger debts: forgiven under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED;
+     * otherwise the set stays full until they would have drained.
+     */
+    uint64_t dropped;
+    /** Copies with a debt above the new table's horizon, which was cut to that. */
+    uint64_t clamped;
+    /**
+     * Sets whose absent keys may have owed something, where the old table inherits or denies and the new one does
+     * not. They are forgiven.
+     */
+    uint64_t opened;
+} tatcell_migrated_t;
+
+/** A report to be filled in. */
+#define TATCELL_MIGRATED_INIT {sizeof(tatcell_migrated_t), 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Formats memory as a fresh table that knows the debts of another one, in another geometry: other size, policy,
+ * resolution, horizon or skew, fewer tag bits. As tatcell_table_init otherwise.
+ *
+ * Every key owes there at least what it owes in the old table, but for what the report calls dropped, clamped or
+ * opened; a whole multiple of the slots drops nothing. Permits of the old table are worth nothing in the new one;
+ * limits are made anew. Whoever still decides by the old table meanwhile may be forgiven what it charges: stop first.
+ *
+ * @param old      the table so far; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param memory   of the new table, aligned to 64 bytes, apart from the old one's; not NULL.
+ * @param bytes    of memory; see tatcell_table_bytes.
+ * @param options  of the new table, with the old one's hash and seed; started from TATCELL_TABLE_OPTIONS_INIT; not
+ *                 NULL. Copied.
+ * @param table    handle to initialise, another one than old; not NULL.
+ * @param migrated started from TATCELL_MIGRATED_INIT: what became of the debts; NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_WRONG_SEED, TATCELL_ERR_HASH the tables do not hash alike.
+ * @retval TATCELL_ERR_MODE another tick_hz, where both name one.
+ * @retval TATCELL_ERR_OVERLAP two of the memories and handles overlap.
+ * @retval TATCELL_ERR_OPTION also more tag bits than the old table has.
+ * @retval TATCELL_ERR_HANDLE old is not initialised.
+ * @retval others as tatcell_table_init. Nothing is changed on error.
+ * Thread: one, before anybody uses the memory; nobody decides by the old table. Cost: reads all of the old table,
+ * once or twice, and writes all of the new one. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_migrate(const tatcell_table_t *old,
+                              uint64_t now,
+                              void *memory,
+                              size_t bytes,
+                              const tatcell_table_options_t *options,
+                              tatcell_table_t *table,
+                              tatcell_migrated_t *migrated);
+
+/**
+ * Tells what tatcell_table_migrate into memory of this size would report, without any memory.
+ *
+ * @param old      the table so far; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param bytes    of the new table's memory; see tatcell_table_bytes.
+ * @param options  as tatcell_table_migrate; not NULL.
+ * @param migrated started from TATCELL_MIGRATED_INIT; not NULL.
+ * @retval 0 done.
+ * @retval others as tatcell_table_migrate. Nothing is changed on error.
+ * Thread: beside any other call; only reads. Cost: as the migration. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_migrate_plan(const tatcell_table_t *old,
+                                   uint64_t now,
+                                   size_t bytes,
+                                   const tatcell_table_options_t *options,
+                                   tatcell_migrated_t *migrated);
+
 /**
  * Makes a limit for use with one table. Different keys may have different limits.
  *
