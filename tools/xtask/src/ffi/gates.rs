@@ -112,7 +112,7 @@ fn same(wanted: &[impl AsRef<str>], found: &[impl AsRef<str>]) -> Result<()> {
 /// The functions that the installed headers declare in C.
 fn declared(ctx: &Context) -> Result<Vec<String>> {
     let headers = headers::installed(ctx)?;
-    let source = ctx.folder("ffi")?.join("declared.c");
+    let source = ctx.empty_folder("ffi/declared")?.join("declared.c");
     let c_headers = headers.iter().filter(|h| h.matches('.').count() == 1 && h.ends_with(".h"));
     std::fs::write(&source, c_headers.map(|h| format!("#include \"{h}\"\n")).collect::<String>())?;
     let cc = &ctx.cc;
