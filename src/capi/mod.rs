@@ -24,6 +24,7 @@ mod table;
 mod table_burst;
 mod table_charge;
 mod table_check;
+mod table_migrate;
 mod table_options;
 mod table_upkeep;
 

@@ -73,7 +73,7 @@ pub(super) unsafe fn handle<'a>(p: *const tatcell_table_t) -> Result<&'a Handle,
 }
 
 /// Writes a handle, if there is one.
-fn publish(made: Result<Any, TableError>, out: Out<tatcell_table_t>) -> i32 {
+pub(super) fn publish(made: Result<Any, TableError>, out: Out<tatcell_table_t>) -> i32 {
     match made {
         Ok(table) => {
             let ticket = match &table {
@@ -217,7 +217,7 @@ fn whole_sets(lines: &'static [Line]) -> &'static [Line] {
 }
 
 /// The memory of a table, header included.
-fn own_memory<M: Access>(table: &Table<'_, M>) -> Span {
+pub(super) fn own_memory<M: Access>(table: &Table<'_, M>) -> Span {
     let bytes = table.image_words().wrapping_mul(size_of::<u64>());
     let header = bytes.wrapping_sub(size_of_val(table.slots));
     Span::bytes(table.slots.as_ptr().wrapping_byte_sub(header), bytes)

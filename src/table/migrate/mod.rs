@@ -194,7 +194,7 @@ impl<M: Access> Table<'_, M> {
         Ok(next)
     }
 
-    fn migrate_as<'n, N: Access>(
+    pub(crate) fn migrate_as<'n, N: Access>(
         &self,
         lines: &'n [Line],
         options: &TableOptions,
