@@ -22,10 +22,20 @@ arguments_of() {
     esac
 }
 
-for name in layout codes arguments vectors property semantics threads process lease host cpp17 cpp20 archives; do
+for name in layout codes growth arguments burst vectors property semantics threads process lease host cpp17 cpp20 archives; do
     suite "$name" "$OUT/plain/$name" $(arguments_of "$name")
 done
 suite shared "$OUT/shared/semantics"
+if have python3; then
+    suite foreign python3 ffi-tests/foreign.py "$BUILD/libtatcell.so"
+else
+    skip foreign "python3 is not installed"
+fi
+if have luajit; then
+    suite luajit luajit ffi-tests/foreign.lua "$BUILD/libtatcell.so"
+else
+    skip luajit_loads_the_header_and_decides "luajit is not installed (apt-get install luajit)"
+fi
 suite headers ffi-tests/headers.sh
 suite gates ffi-tests/gates.sh
 
@@ -35,7 +45,7 @@ works() {
 }
 
 if works -fsanitize=address,undefined; then
-    for name in layout codes arguments vectors semantics threads process property lease host cpp20; do
+    for name in layout codes growth arguments burst vectors semantics threads process property lease host cpp20; do
         if ! log=$($MAKE --no-print-directory -s "$OUT/asan/$name" 2>&1); then
             echo "$log"
             fail "asan_$name" "does not compile"
@@ -67,7 +77,7 @@ fi
 # memcheck sees the Rust side as well. helgrind and drd take the lock-free words for races, so they prove nothing here.
 if have valgrind; then
     VALGRIND="valgrind -q --error-exitcode=99 --leak-check=full --errors-for-leak-kinds=definite"
-    for name in layout vectors semantics; do
+    for name in layout vectors semantics burst; do
         suite "memcheck_$name" $VALGRIND "$OUT/plain/$name" $(arguments_of "$name")
     done
     suite memcheck_property $VALGRIND "$OUT/plain/property" 12
