@@ -5,8 +5,12 @@ import re
 import sys
 
 text = open(sys.argv[1], encoding="utf-8").read()
+# What else the comments may name.
+more = "".join(open(path, encoding="utf-8").read() for path in sys.argv[2:] + ["include/tatcell_host.h"])
+# Attributes of functions stand before them.
+text = re.sub(r"^(TATCELL_NODISCARD )?TATCELL_API\n", "", text, flags=re.M)
 bad = []
-names = set(re.findall(r"\b(TATCELL_[A-Z0-9_]+)\b", "\n".join(re.findall(r"#define (TATCELL_\w+)", text))))
+names = set(re.findall(r"\b(TATCELL_[A-Z0-9_]+)\b", "\n".join(re.findall(r"#define (TATCELL_\w+)", text + more))))
 functions = 0
 for doc, ret, name, args in re.findall(r"/\*\*((?:(?!\*/).)*)\*/\n([\w ]+?\**) ?\b(tatcell_\w+)\(([^)]*)\);", text, re.S):
     functions += 1
@@ -32,7 +36,7 @@ for doc, ret, name, args in re.findall(r"/\*\*((?:(?!\*/).)*)\*/\n([\w ]+?\**) ?
         if word not in names and not any(n.startswith(word + "_") for n in names):
             say(f"{word} does not exist")
     for word in re.findall(r"\btatcell_[a-z0-9_]+\b", body):
-        if word not in text.replace(doc, ""):
+        if word not in text.replace(doc, "") + more:
             say(f"{word} does not exist")
     for part in ("Thread: ", "Cost: ", "Since "):
         if part not in body:
@@ -44,7 +48,8 @@ if functions != declared or functions == 0:
     bad.append(f"{declared} functions are declared, {functions} have a doc block")
 previous = ""
 for line in text.split("\n"):
-    if re.match(r"#define TATCELL_[A-Z0-9]", line) and line != "#define TATCELL_H" and "(n)" not in line and "ASSERT_" not in line and "ALIGNOF_" not in line:
+    inner = any(word in line for word in ("(n)", "ASSERT_", "ALIGNOF_", "TATCELL_API", "TATCELL_NODISCARD"))
+    if re.match(r"#define TATCELL_[A-Z0-9]", line) and not re.match(r"#define TATCELL_(HOST_)?H$", line) and not inner:
         if not previous.strip().endswith("*/"):
             bad.append(f"no comment above: {line}")
     if re.match(r"    (const )?[\w]+ \**\w+(\[\d+\])?;$", line) and not previous.strip().endswith("*/"):

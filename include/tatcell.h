@@ -310,7 +310,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
 /** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
 #define TATCELL_LIMIT_STRICT_REFUNDS 8
 /** skew: tolerate no backward step at all. */
-#define TATCELL_SKEW_NONE (~(uint64_t)0)
+#define TATCELL_SKEW_NONE (~0ULL)
 
 /** A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default. */
 typedef struct tatcell_limit_spec_t {
@@ -935,7 +935,7 @@ size_t tatcell_lease_size(void);
 #define TATCELL_TABLE_MEMORY_ALIGN 64
 /** Bytes of memory for a table of at least this many slots, for static memory; tatcell_table_bytes says the same. */
 #define TATCELL_TABLE_BYTES(slots) \
-    ((size_t)128 + ((size_t)(slots) < 16 ? (size_t)1 : ((size_t)(slots) + 15) / 16) * 128)
+    (128 * sizeof(char) + ((slots) < 16 ? sizeof(char) : ((slots) + 15 * sizeof(char)) / 16) * 128)
 
 /**
  * Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only
