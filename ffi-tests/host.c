@@ -184,6 +184,39 @@ TEST(system_errors_carry_errno) {
     }
 }
 
+/* The rule of names: one slash is shared memory, more are a path; no folder, nothing that is a folder. */
+TEST(names_and_paths_have_a_rule) {
+    static const char *const bad[] = {"", "/", "relative", "/.", "/..", "//name", "/folder/", "/folder/.", "/folder/.."};
+    tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        NOTE("name %s", bad[i]);
+        EQ(tatcell_host_memory_create(bad[i], 4096, 0, &m), TATCELL_ERR_NAME);
+        EQ(tatcell_host_memory_attach(bad[i], 0, &m), TATCELL_ERR_NAME);
+        EQ(tatcell_host_memory_unlink(bad[i], NULL), TATCELL_ERR_NAME);
+    }
+    EQ(tatcell_host_memory_create("/no such folder/file", 4096, 0, &m), TATCELL_ERR_FOLDER);
+    EQ(tatcell_host_memory_attach("/no such folder/file", 0, &m), TATCELL_ERR_ABSENT);
+    EQ(m.system_error, 0);
+}
+
+TEST(random_bytes_are_of_the_system) {
+    uint8_t a[256], b[256];
+    int32_t error = 7;
+    memset(a, 0, sizeof a);
+    EQ(tatcell_host_random(a, 16, &error), 0);
+    EQ(error, 0);
+    for (int i = 16; i < 256; i++) EQ(a[i], 0); /* no byte more */
+    EQ(tatcell_host_random(a, sizeof a, NULL), 0);
+    EQ(tatcell_host_random(b, sizeof b, NULL), 0);
+    EXPECT(memcmp(a, b, sizeof a) != 0);
+    error = 7;
+    EQ(tatcell_host_random(NULL, 16, &error), TATCELL_ERR_NULL);
+    EQ(tatcell_host_random(a, 0, &error), TATCELL_ERR_TOO_SMALL);
+    EQ(tatcell_host_random(a, 257, &error), TATCELL_ERR_TOO_LARGE);
+    EQ(tatcell_host_random(a, SIZE_MAX, &error), TATCELL_ERR_TOO_LARGE);
+    EQ(error, 7);
+}
+
 TEST(bad_arguments_change_nothing) {
     uint64_t n = 77;
     int32_t error = 77;
@@ -256,6 +289,8 @@ int main(void) {
     RUN(a_name_joins_two_processes);
     RUN(an_empty_file_is_not_ready);
     RUN(system_errors_carry_errno);
+    RUN(names_and_paths_have_a_rule);
+    RUN(random_bytes_are_of_the_system);
     RUN(bad_arguments_change_nothing);
     RUN(names_that_no_memory_can_have_are_refused);
     RUN(permissions_are_those_asked_for);

@@ -43,6 +43,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_LIMIT_NUMBERS_MIN, 104);
     EQ(TATCELL_TABLE_INFO_MIN, 112);
     EQ(TATCELL_TABLE_NUMBERS_MIN, 80);
+    EQ(TATCELL_MIGRATED_MIN, 48);
     EQ(TATCELL_TABLE_OPTIONS_MIN, sizeof(void *) == 8 ? 80 : 64);
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
@@ -238,6 +239,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_table_info_t, TATCELL_TABLE_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_numbers_t, TATCELL_LIMIT_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_table_numbers_t, TATCELL_TABLE_NUMBERS_INIT);
+    SIZE_THEN_ZERO(tatcell_migrated_t, TATCELL_MIGRATED_INIT);
     SIZE_THEN_ZERO(tatcell_host_memory_t, TATCELL_HOST_MEMORY_INIT);
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;

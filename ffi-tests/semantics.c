@@ -637,6 +637,38 @@ TEST(an_exclusive_table_answers_as_a_shared_one) {
     kit_free(&shared);
 }
 
+TEST(a_migrated_table_owes_what_the_old_one_owed) {
+    tatcell_migrated_t told = TATCELL_MIGRATED_INIT, foreseen = TATCELL_MIGRATED_INIT;
+    DO(table(4, 64, 0));
+    for (int i = 0; i < 20; i++) EQ(tatcell_table_check(&k.table, &k.limit, 0, &i, sizeof i, 3, NULL), 0);
+    tatcell_table_options_t o = kit_options(&k.spec);
+    kit_table n = {.bytes = tatcell_table_bytes(256)};
+    n.memory = kit_memory(n.bytes);
+    EQ(tatcell_table_migrate_foresee(&k.table, n.bytes, &o, 0, &foreseen), 0);
+    EQ(tatcell_table_migrate(&n.table, k.memory, k.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OVERLAP);
+    EQ(tatcell_table_migrate(&k.table, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OVERLAP);
+    EQ(tatcell_table_migrate((tatcell_table_t *)n.memory, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OVERLAP);
+    EQ(tatcell_table_migrate(&n.table, n.memory, 255, &o, &k.table, 0, &told), TATCELL_ERR_TOO_SMALL);
+    o.tag_bits = 21;
+    EQ(tatcell_table_migrate(&n.table, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OPTION);
+    o.tag_bits = 0;
+    told.size = 7;
+    EQ(tatcell_table_migrate(&n.table, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_SIZE);
+    told.size = sizeof told;
+    EQ(tatcell_table_migrate(&n.table, n.memory, n.bytes, &o, &k.table, 0, &told), 0);
+    EQ(memcmp(&told, &foreseen, sizeof told), 0);
+    EQ(told.dropped + told.clamped + told.opened, 0);
+    EXPECT(told.copied >= 20);
+    EQ(tatcell_limit_init_table(&n.limit, &n.table, &k.spec), 0);
+    for (int i = 0; i < 20; i++) {
+        NOTE("key %d", i);
+        EQ(tatcell_table_check(&n.table, &n.limit, 0, &i, sizeof i, 2, NULL), TATCELL_NON_CONFORMING);
+        EQ(tatcell_table_check(&n.table, &n.limit, 0, &i, sizeof i, 1, NULL), 0);
+    }
+    kit_free(&n);
+    kit_free(&k);
+}
+
 TEST(sizing_meets_its_target) {
     /* 16 servers at 4 erlangs: 3.9e-6; at 8 erlangs: 4.5e-3 (Erlang B tables). */
     EXPECT(tatcell_table_full_ppb(250000) > 3000 && tatcell_table_full_ppb(250000) < 5000);
@@ -682,6 +714,7 @@ int main(void) {
     RUN(a_restored_table_owes_what_the_saved_one_owed);
     RUN(an_image_can_be_attached_where_it_was_copied);
     RUN(an_exclusive_table_answers_as_a_shared_one);
+    RUN(a_migrated_table_owes_what_the_old_one_owed);
     RUN(sizing_meets_its_target);
     return check_failures != 0;
 }

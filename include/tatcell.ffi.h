@@ -87,10 +87,10 @@ enum {
     TATCELL_HASH_SIPHASH13 = 0,
     TATCELL_HASH_CALLER = 1,
     TATCELL_HASH_AES = 2,
-    TATCELL_MIGRATED_MIN = 48,
     TATCELL_BURST_MAX = 64,
     TATCELL_STATS_MIN = 104,
     TATCELL_SLOT_SIZE = 64,
+    TATCELL_MIGRATED_MIN = 48,
     TATCELL_LIMIT_INFO_MIN = 80,
     TATCELL_TABLE_INFO_MIN = 112,
     TATCELL_LIMIT_NUMBERS_MIN = 104,
@@ -209,17 +209,6 @@ typedef struct tatcell_attach_options_t {
     uint64_t tick_hz;
 } tatcell_attach_options_t;
 
-typedef struct tatcell_migrated_t {
-    uint32_t size;
-    uint32_t reserved;
-    uint64_t copied;
-    uint64_t merged;
-     * Copies that found their set full of larger debts: forgiven under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED;
-    uint64_t dropped;
-    uint64_t clamped;
-    uint64_t opened;
-} tatcell_migrated_t;
-
 typedef struct tatcell_burst_t {
     uint32_t size;
     uint32_t flags;
@@ -259,6 +248,16 @@ typedef struct tatcell_slot_t {
     uint32_t reserved;
     uint64_t more[5];
 } tatcell_slot_t;
+
+typedef struct tatcell_migrated_t {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t copied;
+    uint64_t merged;
+    uint64_t dropped;
+    uint64_t clamped;
+    uint64_t opened;
+} tatcell_migrated_t;
 
 typedef struct tatcell_limit_info_t {
     uint32_t size;
@@ -394,10 +393,6 @@ int32_t tatcell_table_attach(tatcell_table_t *table, void *memory, size_t bytes,
 int32_t tatcell_table_save(const tatcell_table_t *table, uint64_t now, void *image, size_t bytes, size_t *used);
 int32_t tatcell_table_restore(tatcell_table_t *table, void *memory, size_t bytes, const void *image,
     size_t image_bytes, const tatcell_attach_options_t *options, int64_t clock_offset);
-int32_t tatcell_table_migrate(const tatcell_table_t *old, uint64_t now, void *memory, size_t bytes,
-    const tatcell_table_options_t *options, tatcell_table_t *table, tatcell_migrated_t *migrated);
-int32_t tatcell_table_migrate_plan(const tatcell_table_t *old, uint64_t now, size_t bytes,
-    const tatcell_table_options_t *options, tatcell_migrated_t *migrated);
 int32_t tatcell_limit_init_table(tatcell_limit_t *limit, const tatcell_table_t *table,
     const tatcell_limit_spec_t *spec);
 int32_t tatcell_limit_init_unlimited_table(tatcell_limit_t *limit, const tatcell_table_t *table);
@@ -445,6 +440,10 @@ int32_t tatcell_table_sweep(const tatcell_table_t *table, uint64_t now, uint64_t
 int32_t tatcell_table_stats(const tatcell_table_t *table, uint64_t now, tatcell_stats_t *out);
 int32_t tatcell_table_next(const tatcell_table_t *table, uint64_t now, uint64_t from, tatcell_slot_t *out);
 size_t tatcell_slot_size(void);
+int32_t tatcell_table_migrate(tatcell_table_t *table, void *memory, size_t bytes,
+    const tatcell_table_options_t *options, const tatcell_table_t *from, uint64_t now, tatcell_migrated_t *migrated);
+int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from, size_t bytes,
+    const tatcell_table_options_t *options, uint64_t now, tatcell_migrated_t *migrated);
 int32_t tatcell_limit_info(const tatcell_limit_t *limit, tatcell_limit_info_t *info);
 int32_t tatcell_table_info(const tatcell_table_t *table, tatcell_table_info_t *info);
 int32_t tatcell_limit_export(const tatcell_limit_t *limit, tatcell_limit_numbers_t *numbers);
@@ -477,6 +476,7 @@ int32_t tatcell_host_ticks_calibrate(uint64_t interval_ns, uint64_t *ticks_per_s
     int32_t *system_error);
 uint64_t tatcell_host_ticks_to_ns(uint64_t ticks, uint64_t ticks_per_second);
 uint64_t tatcell_host_ticks_from_ns(uint64_t ns, uint64_t ticks_per_second);
+int32_t tatcell_host_random(void *bytes, size_t count, int32_t *system_error);
 int32_t tatcell_host_memory_map(size_t bytes, uint32_t flags, tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_create(const char *name, size_t bytes, uint32_t mode, tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_attach(const char *name, size_t bytes, tatcell_host_memory_t *memory);

@@ -209,7 +209,7 @@ extern "C" {
 #define TATCELL_ERR_SYSTEM -25
 /** This system or processor does not have it. */
 #define TATCELL_ERR_UNSUPPORTED -26
-/** A name is neither "/name" nor an absolute path, or it is too long. */
+/** A name is neither "/name" nor an absolute path to a file, or it is too long. */
 #define TATCELL_ERR_NAME -27
 /** Something with this name exists already. */
 #define TATCELL_ERR_EXISTS -28
@@ -229,7 +229,7 @@ extern "C" {
 #define TATCELL_ERR_TOO_FAST -35
 /** The memory has another size than the image, or than was asked for. */
 #define TATCELL_ERR_WRONG_SIZE -36
-/** The folder of a path does not exist. */
+/** The folder that a file would be made in does not exist, or is not a folder. */
 #define TATCELL_ERR_FOLDER -37
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
@@ -310,7 +310,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
 /** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
 #define TATCELL_LIMIT_STRICT_REFUNDS 8
 /** skew: tolerate no backward step at all. */
-#define TATCELL_SKEW_NONE (~(uint64_t)0)
+#define TATCELL_SKEW_NONE (~0ULL)
 
 /** A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default. */
 typedef struct tatcell_limit_spec_t {
@@ -935,7 +935,7 @@ size_t tatcell_lease_size(void);
 #define TATCELL_TABLE_MEMORY_ALIGN 64
 /** Bytes of memory for a table of at least this many slots, for static memory; tatcell_table_bytes says the same. */
 #define TATCELL_TABLE_BYTES(slots) \
-    ((size_t)128 + ((size_t)(slots) < 16 ? (size_t)1 : ((size_t)(slots) + 15) / 16) * 128)
+    (128 * sizeof(char) + ((slots) < 16 ? sizeof(char) : ((slots) + 15 * sizeof(char)) / 16) * 128)
 
 /**
  * Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only
@@ -1180,94 +1180,6 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
                               size_t image_bytes,
                               const tatcell_attach_options_t *options,
                               int64_t clock_offset);
-
-/** Bytes of a tatcell_migrated_t in its first release: the least that a library takes. */
-#define TATCELL_MIGRATED_MIN 48
-
-/**
- * What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
- * new table; copied, merged and dropped add up to all copies. Nothing was forgiven if dropped, clamped and opened
- * are 0.
- */
-typedef struct tatcell_migrated_t {
-    /** sizeof(tatcell_migrated_t); never written. */
-    uint32_t size;
-    /** 0. */
-    uint32_t reserved;
-    /** Copies that have a slot of the new table. */
-    uint64_t copied;
-    /** Copies that share the slot of a larger debt of the same tag. */
-    uint64_t merged;
-    /**
-     * Copies that found their set full of larger debts: forgiven under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED;
-     * otherwise the set stays full until they would have drained.
-     */
-    uint64_t dropped;
-    /** Copies with a debt above the new table's horizon, which was cut to that. */
-    uint64_t clamped;
-    /**
-     * Sets whose absent keys may have owed something, where the old table inherits or denies and the new one does
-     * not. They are forgiven.
-     */
-    uint64_t opened;
-} tatcell_migrated_t;
-
-/** A report to be filled in. */
-#define TATCELL_MIGRATED_INIT {sizeof(tatcell_migrated_t), 0, 0, 0, 0, 0, 0, 0}
-
-/**
- * Formats memory as a fresh table that knows the debts of another one, in another geometry: other size, policy,
- * resolution, horizon or skew, fewer tag bits. As tatcell_table_init otherwise.
- *
- * Every key owes there at least what it owes in the old table, but for what the report calls dropped, clamped or
- * opened; a whole multiple of the slots drops nothing. Permits of the old table are worth nothing in the new one;
- * limits are made anew. Whoever still decides by the old table meanwhile may be forgiven what it charges: stop first.
- *
- * @param old      the table so far; not NULL.
- * @param now      the caller's clock, ticks.
- * @param memory   of the new table, aligned to 64 bytes, apart from the old one's; not NULL.
- * @param bytes    of memory; see tatcell_table_bytes.
- * @param options  of the new table, with the old one's hash and seed; started from TATCELL_TABLE_OPTIONS_INIT; not
- *                 NULL. Copied.
- * @param table    handle to initialise, another one than old; not NULL.
- * @param migrated started from TATCELL_MIGRATED_INIT: what became of the debts; NULL = not wanted.
- * @retval 0 done.
- * @retval TATCELL_ERR_WRONG_SEED, TATCELL_ERR_HASH the tables do not hash alike.
- * @retval TATCELL_ERR_MODE another tick_hz, where both name one.
- * @retval TATCELL_ERR_OVERLAP two of the memories and handles overlap.
- * @retval TATCELL_ERR_OPTION also more tag bits than the old table has.
- * @retval TATCELL_ERR_HANDLE old is not initialised.
- * @retval others as tatcell_table_init. Nothing is changed on error.
- * Thread: one, before anybody uses the memory; nobody decides by the old table. Cost: reads all of the old table,
- * once or twice, and writes all of the new one. Since 0.2.
- */
-TATCELL_API
-int32_t tatcell_table_migrate(const tatcell_table_t *old,
-                              uint64_t now,
-                              void *memory,
-                              size_t bytes,
-                              const tatcell_table_options_t *options,
-                              tatcell_table_t *table,
-                              tatcell_migrated_t *migrated);
-
-/**
- * Tells what tatcell_table_migrate into memory of this size would report, without any memory.
- *
- * @param old      the table so far; not NULL.
- * @param now      the caller's clock, ticks.
- * @param bytes    of the new table's memory; see tatcell_table_bytes.
- * @param options  as tatcell_table_migrate; not NULL.
- * @param migrated started from TATCELL_MIGRATED_INIT; not NULL.
- * @retval 0 done.
- * @retval others as tatcell_table_migrate. Nothing is changed on error.
- * Thread: beside any other call; only reads. Cost: as the migration. Since 0.2.
- */
-TATCELL_API
-int32_t tatcell_table_migrate_plan(const tatcell_table_t *old,
-                                   uint64_t now,
-                                   size_t bytes,
-                                   const tatcell_table_options_t *options,
-                                   tatcell_migrated_t *migrated);
 
 /**
  * Makes a limit for use with one table. Different keys may have different limits.
@@ -1880,7 +1792,7 @@ int32_t tatcell_table_prefetch(const tatcell_table_t *table,
                                const uint64_t *hashes,
                                uint32_t count);
 
-/* ==== 10 Upkeep: sweeping, counting, walking ===================================================================== */
+/* ==== 10 Upkeep: sweeping, counting, walking, moving ============================================================= */
 
 /**
  * Empties expired slots, a few at a time. Needed at most once per sweep_interval of tatcell_table_info_t; changes no
@@ -1985,6 +1897,88 @@ int32_t tatcell_table_next(const tatcell_table_t *table,
  */
 TATCELL_API
 size_t tatcell_slot_size(void);
+
+/** Bytes of a tatcell_migrated_t in its first release: the least that a library takes. */
+#define TATCELL_MIGRATED_MIN 48
+
+/**
+ * What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
+ * new table; copied, merged and dropped add up to all copies. Nothing was forgiven if dropped, clamped and opened
+ * are 0.
+ */
+typedef struct tatcell_migrated_t {
+    /** sizeof(tatcell_migrated_t); never written. */
+    uint32_t size;
+    /** 0. */
+    uint32_t reserved;
+    /** Copies that have a slot of the new table. */
+    uint64_t copied;
+    /** Copies that share the slot of a larger debt of the same tag. */
+    uint64_t merged;
+    /**
+     * Copies that found their set full of larger debts: forgiven under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED.
+     */
+    uint64_t dropped;
+    /** Copies with a debt above the new table's horizon, which was cut to that. */
+    uint64_t clamped;
+    /** Sets of the new table whose absent keys may have owed something to the old one, and owe nothing now. */
+    uint64_t opened;
+} tatcell_migrated_t;
+
+/** A report to be filled in. */
+#define TATCELL_MIGRATED_INIT {sizeof(tatcell_migrated_t), 0, 0, 0, 0, 0, 0}
+
+/**
+ * Formats memory as a fresh table that knows the debts of another one, in another geometry: other size, policy,
+ * resolution, horizon, skew, fewer tag bits; the same seed and hash.
+ *
+ * Every key owes there at least what it owed, but for what the report calls dropped, clamped or opened. A whole
+ * multiple of the slots drops nothing. Permits of the old table are worth nothing in the new one; limits are made
+ * anew.
+ *
+ * @param table    handle to initialise, not in the memory; not NULL.
+ * @param memory   aligned to 64 bytes, outside the old table's; not NULL. What was in it is gone.
+ * @param bytes    of memory.
+ * @param options  of the new table, started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
+ * @param from     handle of the old table; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param migrated started from TATCELL_MIGRATED_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_HASH, TATCELL_ERR_WRONG_SEED the tables do not hash alike.
+ * @retval TATCELL_ERR_OPTION as tatcell_table_init, or more tag bits than the old table has.
+ * @retval TATCELL_ERR_MODE both name a frequency of the clock, and not the same.
+ * @retval TATCELL_ERR_OVERLAP the memory overlaps the old table's or a handle.
+ * @retval others as tatcell_table_init. Nothing is changed on error.
+ * Thread: one, before anybody uses the memory; whoever still decides by the old table meanwhile may be forgiven what
+ * it charges. Cost: reads the old table once or twice, writes the new one. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_migrate(tatcell_table_t *table,
+                              void *memory,
+                              size_t bytes,
+                              const tatcell_table_options_t *options,
+                              const tatcell_table_t *from,
+                              uint64_t now,
+                              tatcell_migrated_t *migrated);
+
+/**
+ * Tells what tatcell_table_migrate would report, without memory for it.
+ *
+ * @param from     handle of the old table; not NULL.
+ * @param bytes    of the memory that the new table would have.
+ * @param options  of the new table, started from TATCELL_TABLE_OPTIONS_INIT; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param migrated started from TATCELL_MIGRATED_INIT; not NULL.
+ * @retval 0 done.
+ * @retval others as tatcell_table_migrate.
+ * Thread: beside any other call. Cost: as tatcell_table_migrate, but only reads. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from,
+                                      size_t bytes,
+                                      const tatcell_table_options_t *options,
+                                      uint64_t now,
+                                      tatcell_migrated_t *migrated);
 
 /* ==== 11 Info and export ========================================================================================= */
 

@@ -8,6 +8,7 @@
  *
  * CLOCKS     tatcell_host_clock, _clock_resolution: the system's monotonic clocks, in nanoseconds
  * TICKS      tatcell_host_ticks and its calibration: the processor's own counter, a tenth of a clock's cost
+ * RANDOM     tatcell_host_random: secret bytes for the seed of a table
  * MEMORY     tatcell_host_memory_map for one process, on huge pages if wanted; _create and _attach for several
  *
  * CODES, GROWTH and THREADS are those of tatcell.h.
@@ -80,7 +81,7 @@ uint64_t tatcell_host_ticks(void);
  * @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
  * @param ticks_per_second rate; not NULL.
  * @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
- * NULL = not wanted.
+ *                         NULL = not wanted.
  * @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
  * @retval 0 done.
  * @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
@@ -116,6 +117,29 @@ uint64_t tatcell_host_ticks_to_ns(uint64_t ticks, uint64_t ticks_per_second);
  */
 TATCELL_API
 uint64_t tatcell_host_ticks_from_ns(uint64_t ns, uint64_t ticks_per_second);
+
+/* ==== Random bytes =============================================================================================== */
+
+/**
+ * Takes secret bytes from the system: 16 are a seed for tatcell_table_options_t.
+ *
+ * Processes that share a table need the same bytes: one takes them and gives them to the others, on a way that
+ * strangers cannot read. While a system that has just started has no secrets yet, this waits.
+ *
+ * @param bytes        to fill; not NULL.
+ * @param count        bytes, 1..256.
+ * @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE count is 0, or above 256.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SYSTEM the system has none to give; some bytes may have been written. There is no weaker
+ *         answer.
+ * Thread: any. Cost: one system call. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_host_random(void *bytes,
+                            size_t count,
+                            int32_t *system_error);
 
 /* ==== Memory ===================================================================================================== */
 
@@ -157,8 +181,8 @@ typedef struct tatcell_host_memory_t {
  *
  * @param bytes  at least; not 0.
  * @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
- * asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells
- * which.
+ *               asked first, then the kernel is advised (transparent huge pages), then pages are normal;
+ *               memory->pages tells which.
  * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
  * @retval 0 done.
  * @retval TATCELL_ERR_TOO_SMALL bytes are 0; TATCELL_ERR_TOO_LARGE more than half of the address space.
@@ -179,14 +203,17 @@ int32_t tatcell_host_memory_map(size_t bytes,
  * tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either
  * says TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
  *
- * @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory
- *               on
- * huge pages, if bytes are whole ones); not NULL.
+ * @param name   one of two forms, not NULL: a name, "/limits" (shared memory that vanishes with the system; one
+ *               slash, the first; at most 255 bytes), or an absolute path, "/run/app/limits" (a file, or in a
+ *               hugetlbfs memory on huge pages if bytes are whole ones; its folder must exist; at most 1023 bytes;
+ *               not "//" first). In both, what follows the last slash is not empty, "." or "..".
  * @param bytes  at least; not 0.
  * @param mode   permission bits, less the umask; 0 = 0600, this user alone.
  * @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
  * @retval 0 done: this process is the one that initialises.
  * @retval TATCELL_ERR_EXISTS another was first: attach.
+ * @retval TATCELL_ERR_FOLDER make the folder of the path first.
+ * @retval TATCELL_ERR_UNSUPPORTED this system has no shared memory with names: use a path.
  * @retval TATCELL_ERR_NAME, TATCELL_ERR_OPTION bad name or mode.
  * @retval TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE as tatcell_host_memory_map.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
@@ -225,7 +252,7 @@ int32_t tatcell_host_memory_attach(const char *name,
  * Unmaps memory; its name, if it has one, stays.
  *
  * @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
- * is done.
+ *               is done.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
  * @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.

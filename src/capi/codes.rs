@@ -68,7 +68,7 @@ pub const TATCELL_ERR_HASH_UNAVAILABLE: i32 = -24;
 pub const TATCELL_ERR_SYSTEM: i32 = -25;
 /// This system or processor does not have it.
 pub const TATCELL_ERR_UNSUPPORTED: i32 = -26;
-/// A name is neither "/name" nor an absolute path, or it is too long.
+/// A name is neither "/name" nor an absolute path to a file, or it is too long.
 pub const TATCELL_ERR_NAME: i32 = -27;
 /// Something with this name exists already.
 pub const TATCELL_ERR_EXISTS: i32 = -28;
@@ -88,7 +88,7 @@ pub const TATCELL_ERR_BUFFER: i32 = -34;
 pub const TATCELL_ERR_TOO_FAST: i32 = -35;
 /// The memory has another size than the image, or than was asked for.
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
-/// The folder of a path does not exist.
+/// The folder that a file would be made in does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
@@ -183,7 +183,7 @@ describe! {
     TATCELL_ERR_HASH_UNAVAILABLE "this processor cannot compute the table's hash"
     TATCELL_ERR_SYSTEM "a system call failed"
     TATCELL_ERR_UNSUPPORTED "not available on this system or processor"
-    TATCELL_ERR_NAME "name is neither /name nor an absolute path, or too long"
+    TATCELL_ERR_NAME "name is neither /name nor an absolute path to a file, or too long"
     TATCELL_ERR_EXISTS "the name exists already"
     TATCELL_ERR_ABSENT "the name does not exist"
     TATCELL_ERR_TOO_SMALL "memory is too small for a table"
@@ -247,10 +247,11 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         TableError::TooLarge => TATCELL_ERR_TOO_LARGE,
         TableError::BufferTooSmall => TATCELL_ERR_BUFFER,
         TableError::SpanTooShort => TATCELL_ERR_SPAN,
-        TableError::BadTagBits | TableError::BadLifetime | TableError::NotSmall | TableError::BadCosts => {
-            TATCELL_ERR_OPTION
-        }
-        TableError::TagTooWide => TATCELL_ERR_OPTION,
+        TableError::BadTagBits
+        | TableError::TagTooWide
+        | TableError::BadLifetime
+        | TableError::NotSmall
+        | TableError::BadCosts => TATCELL_ERR_OPTION,
         TableError::Overlap => TATCELL_ERR_OVERLAP,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,

@@ -4,11 +4,11 @@ use core::ffi::{c_char, c_void};
 use core::mem::forget;
 
 use super::codes::{
-    TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_NAME, TATCELL_ERR_NOT_READY, TATCELL_ERR_OPTION,
-    TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL, TATCELL_ERR_UNSUPPORTED,
-    TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
+    TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_FOLDER, TATCELL_ERR_NAME, TATCELL_ERR_NOT_READY,
+    TATCELL_ERR_OPTION, TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL,
+    TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
-use super::kit::{args, known, report, result, result_if, text, Grows, Out, Report};
+use super::kit::{args, buffer, known, report, result, result_if, text, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
 
 /// clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix.
@@ -85,7 +85,8 @@ const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
         HostError::BadSize => (TATCELL_ERR_TOO_LARGE, 0),
         HostError::WrongSize => (TATCELL_ERR_WRONG_SIZE, 0),
         HostError::Exists => (TATCELL_ERR_EXISTS, 0),
-        HostError::Absent | HostError::NoFolder => (TATCELL_ERR_ABSENT, 0),
+        HostError::Absent => (TATCELL_ERR_ABSENT, 0),
+        HostError::NoFolder => (TATCELL_ERR_FOLDER, 0),
         HostError::NotReady => (TATCELL_ERR_NOT_READY, 0),
     }
 }
@@ -194,7 +195,7 @@ pub extern "C" fn tatcell_host_ticks() -> u64 {
 /// @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
 /// @param ticks_per_second rate; not NULL.
 /// @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
-/// NULL = not wanted.
+///                         NULL = not wanted.
 /// @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
@@ -240,12 +241,41 @@ pub extern "C" fn tatcell_host_ticks_from_ns(ns: u64, ticks_per_second: u64) -> 
     host::scale(ns, ticks_per_second, 1_000_000_000)
 }
 
+/// Takes secret bytes from the system: 16 are a seed for tatcell_table_options_t.
+///
+/// Processes that share a table need the same bytes: one takes them and gives them to the others, on a way that
+/// strangers cannot read. While a system that has just started has no secrets yet, this waits.
+///
+/// @param bytes        to fill; not NULL.
+/// @param count        bytes, 1..256.
+/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE count is 0, or above 256.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_SYSTEM the system has none to give; some bytes may have been written. There is no weaker
+///         answer.
+/// Thread: any. Cost: one system call. Since 0.2.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_host_random(
+    bytes: *mut c_void,
+    count: usize,
+    system_error: *mut i32,
+) -> i32 {
+    let (error, out) = args!(result_if(system_error), buffer(bytes.cast::<u8>(), count));
+    match count {
+        0 => TATCELL_ERR_TOO_SMALL,
+        1..=256 => finish(host::fill(out).map(|()| 0), None, error),
+        _ => TATCELL_ERR_TOO_LARGE,
+    }
+}
+
 /// Maps zeroed memory of this process for a table; not from the heap.
 ///
 /// @param bytes  at least; not 0.
 /// @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
-/// asked first, then the kernel is advised (transparent huge pages), then pages are normal; memory->pages tells
-/// which.
+///               asked first, then the kernel is advised (transparent huge pages), then pages are normal;
+///               memory->pages tells which.
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_TOO_SMALL bytes are 0; TATCELL_ERR_TOO_LARGE more than half of the address space.
@@ -273,14 +303,17 @@ pub unsafe extern "C" fn tatcell_host_memory_map(
 /// tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either
 /// says TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
 ///
-/// @param name   "/name" (memory that vanishes with the system) or an absolute path (a file; in a hugetlbfs, memory
-///               on
-/// huge pages, if bytes are whole ones); not NULL.
+/// @param name   one of two forms, not NULL: a name, "/limits" (shared memory that vanishes with the system; one
+///               slash, the first; at most 255 bytes), or an absolute path, "/run/app/limits" (a file, or in a
+///               hugetlbfs memory on huge pages if bytes are whole ones; its folder must exist; at most 1023 bytes;
+///               not "//" first). In both, what follows the last slash is not empty, "." or "..".
 /// @param bytes  at least; not 0.
 /// @param mode   permission bits, less the umask; 0 = 0600, this user alone.
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
 /// @retval 0 done: this process is the one that initialises.
 /// @retval TATCELL_ERR_EXISTS another was first: attach.
+/// @retval TATCELL_ERR_FOLDER make the folder of the path first.
+/// @retval TATCELL_ERR_UNSUPPORTED this system has no shared memory with names: use a path.
 /// @retval TATCELL_ERR_NAME, TATCELL_ERR_OPTION bad name or mode.
 /// @retval TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE as tatcell_host_memory_map.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
@@ -328,7 +361,7 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
 /// Unmaps memory; its name, if it has one, stays.
 ///
 /// @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
-/// is done.
+///               is done.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
 /// @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.

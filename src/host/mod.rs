@@ -22,6 +22,8 @@ mod ticks;
 #[cfg(feature = "capi")]
 pub(crate) use memory::unmap;
 #[cfg(feature = "capi")]
+pub(crate) use random::fill;
+#[cfg(feature = "capi")]
 pub(crate) use smaps::huge_bytes;
 #[cfg(feature = "capi")]
 pub(crate) use ticks::scale;

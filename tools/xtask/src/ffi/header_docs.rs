@@ -25,7 +25,10 @@ struct Function<'a> {
 /// What is missing in the header, one line each.
 pub fn problems(text: &str) -> Result<Vec<String>> {
     // What stands before a declaration of its own line and is no part of it.
-    let text = &text.replace("TATCELL_API\n", "").replace("TATCELL_NODISCARD\n", "").replace("TATCELL_NODISCARD ", "");
+    let text = &text
+        .replace("TATCELL_API\n", "")
+        .replace("TATCELL_NODISCARD\n", "")
+        .replace("TATCELL_NODISCARD ", "");
     let mut bad = Vec::new();
     let names = captured(text, r"#define (TATCELL_\w+)")?.into_iter().collect::<BTreeSet<_>>();
     let functions = functions(text)?;
