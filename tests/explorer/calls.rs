@@ -63,16 +63,13 @@ impl World {
             }
             Pc::Scan => {
                 t.seen[at] = s.slots[slot];
-                if !t.seen[at].is(Kind::Live, key) {
+                let live = t.seen[at].is(Kind::Live, key);
+                let moved = own_slot && slot != usize::from(permit.slot);
+                let drained = self.lead(t.seen[at].payload(), now) == 0 && self.rules != Rules::RefundAll;
+                if !live && at + 1 < self.slots {
                     t.seen[at] = Word(0);
-                    if at + 1 == self.slots {
-                        back = Some(0);
-                    } else {
-                        t.at += 1;
-                    }
-                } else if own_slot && slot != usize::from(permit.slot) {
-                    back = Some(0);
-                } else if self.lead(t.seen[at].payload(), now) == 0 && self.rules != Rules::RefundAll {
+                    t.at += 1;
+                } else if !live || moved || drained {
                     back = Some(0);
                 } else if self.permits.own_slot
                     || matches!(self.rules, Rules::RefundBlind | Rules::RefundLooksFirst | Rules::RefundAll)

@@ -10,6 +10,7 @@ use super::{charge, clocks_apart, holds, random, EXACT, FORGIVING, NOW, SHARED, 
 #[ignore = "minutes"]
 fn long_random_worlds_hold() {
     random::explore(2, 2_000, 2_000_000, false, Permits::default());
+    random::explore(6, 1_000, 2_000_000, true, Permits::default());
 }
 
 #[test]

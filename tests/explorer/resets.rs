@@ -2,11 +2,12 @@
 
 use super::check::Check;
 use super::model::{Op, Permits, Placement, Policy, Rules, Word, World};
-use super::{breaks, caught_by, charge, holds, world, EXACT, NOW, SHARED, UNIT, X, Y, Z};
+use super::{breaks, caught_by, charge, holds, random, world, EXACT, NOW, SHARED, UNIT, X, Y, Z};
 
 const SAFE: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, Check::Progress];
 const VOID: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::VoidPermits, Check::Progress];
 const DOUBLE: &str = "two LIVE words of one key";
+const CLAIM_FALLS: &str = "a claim is not above the earlier ones of its slot";
 const VOID_BROKEN: &str = "a permit of before a reset gave back more than it may";
 
 /// Permits in their own slot that age: what holds where the shipped rule does not.
@@ -192,7 +193,22 @@ fn a_permit_of_an_earlier_life_can_double_a_key() {
     );
 }
 
-const CLAIM_FALLS: &str = "a claim is not above the earlier ones of its slot";
+/// So does a permit of an earlier life where the refund's reading lies units behind the insert's, ageing or not.
+#[test]
+fn a_refund_units_late_of_an_earlier_life_can_double_a_key() {
+    for (permits, charged, ended) in [(Permits::default(), -2 * UNIT, NOW + UNIT), (CURED, -3 * UNIT, NOW)] {
+        let (tat, read) = (NOW + charged + 2 * UNIT, NOW + charged);
+        let past = Op::Past { key: X, units: 2, tat, slot: 0, read };
+        let h = [past, x(1, 0), back(0, charged), y(-UNIT), x(1, 0)];
+        let w = far(3, Policy::Admit, 2, &[&[x(1, 0)], &h, &[x(1, -1)]]);
+        let initial = [Word::live(Z, ended), Word(0), Word(0)];
+        let w = World { permits, placement: Placement::Any, lifetime: 8, initial, ..w };
+        breaks(&w, &[Check::ClaimsRise], CLAIM_FALLS);
+        if permits == Permits::default() {
+            assert_eq!(breaks(&w, &[Check::OneLive], DOUBLE), 41);
+        }
+    }
+}
 
 #[test]
 #[ignore = "minutes"]
@@ -200,10 +216,6 @@ fn long_permits_that_age_double_nothing() {
     assert_eq!(breaks(&earlier_life(), &[Check::OneLive], DOUBLE), 28);
     let w = World { permits: CURED, ..earlier_life() };
     holds("an earlier life", &w, &[Check::OneLive, Check::ClaimsRise]);
-    let w = World { slots: 3, initial: [Word::live(Z, NOW + UNIT), Word(0), Word(0)], ..w };
-    holds(
-        "an earlier life, three slots",
-        &World { permits: Permits { aged: true, ..Permits::default() }, ..w },
-        VOID,
-    );
+    random::explore(4, 300, 1_000_000, false, CURED);
+    random::explore(5, 300, 1_000_000, true, CURED);
 }
