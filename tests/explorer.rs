@@ -45,7 +45,7 @@
 //! * Sampled lets a payload fall at a takeover (`sampled_can_double_a_key_that_others_evict`).
 //!
 //! Where an insert goes is free: the shipped order (an EMPTY slot, else the longest expired) is one mode, any
-//! reusable slot by the choice of the world the other.
+//! reusable slot by the choice of the world another.
 //!
 //! What is not modelled: weak memory (the models in `loom_*.rs` do that; here every access is sequentially
 //! consistent), wrap of the payload and clocks apart by more than the skew, tag collisions. A sweep here takes a word
@@ -153,10 +153,10 @@ fn clocks_apart(slots: usize, readings: &[i32]) -> World {
 
 #[test]
 fn random_worlds_hold() {
-    random::explore(1, 60, 250_000, false, Permits::default());
+    random::explore(1, 60, 150_000, false, Permits::default());
 }
 
 #[test]
 fn random_worlds_with_clocks_units_apart_hold() {
-    random::explore(3, 60, 150_000, true, Permits::default());
+    random::explore(3, 50, 100_000, true, Permits::default());
 }

@@ -64,6 +64,9 @@ impl World {
             let n = (0..seen.len()).filter(free).count();
             return (0..seen.len()).filter(free).nth(if n > 1 { choice.among(n) } else { 0 });
         }
+        if self.placement == Placement::First {
+            return (0..seen.len()).find(free);
+        }
         let empty = (0..seen.len()).filter(free).find(|j| seen[*j].kind() == Kind::Empty);
         empty.or_else(|| (0..seen.len()).filter(free).min_by_key(|j| seen[*j].payload()))
     }

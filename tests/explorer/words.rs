@@ -69,6 +69,8 @@ pub enum Policy {
 pub enum Placement {
     /// The first EMPTY one in search order, else the one that has been expired longest.
     EmptyThenOldest,
+    /// The first in search order.
+    First,
     /// Any, by the choice of the world.
     Any,
 }
