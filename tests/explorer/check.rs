@@ -192,7 +192,8 @@ impl Checker {
         let before = self.world.initial.iter().filter(|w| w.is(Kind::Live, key));
         let before: i32 = before.map(|w| (w.payload() - self.first).max(0)).sum();
         let one = self.world.limit + (self.last - self.first);
-        (1 + anew) * one - if self.first < self.last { 0 } else { before }
+        let owed = if self.first < self.last { 0 } else { before };
+        (one - owed).max(0) + anew * one
     }
 
     /// The debt a word stands for (equal clocks).

@@ -19,7 +19,7 @@ fn long_four_threads_clocks_apart() {
     // Any slot: above 40 million states and 5 GB.
     let w = World { placement: Placement::First, ..clocks_apart(3, &[0, 0, 2, 3]) };
     holds("four threads, three slots", &w, EXACT);
-    let mut w = clocks_apart(2, &[0, 0, 2, 3]);
+    let mut w = World { placement: Placement::First, ..clocks_apart(2, &[0, 0, 2, 3]) };
     w.may_give_up = true;
     w.scripts[0].push(charge(X, NOW + 3));
     w.scripts[2].push(Op::Refund { of: 0, now: NOW + 3 });

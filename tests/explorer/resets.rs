@@ -216,6 +216,12 @@ fn long_permits_that_age_double_nothing() {
     assert_eq!(breaks(&earlier_life(), &[Check::OneLive], DOUBLE), 28);
     let w = World { permits: CURED, ..earlier_life() };
     holds("an earlier life", &w, &[Check::OneLive, Check::ClaimsRise]);
+}
+
+/// 33 million states with clocks close, as many with clocks units apart.
+#[test]
+#[ignore = "minutes"]
+fn long_random_worlds_with_permits_that_age_hold() {
     random::explore(4, 300, 1_000_000, false, CURED);
     random::explore(5, 300, 1_000_000, true, CURED);
 }
