@@ -6,10 +6,10 @@
 //! * at most one LIVE word per key, under every policy but Sampled;
 //! * every claim is above all earlier ones of its slot, so no claim word recurs;
 //! * no key is admitted more than `(1 + R + F) * (L + last - first)`, the first of these less what it owed at the
-//!   start where clocks are equal. L is the burst in time, first and last are the readings used, R the resets of the key that left a
-//!   tombstone, F the calls of other keys where `last - first` is a unit or more (a clock so far ahead may give a
-//!   slot away that a clock behind still counts) and else 0. A refund counts with what it gave back, as of its own
-//!   instant;
+//!   start where clocks are equal. L is the burst in time, first and last are the readings used, R the resets of the
+//!   key that left a tombstone, F the calls of other keys where `last - first` is a unit or more (a clock so far
+//!   ahead may give a slot away that a clock behind still counts) and else 0. A refund counts with what it gave
+//!   back, as of its own instant;
 //! * a permit of before a reset of its key gives back at most `G + 14 + d`, d being the largest difference of the
 //!   clocks in use at one instant: a tombstone lies at least 2 above the TAT that it forgave and is taken once it
 //!   lies G + 16 or less ahead. See below for permits refunded out of order;

@@ -222,7 +222,8 @@ impl Checker {
         if !self.probed.insert(s.slots) {
             return None;
         }
-        let drained = self.last + self.world.limit + self.world.lifetime + 32;
+        let latest = self.world.initial.iter().map(|w| w.payload()).fold(self.last, i32::max);
+        let drained = latest + self.world.limit + self.world.lifetime + 32;
         for key in [0, 3] {
             for now in [self.last, self.last + self.world.lifetime + 1, drained] {
                 if let Some(what) = self.probe(s, key, now, now == drained) {
