@@ -5,7 +5,7 @@ use super::model::{Op, Permits, Placement, Policy, Rules, World};
 use super::weakened::refunded_neighbours;
 use super::{charge, clocks_apart, holds, random, EXACT, FORGIVING, NOW, SHARED, X, Y};
 
-/// 245 590 226 states in all, at most 2 million in one world: about three minutes, under 1 GB.
+/// At most 2 million states in one world: above ten minutes on two busy cores.
 #[test]
 #[ignore = "minutes"]
 fn long_random_worlds_hold() {
