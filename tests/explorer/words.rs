@@ -48,7 +48,9 @@ impl std::fmt::Debug for Word {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.kind() {
             Kind::Empty => write!(f, "EMPTY({})", self.payload()),
-            kind => write!(f, "{kind:?}({},{})", (b'x' + self.key()) as char, self.payload()),
+            kind => {
+                write!(f, "{kind:?}({},{})", ['x', 'y', 'z', 'w'][usize::from(self.key())], self.payload())
+            }
         }
     }
 }
@@ -60,6 +62,17 @@ pub enum Policy {
     Deny,
     Inherit,
     Sampled,
+}
+
+/// Which of the reusable slots an insert takes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Placement {
+    /// The first EMPTY one in search order, else the one that has been expired longest.
+    EmptyThenOldest,
+    /// The first in search order.
+    First,
+    /// Any, by the choice of the world.
+    Any,
 }
 
 /// The shipped rules, or one of them broken on purpose.
@@ -94,6 +107,27 @@ pub enum Rules {
     RefundAll,
     /// The claim with the highest index is committed, and only claims above it are killed.
     OwnFirst,
+    /// A reset leaves a LIVE word with a small lead from its own clock.
+    ResetFloor,
+    /// A tombstone is reusable like any EMPTY word.
+    TombstoneReusable,
+    /// A takeover takes a tombstone like a debt.
+    TombstoneEvictable,
+    /// A refund does not look for tombstones.
+    RefundBlind,
+    /// A refund looks for tombstones before it loads the live word.
+    RefundLooksFirst,
+}
+
+/// What a permit is worth, where the shipped rules leave a choice. All false = shipped.
+#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+pub struct Permits {
+    /// A refund goes to the slot that its permit names or nowhere, and looks for no tombstone. Inherit does so anyway.
+    pub own_slot: bool,
+    /// A permit is worth what it stored less the time since its charge.
+    pub aged: bool,
+    /// A tombstone lies above `now + L` too.
+    pub high_tombstone: bool,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -103,12 +137,39 @@ pub enum Op {
         now: i32,
         units: i32,
     },
-    /// Refunds the charge before it in the same thread.
+    /// Refunds the charge that is operation `of` of the same thread.
     Refund {
+        of: usize,
         now: i32,
     },
     Sweep {
         slot: usize,
         now: i32,
     },
+    /// Makes a key full again.
+    Reset {
+        key: u8,
+        now: i32,
+    },
+    /// The permit of a charge of before the world begins, by the reading `read`, that left the TAT `tat` in `slot`.
+    Past {
+        key: u8,
+        units: i32,
+        tat: i32,
+        slot: usize,
+        read: i32,
+    },
+}
+
+impl Op {
+    /// The clock reading.
+    pub fn now(&self) -> Option<i32> {
+        match self {
+            Op::Charge { now, .. }
+            | Op::Refund { now, .. }
+            | Op::Sweep { now, .. }
+            | Op::Reset { now, .. } => Some(*now),
+            Op::Past { .. } => None,
+        }
+    }
 }
