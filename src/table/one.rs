@@ -106,9 +106,12 @@ impl<M: Access> Table<'_, M> {
 
     /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
     ///
-    /// Never inserts and never lifts a key above a full burst. Where slots change hands it credits only what it can
-    /// prove: under [`FullPolicy::Sampled`] nothing, under [`FullPolicy::Inherit`] only in the same slot; nothing for a
-    /// permit of before a restore, nor while the set remembers a [reset](Table::reset_key) that may have come after it.
+    /// Never inserts and never lifts a key above a full burst. Credits what it can prove: nothing under
+    /// [`FullPolicy::Sampled`], nothing for a permit of before a restore, and only in the slot that was charged, so
+    /// nothing once the key has been [reset](Table::reset_key), whose next slot is another one. Use a permit once, and of
+    /// several permits of one key refund the newest first, or make the limit with
+    /// [`strict_refunds`](crate::LimitSpec::strict_refunds): refunded oldest first, the newer one can give back up to its
+    /// cost that has drained, also after a reset.
     /// Returns the ticks of debt removed, rounded down; `None` when contended.
     ///
     /// # Errors
@@ -127,14 +130,9 @@ impl<M: Access> Table<'_, M> {
         if credit == 0 || matches!(g.policy, FullPolicy::Sampled) {
             return Ok(Some(0));
         }
-        let left = permit.tat.wrapping_sub(now_q) & layout.mask;
         let (set, tag) = self.place(hash);
-        let back = set.update::<M, u64>(layout, tag, |seen| {
-            let moved = matches!(g.policy, FullPolicy::Inherit) && set.number(seen.at) != permit.slot;
-            if moved || set.has_tombstone(layout, now_q, left) {
-                return (0, None);
-            }
-            let step = gcra::refund(layout.lead(seen.word, now_q), credit);
+        let back = set.update_in::<M, u64>(permit.slot, layout, tag, |word| {
+            let step = gcra::refund(layout.lead(word, now_q), credit);
             let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead)));
             (step.answer.stored, next)
         });

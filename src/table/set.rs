@@ -77,47 +77,51 @@ impl<const N: usize> Set<'_, N> {
         self.home.iter().chain(self.next).enumerate()
     }
 
-    /// Changes the key's live word if there is one; never inserts. `step` maps its position and word to an answer and
-    /// the next word, if any; the word was in place when it is called. The inner `None`: there is no live word. The
-    /// outer one: contended, nothing changed.
-    pub(super) fn update<A: Access, T>(
+    /// Turns the key's live word into a tombstone where it owes anything. False when contended.
+    pub(super) fn reset<A: Access>(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
+        for _ in 0..MAX_LOST {
+            let Some((_, slot, word)) = self.find(layout, tag) else { return true };
+            let owes = layout.lead(word, now_q) != 0;
+            if !owes || A::replace(slot, word, layout.tombstone(word)).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+
+    /// Position in search order of a slot by its number; `None` where it is not one of this set.
+    fn position(&self, number: u32) -> Option<usize> {
+        let (line, i) = (number / N as u32, number as usize % N);
+        match line ^ self.line {
+            0 => Some(i),
+            1 => Some(N + i),
+            _ => None,
+        }
+    }
+
+    /// Changes the key's live word in the slot of this number, if it is there; never inserts. `step` maps the word to an
+    /// answer and the next word, if any. The inner `None`: it is not there. The outer one: contended, nothing changed.
+    pub(super) fn update_in<A: Access, T>(
         &self,
+        number: u32,
         layout: &Layout,
         tag: Tag,
-        step: impl Fn(Seen) -> (T, Option<u64>),
+        step: impl Fn(u64) -> (T, Option<u64>),
     ) -> Option<Option<T>> {
+        let Some(at) = self.position(number) else { return Some(None) };
+        let slot = self.slot(at);
         for _ in 0..MAX_LOST {
-            let Some((at, slot, _)) = self.find(layout, tag) else { return Some(None) };
-            // ORDERING: Acquire; pairs with the AcqRel swap that placed the word: what was in the other slots before
-            // that is seen by `step`.
-            let word = slot.load(Ordering::Acquire);
+            // ORDERING: Relaxed; single word, value only, and the swap decides.
+            let word = slot.load(Ordering::Relaxed);
             if !layout.is_live_of(word, tag) {
-                continue;
+                return Some(None);
             }
-            let (answer, next) = step(Seen { at, word });
+            let (answer, next) = step(word);
             let Some(next) = next else { return Some(Some(answer)) };
             if A::replace(slot, word, next).is_ok() {
                 return Some(Some(answer));
             }
         }
         None
-    }
-
-    /// Turns the key's live word into a tombstone where it owes anything. False when contended.
-    pub(super) fn reset<A: Access>(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
-        self.update::<A, ()>(layout, tag, |seen| {
-            let owes = layout.lead(seen.word, now_q) != 0;
-            ((), owes.then(|| layout.tombstone(seen.word)))
-        })
-        .is_some()
-    }
-
-    /// Does a tombstone of this set lie at least `left` ahead? Then a permit with as much left may be of before the
-    /// reset of its key.
-    pub(super) fn has_tombstone(&self, layout: &Layout, now_q: u64, left: u64) -> bool {
-        self.slots().any(|(_, slot)| {
-            // ORDERING: Relaxed; after the Acquire load of the live word, which whoever reset the key came before.
-            layout.tombstone_lead(slot.load(Ordering::Relaxed), now_q) >= left
-        })
     }
 }

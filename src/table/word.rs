@@ -14,8 +14,8 @@
 //! reusable slot, an odd one took over a debt (payload - 1). A dropped claim leaves an EMPTY of the same parity.
 //!
 //! The reset of a key leaves a tombstone: an even EMPTY above the debt that it forgave. Nobody takes it until it has
-//! drained but for a few q-units, or the claim on it would lie below what the slot held before. While it stands, no
-//! permit of before the reset is worth anything (see `one.rs`).
+//! drained but for a few q-units, or the claim on it would lie below what the slot held before. The
+//! key's next charges go to another slot, so no permit of before the reset is worth anything (see `one.rs`).
 //!
 //! Payloads wrap after 2^W q-units; every comparison is modular and any 64-bit value is a valid word.
 #![forbid(unsafe_code)]
