@@ -113,21 +113,28 @@ pub enum Rules {
     TombstoneReusable,
     /// A takeover takes a tombstone like a debt.
     TombstoneEvictable,
-    /// A refund does not look for tombstones.
+    /// A refund to wherever the key is does not look for tombstones.
     RefundBlind,
-    /// A refund looks for tombstones before it loads the live word.
+    /// A refund to wherever the key is looks for tombstones before it loads the live word.
     RefundLooksFirst,
 }
 
-/// What a permit is worth, where the shipped rules leave a choice. All false = shipped.
-#[derive(Clone, Copy, PartialEq, Eq, Default, Debug)]
+/// What a permit is worth, where there was a choice. The default is what is shipped.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permits {
-    /// A refund goes to the slot that its permit names or nowhere, and looks for no tombstone. Inherit does so anyway.
+    /// A refund goes to the slot that its permit names or nowhere. Otherwise, but under Inherit, it goes to wherever the
+    /// key is, and looks for tombstones.
     pub own_slot: bool,
     /// A permit is worth what it stored less the time since its charge.
     pub aged: bool,
     /// A tombstone lies above `now + L` too.
     pub high_tombstone: bool,
+}
+
+impl Default for Permits {
+    fn default() -> Permits {
+        Permits { own_slot: true, aged: false, high_tombstone: false }
+    }
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
