@@ -5,8 +5,8 @@ use core::ffi::c_void;
 use super::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_PASS};
 use super::decision::tatcell_decision_t;
 use super::kit::{
-    apart, args, array, keys, owned_if, owned_options_if, pointers, rows, Grows, KeyList, Pointers, Rows,
-    Span,
+    self, apart, args, array, owned_if, owned_options_if, pointers, rows, Grows, KeyList, Pointers, Rows,
+    Span, Written,
 };
 use super::limit::{table_limit, tatcell_limit_t};
 use super::table::{either, handle, tatcell_table_t};
@@ -155,7 +155,8 @@ impl<'a> Source<'a> {
     ///
     /// # Safety
     /// The contract of kit.rs, for the pointers inside.
-    unsafe fn new(b: &tatcell_burst_t, prepared: bool, written: &[Span]) -> Result<Source<'a>, i32> {
+    #[inline(always)]
+    unsafe fn new(b: &tatcell_burst_t, prepared: bool, written: &Written) -> Result<Source<'a>, i32> {
         let count = b.count as usize;
         if b.flags != 0 {
             return Err(TATCELL_ERR_OPTION);
@@ -163,26 +164,26 @@ impl<'a> Source<'a> {
         if count > MAX_BURST {
             return Err(TATCELL_ERR_COUNT);
         }
-        let forms = [!b.keys.is_null(), !b.key_pointers.is_null(), !b.hashes.is_null()];
-        if forms.into_iter().filter(|there| *there).count() > 1 {
+        let (keys, pointers, hashes) = (!b.keys.is_null(), !b.key_pointers.is_null(), !b.hashes.is_null());
+        if keys & pointers | keys & hashes | pointers & hashes {
             return Err(TATCELL_ERR_OPTION);
         }
         if count == 0 {
             return Ok(Source::Empty);
         }
-        if !b.hashes.is_null() {
-            Span::of(b.hashes, count).apart_from(written)?;
+        if hashes {
+            written.apart(Span::of(b.hashes, count))?;
             // SAFETY: passed on.
             return Ok(Source::Hashes(unsafe { array(b.hashes, count) }?));
         }
         if prepared {
             return Ok(Source::Scratch);
         }
-        Span::of(b.key_pointers, count).apart_from(written)?;
-        Span::of(b.key_lens, count).apart_from(written)?;
+        written.apart(Span::of(b.key_pointers, count))?;
+        written.apart(Span::of(b.key_lens, count))?;
         // SAFETY: passed on.
         let keys =
-            unsafe { keys((b.keys, b.stride as isize), b.key_pointers, b.key_len, b.key_lens, count) }?;
+            unsafe { kit::keys((b.keys, b.stride as isize), b.key_pointers, b.key_len, b.key_lens, count) }?;
         keys.apart_from(written, count)?;
         Ok(Source::Keys(keys))
     }
@@ -198,16 +199,16 @@ enum Limits<'a> {
 impl<'a> Limits<'a> {
     /// # Safety
     /// The contract of kit.rs, for the pointers inside.
-    unsafe fn new(b: &tatcell_burst_t, written: &[Span]) -> Result<Limits<'a>, i32> {
+    unsafe fn new(b: &tatcell_burst_t, written: &Written) -> Result<Limits<'a>, i32> {
         if b.limits.is_null() {
-            Span::of(b.limit, 1).apart_from(written)?;
+            written.apart(Span::of(b.limit, 1))?;
             // SAFETY: passed on.
             return Ok(Limits::One(unsafe { table_limit(b.limit) }?));
         }
         if !b.limit.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
-        Span::of(b.limits, b.count as usize).apart_from(written)?;
+        written.apart(Span::of(b.limits, b.count as usize))?;
         // SAFETY: passed on; what a limit is, the table asks.
         let each = unsafe { pointers(b.limits.cast::<*const TableLimit>(), b.count as usize) }?;
         Ok(Limits::Each(each))
@@ -260,13 +261,12 @@ impl<'a> Work<'a> {
         // What the call writes: both structures, decisions and counters.
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
         let counted = Span::of(burst.counters, 1);
-        let both = [this, that];
-        decided.apart_from(&both)?;
-        counted.apart_from(&[this, that, decided])?;
-        let all = [this, that, decided, counted];
-        let written =
-            if burst.decisions.is_null() && burst.counters.is_null() { &both[..] } else { &all[..] };
-        Span::of(burst.costs, count).apart_from(written)?;
+        if !burst.decisions.is_null() || !burst.counters.is_null() {
+            decided.apart_from(&[this, that])?;
+            counted.apart_from(&[this, that, decided])?;
+        }
+        let written = &Written::new(this, [this, that, decided, counted]);
+        written.apart(Span::of(burst.costs, count))?;
         // SAFETY: passed on.
         unsafe {
             let costs = if burst.costs.is_null() { None } else { Some(array(burst.costs, count)?) };

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::marker::PhantomData;
 
-use super::{array, good_size, placed, Grows, Report, Span};
+use super::{array, good_size, placed, Grows, Report, Span, Written};
 use crate::capi::codes::TATCELL_ERR_KEY_LENGTH;
 use crate::table::Keys;
 
@@ -128,18 +128,18 @@ impl KeyList<'_> {
         self.lengths.get(i).copied().unwrap_or(self.length)
     }
 
-    /// Refuses a structure that one of `count` keys lies in.
-    pub(in crate::capi) fn apart_from(&self, structures: &[Span], count: usize) -> Result<(), i32> {
+    /// Refuses keys, `count` of them, that lie in what is written.
+    #[inline(always)]
+    pub(in crate::capi) fn apart_from(&self, written: &Written, count: usize) -> Result<(), i32> {
         match self.place {
             // From the lowest to the highest: the first and the last of them.
             KeyPlace::Strided(..) if self.lengths.is_empty() => {
                 let (a, b) = (self.start(0), self.start(count.wrapping_sub(1)));
                 let (low, high) = if a.addr() < b.addr() { (a, b) } else { (b, a) };
                 let bytes = high.addr().wrapping_sub(low.addr()).saturating_add(self.length);
-                Span::bytes(low, bytes).apart_from(structures)
+                written.apart(Span::bytes(low, bytes))
             }
-            _ => (0..count)
-                .try_for_each(|i| Span::bytes(self.start(i), self.length_of(i)).apart_from(structures)),
+            _ => (0..count).try_for_each(|i| written.apart(Span::bytes(self.start(i), self.length_of(i)))),
         }
     }
 }
