@@ -1,32 +1,85 @@
-// tatcell.hpp - C++17 views of tatcell.h: rate limiting without heap, lock, clock or exceptions.
+// tatcell.hpp - tatcell.h and tatcell_host.h for C++17: rate limiting without heap, lock, clock or exceptions.
 // SPDX-License-Identifier: MIT OR Apache-2.0
 //
+// CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
+//            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
+//            9 Bursts  10 Tables  11 Host
+//
+// ---- A program ----
+//
+//   #include <cstdio>
 //   #include <tatcell.hpp>
-//   using namespace std::chrono_literals;
 //
-//   tatcell::limit limit;
-//   if (auto rc = limit.init(10, 1s, 20); !rc) return complain(rc.text());    // 10 a second, 20 at once
-//   static tatcell::cell cell;                                                // zeroed storage is a fresh cell
-//   if (auto answer = cell.check(limit, std::chrono::steady_clock::now()); answer)
-//       serve();
-//   else
-//       retry_in(answer.retry_after);                                         // tatcell::never if it never passes
+//   static tatcell::cell cell;                                 // zeroed storage is a fresh cell
 //
-// MODEL    That of tatcell.h, which is the reference for every call here; each is one inline call of a C function.
-// TIME     A `now` is any std::chrono time point, counted in nanoseconds since its epoch, or tatcell::instant(ticks)
-//          for another clock. Durations are nanoseconds; with other ticks use .count().
-// STORAGE  Yours. A cell is its 8 (or 4) bytes; cell_ref and cell32_ref view bytes that lie elsewhere. A table views
-//          memory that you give it: nothing is owned, nothing is freed.
-// ERRORS   No exceptions, no RTTI. A result is true iff it passes; failed() tells a caller error from a verdict. What a
-//          default-made limit or table is asked before init is a caller error, not undefined.
-// THREADS  As the C functions: cells, limits and shared tables may be used by any number of threads at once.
+//   int main() {
+//       using namespace std::chrono_literals;
+//       tatcell::limit limit;                                  // 1 a second, 5 at once
+//       if (auto rc = limit.init(1, 1s, 5); !rc) return std::puts(rc.text()), 1;
+//       const auto now = std::chrono::steady_clock::now();     // or any clock of yours
+//       for (int i = 1; i <= 6; i++) {
+//           const auto answer = cell.check(limit, now);
+//           std::printf("request %d: %s, retry after %lld ns\n", i, answer.text(),
+//                       static_cast<long long>(answer.retry_after.ns().count()));
+//       }
+//       return 0;                                              // five pass, the sixth waits 1000000000 ns
+//   }
+//
+// ---- More keys than one ----
+//
+//   #include <cstdio>
+//   #include <tatcell.hpp>
+//
+//   static tatcell::table_memory<4096> memory;                 // 8 bytes a key
+//
+//   int main() {
+//       using namespace std::chrono_literals;
+//       const std::uint8_t secret[16] = {1};                   // take 16 random bytes
+//       const auto spec = tatcell::limit_spec(10, 1s, 2).max_delay(500ms);
+//       tatcell::table table;
+//       tatcell::table_limit limit;
+//       auto rc = table.init(memory, tatcell::table_options(spec).seed(secret));
+//       if (rc) rc = limit.init(table, spec);
+//       if (!rc) return std::puts(rc.text()), 1;
+//
+//       const auto now = std::chrono::steady_clock::now();
+//       auto answer = table.check(limit, now, "192.0.2.1");    // text, integers, arrays, structs without padding
+//       std::printf("one key: %s\n", answer.text());
+//
+//       const std::uint32_t addresses[] = {7, 8, 7, 7};        // many keys at one reading of the clock
+//       tatcell::burst burst;
+//       rc = table.check_burst(now, burst.limit(limit).keys(addresses));
+//       std::printf("burst: %s, %d%d%d%d\n", rc.text(), burst[0], burst[1], burst[2], burst[3]);
+//
+//       const auto decision = table.reserve(limit, now, 7u);   // wait instead of being refused
+//       std::printf("leaves after %lld ns\n", static_cast<long long>((decision.departs_at() - now).ns().count()));
+//       return 0;                                              // burst 1110; leaves after 100000000 ns
+//   }
+//
+// MODEL     That of tatcell.h, which is the reference for every call: each here is one inline call of the C function
+//           that its comment names, with that function's costs, threads and errors.
+// TIME      A `now` is an instant: any std::chrono time point becomes one, in nanoseconds; a reading of another clock
+//           is spelled out, instant(n). Spans of time are `ticks`: std::chrono durations become such in nanoseconds;
+//           other counts are spelled out, ticks(n), or come from a frequency. A bare number is neither.
+// STORAGE   Yours. Nothing here owns, allocates or frees, and no destructor does anything. A cell is its 8 (or 4)
+//           bytes. References (cell_ref, key, memory_ref, image_ref) are as good as what they refer to; a burst refers
+//           to what it was given; options and specifications hold copies.
+// ERRORS    Values: no exception, no RTTI. A result is true iff the request passes or the call is done; failed() tells
+//           a caller error from a verdict. A limit or table that had no init is a caller error, not undefined.
+// THREADS   As the C functions: cells, limits and shared tables may be used by any number of threads at once.
 #ifndef TATCELL_HPP
 #define TATCELL_HPP
 
+#if !(__cplusplus >= 201703L) && !(defined(_MSVC_LANG) && _MSVC_LANG >= 201703L)
+#error "tatcell.hpp needs C++17 (-std=c++17); with older compilers include tatcell.h"
+#else
+
+#include <array>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <limits>
 #include <string_view>
 #include <type_traits>
 #include <utility>
@@ -35,240 +88,634 @@
 #endif
 
 #include "tatcell.h"
+#if !defined(TATCELL_NO_HOST) && __has_include("tatcell_host.h")
+#include "tatcell_host.h"
+#endif
 
 namespace tatcell {
 
-// ---- Codes ----
-/// Every status and error of the C ABI; tatcell.h says what each means.
+// ==== 1 Codes =======================================================================================================
+
+/// What a call can return. tatcell.h says what each means, and each function there which it returns.
 enum class code : std::int32_t {
-    pass = TATCELL_PASS, non_conforming = TATCELL_NON_CONFORMING, never = TATCELL_NEVER, contended = TATCELL_CONTENDED,
-    err_null = TATCELL_ERR_NULL, err_align = TATCELL_ERR_ALIGN, err_size = TATCELL_ERR_SIZE,
-    err_rate = TATCELL_ERR_RATE, err_period = TATCELL_ERR_PERIOD, err_burst = TATCELL_ERR_BURST,
-    err_represent = TATCELL_ERR_REPRESENT, err_horizon = TATCELL_ERR_HORIZON, err_limit = TATCELL_ERR_LIMIT,
-    err_foreign = TATCELL_ERR_FOREIGN, err_option = TATCELL_ERR_OPTION, err_seed = TATCELL_ERR_SEED,
-    err_memory = TATCELL_ERR_MEMORY, err_span = TATCELL_ERR_SPAN, err_handle = TATCELL_ERR_HANDLE,
-    err_not_ready = TATCELL_ERR_NOT_READY, err_version = TATCELL_ERR_VERSION, err_geometry = TATCELL_ERR_GEOMETRY,
-    err_wrong_seed = TATCELL_ERR_WRONG_SEED, err_mode = TATCELL_ERR_MODE, err_hash = TATCELL_ERR_HASH,
-    err_count = TATCELL_ERR_COUNT, err_soft = TATCELL_ERR_SOFT,
+    // Verdicts, and the end of an iteration.
+    pass = TATCELL_PASS,
+    non_conforming = TATCELL_NON_CONFORMING,
+    never = TATCELL_NEVER,
+    contended = TATCELL_CONTENDED,
+    end = TATCELL_END,
+    // Caller errors: nothing was changed.
+    err_null = TATCELL_ERR_NULL,
+    err_align = TATCELL_ERR_ALIGN,
+    err_size = TATCELL_ERR_SIZE,
+    err_rate = TATCELL_ERR_RATE,
+    err_period = TATCELL_ERR_PERIOD,
+    err_burst = TATCELL_ERR_BURST,
+    err_represent = TATCELL_ERR_REPRESENT,
+    err_horizon = TATCELL_ERR_HORIZON,
+    err_limit = TATCELL_ERR_LIMIT,
+    err_foreign = TATCELL_ERR_FOREIGN,
+    err_option = TATCELL_ERR_OPTION,
+    err_seed = TATCELL_ERR_SEED,
+    err_span = TATCELL_ERR_SPAN,
+    err_handle = TATCELL_ERR_HANDLE,
+    err_not_ready = TATCELL_ERR_NOT_READY,
+    err_version = TATCELL_ERR_VERSION,
+    err_geometry = TATCELL_ERR_GEOMETRY,
+    err_wrong_seed = TATCELL_ERR_WRONG_SEED,
+    err_mode = TATCELL_ERR_MODE,
+    err_hash = TATCELL_ERR_HASH,
+    err_count = TATCELL_ERR_COUNT,
+    err_soft = TATCELL_ERR_SOFT,
+    err_hash_unavailable = TATCELL_ERR_HASH_UNAVAILABLE,
+    err_system = TATCELL_ERR_SYSTEM,
+    err_unsupported = TATCELL_ERR_UNSUPPORTED,
+    err_name = TATCELL_ERR_NAME,
+    err_exists = TATCELL_ERR_EXISTS,
+    err_absent = TATCELL_ERR_ABSENT,
+    err_too_small = TATCELL_ERR_TOO_SMALL,
+    err_too_large = TATCELL_ERR_TOO_LARGE,
+    err_overlap = TATCELL_ERR_OVERLAP,
+    err_key_length = TATCELL_ERR_KEY_LENGTH,
+    err_buffer = TATCELL_ERR_BUFFER,
+    err_too_fast = TATCELL_ERR_TOO_FAST,
+    err_wrong_size = TATCELL_ERR_WRONG_SIZE,
+    err_folder = TATCELL_ERR_FOLDER,
 };
 
-/// What a call returned: true iff it passes, or was done. Four bytes, no more than the C code.
+/// Describes a code: static text, never null (tatcell_strerror).
+inline const char *text(code c) noexcept { return tatcell_strerror(static_cast<std::int32_t>(c)); }
+/// Names a code as tatcell.h does, "TATCELL_ERR_NULL" for instance (tatcell_strerror_name).
+inline const char *name(code c) noexcept { return tatcell_strerror_name(static_cast<std::int32_t>(c)); }
+
+/// What a call returned: true iff the request passes, or what was asked for is done. Four bytes, as in C.
 class [[nodiscard]] result {
 public:
-    constexpr result(std::int32_t c) noexcept : code_(static_cast<code>(c)) {}
+    constexpr result(code c) noexcept : code_(c) {}
+    /// Of the number that a C function returned.
+    constexpr explicit result(std::int32_t c) noexcept : code_(static_cast<code>(c)) {}
+
     constexpr explicit operator bool() const noexcept { return code_ == code::pass; }
-    /// A caller error: nothing was changed.
+    /// A caller error, no verdict: nothing was changed.
     constexpr bool failed() const noexcept { return static_cast<std::int32_t>(code_) < 0; }
     constexpr code value() const noexcept { return code_; }
     /// Static text, never null.
-    const char *text() const noexcept { return tatcell_strerror(static_cast<std::int32_t>(code_)); }
+    const char *text() const noexcept { return tatcell::text(code_); }
+    /// Its name in tatcell.h.
+    const char *name() const noexcept { return tatcell::name(code_); }
+
     friend constexpr bool operator==(result a, code b) noexcept { return a.code_ == b; }
     friend constexpr bool operator!=(result a, code b) noexcept { return a.code_ != b; }
+
 private:
     code code_;
 };
 
-// ---- Time ----
-/// Nanoseconds as the library counts them: 64 bits, no sign.
-using duration = std::chrono::duration<std::uint64_t, std::nano>;
-/// The retry time of what can never pass.
-inline constexpr duration never = duration(UINT64_MAX);
-
-/// Nanoseconds of any duration; negative ones count as none.
-template <class Rep, class Period>
-constexpr std::uint64_t ticks(std::chrono::duration<Rep, Period> d) noexcept {
-    return d.count() <= 0 ? 0 : std::chrono::duration_cast<duration>(d).count();
-}
-
-/// A reading of the caller's clock. Time points convert by themselves, other tick counts are spelled out.
-class instant {
+/// A result, and what the call gave. Where the result is false this is a default: zeros, or the empty structure.
+template <class T>
+class [[nodiscard]] outcome : public result {
 public:
-    constexpr explicit instant(std::uint64_t ticks) noexcept : ticks_(ticks) {}
-    template <class Clock, class Duration>
-    constexpr instant(std::chrono::time_point<Clock, Duration> t) noexcept
-        : ticks_(static_cast<std::uint64_t>(
-              std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count())) {}
-    constexpr std::uint64_t count() const noexcept { return ticks_; }
+    constexpr outcome(std::int32_t c, const T &value) noexcept : result(c), value_(value) {}
+    constexpr const T &operator*() const & noexcept { return value_; }
+    constexpr T operator*() && noexcept { return value_; }
+    constexpr const T *operator->() const noexcept { return &value_; }
+
 private:
-    std::uint64_t ticks_;
+    T value_;
 };
 
-// ---- Answers ----
-/// The short answer.
-struct [[nodiscard]] answer : result {
-    /// 0 when it passes, `never` when it never does.
-    duration retry_after;
-    constexpr answer(std::int32_t c, std::uint64_t retry) noexcept : result(c), retry_after(retry) {}
-};
+/// Version of the linked library: major * 10000 + minor * 100 + patch. TATCELL_VERSION is that of the header.
+inline std::uint32_t version() noexcept { return tatcell_version(); }
+/// Whether header and linked library have the same ABI; ask where the library is loaded at run time.
+inline bool abi_fits() noexcept { return tatcell_abi_version() == TATCELL_ABI_VERSION; }
 
-/// The full answer; its fields are those of tatcell_decision_t.
-struct [[nodiscard]] decision : tatcell_decision_t {
-    constexpr decision() noexcept : tatcell_decision_t(TATCELL_DECISION_INIT) {}
-    /// The verdict, or the error of the call.
-    constexpr result status() const noexcept { return verdict; }
-    constexpr explicit operator bool() const noexcept { return verdict == TATCELL_PASS; }
-    constexpr bool soft() const noexcept { return (flags & TATCELL_FLAG_SOFT) != 0; }
-    constexpr bool shadow() const noexcept { return (flags & TATCELL_FLAG_SHADOW) != 0; }
-    constexpr bool elastic() const noexcept { return (flags & TATCELL_FLAG_ELASTIC) != 0; }
-    constexpr duration retry_in() const noexcept { return duration(retry_after); }
-    constexpr duration next_unit_in() const noexcept { return duration(next_unit); }
-    constexpr duration reset_in() const noexcept { return duration(reset_after); }
-};
-
-using permit = tatcell_permit_t;
-
-/// When a request may leave, and the permit to give it back.
-struct [[nodiscard]] reservation : result {
-    /// Tick of departure; when refused, ticks until the same request would be accepted.
-    std::uint64_t departure;
-    permit proof;
-    constexpr reservation(std::int32_t c, std::uint64_t at, permit p) noexcept : result(c), departure(at), proof(p) {}
-};
-
-// ---- Limits ----
-/// A limit with all its options: set the fields of tatcell_limit_spec_t by name, times with tatcell::ticks(20ms).
-struct spec : tatcell_limit_spec_t {
-    constexpr spec() noexcept : tatcell_limit_spec_t(TATCELL_LIMIT_SPEC_INIT) {}
-    template <class Rep, class Period>
-    constexpr spec(std::uint64_t units_, std::chrono::duration<Rep, Period> per, std::uint64_t burst_) noexcept
-        : spec() {
-        units = units_;
-        period = ticks(per);
-        burst = burst_;
-    }
-};
-
-/// What a cell keeps when its limit changes.
-enum class change : std::uint32_t {
-    keep_time = TATCELL_CHANGE_KEEP_TIME, keep_tokens = TATCELL_CHANGE_KEEP_TOKENS, reset = TATCELL_CHANGE_RESET,
-};
+// ==== 2 Time ========================================================================================================
 
 namespace detail {
 
-/// The 64-bit or the 32-bit function of a pair.
-template <class Raw, class Wide, class Narrow>
-constexpr auto pick([[maybe_unused]] Wide wide, [[maybe_unused]] Narrow narrow) noexcept {
-    if constexpr (std::is_same_v<Raw, tatcell_cell_t>) return wide;
-    else return narrow;
+/// a * b / c, rounded up; UINT64_MAX where that does not fit.
+constexpr std::uint64_t scale_up(std::uint64_t a, std::uint64_t b, std::uint64_t c) noexcept {
+    constexpr std::uint64_t most = std::numeric_limits<std::uint64_t>::max();
+    if (c == 0 || (a / c != 0 && b > most / (a / c))) return most;
+    const std::uint64_t rest = a % c;
+    std::uint64_t quotient = 0, left = 0;  // of rest * b / c, bit by bit: rest < c, so the quotient is below b
+    for (int bit = 63; bit >= 0; bit--) {
+        const bool doubled = left >= c - left;
+        left = doubled ? left - (c - left) : left + left;
+        quotient = quotient * 2 + (doubled ? 1 : 0);
+        if ((b >> bit & 1) == 0 || rest == 0) continue;
+        const bool carry = left >= c - rest;
+        left = carry ? left - (c - rest) : left + rest;
+        quotient += carry ? 1 : 0;
+    }
+    quotient += left != 0 ? 1 : 0;
+    const std::uint64_t whole = a / c * b;
+    return quotient > most - whole ? most : whole + quotient;
 }
 
-/// Calls of C functions whose last arguments are results.
+/// Nanoseconds of a duration: whole ones rounded up, floating ones to the nearest; 0 to UINT64_MAX.
+template <class Rep, class Period>
+constexpr std::uint64_t nanoseconds(std::chrono::duration<Rep, Period> d) noexcept {
+    if (!(d > d.zero())) return 0;
+    if constexpr (std::chrono::treat_as_floating_point_v<Rep>) {
+        const double ns = std::chrono::duration<double, std::nano>(d).count();
+        constexpr double end = 18446744073709551616.0;
+        return ns < end ? static_cast<std::uint64_t>(ns + 0.5) : std::numeric_limits<std::uint64_t>::max();
+    } else {
+        using in_ns = std::ratio_divide<Period, std::nano>;
+        return scale_up(static_cast<std::uint64_t>(d.count()), in_ns::num, in_ns::den);
+    }
+}
+
+/// The six comparisons of a class with count(), for both sides that convert to it.
+template <class D>
+struct ordered {
+    friend constexpr bool operator==(D a, D b) noexcept { return a.count() == b.count(); }
+    friend constexpr bool operator!=(D a, D b) noexcept { return a.count() != b.count(); }
+    friend constexpr bool operator<(D a, D b) noexcept { return a.count() < b.count(); }
+    friend constexpr bool operator<=(D a, D b) noexcept { return a.count() <= b.count(); }
+    friend constexpr bool operator>(D a, D b) noexcept { return a.count() > b.count(); }
+    friend constexpr bool operator>=(D a, D b) noexcept { return a.count() >= b.count(); }
+};
+
+}  // namespace detail
+
+/// A span of time in ticks of the caller's clock. std::chrono durations are counted in nanoseconds, rounded up,
+/// negative ones as none; the ticks of another clock are spelled out, ticks(n), or come from its frequency.
+class ticks : detail::ordered<ticks> {
+public:
+    constexpr ticks() noexcept = default;
+    constexpr explicit ticks(std::uint64_t count) noexcept : count_(count) {}
+    template <class Rep, class Period>
+    constexpr ticks(std::chrono::duration<Rep, Period> d) noexcept : count_(detail::nanoseconds(d)) {}
+    constexpr std::uint64_t count() const noexcept { return count_; }
+    /// As a std::chrono duration, where a tick is a nanosecond; 292 years stand for all that is longer. With another
+    /// clock ask its frequency.
+    constexpr std::chrono::nanoseconds ns() const noexcept {
+        constexpr auto most = std::chrono::nanoseconds::max();
+        return count_ > static_cast<std::uint64_t>(most.count())
+                   ? most
+                   : std::chrono::nanoseconds(static_cast<std::chrono::nanoseconds::rep>(count_));
+    }
+
+private:
+    std::uint64_t count_ = 0;
+};
+
+/// The retry time of what can never pass.
+inline constexpr ticks never{std::numeric_limits<std::uint64_t>::max()};
+
+/// A reading of the caller's clock. Time points convert by themselves, in nanoseconds since their epoch; readings of
+/// another clock are spelled out, instant(n).
+class instant : detail::ordered<instant> {
+public:
+    constexpr explicit instant(std::uint64_t count) noexcept : count_(count) {}
+    template <class Clock, class Duration>
+    constexpr instant(std::chrono::time_point<Clock, Duration> t) noexcept
+        : count_(static_cast<std::uint64_t>(
+              std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count())) {}
+    constexpr std::uint64_t count() const noexcept { return count_; }
+
+    /// Later by so much, but never past the end of the count: now + never is no time.
+    friend constexpr instant operator+(instant t, ticks d) noexcept {
+        const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - t.count_;
+        return instant(t.count_ + (d.count() < room ? d.count() : room));
+    }
+    /// From b to a; none if b is the later one.
+    friend constexpr ticks operator-(instant a, instant b) noexcept {
+        return ticks(a.count_ > b.count_ ? a.count_ - b.count_ : 0);
+    }
+
+private:
+    std::uint64_t count_;
+};
+
+/// How many ticks of the caller's clock a second has, where they are not nanoseconds: brings durations to ticks and
+/// back.
+class frequency {
+public:
+    constexpr explicit frequency(std::uint64_t ticks_per_second) noexcept : hz_(ticks_per_second) {}
+    constexpr std::uint64_t hz() const noexcept { return hz_; }
+    /// Rounded up, as tatcell_host_ticks_from_ns does.
+    template <class Rep, class Period>
+    constexpr ticks to_ticks(std::chrono::duration<Rep, Period> d) const noexcept {
+        return ticks(detail::scale_up(ticks(d).count(), hz_, 1000000000));
+    }
+    /// Rounded up, as tatcell_host_ticks_to_ns does; 292 years stand for all that is longer, and for every span of a
+    /// frequency of 0.
+    constexpr std::chrono::nanoseconds to_ns(ticks d) const noexcept {
+        return ticks(detail::scale_up(d.count(), 1000000000, hz_)).ns();
+    }
+
+private:
+    std::uint64_t hz_;
+};
+
+// ==== 3 Answers =====================================================================================================
+
+/// The short answer: the verdict, and when to come back.
+struct [[nodiscard]] answer : result {
+    /// Ticks until the same cost passes: 0 when it does, or is contended; `never` when it never does.
+    ticks retry_after;
+    constexpr answer(std::int32_t c, std::uint64_t retry) noexcept : result(c), retry_after(retry) {}
+};
+
+/// How a table accounted for a request.
+enum class tracking : std::uint32_t {
+    tracked = TATCELL_TRACKED,      ///< the key has a slot of its own; the answer is exact
+    untracked = TATCELL_UNTRACKED,  ///< its set was full and the policy decided; nothing was stored
+    inherited = TATCELL_INHERITED,  ///< it took over, or was measured against, the smallest debt of a full set
+    forgiven = TATCELL_FORGIVEN,    ///< it took over a slot of a full set, whose debt was forgiven
+};
+
+/// What a charge stored, to be given back by a refund. All zero where nothing was charged.
+using permit = tatcell_permit_t;
+
+/// The full answer: the fields of tatcell_decision_t, and typed ways to read them.
+struct [[nodiscard]] decision : tatcell_decision_t {
+    constexpr decision() noexcept : tatcell_decision_t(TATCELL_DECISION_INIT) {}
+
+    /// The verdict, or the error of the call.
+    constexpr result status() const noexcept { return result(verdict); }
+    constexpr operator result() const noexcept { return status(); }
+    constexpr explicit operator bool() const noexcept { return verdict == TATCELL_PASS; }
+    constexpr bool failed() const noexcept { return verdict < 0; }
+    const char *text() const noexcept { return status().text(); }
+    friend constexpr bool operator==(const decision &a, code b) noexcept { return a.status() == b; }
+    friend constexpr bool operator!=(const decision &a, code b) noexcept { return a.status() != b; }
+
+    /// Passes, above the soft threshold.
+    constexpr bool soft() const noexcept { return (flags & TATCELL_FLAG_SOFT) != 0; }
+    /// Passes only because the limit is in shadow mode; uncharged.
+    constexpr bool shadow() const noexcept { return (flags & TATCELL_FLAG_SHADOW) != 0; }
+    /// Passes inside the elastic room of the call.
+    constexpr bool elastic() const noexcept { return (flags & TATCELL_FLAG_ELASTIC) != 0; }
+    constexpr tatcell::tracking tracked_as() const noexcept { return static_cast<tatcell::tracking>(tracking); }
+    /// Until the same cost passes; 0 when it does, `never` when it never does.
+    constexpr ticks retry_in() const noexcept { return ticks(retry_after); }
+    /// Until one unit more would pass; 0 when the burst is full.
+    constexpr ticks next_unit_in() const noexcept { return ticks(next_unit); }
+    /// Until the whole burst is there again.
+    constexpr ticks reset_in() const noexcept { return ticks(reset_after); }
+    /// When the request may leave: now, or later for a reservation; instant(0) when it does not pass.
+    constexpr instant departs_at() const noexcept { return instant(departure); }
+};
+static_assert(sizeof(decision) == sizeof(tatcell_decision_t), "an array of one is an array of the other");
+
+/// Counts of decisions, one object a thread: the fields of tatcell_counters_t, starting at 0. Sum them with +=.
+struct counters : tatcell_counters_t {
+    constexpr counters() noexcept : tatcell_counters_t(TATCELL_COUNTERS_INIT) {}
+    /// Adds the counts of another thread (tatcell_counters_add), while nobody counts in either.
+    counters &operator+=(const tatcell_counters_t &more) noexcept {
+        const tatcell_counters_t copy = more;  // it may be this one
+        static_cast<void>(tatcell_counters_add(this, &copy));
+        return *this;
+    }
+    friend counters operator+(counters a, const tatcell_counters_t &b) noexcept { return a += b; }
+};
+static_assert(sizeof(counters) == TATCELL_COUNTERS_SIZE, "same layout");
+
+namespace detail {
+
+/// Calls a C function whose last argument is the retry time.
 template <class F, class... Args>
 answer ask(F f, Args... args) noexcept {
     std::uint64_t retry = 0;
     const std::int32_t c = f(args..., &retry);
     return {c, retry};
 }
+/// Calls a C function whose last argument is the decision.
 template <class F, class... Args>
 decision decide(F f, Args... args) noexcept {
     decision d;
-    d.verdict = f(args..., &d);  // the same, unless it is an error
+    d.verdict = f(args..., &d);  // the same as it has, unless it is an error
     return d;
+}
+/// As decide, where counters follow the decision.
+template <class F, class... Args>
+decision count(tatcell_counters_t *counters, F f, Args... args) noexcept {
+    decision d;
+    d.verdict = f(args..., &d, counters);
+    return d;
+}
+/// Calls a C function whose last argument gets a T.
+template <class T, class F, class... Args>
+outcome<T> fill(T blank, F f, Args... args) noexcept {
+    const std::int32_t c = f(args..., &blank);
+    return {c, blank};
+}
+/// As fill, for ticks.
+template <class F, class... Args>
+outcome<ticks> span_of(F f, Args... args) noexcept {
+    std::uint64_t n = 0;
+    const std::int32_t c = f(args..., &n);
+    return {c, ticks(n)};
 }
 
 }  // namespace detail
 
-/// A validated limit for one kind of cell, so that the wrong kind does not compile.
-template <class Raw>
-class basic_limit {
+// ==== 4 Limits ======================================================================================================
+
+/// A limit with all its options (tatcell_limit_spec_t), built by a chain of calls: limit_spec(10, 1s, 20).soft(15).
+/// What is not named is off, or the default.
+class limit_spec {
 public:
-    template <class Rep, class Period>
-    result init(std::uint64_t units, std::chrono::duration<Rep, Period> per, std::uint64_t burst) noexcept {
-        return init(spec(units, per, burst));
+    /// At most `burst` units at one instant after idle, and `units` in each `period`. None may be 0.
+    constexpr limit_spec(std::uint64_t units, ticks period, std::uint64_t burst) noexcept
+        : raw_(TATCELL_LIMIT_SPEC_INIT) {
+        raw_.units = units;
+        raw_.period = period.count();
+        raw_.burst = burst;
     }
-    result init(const tatcell_limit_spec_t &s) noexcept {
-        return detail::pick<Raw>(tatcell_limit_init_spec, tatcell_limit_init_spec32)(&raw_, &s);
+    /// Units a second of a clock with this frequency.
+    constexpr limit_spec(std::uint64_t units_per_second, frequency clock, std::uint64_t burst) noexcept
+        : limit_spec(units_per_second, ticks(clock.hz()), burst) {}
+
+    /// Units: passes above this debt are flagged decision::soft(). At most the burst, else err_soft.
+    constexpr limit_spec &soft(std::uint64_t units) noexcept { return raw_.soft = units, *this; }
+    /// Units: the most elastic room that a call may ask for.
+    constexpr limit_spec &max_room(std::uint64_t units) noexcept { return raw_.max_room = units, *this; }
+    /// How far ahead `reserve` may let requests leave; what would leave later is refused.
+    constexpr limit_spec &max_delay(ticks d) noexcept { return raw_.max_delay = d.count(), *this; }
+    /// Units: how far beyond the burst `charge` may go.
+    constexpr limit_spec &max_debt(std::uint64_t units) noexcept { return raw_.max_debt = units, *this; }
+    /// Units: denied requests are charged too, until this far beyond the burst.
+    constexpr limit_spec &penalty(std::uint64_t units) noexcept { return raw_.penalty = units, *this; }
+    /// By how much a reading of the clock may be older than another; see TIME in tatcell.h. No effect in a table.
+    constexpr limit_spec &skew(ticks d) noexcept { return raw_.skew = d.count() == 0 ? none : d.count(), *this; }
+    /// One q-unit is 2^-r ticks, -63 to 63, instead of what fits best.
+    constexpr limit_spec &resolution(std::int32_t r) noexcept {
+        return raw_.resolution = r, flag(TATCELL_LIMIT_RESOLUTION);
+    }
+    /// Permits of another epoch are worth nothing.
+    constexpr limit_spec &epoch(std::uint32_t e) noexcept { return raw_.epoch = e, *this; }
+    /// Passes what would have been denied, flagged and uncharged.
+    constexpr limit_spec &shadow() noexcept { return flag(TATCELL_LIMIT_SHADOW); }
+    /// A word too far ahead of now counts as a debt of one burst; see TATCELL_LIMIT_HEAL.
+    constexpr limit_spec &heal() noexcept { return flag(TATCELL_LIMIT_HEAL); }
+    /// Several refunds of one key are safe in any order.
+    constexpr limit_spec &strict_refunds() noexcept { return flag(TATCELL_LIMIT_STRICT_REFUNDS); }
+
+    constexpr const tatcell_limit_spec_t *get() const noexcept { return &raw_; }
+
+private:
+    static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();  // TATCELL_SKEW_NONE
+    constexpr limit_spec &flag(std::uint32_t f) noexcept { return raw_.flags |= f, *this; }
+    tatcell_limit_spec_t raw_;
+};
+
+/// What limits of every kind have in common. They may be copied, and any number of threads may use one at once.
+class any_limit {
+public:
+    /// What it came out as: its numbers, span, and how far its rate is from the one asked for (tatcell_limit_info).
+    outcome<tatcell_limit_info_t> info() const noexcept {
+        return detail::fill(tatcell_limit_info_t TATCELL_LIMIT_INFO_INIT, tatcell_limit_info, &raw_);
+    }
+    /// Its numbers in q-units, for a program that decides by itself (tatcell_limit_export).
+    outcome<tatcell_limit_numbers_t> numbers() const noexcept {
+        return detail::fill(tatcell_limit_numbers_t TATCELL_LIMIT_NUMBERS_INIT, tatcell_limit_export, &raw_);
     }
     const tatcell_limit_t *get() const noexcept { return &raw_; }
-private:
+
+protected:
+    constexpr any_limit() noexcept = default;
     tatcell_limit_t raw_{};
+};
+
+namespace detail {
+
+/// The C functions of 64-bit and of 32-bit cells.
+template <class Raw>
+struct calls;
+
+template <>
+struct calls<tatcell_cell_t> {
+    using cost = std::uint64_t;
+    static constexpr auto init = tatcell_limit_init;
+    static constexpr auto init_rate = tatcell_limit_init_rate;
+    static constexpr auto init_spec = tatcell_limit_init_spec;
+    static constexpr auto init_unlimited = tatcell_limit_init_unlimited;
+    static constexpr auto check = tatcell_cell_check;
+    static constexpr auto check_exclusive = tatcell_cell_check_exclusive;
+    static constexpr auto check_ex = tatcell_cell_check_ex;
+    static constexpr auto peek = tatcell_cell_peek;
+    static constexpr auto charge = tatcell_cell_charge;
+    static constexpr auto reserve = tatcell_cell_reserve;
+    static constexpr auto refund = tatcell_cell_refund;
+    static constexpr auto change = tatcell_cell_change;
+    static constexpr auto reset = tatcell_cell_reset;
+};
+
+template <>
+struct calls<tatcell_cell32_t> {
+    using cost = std::uint32_t;
+    static constexpr auto init = tatcell_limit32_init;
+    static constexpr auto init_rate = tatcell_limit32_init_rate;
+    static constexpr auto init_spec = tatcell_limit32_init_spec;
+    static constexpr auto init_unlimited = tatcell_limit32_init_unlimited;
+    static constexpr auto check = tatcell_cell32_check;
+    static constexpr auto check_ex = tatcell_cell32_check_ex;
+    static constexpr auto peek = tatcell_cell32_peek;
+    static constexpr auto charge = tatcell_cell32_charge;
+    static constexpr auto reserve = tatcell_cell32_reserve;
+    static constexpr auto refund = tatcell_cell32_refund;
+    static constexpr auto change = tatcell_cell32_change;
+    static constexpr auto reset = tatcell_cell32_reset;
+};
+
+}  // namespace detail
+
+/// A limit for cells of one width, so that those of the other do not compile: limit, or limit32.
+template <class Raw>
+class basic_limit : public any_limit {
+public:
+    /// `units` per `period`, at most `burst` at one instant after idle (tatcell_limit_init). The rate is never
+    /// exceeded, and at most 15 ppm lower; for 32-bit cells 0.1 %, and milliseconds are the better ticks there.
+    /// Errors: err_rate, err_period, err_burst where one is 0; err_represent, err_horizon where they do not fit.
+    result init(std::uint64_t units, ticks period, std::uint64_t burst) noexcept {
+        return result(calls::init(&raw_, units, period.count(), burst));
+    }
+    /// Units a second of a clock with this frequency (tatcell_limit_init_rate).
+    result init(std::uint64_t units_per_second, frequency clock, std::uint64_t burst) noexcept {
+        return result(calls::init_rate(&raw_, units_per_second, clock.hz(), burst));
+    }
+    /// With options (tatcell_limit_init_spec). Further errors: err_soft, err_option.
+    result init(const limit_spec &spec) noexcept { return result(calls::init_spec(&raw_, spec.get())); }
+    /// A limit that everything conforms to (tatcell_limit_init_unlimited).
+    result init_unlimited() noexcept { return result(calls::init_unlimited(&raw_)); }
+
+private:
+    using calls = detail::calls<Raw>;
 };
 using limit = basic_limit<tatcell_cell_t>;
 using limit32 = basic_limit<tatcell_cell32_t>;
+static_assert(sizeof(limit) == TATCELL_LIMIT_SIZE && sizeof(limit32) == TATCELL_LIMIT_SIZE, "same layout");
 
-/// A limit of one table; made by table::limit.
-class table_limit {
+class table;
+
+/// A limit for the keys of a table. It holds for every table with the same resolution, horizon, skew and claim
+/// lifetime; others refuse it with err_foreign.
+class table_limit : public any_limit {
 public:
-    const tatcell_limit_t *get() const noexcept { return &raw_; }
-private:
-    friend class table;
-    tatcell_limit_t raw_{};
+    /// For use with this table (tatcell_limit_init_table). Errors: err_too_fast where the table's options did not
+    /// provide for it; err_handle; others as limit::init.
+    inline result init(const table &t, const limit_spec &spec) noexcept;
+    /// A limit that everything conforms to, for exempt keys; takes no slot (tatcell_limit_init_unlimited_table).
+    inline result init_unlimited(const table &t) noexcept;
 };
 
-// ---- Cells ----
-/// A view of a cell that lies elsewhere: in a connection, an array, shared memory. Copy it as a pointer.
+// ==== 5 Cells =======================================================================================================
+
+/// What a cell keeps when its limit changes.
+enum class change_how : std::uint32_t {
+    keep_time = TATCELL_CHANGE_KEEP_TIME,    ///< its debt, in time
+    keep_units = TATCELL_CHANGE_KEEP_UNITS,  ///< its debt, in units
+    reset = TATCELL_CHANGE_RESET,            ///< nothing: it starts full
+};
+
+/// A cell that lies elsewhere: in a connection, an array, shared memory. Copied as a pointer is.
+///
+/// Every call may return err_limit for a limit that had no init.
 template <class Raw>
 class basic_cell_ref {
 public:
     using limit_type = basic_limit<Raw>;
-    constexpr basic_cell_ref(Raw &raw) noexcept : raw_(&raw) {}
+    /// 64 bits, or 32 for 32-bit cells.
+    using cost_type = typename detail::calls<Raw>::cost;
 
-    /// Decides and charges.
-    answer check(const limit_type &l, instant now, std::uint32_t cost = 1) const noexcept {
-        return detail::ask(pick(tatcell_cell_check, tatcell_cell32_check), raw_, l.get(), now.count(), cost);
+    constexpr basic_cell_ref(Raw &raw) noexcept : raw_(&raw) {}
+    constexpr Raw *get() const noexcept { return raw_; }
+
+    /// Decides one request and charges it if it conforms (tatcell_cell_check). Cost 0 looks and never writes.
+    answer check(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
+        return detail::ask(calls::check, raw_, l.get(), now.count(), cost);
     }
-    /// As check, with the full answer and elastic room.
-    decision check_ex(const limit_type &l, instant now, std::uint32_t cost = 1, std::uint64_t room = 0) const noexcept {
-        const auto f = pick(tatcell_cell_check_ex, tatcell_cell32_check_ex);
-        return detail::decide(f, raw_, l.get(), now.count(), cost, room);
+    /// As check, for a 64-bit cell that nobody else uses meanwhile (tatcell_cell_check_exclusive): no atomic
+    /// instruction.
+    answer check_exclusive(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
+        static_assert(std::is_same_v<Raw, tatcell_cell_t>, "64-bit cells only");
+        return detail::ask(calls::check_exclusive, raw_, l.get(), now.count(), cost);
     }
-    decision peek(const limit_type &l, instant now, std::uint32_t cost = 1) const noexcept {
-        return detail::decide(pick(tatcell_cell_peek, tatcell_cell32_peek), raw_, l.get(), now.count(), cost);
+    /// As check, with the full answer (tatcell_cell_check_ex). `room`: elastic units above the burst, at most max_room.
+    decision check_ex(const limit_type &l, instant now, cost_type cost = 1, std::uint64_t room = 0,
+                      tatcell_counters_t *counters = nullptr) const noexcept {
+        return detail::count(counters, calls::check_ex, raw_, l.get(), now.count(), cost, room);
     }
-    decision charge(const limit_type &l, instant now, std::uint32_t cost) const noexcept {
-        return detail::decide(pick(tatcell_cell_charge, tatcell_cell32_charge), raw_, l.get(), now.count(), cost);
+    /// What check_ex would answer; charges nothing (tatcell_cell_peek).
+    decision peek(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
+        return detail::decide(calls::peek, raw_, l.get(), now.count(), cost);
     }
-    reservation reserve(const limit_type &l, instant now, std::uint32_t cost = 1) const noexcept {
-        std::uint64_t at = 0;
-        permit p{};
-        const auto f = pick(tatcell_cell_reserve, tatcell_cell32_reserve);
-        const std::int32_t c = f(raw_, l.get(), now.count(), cost, &at, &p);
-        return {c, at, p};
+    /// Charges after the fact: always, until max_debt beyond the burst (tatcell_cell_charge).
+    decision charge(const limit_type &l, instant now, cost_type cost) const noexcept {
+        return detail::decide(calls::charge, raw_, l.get(), now.count(), cost);
     }
-    result refund(const limit_type &l, instant now, const permit &p) const noexcept {
-        return pick(tatcell_cell_refund, tatcell_cell32_refund)(raw_, l.get(), now.count(), &p, nullptr);
+    /// Reserves for the earliest conforming instant, departs_at(); refused beyond max_delay (tatcell_cell_reserve).
+    decision reserve(const limit_type &l, instant now, cost_type cost = 1) const noexcept {
+        return detail::decide(calls::reserve, raw_, l.get(), now.count(), cost);
     }
-    result change_limit(const limit_type &from, const limit_type &to, instant now, change how) const noexcept {
-        const auto f = pick(tatcell_cell_change, tatcell_cell32_change);
-        return f(raw_, from.get(), to.get(), now.count(), static_cast<std::uint32_t>(how));
+    /// Gives back what a permit proves and has not drained: how many ticks of debt (tatcell_cell_refund).
+    outcome<ticks> refund(const limit_type &l, instant now, const permit &p) const noexcept {
+        return detail::span_of(calls::refund, raw_, l.get(), now.count(), &p);
     }
-    result reset() const noexcept { return pick(tatcell_cell_reset, tatcell_cell32_reset)(raw_); }
+    /// Moves the cell from one limit to another, from now on (tatcell_cell_change).
+    result change(const limit_type &from, const limit_type &to, instant now, change_how how) const noexcept {
+        return result(calls::change(raw_, from.get(), to.get(), now.count(), static_cast<std::uint32_t>(how)));
+    }
+    /// Makes the cell fresh: its full burst is there (tatcell_cell_reset).
+    result reset() const noexcept { return result(calls::reset(raw_)); }
+
 private:
-    template <class W, class N>
-    static constexpr auto pick(W wide, N narrow) noexcept { return detail::pick<Raw>(wide, narrow); }
+    using calls = detail::calls<Raw>;
     Raw *raw_;
 };
 using cell_ref = basic_cell_ref<tatcell_cell_t>;
 using cell32_ref = basic_cell_ref<tatcell_cell32_t>;
 
-/// A cell with its own storage, of no more bytes than its word; not copyable, since other threads may be writing it.
+/// A cell with its own storage, no more bytes than its word. It cannot be copied: other threads may be writing it.
 template <class Raw>
 class basic_cell {
 public:
+    using limit_type = basic_limit<Raw>;
+    using cost_type = typename detail::calls<Raw>::cost;
+
     constexpr basic_cell() noexcept = default;
     basic_cell(const basic_cell &) = delete;
     basic_cell &operator=(const basic_cell &) = delete;
-    /// The other operations: cell.ref().peek(...).
+
+    /// For all other operations: cell.ref().peek(...).
     basic_cell_ref<Raw> ref() noexcept { return raw_; }
     operator basic_cell_ref<Raw>() noexcept { return raw_; }
-    answer check(const basic_limit<Raw> &l, instant now, std::uint32_t cost = 1) noexcept {
-        return ref().check(l, now, cost);
+    /// Decides one request and charges it if it conforms.
+    answer check(const limit_type &l, instant now, cost_type cost = 1) noexcept { return ref().check(l, now, cost); }
+    /// As check, with the full answer.
+    decision check_ex(const limit_type &l, instant now, cost_type cost = 1, std::uint64_t room = 0,
+                      tatcell_counters_t *counters = nullptr) noexcept {
+        return ref().check_ex(l, now, cost, room, counters);
     }
+
 private:
     Raw raw_{};
 };
 using cell = basic_cell<tatcell_cell_t>;
 using cell32 = basic_cell<tatcell_cell32_t>;
-
 static_assert(sizeof(cell) == TATCELL_CELL_SIZE && alignof(cell) == TATCELL_CELL_ALIGN, "a cell is its word");
 static_assert(sizeof(cell32) == TATCELL_CELL32_SIZE && alignof(cell32) == TATCELL_CELL32_ALIGN, "a cell is its word");
-static_assert(sizeof(decision) == sizeof(tatcell_decision_t), "same layout");
-static_assert(sizeof(spec) == sizeof(tatcell_limit_spec_t), "same layout");
-static_assert(sizeof(limit) == TATCELL_LIMIT_SIZE && sizeof(result) == sizeof(std::int32_t), "same layout");
 
-// ---- Tables ----
-/// Bytes that identify a client: text, the elements of an array or container, or an object without padding. What has
-/// padding, or is a pointer, does not compile: it would make new keys of equal ones.
+// ==== 6 Leases ======================================================================================================
+
+/// Units of a shared 64-bit cell, taken ahead by one core or thread and spent without touching the cell.
+///
+/// One thread at a time uses a lease; it belongs to the cell that it is used with. Before that cell is reset, or
+/// replaced by another at its address, give back. alignas(64) gives it a cache line of its own. It cannot be copied:
+/// both copies would spend the same units.
+class lease {
+public:
+    /// `batch`: the most units to take ahead of a request; 0 = a sixteenth of the burst.
+    constexpr explicit lease(std::uint32_t batch = 0) noexcept { raw_.batch = batch; }
+    lease(const lease &) = delete;
+    lease &operator=(const lease &) = delete;
+
+    /// Sets the batch, at any time.
+    void batch(std::uint32_t units) noexcept { raw_.batch = units; }
+    /// Decides one request, from what the lease holds or, for what is missing, from the cell (tatcell_lease_check).
+    answer check(cell_ref c, const limit &l, instant now, std::uint64_t cost = 1) noexcept {
+        return detail::ask(tatcell_lease_check, &raw_, c.get(), l.get(), now.count(), cost);
+    }
+    /// Gives back to the cell what is left: how many ticks of debt (tatcell_lease_return).
+    outcome<ticks> give_back(cell_ref c, const limit &l, instant now) noexcept {
+        return detail::span_of(tatcell_lease_return, &raw_, c.get(), l.get(), now.count());
+    }
+    /// How many units could be spent without asking the cell (tatcell_lease_held).
+    outcome<std::uint64_t> held(cell_ref c, const limit &l, instant now) noexcept {
+        return detail::fill(std::uint64_t{0}, tatcell_lease_held, &raw_, c.get(), l.get(), now.count());
+    }
+    tatcell_lease_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_lease_t raw_ TATCELL_LEASE_INIT;
+};
+static_assert(sizeof(lease) == TATCELL_LEASE_SIZE && alignof(lease) == TATCELL_LEASE_ALIGN, "same layout");
+
+// ==== 7 Keys and memory =============================================================================================
+
+namespace detail {
+
+/// Every bit of a T counts, and none is an address: equal values have equal bytes.
+template <class T>
+inline constexpr bool is_key = std::has_unique_object_representations_v<T> && std::is_trivially_copyable_v<T> &&
+                               !std::is_pointer_v<T> && !std::is_member_pointer_v<T>;
+
+template <class T, class = void>
+inline constexpr bool is_sequence = false;
+template <class T>
+inline constexpr bool is_sequence<T, std::void_t<decltype(std::data(std::declval<const T &>())),
+                                                 decltype(std::size(std::declval<const T &>()))>> = true;
+
+}  // namespace detail
+
+/// The bytes that identify a client, wherever they lie: text (of an array of char, what precedes its NUL), the elements
+/// of an array or container, or an object without padding. What has padding, or is a pointer, does not compile: it
+/// would make new keys of equal ones.
 class key {
 public:
     constexpr key(const void *data, std::size_t size) noexcept : data_(data ? data : ""), size_(size) {}
@@ -276,23 +723,23 @@ public:
     constexpr key(const T &k) noexcept : key(of(k)) {}
     constexpr const void *data() const noexcept { return data_; }
     constexpr std::size_t size() const noexcept { return size_; }
+
 private:
-    template <class T, class = void>
-    struct is_sequence : std::false_type {};
-    template <class T>
-    struct is_sequence<T, std::void_t<decltype(std::data(std::declval<const T &>())),
-                                      decltype(std::size(std::declval<const T &>()))>> : std::true_type {};
     template <class T>
     static constexpr key of(const T &k) noexcept {
-        if constexpr (std::is_convertible_v<const T &, std::string_view>) {
+        if constexpr (std::is_array_v<T> && std::is_same_v<std::remove_cv_t<std::remove_extent_t<T>>, char>) {
+            std::size_t length = 0;  // of the text in it, which need not be terminated
+            while (length < std::size(k) && k[length] != '\0') length++;
+            return {k, length};
+        } else if constexpr (std::is_convertible_v<const T &, std::string_view>) {
             const std::string_view text = k;
             return {text.data(), text.size()};
-        } else if constexpr (is_sequence<T>::value) {
-            using E = std::remove_reference_t<decltype(*std::data(k))>;
-            static_assert(std::has_unique_object_representations_v<E> && !std::is_pointer_v<E>, "every bit must count");
-            return {std::data(k), std::size(k) * sizeof(E)};
+        } else if constexpr (detail::is_sequence<T>) {
+            using element = std::remove_cv_t<std::remove_reference_t<decltype(*std::data(k))>>;
+            static_assert(detail::is_key<element>, "elements with padding, or pointers, are no key");
+            return {std::data(k), std::size(k) * sizeof(element)};
         } else {
-            static_assert(std::has_unique_object_representations_v<T> && !std::is_pointer_v<T>, "every bit must count");
+            static_assert(detail::is_key<T>, "an object with padding, or a pointer, is no key");
             return {&k, sizeof k};
         }
     }
@@ -301,115 +748,618 @@ private:
     std::size_t size_;
 };
 
-/// Options of a table; set the fields of tatcell_table_options_t by name. `fastest` and `seed` must outlive init only.
-struct options : tatcell_table_options_t {
-    constexpr options(const tatcell_limit_spec_t &fastest_, const std::uint8_t (&seed_)[16]) noexcept
-        : tatcell_table_options_t(TATCELL_TABLE_OPTIONS_INIT) {
-        fastest = &fastest_;
-        seed = seed_;
-    }
-    /// The caller hashes.
-    constexpr explicit options(const tatcell_limit_spec_t &fastest_) noexcept
-        : tatcell_table_options_t(TATCELL_TABLE_OPTIONS_INIT) {
-        fastest = &fastest_;
-        hash = TATCELL_HASH_CALLER;
-    }
+/// The 64-bit hash of a key, from table::hash or the caller's own keyed hash; spelled out, as a number is a key.
+class key_hash {
+public:
+    constexpr explicit key_hash(std::uint64_t value) noexcept : value_(value) {}
+    constexpr std::uint64_t value() const noexcept { return value_; }
+
+private:
+    std::uint64_t value_;
 };
+
+/// Bytes of memory for a table of at least this many slots, 8 each (tatcell_table_bytes).
+constexpr std::size_t table_bytes(std::uint64_t slots) noexcept {
+    constexpr std::size_t most = (std::numeric_limits<std::size_t>::max() - 128) / 128;
+    const std::uint64_t sets = slots < 16 ? 1 : slots / 16 + (slots % 16 != 0 ? 1 : 0);
+    return sets > most ? 0 : 128 + static_cast<std::size_t>(sets) * 128;
+}
+/// Bytes of memory for so many keys in debt at the same time, so that a new key finds its set full with at most this
+/// chance, in billionths (tatcell_table_size_for); 0 where no table is large enough.
+inline std::size_t table_bytes_for(std::uint64_t slots_busy, std::uint64_t target_ppb) noexcept {
+    return tatcell_table_size_for(slots_busy, target_ppb);
+}
+/// The chance that a new key finds its set full, in billionths, at this load in millionths (tatcell_table_full_ppb).
+inline std::uint64_t table_full_ppb(std::uint64_t load_ppm) noexcept { return tatcell_table_full_ppb(load_ppm); }
 
 /// Memory for a table of at least `Slots` slots, where its size is known at compile time.
 template <std::uint64_t Slots>
 struct alignas(TATCELL_TABLE_MEMORY_ALIGN) table_memory {
-    static constexpr std::size_t bytes = 64 + ((Slots < 16 ? 16 : Slots) + 15) / 16 * 128;
+    static constexpr std::size_t bytes = table_bytes(Slots);
+    static_assert(bytes != 0, "more than memory can have");
     unsigned char data[bytes]{};
 };
 
-/// The verdicts of a burst: bit i of `pass` is 1 if request i passes.
-struct [[nodiscard]] burst_result : result {
-    std::uint64_t pass;
-    constexpr burst_result(std::int32_t c, std::uint64_t p) noexcept : result(c), pass(p) {}
-    constexpr bool operator[](unsigned i) const noexcept { return (pass >> i & 1) != 0; }
+/// Memory of the caller.
+class memory_ref {
+public:
+    constexpr memory_ref(void *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    template <std::uint64_t Slots>
+    constexpr memory_ref(table_memory<Slots> &m) noexcept : memory_ref(m.data, m.bytes) {}
+#ifdef __cpp_lib_span
+    memory_ref(std::span<std::byte> m) noexcept : memory_ref(m.data(), m.size()) {}
+#endif
+    constexpr void *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+
+private:
+    void *data_;
+    std::size_t size_;
 };
 
-/// A handle of a table in the caller's memory.
-class table {
+/// A saved image, which is only read.
+class image_ref {
 public:
-    result init(void *memory, std::size_t bytes, const tatcell_table_options_t &o) noexcept {
-        return tatcell_table_init(&raw_, memory, bytes, &o);
-    }
-    template <std::uint64_t Slots>
-    result init(table_memory<Slots> &memory, const tatcell_table_options_t &o) noexcept {
-        return init(memory.data, memory.bytes, o);
-    }
-    result attach(void *memory, std::size_t bytes, const std::uint8_t *seed, std::uint32_t flags = 0) noexcept {
-        return tatcell_table_attach(&raw_, memory, bytes, seed, flags);
-    }
-    /// Makes a limit of this table.
-    result limit(const tatcell_limit_spec_t &s, table_limit &out) const noexcept {
-        return tatcell_table_limit(&raw_, &s, &out.raw_);
-    }
-    result hash(key k, std::uint64_t &h) const noexcept { return tatcell_table_hash(&raw_, k.data(), k.size(), &h); }
-
-    answer check(const table_limit &l, instant now, key k, std::uint32_t cost = 1) const noexcept {
-        return detail::ask(tatcell_table_check, &raw_, l.get(), now.count(), k.data(), k.size(), cost);
-    }
-    answer check_hash(const table_limit &l, instant now, std::uint64_t h, std::uint32_t cost = 1) const noexcept {
-        return detail::ask(tatcell_table_check_hash, &raw_, l.get(), now.count(), h, cost);
-    }
-    decision check_ex(const table_limit &l, instant now, std::uint64_t h, std::uint32_t cost = 1,
-                      std::uint64_t room = 0, tatcell_counters_t *counters = nullptr) const noexcept {
-        const auto f = [counters](auto... args) { return tatcell_table_check_ex(args..., counters); };
-        return detail::decide(f, &raw_, l.get(), now.count(), h, cost, room);
-    }
-    decision peek(const table_limit &l, instant now, std::uint64_t h, std::uint32_t cost = 1) const noexcept {
-        return detail::decide(tatcell_table_peek, &raw_, l.get(), now.count(), h, cost);
-    }
-    result refund(const table_limit &l, instant now, std::uint64_t h, const permit &p) const noexcept {
-        return tatcell_table_refund(&raw_, l.get(), now.count(), h, &p, nullptr);
-    }
-    /// Up to 64 keys of one type, at one `now`, in order. `costs` null = one unit each.
-    template <class T>
-    burst_result check_burst(const table_limit &l, instant now, const T *keys, std::size_t count,
-                             const std::uint32_t *costs = nullptr) const noexcept {
-        static_assert(std::has_unique_object_representations_v<T>, "padding would make new keys");
-        std::uint64_t pass = 0;
-        const std::uint32_t n = count > TATCELL_BURST_MAX ? TATCELL_BURST_MAX + 1 : static_cast<std::uint32_t>(count);
-        const std::int32_t c = tatcell_table_check_burst(&raw_, l.get(), now.count(), keys, sizeof(T), sizeof(T), costs,
-                                                         n, &pass, nullptr, nullptr);
-        return {c, pass};
-    }
-    /// Decides a burst and in between hashes and prefetches the keys of the next; see tatcell_table_check_burst_ahead.
-    /// `last` is what the call before this one answered, 0 at first; `next_hashes` has room for `next_count`.
-    template <class T>
-    burst_result check_burst_ahead(const table_limit &l, instant now, const std::uint64_t *hashes, std::size_t count,
-                                   std::uint64_t last, const T *next_keys, std::size_t next_count,
-                                   std::uint64_t *next_hashes, const std::uint32_t *costs = nullptr,
-                                   tatcell_counters_t *counters = nullptr) const noexcept {
-        static_assert(std::has_unique_object_representations_v<T>, "padding would make new keys");
-        const auto most = [](std::size_t n) {
-            return n > TATCELL_BURST_MAX ? TATCELL_BURST_MAX + 1 : static_cast<std::uint32_t>(n);
-        };
-        const std::int32_t c = tatcell_table_check_burst_ahead(&raw_, l.get(), now.count(), hashes, costs, most(count),
-                                                               &last, counters, next_keys, sizeof(T), sizeof(T),
-                                                               most(next_count), next_hashes);
-        return {c, c == 0 ? last : 0};
-    }
+    constexpr image_ref(const void *data, std::size_t size) noexcept : data_(data), size_(size) {}
 #ifdef __cpp_lib_span
-    result init(std::span<std::byte> memory, const tatcell_table_options_t &o) noexcept {
-        return init(memory.data(), memory.size(), o);
+    image_ref(std::span<const std::byte> m) noexcept : image_ref(m.data(), m.size()) {}
+#endif
+    constexpr const void *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+
+private:
+    const void *data_;
+    std::size_t size_;
+};
+
+/// The 16 secret bytes under which a table hashes, copied. Take them from the system's random source.
+class seed {
+public:
+    constexpr seed(const std::uint8_t (&bytes)[16]) noexcept {
+        for (std::size_t i = 0; i < 16; i++) bytes_[i] = bytes[i];
+    }
+    constexpr seed(const std::array<std::uint8_t, 16> &bytes) noexcept : bytes_(bytes) {}
+    constexpr const std::uint8_t *data() const noexcept { return bytes_.data(); }
+
+private:
+    std::array<std::uint8_t, 16> bytes_{};
+};
+
+// ==== 8 Table options ===============================================================================================
+
+/// What becomes of a new key whose set of 16 slots is full.
+enum class full_set : std::uint32_t {
+    admit = TATCELL_FULL_ADMIT,      ///< passes untracked
+    inherit = TATCELL_FULL_INHERIT,  ///< takes over the slot with the smallest lead, debt included
+    deny = TATCELL_FULL_DENY,        ///< is refused
+    sampled = TATCELL_FULL_SAMPLED,  ///< passes; one in 16 takes over the smallest lead and forgives its debt
+};
+
+/// How a table hashes keys.
+enum class hash_kind : std::uint32_t {
+    siphash13 = TATCELL_HASH_SIPHASH13,  ///< SipHash-1-3 under the seed
+    caller = TATCELL_HASH_CALLER,        ///< not at all: every call brings a key_hash
+    aes = TATCELL_HASH_AES,              ///< four rounds of AES under the seed; not on every processor
+};
+
+/// Whether this processor can compute a hash (tatcell_hash_available); else err_hash_unavailable.
+inline result hash_available(hash_kind h) noexcept {
+    return result(tatcell_hash_available(static_cast<std::uint32_t>(h)));
+}
+
+/// Options of a new table (tatcell_table_options_t), built by a chain of calls. What is not named is the default:
+/// shared by threads, full_set::admit, SipHash-1-3. A seed is required, unless the caller hashes.
+class table_options {
+public:
+    /// The fastest limit that will be used.
+    constexpr explicit table_options(const limit_spec &fastest) noexcept : fastest_(fastest), slowest_(fastest) {}
+    /// The limit with the longest horizon, if that is another.
+    constexpr table_options &slowest(const limit_spec &s) noexcept { return slowest_ = s, *this; }
+    constexpr table_options &seed(const tatcell::seed &s) noexcept { return seed_ = s, has_seed_ = true, *this; }
+    constexpr table_options &hash(hash_kind h) noexcept {
+        return raw_.hash = static_cast<std::uint32_t>(h), *this;
+    }
+    constexpr table_options &policy(full_set p) noexcept { return raw_.policy = static_cast<std::uint32_t>(p), *this; }
+    /// 12 to 24. Each bit less doubles span and default skew, and the chance that two keys share a slot.
+    constexpr table_options &tag_bits(std::uint32_t n) noexcept { return raw_.tag_bits = n, *this; }
+    /// By how much callers' readings may be apart or step back; see TIME in tatcell.h. At least one tick.
+    constexpr table_options &skew(ticks d) noexcept { return raw_.skew = d.count(), *this; }
+    /// For how long a thread that was stopped inside an insert keeps a slot; at least one tick.
+    constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
+    /// Of the callers' clock, for those who attach.
+    constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
+    /// One q-unit is 2^-r ticks, instead of what fits best.
+    constexpr table_options &resolution(std::int32_t r) noexcept {
+        return raw_.resolution = r, raw_.flags |= TATCELL_TABLE_RESOLUTION, *this;
+    }
+    /// One owner at a time: plain loads and stores.
+    constexpr table_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
+
+    /// For the C functions; as good as this object.
+    constexpr tatcell_table_options_t get() const noexcept {
+        tatcell_table_options_t o = raw_;
+        o.fastest = fastest_.get();
+        o.slowest = slowest_.get();
+        o.seed = has_seed_ ? seed_.data() : nullptr;
+        return o;
+    }
+
+private:
+    limit_spec fastest_, slowest_;
+    tatcell::seed seed_{std::array<std::uint8_t, 16>{}};
+    bool has_seed_ = false;
+    tatcell_table_options_t raw_ TATCELL_TABLE_OPTIONS_INIT;
+};
+
+/// What an attaching or restoring process brings and expects (tatcell_attach_options_t); where the image differs the
+/// call returns err_mode. Nothing in the image is overridden.
+class attach_options {
+public:
+    /// For a table whose caller hashes.
+    constexpr attach_options() noexcept = default;
+    /// The seed that the table was made with.
+    constexpr explicit attach_options(const tatcell::seed &s) noexcept : seed_(s), has_seed_(true) {}
+    /// The table must have this policy.
+    constexpr attach_options &policy(full_set p) noexcept {
+        return raw_.policy = static_cast<std::uint32_t>(p), raw_.flags |= TATCELL_TABLE_POLICY, *this;
+    }
+    /// The table must have been made for this clock.
+    constexpr attach_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
+    /// The table is exclusive.
+    constexpr attach_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
+
+    /// For the C functions; as good as this object.
+    constexpr tatcell_attach_options_t get() const noexcept {
+        tatcell_attach_options_t o = raw_;
+        o.seed = has_seed_ ? seed_.data() : nullptr;
+        return o;
+    }
+
+private:
+    tatcell::seed seed_{std::array<std::uint8_t, 16>{}};
+    bool has_seed_ = false;
+    tatcell_attach_options_t raw_ TATCELL_ATTACH_OPTIONS_INIT;
+};
+
+/// What the clock reads now, less what the clock that an image was saved under would read now.
+class clock_offset {
+public:
+    /// The same clock.
+    constexpr clock_offset() noexcept = default;
+    constexpr explicit clock_offset(std::int64_t ticks) noexcept : ticks_(ticks) {}
+    /// Two readings of one moment.
+    constexpr clock_offset(instant now, instant now_of_the_old_clock) noexcept
+        : ticks_(static_cast<std::int64_t>(now.count() - now_of_the_old_clock.count())) {}
+    constexpr std::int64_t count() const noexcept { return ticks_; }
+
+private:
+    std::int64_t ticks_ = 0;
+};
+
+// ==== 9 Bursts ======================================================================================================
+
+/// Up to 64 requests at one instant (tatcell_burst_t): a limit, and keys in one of three forms. It refers to what it is
+/// given; each call replaces what was set before, and it may be used again and again. table::check_burst decides it.
+///
+///     burst.limit(l).keys(addresses);                        // an array or std::span of keys
+///     burst.limit(l).keys(packets, n, &packet::source);      // keys inside larger structures
+///     burst.limit(l).hashes(hashes, n).costs(bytes);         // hashes, and units each
+class burst {
+public:
+    /// The most requests in a burst.
+    static constexpr std::size_t max = TATCELL_BURST_MAX;
+
+    /// One limit for all requests.
+    burst &limit(const table_limit &l) noexcept { return raw_.limit = l.get(), raw_.limits = nullptr, *this; }
+    /// A limit for each request: table_limit::get() of each.
+    burst &limits(const tatcell_limit_t *const *each) noexcept {
+        return raw_.limit = nullptr, raw_.limits = each, *this;
+    }
+
+    /// Keys of one type, one after the other. More than 64 make check_burst return err_count.
+    template <class T>
+    burst &keys(const T *first, std::size_t count) noexcept {
+        static_assert(detail::is_key<T>, "an object with padding, or a pointer, is no key");
+        return stride(first, sizeof(T), sizeof(T), count);
     }
     template <class T, std::size_t N>
-    burst_result check_burst(const table_limit &l, instant now, std::span<T, N> keys,
-                             const std::uint32_t *costs = nullptr) const noexcept {
-        return check_burst(l, now, keys.data(), keys.size(), costs);
+    burst &keys(const T (&all)[N]) noexcept {
+        return keys(all, N);
+    }
+#ifdef __cpp_lib_span
+    template <class T, std::size_t N>
+    burst &keys(std::span<T, N> all) noexcept {
+        return keys(all.data(), all.size());
     }
 #endif
-    /// For the calls that have no wrapper: save, restore, sweep, stats, next, ...
+    /// Keys inside larger structures.
+    template <class S, class C, class T>
+    burst &keys(const S *first, std::size_t count, T C::*member) noexcept {
+        static_assert(detail::is_key<T>, "an object with padding, or a pointer, is no key");
+        return stride(count == 0 ? nullptr : &(first->*member), sizeof(T), sizeof(S), count);
+    }
+    /// A pointer to each key, all of one length.
+    burst &key_pointers(const void *const *each, std::size_t key_len, std::size_t count) noexcept {
+        return form(count), raw_.key_pointers = each, raw_.key_len = key_len, *this;
+    }
+    /// A pointer to each key, and the length of each.
+    burst &key_pointers(const void *const *each, const std::size_t *key_lens, std::size_t count) noexcept {
+        return form(count), raw_.key_pointers = each, raw_.key_lens = key_lens, *this;
+    }
+    /// Hashes, from table::hash or the caller's own.
+    burst &hashes(const std::uint64_t *each, std::size_t count) noexcept {
+        return form(count), raw_.hashes = each, *this;
+    }
+    /// No requests.
+    burst &clear() noexcept { return form(0), *this; }
+
+    /// Units of each request; null = one each.
+    burst &costs(const std::uint32_t *each) noexcept { return raw_.costs = each, *this; }
+    /// Gets the full answer of each request; null = not wanted.
+    burst &decisions(decision *each) noexcept {
+        return raw_.decisions = each, raw_.decision_size = sizeof(decision), *this;
+    }
+    /// This thread's counters; null = off.
+    burst &counters(tatcell_counters_t *c) noexcept { return raw_.counters = c, *this; }
+
+    /// Requests in it.
+    constexpr std::size_t size() const noexcept { return raw_.count; }
+    /// Once it is decided: bit i is 1 if request i passes.
+    constexpr std::uint64_t pass() const noexcept { return raw_.pass; }
+    /// Once it is decided: does request i, 0 to 63, pass?
+    constexpr bool operator[](std::size_t i) const noexcept { return (raw_.pass >> (i & 63) & 1) != 0; }
+
+    /// The structure itself, for what has no call here.
+    tatcell_burst_t *get() noexcept { return &raw_; }
+
+private:
+    /// Another form of keys, none of which is hashed yet.
+    void form(std::size_t count) noexcept {
+        raw_.keys = raw_.key_pointers = nullptr;
+        raw_.hashes = nullptr;
+        raw_.key_lens = nullptr;
+        raw_.key_len = 0;
+        raw_.stride = 0;
+        raw_.prepared = 0;
+        raw_.count = count > max ? static_cast<std::uint32_t>(max) + 1 : static_cast<std::uint32_t>(count);
+    }
+    burst &stride(const void *first, std::size_t key_len, std::size_t stride, std::size_t count) noexcept {
+        form(count);
+        raw_.keys = first;
+        raw_.key_len = key_len;
+        raw_.stride = static_cast<std::int64_t>(stride);
+        return *this;
+    }
+    tatcell_burst_t raw_ TATCELL_BURST_INIT;
+};
+static_assert(sizeof(burst) == sizeof(tatcell_burst_t), "same layout");
+
+// ==== 10 Tables =====================================================================================================
+
+/// The live slots of a table, each as of its reading: for (const tatcell_slot_t &slot : table.slots(now)). An error of
+/// tatcell_table_next ends them.
+class slot_range {
+public:
+    class iterator {
+    public:
+        using iterator_category = std::input_iterator_tag;
+        using value_type = tatcell_slot_t;
+        using difference_type = std::ptrdiff_t;
+        using pointer = const tatcell_slot_t *;
+        using reference = const tatcell_slot_t &;
+
+        iterator() noexcept = default;
+        reference operator*() const noexcept { return slot_; }
+        pointer operator->() const noexcept { return &slot_; }
+        iterator &operator++() noexcept { return find(slot_.number + 1), *this; }
+        iterator operator++(int) noexcept {
+            iterator before = *this;
+            ++*this;
+            return before;
+        }
+        friend bool operator==(const iterator &a, const iterator &b) noexcept {
+            return a.table_ == b.table_ && (a.table_ == nullptr || a.slot_.number == b.slot_.number);
+        }
+        friend bool operator!=(const iterator &a, const iterator &b) noexcept { return !(a == b); }
+
+    private:
+        friend class slot_range;
+        iterator(const tatcell_table_t *t, std::uint64_t now) noexcept : table_(t), now_(now) { find(0); }
+        void find(std::uint64_t from) noexcept {
+            if (tatcell_table_next(table_, now_, from, &slot_) != TATCELL_PASS) table_ = nullptr;
+        }
+        const tatcell_table_t *table_ = nullptr;
+        std::uint64_t now_ = 0;
+        tatcell_slot_t slot_{};
+    };
+
+    slot_range(const tatcell_table_t *t, instant now) noexcept : table_(t), now_(now.count()) {}
+    iterator begin() const noexcept { return {table_, now_}; }
+    iterator end() const noexcept { return {}; }
+
+private:
+    const tatcell_table_t *table_;
+    std::uint64_t now_;
+};
+
+/// A handle of a table that lies in the caller's memory. After its init it is only read, by any number of threads.
+///
+/// Every call on a key takes the key itself, or a key_hash. Every call may return err_handle for a table that had no
+/// init; err_limit and err_foreign for a limit of no or another table; err_hash for a key where the caller hashes.
+class table {
+public:
+    // ---- Making ----
+
+    /// Formats memory as a fresh table (tatcell_table_init). Errors: err_align unless aligned to 64 bytes,
+    /// err_too_small, err_too_large, err_seed, err_hash_unavailable, err_option, err_span (use fewer tag bits), and
+    /// those of both limits.
+    result init(memory_ref memory, const table_options &options) noexcept {
+        const tatcell_table_options_t o = options.get();
+        return result(tatcell_table_init(&raw_, memory.data(), memory.size(), &o));
+    }
+    /// Uses a table that another process, or this one, has made in this memory (tatcell_table_attach). Errors:
+    /// err_not_ready (ask again), err_version, err_geometry, err_seed, err_wrong_seed, err_hash_unavailable, err_mode.
+    result attach(memory_ref memory, const attach_options &options) noexcept {
+        const tatcell_attach_options_t o = options.get();
+        return result(tatcell_table_attach(&raw_, memory.data(), memory.size(), &o));
+    }
+    /// Copies the image into a buffer aligned to 8 bytes, less what has expired: bytes written (tatcell_table_save).
+    /// info()->image_bytes are enough, else err_buffer.
+    outcome<std::size_t> save(instant now, memory_ref buffer) const noexcept {
+        return detail::fill(std::size_t{0}, tatcell_table_save, &raw_, now.count(), buffer.data(), buffer.size());
+    }
+    /// Fills memory from a saved image (tatcell_table_restore). Permits of before are worth nothing afterwards. Errors
+    /// as attach, and err_wrong_size, err_overlap.
+    result restore(memory_ref memory, image_ref image, const attach_options &options,
+                   clock_offset offset = {}) noexcept {
+        const tatcell_attach_options_t o = options.get();
+        return result(tatcell_table_restore(&raw_, memory.data(), memory.size(), image.data(), image.size(), &o,
+                                            offset.count()));
+    }
+
+    // ---- One key ----
+
+    /// Decides one request of a key and charges it if it conforms (tatcell_table_check). Cost 0 looks, never writes.
+    answer check(const table_limit &l, instant now, key k, std::uint64_t cost = 1) const noexcept {
+        return detail::ask(tatcell_table_check, &raw_, l.get(), now.count(), k.data(), k.size(), cost);
+    }
+    answer check(const table_limit &l, instant now, key_hash h, std::uint64_t cost = 1) const noexcept {
+        return detail::ask(tatcell_table_check_hash, &raw_, l.get(), now.count(), h.value(), cost);
+    }
+    /// As check, with the full answer (tatcell_table_check_ex). `room`: elastic units above the burst, at most
+    /// max_room.
+    decision check_ex(const table_limit &l, instant now, key k, std::uint64_t cost = 1, std::uint64_t room = 0,
+                      tatcell_counters_t *counters = nullptr) const noexcept {
+        const auto f = tatcell_table_check_ex;
+        return detail::count(counters, f, &raw_, l.get(), now.count(), k.data(), k.size(), cost, room);
+    }
+    decision check_ex(const table_limit &l, instant now, key_hash h, std::uint64_t cost = 1, std::uint64_t room = 0,
+                      tatcell_counters_t *counters = nullptr) const noexcept {
+        return detail::count(counters, tatcell_table_check_ex_hash, &raw_, l.get(), now.count(), h.value(), cost, room);
+    }
+    /// What check_ex would answer; charges nothing (tatcell_table_peek).
+    decision peek(const table_limit &l, instant now, key k, std::uint64_t cost = 1) const noexcept {
+        return detail::decide(tatcell_table_peek, &raw_, l.get(), now.count(), k.data(), k.size(), cost);
+    }
+    decision peek(const table_limit &l, instant now, key_hash h, std::uint64_t cost = 1) const noexcept {
+        return detail::decide(tatcell_table_peek_hash, &raw_, l.get(), now.count(), h.value(), cost);
+    }
+    /// Charges after the fact: always, until max_debt beyond the burst (tatcell_table_charge_ex).
+    decision charge(const table_limit &l, instant now, key k, std::uint64_t cost,
+                    tatcell_counters_t *counters = nullptr) const noexcept {
+        const auto f = tatcell_table_charge_ex;
+        return detail::count(counters, f, &raw_, l.get(), now.count(), k.data(), k.size(), cost);
+    }
+    decision charge(const table_limit &l, instant now, key_hash h, std::uint64_t cost,
+                    tatcell_counters_t *counters = nullptr) const noexcept {
+        return detail::count(counters, tatcell_table_charge_ex_hash, &raw_, l.get(), now.count(), h.value(), cost);
+    }
+    /// Reserves for the earliest conforming instant, departs_at(); refused beyond max_delay (tatcell_table_reserve_ex).
+    decision reserve(const table_limit &l, instant now, key k, std::uint64_t cost = 1,
+                     tatcell_counters_t *counters = nullptr) const noexcept {
+        const auto f = tatcell_table_reserve_ex;
+        return detail::count(counters, f, &raw_, l.get(), now.count(), k.data(), k.size(), cost);
+    }
+    decision reserve(const table_limit &l, instant now, key_hash h, std::uint64_t cost = 1,
+                     tatcell_counters_t *counters = nullptr) const noexcept {
+        return detail::count(counters, tatcell_table_reserve_ex_hash, &raw_, l.get(), now.count(), h.value(), cost);
+    }
+    /// Gives back what a permit proves and has not drained: how many ticks of debt (tatcell_table_refund).
+    outcome<ticks> refund(const table_limit &l, instant now, key k, const permit &p) const noexcept {
+        return detail::span_of(tatcell_table_refund, &raw_, l.get(), now.count(), k.data(), k.size(), &p);
+    }
+    outcome<ticks> refund(const table_limit &l, instant now, key_hash h, const permit &p) const noexcept {
+        return detail::span_of(tatcell_table_refund_hash, &raw_, l.get(), now.count(), h.value(), &p);
+    }
+    /// Makes one key full again at once (tatcell_table_reset).
+    result reset(instant now, key k) const noexcept {
+        return result(tatcell_table_reset(&raw_, now.count(), k.data(), k.size()));
+    }
+    result reset(instant now, key_hash h) const noexcept {
+        return result(tatcell_table_reset_hash(&raw_, now.count(), h.value()));
+    }
+    /// Hashes a key under the table's secret (tatcell_table_hash).
+    outcome<key_hash> hash(key k) const noexcept {
+        std::uint64_t h = 0;
+        const std::int32_t c = tatcell_table_hash(&raw_, k.data(), k.size(), &h);
+        return {c, key_hash(h)};
+    }
+
+    // ---- Bursts ----
+
+    /// Decides a burst at `now`, in order, as single calls would (tatcell_table_check_burst); true iff it is decided:
+    /// see burst::pass(). Errors: err_count, err_null without limit or keys, err_option, err_overlap; then nothing is.
+    result check_burst(instant now, burst &b) const noexcept {
+        b.get()->now = now.count();
+        return result(tatcell_table_check_burst(&raw_, b.get(), nullptr));
+    }
+    /// Decides a burst, and meanwhile hashes and prefetches the keys of the next, so that their cache misses overlap.
+    /// The first call decides an empty burst, the last one has an empty one next:
+    ///
+    ///     tatcell::burst bursts[2];
+    ///     for (int i = 0;; i ^= 1) {
+    ///         auto &ready = bursts[i].limit(limit), &next = bursts[i ^ 1];
+    ///         next.keys(packets[i ^ 1], receive(packets[i ^ 1]), &packet::source);
+    ///         if (ready.size() + next.size() == 0) break;
+    ///         if (!table.check_burst(clock::now(), ready, next)) break;
+    ///         forward(packets[i], ready.pass());
+    ///     }
+    result check_burst(instant now, burst &b, burst &next) const noexcept {
+        b.get()->now = now.count();
+        return result(tatcell_table_check_burst(&raw_, b.get(), next.get()));
+    }
+    /// Starts loading the lines of up to 64 hashes, for calls that come next (tatcell_table_prefetch).
+    result prefetch(const std::uint64_t *hashes, std::size_t count) const noexcept {
+        const bool fits = count <= burst::max;
+        const std::uint32_t n = fits ? static_cast<std::uint32_t>(count) : std::uint32_t{burst::max} + 1;
+        return result(tatcell_table_prefetch(&raw_, hashes, n));
+    }
+
+    // ---- Upkeep ----
+
+    /// Empties expired slots: looks at `count` from this one on, and gives the one to continue from, 0 after the last
+    /// (tatcell_table_sweep). Needed once per info()->sweep_interval; changes no decision.
+    outcome<std::uint64_t> sweep(instant now, std::uint64_t from, std::uint64_t count) const noexcept {
+        return detail::fill(std::uint64_t{0}, tatcell_table_sweep, &raw_, now.count(), from, count);
+    }
+    /// Scans all slots: live keys, load, debts (tatcell_table_stats).
+    outcome<tatcell_stats_t> stats(instant now) const noexcept {
+        return detail::fill(tatcell_stats_t TATCELL_STATS_INIT, tatcell_table_stats, &raw_, now.count());
+    }
+    /// The next live slot at or after a number, else code::end (tatcell_table_next).
+    outcome<tatcell_slot_t> next(instant now, std::uint64_t from) const noexcept {
+        return detail::fill(tatcell_slot_t{}, tatcell_table_next, &raw_, now.count(), from);
+    }
+    /// All live slots, for a range-based for. Not longer than this handle.
+    slot_range slots(instant now) const noexcept { return {&raw_, now}; }
+    /// What it came out as: size, span, skew, sweep interval (tatcell_table_info); times are ticks.
+    outcome<tatcell_table_info_t> info() const noexcept {
+        return detail::fill(tatcell_table_info_t TATCELL_TABLE_INFO_INIT, tatcell_table_info, &raw_);
+    }
+    /// Its numbers in q-units, for a program that reads and writes slots by itself (tatcell_table_export).
+    outcome<tatcell_table_numbers_t> numbers() const noexcept {
+        return detail::fill(tatcell_table_numbers_t TATCELL_TABLE_NUMBERS_INIT, tatcell_table_export, &raw_);
+    }
+
     const tatcell_table_t *get() const noexcept { return &raw_; }
     tatcell_table_t *get() noexcept { return &raw_; }
+
 private:
     tatcell_table_t raw_{};
 };
+static_assert(sizeof(table) == TATCELL_TABLE_HANDLE_SIZE, "same layout");
+
+inline result table_limit::init(const table &t, const limit_spec &spec) noexcept {
+    return result(tatcell_limit_init_table(&raw_, t.get(), spec.get()));
+}
+inline result table_limit::init_unlimited(const table &t) noexcept {
+    return result(tatcell_limit_init_unlimited_table(&raw_, t.get()));
+}
+
+// ==== 11 Host =======================================================================================================
+
+#ifdef TATCELL_HOST_H
+/// Clocks, ticks and memory from a Unix system (tatcell_host.h). TATCELL_NO_HOST leaves this out.
+///
+/// Every call may return err_system; the errno is then in *system_error, if that is not null, or in the memory.
+namespace host {
+
+/// The system's monotonic clocks.
+enum class clock : std::uint32_t {
+    monotonic = TATCELL_HOST_CLOCK_MONOTONIC,  ///< slewed by NTP; stops while the system sleeps
+    raw = TATCELL_HOST_CLOCK_RAW,              ///< the bare oscillator; Linux, Apple
+    coarse = TATCELL_HOST_CLOCK_COARSE,        ///< as of the last timer tick; cheapest; Linux
+    boottime = TATCELL_HOST_CLOCK_BOOTTIME,    ///< runs while the system sleeps; Linux
+};
+
+/// Reads a clock, in nanoseconds (tatcell_host_clock). Error: err_unsupported where the system has it not.
+inline outcome<instant> now(clock c, std::int32_t *system_error = nullptr) noexcept {
+    std::uint64_t ns = 0;
+    const std::int32_t rc = tatcell_host_clock(static_cast<std::uint32_t>(c), &ns, system_error);
+    return {rc, instant(ns)};
+}
+/// How fine a clock is, in nanoseconds (tatcell_host_clock_resolution).
+inline outcome<ticks> resolution(clock c, std::int32_t *system_error = nullptr) noexcept {
+    std::uint64_t ns = 0;
+    const std::int32_t rc = tatcell_host_clock_resolution(static_cast<std::uint32_t>(c), &ns, system_error);
+    return {rc, ticks(ns)};
+}
+
+/// Reads the processor's counter, whose frequency calibrate() finds (tatcell_host_ticks).
+inline instant counter() noexcept { return instant(tatcell_host_ticks()); }
+
+/// What a calibration found.
+struct calibration {
+    frequency rate;
+    /// How far the rate may be off, in billionths of itself; 0 where the processor told it.
+    std::uint64_t uncertainty_ppb;
+};
+/// Finds the frequency of the processor's counter, in 1 ms to 1 s (tatcell_host_ticks_calibrate). Errors:
+/// err_unsupported without a counter of constant rate, err_option for another interval.
+inline outcome<calibration> calibrate(std::chrono::nanoseconds time, std::int32_t *system_error = nullptr) noexcept {
+    std::uint64_t hz = 0, ppb = 0;
+    const std::int32_t rc = tatcell_host_ticks_calibrate(ticks(time).count(), &hz, &ppb, system_error);
+    return {rc, calibration{frequency(hz), ppb}};
+}
+
+/// What memory lies on.
+enum class pages : std::uint32_t {
+    normal = TATCELL_HOST_PAGES_NORMAL,    ///< pages of the usual size
+    advised = TATCELL_HOST_PAGES_ADVISED,  ///< the kernel was asked for huge pages, where it can
+    huge = TATCELL_HOST_PAGES_HUGE,        ///< huge pages, from the reserved pool
+};
+
+/// Memory from the system, for table::init and table::attach. Nothing unmaps it but unmap(), and it cannot be copied.
+class memory {
+public:
+    memory() noexcept = default;
+    memory(const memory &) = delete;
+    memory &operator=(const memory &) = delete;
+
+    /// Maps zeroed memory of this process (tatcell_host_memory_map). flags: TATCELL_HOST_HUGE and
+    /// TATCELL_HOST_FORK_SHARED.
+    result map(std::size_t bytes, std::uint32_t flags = 0) noexcept {
+        return result(tatcell_host_memory_map(bytes, flags, &raw_));
+    }
+    /// Creates memory with a name, "/name" or an absolute path, for table::init (tatcell_host_memory_create). mode:
+    /// permission bits, 0 = 0600. Error: err_exists where another was first: attach.
+    result create(const char *name, std::size_t bytes, std::uint32_t mode = 0) noexcept {
+        return result(tatcell_host_memory_create(name, bytes, mode, &raw_));
+    }
+    /// Attaches to memory that another process has created, for table::attach (tatcell_host_memory_attach). bytes: 0 =
+    /// what it has. Errors: err_absent, err_not_ready (ask again), err_wrong_size, err_name.
+    result attach(const char *name, std::size_t bytes = 0) noexcept {
+        return result(tatcell_host_memory_attach(name, bytes, &raw_));
+    }
+    /// Unmaps it, once no thread uses it or a table in it; its name stays (tatcell_host_memory_unmap).
+    result unmap() noexcept { return result(tatcell_host_memory_unmap(&raw_)); }
+    /// Removes a name; who has the memory mapped keeps it (tatcell_host_memory_unlink). Error: err_absent.
+    static result unlink(const char *name, std::int32_t *system_error = nullptr) noexcept {
+        return result(tatcell_host_memory_unlink(name, system_error));
+    }
+    /// Bytes of it that lie on huge pages (tatcell_host_memory_huge_bytes). Error: err_unsupported.
+    outcome<std::uint64_t> huge_bytes(std::int32_t *system_error = nullptr) const noexcept {
+        std::uint64_t bytes = 0;
+        const std::int32_t rc = tatcell_host_memory_huge_bytes(&raw_, &bytes, system_error);
+        return {rc, bytes};
+    }
+
+    void *data() const noexcept { return raw_.memory; }
+    std::size_t size() const noexcept { return raw_.bytes; }
+    host::pages pages() const noexcept { return static_cast<host::pages>(raw_.pages); }
+    /// The errno of the call that returned err_system, else 0.
+    std::int32_t system_error() const noexcept { return raw_.system_error; }
+    operator memory_ref() const noexcept { return {raw_.memory, raw_.bytes}; }
+    const tatcell_host_memory_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_host_memory_t raw_ TATCELL_HOST_MEMORY_INIT;
+};
+
+}  // namespace host
+#endif  // TATCELL_HOST_H
 
 }  // namespace tatcell
 
+#endif  // C++17
 #endif  // TATCELL_HPP
