@@ -1,17 +1,199 @@
-// cpp.cpp - tatcell.hpp: the views answer as the C functions, without exceptions and RTTI.
+// cpp.cpp - tatcell.hpp: codes, time, limits, cells and leases answer as the C functions, without exceptions and RTTI.
 #include "tatcell.hpp"
 
 #include <array>
+#include <cctype>
+#include <cinttypes>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
 #include <string>
-#include <vector>
+#include <string_view>
+#include <utility>
 
 #include "check.h"
 
 using namespace std::chrono_literals;
 using tatcell::code;
 using tatcell::instant;
+using tatcell::ticks;
 
-static const std::uint8_t seed[16] = {1, 2, 3};
+// ---- Codes ----
+
+static constexpr int first_code = -128, codes = 160;
+
+// How the compiler spells a value of the enumeration: by its name, or by a number where it has none.
+template <code C>
+static constexpr std::string_view spelling() {
+    std::string_view text = __PRETTY_FUNCTION__;
+    text.remove_prefix(text.find("C = ") + 4);
+    return text.substr(0, text.find_first_of(";]"));
+}
+
+template <int... N>
+static constexpr std::array<std::string_view, codes> spellings(std::integer_sequence<int, N...>) {
+    return {spelling<static_cast<code>(first_code + N)>()...};
+}
+
+static std::string enumerator(int number) {
+    static constexpr auto all = spellings(std::make_integer_sequence<int, codes>());
+    constexpr std::string_view scope = "tatcell::code::";
+    const std::string_view text = all.at(static_cast<std::size_t>(number - first_code));
+    return text.substr(0, scope.size()) == scope ? std::string(text.substr(scope.size())) : std::string();
+}
+
+// The codes of tatcell.h: what its first section defines.
+static std::array<std::string, codes> defined_codes(const char *path) {
+    std::array<std::string, codes> names;
+    std::FILE *file = std::fopen(path, "r");
+    if (file == nullptr) return names;
+    char line[256], name[64];
+    bool inside = false;
+    while (std::fgets(line, sizeof line, file) != nullptr) {
+        if (std::strncmp(line, "/* ==== ", 8) == 0) inside = std::strncmp(line + 8, "1 Codes ", 8) == 0;
+        int number = 0;
+        if (!inside || std::sscanf(line, "#define TATCELL_%63[A-Z0-9_] %d", name, &number) != 2) continue;
+        if (number < first_code || number >= first_code + codes) continue;
+        for (char *c = name; *c != 0; c++) *c = static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
+        names.at(static_cast<std::size_t>(number - first_code)) = name;
+    }
+    std::fclose(file);
+    return names;
+}
+
+TEST(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is) {
+    std::string here = __FILE__;
+    const std::size_t slash = here.rfind('/');
+    here = (slash == std::string::npos ? std::string(".") : here.substr(0, slash)) + "/../include/tatcell.h";
+    const auto defined = defined_codes(here.c_str());
+    int found = 0;
+    for (int n = first_code; n < first_code + codes; n++) {
+        const std::string &name = defined.at(static_cast<std::size_t>(n - first_code));
+        NOTE("%d: the header has '%s', the enumeration '%s'", n, name.c_str(), enumerator(n).c_str());
+        EXPECT(enumerator(n) == name);
+        found += name.empty() ? 0 : 1;
+    }
+    NOTE("%d codes in %s", found, here.c_str());
+    EXPECT(found >= 41);
+}
+
+TEST(codes_have_the_names_and_texts_of_the_library) {
+    EXPECT(std::string_view(tatcell::name(code::err_folder)) == "TATCELL_ERR_FOLDER");
+    for (int n = first_code; n < first_code + codes; n++) {
+        const std::string_view known = tatcell_strerror_name(n);
+        NOTE("%d", n);
+        EXPECT((known != "unknown") == !enumerator(n).empty());
+        EXPECT(known == tatcell::name(static_cast<code>(n)) && known == tatcell::result(n).name());
+        EXPECT(std::string_view(tatcell_strerror(n)) == tatcell::text(static_cast<code>(n)));
+        EXPECT(tatcell::result(n).failed() == (n < 0) && bool(tatcell::result(n)) == (n == 0));
+    }
+}
+
+TEST(errors_are_values) {
+    tatcell::limit limit;
+    tatcell::cell cell;
+    auto rc = cell.check(limit, instant(0));
+    EXPECT(!rc && rc.failed() && rc == code::err_limit && rc.value() == code::err_limit);
+    EXPECT(limit.init(0, 1s, 5) == code::err_rate);
+    EXPECT(limit.init(1, 0s, 5) == code::err_period);
+    EXPECT(limit.init(1, -1s, 5) == code::err_period);
+    EXPECT(limit.init(1, 1s, 0) == code::err_burst);
+    EXPECT(std::string_view(limit.init(1, 1s, 0).text()) == "burst is zero");
+    EXPECT(limit.info() == code::err_limit && limit.info()->burst == 0);
+    const tatcell::decision d = cell.check_ex(limit, instant(0));
+    EXPECT(!d && d.failed() && d == code::err_limit && d.status() == code::err_limit && d.remaining == 0);
+    EXPECT(tatcell::version() == TATCELL_VERSION && tatcell::abi_fits());
+}
+
+// ---- Time ----
+
+TEST(durations_of_any_kind_count_nanoseconds_rounded_up) {
+    static_assert(ticks(1s).count() == 1000000000);
+    static_assert(ticks(1500us) == 1500000ns && ticks(1s) > 999ms && ticks(1s) <= 1s && ticks(1s) != 2s);
+    static_assert(ticks(std::chrono::duration<double>(0.07)).count() == 70000000, "to the nearest");
+    static_assert(ticks(std::chrono::duration<std::int64_t, std::pico>(1001)).count() == 2, "up");
+    static_assert(ticks(-1s).count() == 0 && ticks(std::chrono::duration<double>(-0.5)).count() == 0);
+    static_assert(ticks(std::chrono::hours::max()) == tatcell::never, "not past the end");
+    static_assert(ticks(std::chrono::duration<float>(1e30f)) == tatcell::never);
+    static_assert(ticks(std::chrono::duration<std::uint64_t, std::nano>(UINT64_MAX)) == tatcell::never);
+    static_assert(tatcell::never.ns() == std::chrono::nanoseconds::max());
+    static_assert(ticks(42).ns() == 42ns);
+    static_assert(!std::is_convertible_v<int, ticks> && !std::is_convertible_v<std::uint64_t, ticks>, "spelled out");
+}
+
+TEST(time_points_of_any_clock_are_instants_and_bare_numbers_are_not) {
+    static_assert(instant(std::chrono::system_clock::time_point(1us)).count() == 1000);
+    static_assert(instant(42).count() == 42);
+    static_assert(!std::is_convertible_v<int, instant> && !std::is_convertible_v<std::uint64_t, instant>);
+    static_assert(!std::is_convertible_v<ticks, instant> && !std::is_convertible_v<instant, ticks>);
+    static_assert(instant(5) + ticks(7) == instant(12) && instant(12) - instant(5) == ticks(7));
+    static_assert(instant(5) - instant(12) == ticks(0), "never below");
+    static_assert(instant(5) + tatcell::never == instant(UINT64_MAX), "never past the end");
+    const std::chrono::steady_clock::time_point t(1h);
+    EXPECT(t + ticks(1s) == t + 1s && instant(t) < t + 1ns);
+}
+
+TEST(frequencies_convert_as_the_host_functions_do) {
+    constexpr tatcell::frequency ghz3(3000000000);
+    static_assert(ghz3.to_ticks(1ms).count() == 3000000 && ghz3.to_ns(ticks(10)) == 4ns);
+    static_assert(tatcell::frequency(0).to_ns(ticks(1)) == std::chrono::nanoseconds::max());
+    unsigned long long random = 7;
+    for (int i = 0; i < 20000; i++) {
+        const std::uint64_t hz = check_random(&random) >> (check_random(&random) & 63);
+        const std::uint64_t n = check_random(&random) >> (check_random(&random) & 63);
+        const tatcell::frequency f(hz);
+        NOTE("%" PRIu64 " Hz, %" PRIu64, hz, n);
+        EXPECT(f.to_ns(ticks(n)) == ticks(tatcell_host_ticks_to_ns(n, hz)).ns());
+        const std::chrono::duration<std::uint64_t, std::nano> d(n);
+        EXPECT(f.to_ticks(d).count() == tatcell_host_ticks_from_ns(n, hz));
+    }
+}
+
+// ---- Limits ----
+
+TEST(limits_of_a_frequency_equal_those_of_a_period) {
+    constexpr tatcell::frequency mhz(1000000);
+    tatcell::limit by_rate, by_spec, by_period;
+    EXPECT(by_rate.init(10, mhz, 3) && by_spec.init(tatcell::limit_spec(10, mhz, 3)));
+    EXPECT(by_period.init(10, mhz.to_ticks(1s), 3));
+    for (const tatcell::limit *l : {&by_rate, &by_spec, &by_period}) {
+        const auto info = l->info();
+        EXPECT(info && info->units == 10 && info->period == 1000000 && info->burst == 3 && info->bits == 64);
+        tatcell::cell cell;
+        EXPECT(cell.check(*l, instant(0), 3));
+        EXPECT(mhz.to_ns(cell.check(*l, instant(0)).retry_after) == 100ms);
+    }
+}
+
+TEST(specifications_say_every_option_of_the_structure) {
+    const auto spec = tatcell::limit_spec(1, 1s, 9)
+                          .soft(2).max_room(3).max_delay(4s).max_debt(5).penalty(6).skew(7s).resolution(-8).epoch(9)
+                          .shadow().heal().strict_refunds();
+    const tatcell_limit_spec_t &raw = *spec.get();
+    EQ(raw.size, sizeof raw);
+    EQ(raw.flags, TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_HEAL | TATCELL_LIMIT_STRICT_REFUNDS);
+    EXPECT(raw.units == 1 && raw.period == 1000000000 && raw.burst == 9 && raw.soft == 2 && raw.max_room == 3);
+    EXPECT(raw.max_delay == 4000000000 && raw.max_debt == 5 && raw.penalty == 6 && raw.skew == 7000000000);
+    EXPECT(raw.resolution == -8 && raw.epoch == 9);
+    EXPECT(tatcell::limit_spec(1, 1s, 9).skew(0s).get()->skew == tatcell_skew_none());
+    const tatcell_limit_spec_t blank = TATCELL_LIMIT_SPEC_INIT;
+    EXPECT(std::memcmp(tatcell::limit_spec(0, ticks(0), 0).get(), &blank, sizeof blank) == 0);
+}
+
+TEST(limits_tell_their_numbers) {
+    tatcell::limit limit;
+    EXPECT(limit.init(tatcell::limit_spec(3, 1s, 4).strict_refunds()));
+    const auto info = limit.info();
+    EXPECT(info && info->flags == TATCELL_LIMIT_STRICT_REFUNDS && info->rate_error_ppb < 15000);
+    const auto numbers = limit.numbers();
+    EXPECT(numbers && numbers->emission_q == info->emission_q && numbers->burst == 4);
+    EXPECT(limit.init_unlimited() && limit.info()->burst == UINT64_MAX);
+    tatcell::cell cell;
+    EXPECT(cell.check(limit, instant(0), UINT64_MAX));
+    EXPECT(limit.init(tatcell::limit_spec(1, 1s, 2).soft(3)) == code::err_soft);
+}
+
+// ---- Cells ----
 
 TEST(cell_admits_its_burst_and_says_when_to_come_back) {
     tatcell::limit limit;
@@ -21,176 +203,157 @@ TEST(cell_admits_its_burst_and_says_when_to_come_back) {
     for (int i = 0; i < 5; i++) EXPECT(cell.check(limit, now));
     auto answer = cell.check(limit, now);
     EXPECT(!answer && answer == code::non_conforming && !answer.failed());
-    EXPECT(answer.retry_after == 1s);
+    EXPECT(answer.retry_after == 1s && answer.retry_after.ns() == 1s);
     EXPECT(!cell.check(limit, now + 1s - 1ns));
     EXPECT(cell.check(limit, now + answer.retry_after));
     auto never = cell.check(limit, now, 6);
     EXPECT(never == code::never && never.retry_after == tatcell::never);
+    EXPECT(cell.check(limit, now, std::uint64_t{1} << 40) == code::never);
 }
 
-TEST(any_clock_and_duration_counts_nanoseconds) {
-    static_assert(tatcell::ticks(1s) == 1000000000);
-    static_assert(tatcell::ticks(std::chrono::duration<double>(0.5)) == 500000000);
-    static_assert(tatcell::ticks(-1s) == 0);
-    static_assert(instant(std::chrono::system_clock::time_point(1us)).count() == 1000);
-    static_assert(instant(42).count() == 42);
-    static_assert(!std::is_convertible_v<int, instant>, "raw ticks are spelled out");
-}
-
-TEST(errors_are_values) {
+TEST(decisions_have_times_and_flags) {
     tatcell::limit limit;
-    tatcell::cell cell;
-    auto rc = cell.check(limit, instant(0));
-    EXPECT(!rc && rc.failed() && rc == code::err_limit);
-    EXPECT(limit.init(0, 1s, 5) == code::err_rate);
-    EXPECT(limit.init(1, 0s, 5) == code::err_period);
-    EXPECT(limit.init(1, -1s, 5) == code::err_period);
-    EXPECT(limit.init(1, 1s, 0) == code::err_burst);
-    EXPECT(std::string_view(limit.init(1, 1s, 0).text()) == "burst is zero");
-    tatcell::table table;
-    tatcell::table_limit of_table;
-    EXPECT(table.check(of_table, instant(0), "key") == code::err_handle);
-    EXPECT(tatcell::decision(cell.ref().check_ex(limit, instant(0))).status() == code::err_limit);
-}
-
-TEST(decisions_have_durations_and_flags) {
-    tatcell::spec spec(1, 1s, 4);
-    spec.soft = 2;
-    spec.max_room = 1;
-    spec.max_delay = tatcell::ticks(5s);
-    spec.max_debt = 9;
-    tatcell::limit limit;
-    EXPECT(limit.init(spec));
+    EXPECT(limit.init(tatcell::limit_spec(1, 1s, 4).soft(2).max_room(1).max_delay(5s).max_debt(9)));
     tatcell::cell cell;
     tatcell::cell_ref ref = cell;
-    EXPECT(!ref.check_ex(limit, instant(0), 2).soft());
-    auto d = ref.check_ex(limit, instant(0), 2);
-    EXPECT(d && d.soft() && !d.elastic() && !d.shadow());
-    EXPECT(d.remaining == 0 && d.reset_in() == 4s && d.next_unit_in() == 1s && d.retry_in() == 0s);
-    EXPECT(ref.check_ex(limit, instant(0), 1, 1).elastic());
+    tatcell::counters counters;
+    EXPECT(!ref.check_ex(limit, instant(0), 2, 0, &counters).soft());
+    auto d = cell.check_ex(limit, instant(0), 2, 0, &counters);
+    EXPECT(d && d.soft() && !d.elastic() && !d.shadow() && d.tracked_as() == tatcell::tracking::tracked);
+    EXPECT(d.burst == 4 && d.remaining == 0 && d.retry_in() == 0s && d.next_unit_in() == 1s && d.reset_in() == 4s);
+    EXPECT(d.departs_at() == instant(0) && d.permit.stored != 0);
+    EXPECT(ref.check_ex(limit, instant(0), 1, 1, &counters).elastic());
+    EXPECT(counters.conforming == 3 && counters.soft == 2);
     EXPECT(ref.peek(limit, instant(0)).retry_in() == 2s);
-    auto r = ref.reserve(limit, instant(0));
-    EXPECT(r && r.departure == tatcell::ticks(2s));
-    EXPECT(ref.refund(limit, instant(0), r.proof));
-    EXPECT(ref.charge(limit, instant(0), 100).reset_in() == 13s);
-    tatcell::limit twice;
-    EXPECT(twice.init(2, 1s, 40));
-    EXPECT(ref.change_limit(limit, twice, instant(0), tatcell::change::keep_tokens));
-    EXPECT(ref.peek(twice, instant(0)).remaining == 27);
-    EXPECT(ref.reset());
-    EXPECT(ref.peek(twice, instant(0)).remaining == 40);
+    const auto never = ref.peek(limit, instant(0), 5);
+    EXPECT(never == code::never && never.retry_in() == tatcell::never);
+    tatcell::limit shadow;
+    EXPECT(shadow.init(tatcell::limit_spec(1, 1s, 4).shadow()));
+    EXPECT(ref.check_ex(shadow, instant(0)).shadow());
+}
+
+TEST(reservations_leave_later_and_can_be_given_back) {
+    tatcell::limit limit;
+    EXPECT(limit.init(tatcell::limit_spec(1, 1s, 1).max_delay(2s).max_debt(9)));
+    tatcell::cell cell;
+    tatcell::cell_ref ref = cell;
+    const instant now(1h / 1ns);
+    EXPECT(ref.reserve(limit, now).departs_at() == now);
+    const auto second = ref.reserve(limit, now);
+    EXPECT(second && second.departs_at() == now + 1s);
+    EXPECT(ref.reserve(limit, now));
+    const auto late = ref.reserve(limit, now);
+    EXPECT(!late && late == code::non_conforming && late.retry_in() == 1s && late.departs_at() == instant(0));
+    const auto credited = ref.refund(limit, now, second.permit);
+    EXPECT(credited && *credited == 1s);
+    EXPECT(ref.reserve(limit, now).departs_at() == now + 2s);
+    EXPECT(ref.charge(limit, now, 100).reset_in() == 10s);
+}
+
+TEST(a_change_keeps_what_is_asked) {
+    const instant now(ticks(1h).count());
+    tatcell::limit slow, fast;
+    EXPECT(slow.init(1, 1s, 40) && fast.init(2, 1s, 40));
+    const std::pair<tatcell::change_how, std::uint64_t> left[] = {
+        {tatcell::change_how::keep_time, 20}, {tatcell::change_how::keep_units, 30}, {tatcell::change_how::reset, 40}};
+    for (const auto &[how, remaining] : left) {
+        tatcell::cell cell;
+        EXPECT(cell.check(slow, now, 10));
+        EXPECT(cell.ref().change(slow, fast, now, how));
+        EQ(cell.ref().peek(fast, now).remaining, remaining);
+    }
+    tatcell::cell cell;
+    EXPECT(cell.check(slow, now, 40) && cell.ref().reset());
+    EXPECT(cell.ref().peek(slow, now).remaining == 40);
 }
 
 TEST(cells_of_both_widths_have_limits_of_their_own) {
     tatcell::limit32 limit;
-    EXPECT(limit.init(1, 1ms, 3));
+    EXPECT(limit.init(tatcell::limit_spec(1, 1ms, 3).max_delay(1ms)));
+    EXPECT(limit.init(1, tatcell::frequency(1000), 3) && limit.info()->bits == 32);
+    EXPECT(limit.init_unlimited() && limit.init(1, 1ms, 3));
     tatcell_cell32_t raw = TATCELL_CELL32_INIT;
     tatcell::cell32_ref ref(raw);
     EXPECT(ref.check(limit, instant(0), 3));
     EXPECT(!ref.check(limit, instant(0)));
-    EXPECT(raw.word != 0);
+    EXPECT(raw.word != 0 && ref.get() == &raw);
     tatcell::cell32 own;
     EXPECT(own.check(limit, instant(0)));
+    EXPECT(own.check_ex(limit, instant(0)).remaining == 1 && own.ref().peek(limit, instant(0)).remaining == 1);
+    EXPECT(own.ref().charge(limit, instant(0), 1) && own.ref().reserve(limit, instant(0)) == code::non_conforming);
+    tatcell::limit32 other;
+    EXPECT(other.init(2, 1ms, 3));
+    const auto d = ref.check_ex(limit, instant(ticks(3ms).count()));
+    EXPECT(d && *ref.refund(limit, instant(ticks(3ms).count()), d.permit) == 1ms);
+    EXPECT(ref.change(limit, other, instant(ticks(3ms).count()), tatcell::change_how::reset) && ref.reset());
+    static_assert(std::is_same_v<tatcell::cell32::cost_type, std::uint32_t>);
+    static_assert(std::is_same_v<tatcell::cell::cost_type, std::uint64_t>);
     static_assert(!std::is_convertible_v<tatcell::limit, tatcell::limit32>);
-    static_assert(!std::is_copy_constructible_v<tatcell::cell>);
-    static_assert(std::is_trivially_copyable_v<tatcell::cell_ref>);
+    static_assert(!std::is_copy_constructible_v<tatcell::cell> && !std::is_copy_constructible_v<tatcell::lease>);
+    static_assert(std::is_trivially_copyable_v<tatcell::cell_ref> && std::is_trivially_destructible_v<tatcell::cell>);
 }
 
-struct address {
-    std::uint32_t ip;
-    std::uint16_t port, vlan;
-};
-
-static tatcell::table_memory<1000> memory;
-
-static void make(tatcell::table &table, tatcell::table_limit &limit, const tatcell::spec &spec) {
-    EXPECT(table.init(memory, tatcell::options(spec, seed)));
-    EXPECT(table.limit(spec, limit));
+TEST(exclusive_checks_answer_as_shared_ones) {
+    tatcell::limit limit;
+    EXPECT(limit.init(1, 1s, 2));
+    tatcell::cell shared, own;
+    for (std::uint64_t i = 0; i < 8; i++) {
+        const instant now(ticks(400ms).count() * i);
+        const auto a = shared.check(limit, now), b = own.ref().check_exclusive(limit, now);
+        EXPECT(a == b.value() && a.retry_after == b.retry_after);
+    }
+    EXPECT(shared.ref().get()->word == own.ref().get()->word);
 }
 
-TEST(table_takes_keys_of_any_type_without_padding) {
-    tatcell::table table;
-    tatcell::table_limit limit;
-    DO(make(table, limit, tatcell::spec(1, 1s, 1)));
-    EXPECT(memory.bytes == tatcell_table_bytes(1000));
-    const instant now(0);
-    const address a{0xc0000201, 53, 7};
-    const std::array<std::uint8_t, 16> v6{0x20, 1};
-    const std::string text = "text";
-    const std::uint8_t raw[4] = {'t', 'e', 'x', 't'};
-    EXPECT(table.check(limit, now, a));
-    EXPECT(!table.check(limit, now, a));
-    EXPECT(!table.check(limit, now, tatcell::key(&a, sizeof a)));
-    EXPECT(table.check(limit, now, v6));
-    EXPECT(!table.check(limit, now, std::vector<std::uint8_t>(v6.begin(), v6.end())));
-    EXPECT(table.check(limit, now, text));
-    EXPECT(!table.check(limit, now, "text"));
-    EXPECT(!table.check(limit, now, std::string_view("text!", 4)));
-    EXPECT(!table.check(limit, now, raw));
-    EXPECT(table.check(limit, now, std::string_view()));
-    EXPECT(table.check(limit, now, std::uint32_t(7)));
-    std::uint64_t hash = 0;
-    EXPECT(table.hash("text", hash));
-    EXPECT(!table.check_hash(limit, now, hash));
-    EXPECT(table.peek(limit, now, hash).retry_in() == 1s);
-    auto d = table.check_ex(limit, instant(tatcell::ticks(1s)), hash);
-    EXPECT(d);
-    EXPECT(table.refund(limit, instant(tatcell::ticks(1s)), hash, d.permit));
-    EXPECT(table.check_hash(limit, instant(tatcell::ticks(1s) + 2), hash));
+TEST(counters_sum) {
+    tatcell::counters a, b;
+    EXPECT(a.conforming == 0 && a.inserted == 0);
+    a.conforming = 1, b.conforming = 2, b.inserted = 4;
+    a += b;
+    EXPECT(a.conforming == 3 && a.inserted == 4 && b.conforming == 2);
+    a += a;
+    EXPECT(a.conforming == 6 && (a + b).conforming == 8);
 }
 
-TEST(bursts_give_a_bit_per_key) {
-    tatcell::table table;
-    tatcell::table_limit limit;
-    DO(make(table, limit, tatcell::spec(1, 1s, 2)));
-    const std::uint32_t keys[] = {1, 2, 1, 1, 2, 2};
-    auto r = table.check_burst(limit, instant(0), keys, 6);
-    EXPECT(r && r.pass == 0b010111 && r[0] && !r[3]);
-    std::uint32_t many[65] = {};
-    EXPECT(table.check_burst(limit, instant(0), many, 65) == code::err_count);
-    EXPECT(table.check_burst(limit, instant(0), many, SIZE_MAX) == code::err_count);
-    std::uint64_t hashes[6] = {}, next[6] = {};
-    auto none = table.check_burst_ahead(limit, instant(0), hashes, 0, 0, keys, 6, next);
-    EXPECT(none && none.pass == 0);
-    auto later = instant(tatcell::ticks(10s));
-    auto last = table.check_burst_ahead(limit, later, next, 6, none.pass, keys, 0, hashes);
-    EXPECT(last && last.pass == 0b010111);
-    EXPECT(table.check_burst_ahead(limit, later, next, 65, 0, keys, 6, hashes) == code::err_count);
-#ifdef __cpp_lib_span
-    std::vector<std::uint32_t> more{3, 3, 3};
-    EXPECT(table.check_burst(limit, instant(0), std::span<const std::uint32_t>(more)).pass == 0b011);
-    EXPECT(!table.check(limit, instant(0), std::span<const std::uint32_t>(more.data(), 1)));
-#endif
-}
-
-TEST(another_handle_attaches_to_the_same_memory) {
-    tatcell::table first, second;
-    tatcell::table_limit limit;
-    DO(make(first, limit, tatcell::spec(1, 1s, 1)));
-    EXPECT(second.attach(memory.data, memory.bytes, seed));
-    EXPECT(second.attach(memory.data, memory.bytes, nullptr) == code::err_seed);
-    EXPECT(first.check(limit, instant(0), "a"));
-    EXPECT(!second.check(limit, instant(0), "a"));
-    EXPECT(tatcell_table_reset_key(second.get(), 0, 1) == 0);
-    tatcell::spec spec(1, 1s, 1);
-    EXPECT(first.init(memory, tatcell::options(spec)));
-    EXPECT(first.limit(spec, limit));
-    EXPECT(first.check(limit, instant(0), "a") == code::err_hash);
-    EXPECT(first.check_hash(limit, instant(0), 123));
-#ifdef __cpp_lib_span
-    alignas(64) static std::byte bytes[192];
-    EXPECT(first.init(std::span<std::byte>(bytes), tatcell::options(spec, seed)));
-#endif
+TEST(leases_of_one_cell_admit_its_burst_together) {
+    tatcell::limit limit;
+    EXPECT(limit.init(1, 1s, 32));
+    tatcell::cell cell;
+    tatcell::lease one(4), other;
+    other.batch(8);
+    const instant now(ticks(1s).count());
+    EXPECT(one.check(cell, limit, now) && *one.held(cell, limit, now) == 1);
+    EXPECT(other.check(cell, limit, now) && *other.held(cell, limit, now) == 1);
+    EXPECT(*other.give_back(cell, limit, now) == 1s && *other.held(cell, limit, now) == 0);
+    int passed = 0;
+    tatcell::answer last = one.check(cell, limit, now, 0);
+    for (int i = 0; i < 64; i++) {
+        last = (i % 2 == 0 ? one : other).check(cell, limit, now);
+        passed += last ? 1 : 0;
+    }
+    EQ(passed, 30);
+    EXPECT(last == code::non_conforming && last.retry_after == 1s);
+    EXPECT(one.get()->batch == 4 && other.get()->batch == 8);
+    EXPECT(one.check(cell, tatcell::limit(), now) == code::err_limit);
 }
 
 int main() {
-    RUN(cell_admits_its_burst_and_says_when_to_come_back);
-    RUN(any_clock_and_duration_counts_nanoseconds);
+    RUN(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is);
+    RUN(codes_have_the_names_and_texts_of_the_library);
     RUN(errors_are_values);
-    RUN(decisions_have_durations_and_flags);
+    RUN(durations_of_any_kind_count_nanoseconds_rounded_up);
+    RUN(time_points_of_any_clock_are_instants_and_bare_numbers_are_not);
+    RUN(frequencies_convert_as_the_host_functions_do);
+    RUN(limits_of_a_frequency_equal_those_of_a_period);
+    RUN(specifications_say_every_option_of_the_structure);
+    RUN(limits_tell_their_numbers);
+    RUN(cell_admits_its_burst_and_says_when_to_come_back);
+    RUN(decisions_have_times_and_flags);
+    RUN(reservations_leave_later_and_can_be_given_back);
+    RUN(a_change_keeps_what_is_asked);
     RUN(cells_of_both_widths_have_limits_of_their_own);
-    RUN(table_takes_keys_of_any_type_without_padding);
-    RUN(bursts_give_a_bit_per_key);
-    RUN(another_handle_attaches_to_the_same_memory);
+    RUN(exclusive_checks_answer_as_shared_ones);
+    RUN(counters_sum);
+    RUN(leases_of_one_cell_admit_its_burst_together);
     return check_failures != 0;
 }

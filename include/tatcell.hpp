@@ -276,19 +276,19 @@ public:
               std::chrono::duration_cast<std::chrono::nanoseconds>(t.time_since_epoch()).count())) {}
     constexpr std::uint64_t count() const noexcept { return count_; }
 
-    /// Later by so much, but never past the end of the count: now + never is no time.
-    friend constexpr instant operator+(instant t, ticks d) noexcept {
-        const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - t.count_;
-        return instant(t.count_ + (d.count() < room ? d.count() : room));
-    }
-    /// From b to a; none if b is the later one.
-    friend constexpr ticks operator-(instant a, instant b) noexcept {
-        return ticks(a.count_ > b.count_ ? a.count_ - b.count_ : 0);
-    }
-
 private:
     std::uint64_t count_;
 };
+
+/// Later by so much, but never past the end of the count. Either side may be std::chrono's.
+constexpr instant operator+(instant t, ticks d) noexcept {
+    const std::uint64_t room = std::numeric_limits<std::uint64_t>::max() - t.count();
+    return instant(t.count() + (d.count() < room ? d.count() : room));
+}
+/// From b to a; none if b is the later one.
+constexpr ticks operator-(instant a, instant b) noexcept {
+    return ticks(a.count() > b.count() ? a.count() - b.count() : 0);
+}
 
 /// How many ticks of the caller's clock a second has, where they are not nanoseconds: brings durations to ticks and
 /// back.
@@ -787,7 +787,8 @@ public:
     template <std::uint64_t Slots>
     constexpr memory_ref(table_memory<Slots> &m) noexcept : memory_ref(m.data, m.bytes) {}
 #ifdef __cpp_lib_span
-    memory_ref(std::span<std::byte> m) noexcept : memory_ref(m.data(), m.size()) {}
+    template <std::size_t N>
+    constexpr memory_ref(std::span<std::byte, N> m) noexcept : memory_ref(m.data(), m.size()) {}
 #endif
     constexpr void *data() const noexcept { return data_; }
     constexpr std::size_t size() const noexcept { return size_; }
@@ -802,7 +803,10 @@ class image_ref {
 public:
     constexpr image_ref(const void *data, std::size_t size) noexcept : data_(data), size_(size) {}
 #ifdef __cpp_lib_span
-    image_ref(std::span<const std::byte> m) noexcept : image_ref(m.data(), m.size()) {}
+    template <std::size_t N>
+    constexpr image_ref(std::span<std::byte, N> m) noexcept : image_ref(m.data(), m.size()) {}
+    template <std::size_t N>
+    constexpr image_ref(std::span<const std::byte, N> m) noexcept : image_ref(m.data(), m.size()) {}
 #endif
     constexpr const void *data() const noexcept { return data_; }
     constexpr std::size_t size() const noexcept { return size_; }
