@@ -4,7 +4,7 @@ FFI_C := layout codes growth arguments burst vectors property semantics threads 
 FFI_HEADERS := include/tatcell.h include/tatcell_host.h include/tatcell.hpp ffi-tests/check.h ffi-tests/kit.h
 FFI_CFLAGS := -std=c11 -D_GNU_SOURCE -Iinclude -pthread $(CFLAGS_STRICT)
 FFI_CXXFLAGS := -Iinclude $(CFLAGS_STRICT) -fno-exceptions -fno-rtti
-FFI_PLAIN := $(addprefix $(FFI)/plain/,$(FFI_C) cpp17 cpp20 archives) $(FFI)/shared/semantics
+FFI_PLAIN := $(addprefix $(FFI)/plain/,$(FFI_C) cpp17 cpp20 cpp_tables17 cpp_tables20 archives) $(FFI)/shared/semantics
 # Only where freestanding.c knows the exit system call.
 FFI_MACHINE := $(subst -, ,$(shell $(CC) -dumpmachine))
 FFI_PLAIN += $(if $(filter linux,$(FFI_MACHINE)),$(if $(filter x86_64 aarch64,$(FFI_MACHINE)),$(FFI)/freestanding))
@@ -35,7 +35,11 @@ $(FFI)/plain/cpp17 $(FFI)/plain/cpp20: $(FFI)/plain/cpp%: ffi-tests/cpp.cpp $(FF
 	@mkdir -p $(@D)
 	$(CXX) -std=c++$* $(FFI_CXXFLAGS) $< $(LIB_A) -o $@
 
-$(FFI)/asan/cpp20: ffi-tests/cpp.cpp $(FFI_HEADERS) $(LIB_A)
+$(FFI)/plain/cpp_tables17 $(FFI)/plain/cpp_tables20: $(FFI)/plain/cpp_tables%: ffi-tests/cpp_tables.cpp $(FFI_HEADERS) $(LIB_A)
+	@mkdir -p $(@D)
+	$(CXX) -std=c++$* $(FFI_CXXFLAGS) $< $(LIB_A) -o $@
+
+$(FFI)/asan/cpp20 $(FFI)/asan/cpp_tables20: $(FFI)/asan/%20: ffi-tests/%.cpp $(FFI_HEADERS) $(LIB_A)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++20 $(FFI_CXXFLAGS) -O1 -fsanitize=address,undefined -fno-sanitize-recover=all $< $(LIB_A) -o $@
 
