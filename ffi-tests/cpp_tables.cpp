@@ -361,6 +361,25 @@ TEST(a_restored_table_knows_its_debts_under_another_clock) {
 #endif
 }
 
+TEST(a_migrated_table_knows_the_debts_of_the_old_one) {
+    tatcell::table from, to;
+    tatcell::table_limit limit;
+    const limit_spec spec(1, 1s, 3);
+    DO(make(from, limit, spec));
+    EXPECT(from.check(limit, start, "a", 3));
+    static tatcell::table_memory<2016> larger;
+    const auto options = tatcell::table_options(spec).seed(secret);
+    const auto foreseen = from.migrate_foresee(larger.bytes, options, start);
+    EXPECT(foreseen && foreseen->copied >= 1 && (foreseen->dropped | foreseen->clamped | foreseen->opened) == 0);
+    const auto migrated = to.migrate(larger, options, from, start);
+    EXPECT(migrated && migrated->copied == foreseen->copied && migrated->dropped == 0);
+    EXPECT(to.info()->slots == 2016 && limit.init(to, spec));
+    EXPECT(to.peek(limit, start, "a").retry_in() == 1s && to.peek(limit, start, "b").remaining == 3);
+    EXPECT(to.migrate(memory, options, from, start) == code::err_overlap);
+    const std::array<std::uint8_t, 16> wrong{9};
+    EXPECT(from.migrate_foresee(4096, tatcell::table_options(spec).seed(wrong), start) == code::err_wrong_seed);
+}
+
 TEST(live_slots_are_walked_counted_and_swept) {
     tatcell::table table;
     tatcell::table_limit limit;
@@ -408,6 +427,21 @@ TEST(a_calibrated_counter_measures_time) {
     EXPECT(host::counter() >= before && found->rate.to_ns(host::counter() - before) < 1h);
 }
 
+TEST(a_seed_of_the_system_is_another_each_time_and_no_seed_is_refused) {
+    namespace host = tatcell::host;
+    const auto a = host::random_seed(), b = host::random_seed();
+    EXPECT(a && b && std::memcmp(a->data(), b->data(), 16) != 0);
+    tatcell::table table;
+    const tatcell::table_options options(limit_spec(1, 1s, 1));
+    EXPECT(table.init(memory, tatcell::table_options(options).seed(*a)));
+    EXPECT(table.attach(memory, tatcell::attach_options(*b)) == code::err_wrong_seed);
+    EXPECT(table.init(memory, tatcell::table_options(options).seed({})) == code::err_seed);
+    EXPECT(tatcell::seed().data() == nullptr);
+    unsigned char bytes[300] = {};
+    EXPECT(host::random({bytes, 256}) && !std::all_of(bytes, bytes + 256, [](unsigned char c) { return c == 0; }));
+    EXPECT(host::random({bytes, 0}) == code::err_too_small && host::random({bytes, 257}) == code::err_too_large);
+}
+
 TEST(memory_of_the_system_holds_a_table) {
     namespace host = tatcell::host;
     host::memory mapped;
@@ -451,9 +485,11 @@ int main() {
     RUN(new_keys_in_a_prepared_burst_are_hashed_again);
     RUN(another_handle_attaches_to_the_same_memory);
     RUN(a_restored_table_knows_its_debts_under_another_clock);
+    RUN(a_migrated_table_knows_the_debts_of_the_old_one);
     RUN(live_slots_are_walked_counted_and_swept);
     RUN(the_system_has_a_monotonic_clock);
     RUN(a_calibrated_counter_measures_time);
+    RUN(a_seed_of_the_system_is_another_each_time_and_no_seed_is_refused);
     RUN(memory_of_the_system_holds_a_table);
     return check_failures != 0;
 }

@@ -22,7 +22,8 @@ arguments_of() {
     esac
 }
 
-for name in layout codes growth arguments burst vectors property semantics threads process lease host cpp17 cpp20 archives; do
+for name in layout codes growth arguments burst vectors property semantics threads process lease host cpp17 cpp20 \
+    cpp_tables17 cpp_tables20 archives; do
     suite "$name" "$OUT/plain/$name" $(arguments_of "$name")
 done
 suite shared "$OUT/shared/semantics"
@@ -45,7 +46,8 @@ works() {
 }
 
 if works -fsanitize=address,undefined; then
-    for name in layout codes growth arguments burst vectors semantics threads process property lease host cpp20; do
+    for name in layout codes growth arguments burst vectors semantics threads process property lease host cpp20 \
+        cpp_tables20; do
         if ! log=$($MAKE --no-print-directory -s "$OUT/asan/$name" 2>&1); then
             echo "$log"
             fail "asan_$name" "does not compile"
@@ -81,7 +83,9 @@ if have valgrind; then
         suite "memcheck_$name" $VALGRIND "$OUT/plain/$name" $(arguments_of "$name")
     done
     suite memcheck_property $VALGRIND "$OUT/plain/property" 12
-    suite memcheck_cpp $VALGRIND "$OUT/plain/cpp17"
+    for name in cpp17 cpp_tables17; do
+        suite "memcheck_$name" $VALGRIND "$OUT/plain/$name"
+    done
 else
     skip memcheck "valgrind is not installed (apt-get install valgrind)"
 fi

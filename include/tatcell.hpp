@@ -34,11 +34,11 @@
 //
 //   int main() {
 //       using namespace std::chrono_literals;
-//       const std::uint8_t secret[16] = {1};                   // take 16 random bytes
+//       const auto seed = tatcell::host::random_seed();        // or 16 secret bytes of yours
 //       const auto spec = tatcell::limit_spec(10, 1s, 2).max_delay(500ms);
 //       tatcell::table table;
 //       tatcell::table_limit limit;
-//       auto rc = table.init(memory, tatcell::table_options(spec).seed(secret));
+//       auto rc = table.init(memory, tatcell::table_options(spec).seed(*seed));
 //       if (rc) rc = limit.init(table, spec);
 //       if (!rc) return std::puts(rc.text()), 1;
 //
@@ -816,17 +816,21 @@ private:
     std::size_t size_;
 };
 
-/// The 16 secret bytes under which a table hashes, copied. Take them from the system's random source.
+/// The 16 secret bytes under which a table hashes, copied. Take them from the system's random source:
+/// host::random_seed(). A seed that was not made from bytes is none: a table refuses it with err_seed.
 class seed {
 public:
-    constexpr seed(const std::uint8_t (&bytes)[16]) noexcept {
+    constexpr seed() noexcept = default;
+    constexpr seed(const std::uint8_t (&bytes)[16]) noexcept : given_(true) {
         for (std::size_t i = 0; i < 16; i++) bytes_[i] = bytes[i];
     }
-    constexpr seed(const std::array<std::uint8_t, 16> &bytes) noexcept : bytes_(bytes) {}
-    constexpr const std::uint8_t *data() const noexcept { return bytes_.data(); }
+    constexpr seed(const std::array<std::uint8_t, 16> &bytes) noexcept : bytes_(bytes), given_(true) {}
+    /// 16 bytes, or null.
+    constexpr const std::uint8_t *data() const noexcept { return given_ ? bytes_.data() : nullptr; }
 
 private:
     std::array<std::uint8_t, 16> bytes_{};
+    bool given_ = false;
 };
 
 // ==== 8 Table options ===============================================================================================
@@ -859,7 +863,7 @@ public:
     constexpr explicit table_options(const limit_spec &fastest) noexcept : fastest_(fastest), slowest_(fastest) {}
     /// The limit with the longest horizon, if that is another.
     constexpr table_options &slowest(const limit_spec &s) noexcept { return slowest_ = s, *this; }
-    constexpr table_options &seed(const tatcell::seed &s) noexcept { return seed_ = s, has_seed_ = true, *this; }
+    constexpr table_options &seed(const tatcell::seed &s) noexcept { return seed_ = s, *this; }
     constexpr table_options &hash(hash_kind h) noexcept {
         return raw_.hash = static_cast<std::uint32_t>(h), *this;
     }
@@ -884,14 +888,13 @@ public:
         tatcell_table_options_t o = raw_;
         o.fastest = fastest_.get();
         o.slowest = slowest_.get();
-        o.seed = has_seed_ ? seed_.data() : nullptr;
+        o.seed = seed_.data();
         return o;
     }
 
 private:
     limit_spec fastest_, slowest_;
-    tatcell::seed seed_{std::array<std::uint8_t, 16>{}};
-    bool has_seed_ = false;
+    tatcell::seed seed_;
     tatcell_table_options_t raw_ TATCELL_TABLE_OPTIONS_INIT;
 };
 
@@ -902,7 +905,7 @@ public:
     /// For a table whose caller hashes.
     constexpr attach_options() noexcept = default;
     /// The seed that the table was made with.
-    constexpr explicit attach_options(const tatcell::seed &s) noexcept : seed_(s), has_seed_(true) {}
+    constexpr explicit attach_options(const tatcell::seed &s) noexcept : seed_(s) {}
     /// The table must have this policy.
     constexpr attach_options &policy(full_set p) noexcept {
         return raw_.policy = static_cast<std::uint32_t>(p), raw_.flags |= TATCELL_TABLE_POLICY, *this;
@@ -915,13 +918,12 @@ public:
     /// For the C functions; as good as this object.
     constexpr tatcell_attach_options_t get() const noexcept {
         tatcell_attach_options_t o = raw_;
-        o.seed = has_seed_ ? seed_.data() : nullptr;
+        o.seed = seed_.data();
         return o;
     }
 
 private:
-    tatcell::seed seed_{std::array<std::uint8_t, 16>{}};
-    bool has_seed_ = false;
+    tatcell::seed seed_;
     tatcell_attach_options_t raw_ TATCELL_ATTACH_OPTIONS_INIT;
 };
 
@@ -1120,6 +1122,23 @@ public:
         return result(tatcell_table_restore(&raw_, memory.data(), memory.size(), image.data(), image.size(), &o,
                                             offset.count()));
     }
+    /// Formats memory as a fresh table that knows the debts of another one, in another geometry
+    /// (tatcell_table_migrate): nothing was forgiven if dropped, clamped and opened are 0. The seed is the old one's;
+    /// limits are made anew, and permits of before are worth nothing. Errors as init, and err_hash, err_wrong_seed,
+    /// err_mode, err_overlap.
+    outcome<tatcell_migrated_t> migrate(memory_ref memory, const table_options &options, const table &from,
+                                        instant now) noexcept {
+        const tatcell_table_options_t o = options.get();
+        return detail::fill(tatcell_migrated_t TATCELL_MIGRATED_INIT, tatcell_table_migrate, &raw_, memory.data(),
+                            memory.size(), &o, &from.raw_, now.count());
+    }
+    /// What a migration of this table into so many bytes would report (tatcell_table_migrate_foresee).
+    outcome<tatcell_migrated_t> migrate_foresee(std::size_t bytes, const table_options &options,
+                                                instant now) const noexcept {
+        const tatcell_table_options_t o = options.get();
+        return detail::fill(tatcell_migrated_t TATCELL_MIGRATED_INIT, tatcell_table_migrate_foresee, &raw_, bytes, &o,
+                            now.count());
+    }
 
     // ---- One key ----
 
@@ -1263,7 +1282,7 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
 // ==== 11 Host =======================================================================================================
 
 #ifdef TATCELL_HOST_H
-/// Clocks, ticks and memory from a Unix system (tatcell_host.h). TATCELL_NO_HOST leaves this out.
+/// Clocks, ticks, random bytes and memory from a Unix system (tatcell_host.h). TATCELL_NO_HOST leaves this out.
 ///
 /// Every call may return err_system; the errno is then in *system_error, if that is not null, or in the memory.
 namespace host {
@@ -1304,6 +1323,17 @@ inline outcome<calibration> calibrate(std::chrono::nanoseconds time, std::int32_
     std::uint64_t hz = 0, ppb = 0;
     const std::int32_t rc = tatcell_host_ticks_calibrate(ticks(time).count(), &hz, &ppb, system_error);
     return {rc, calibration{frequency(hz), ppb}};
+}
+
+/// Fills 1 to 256 bytes with secrets of the system (tatcell_host_random). Errors: err_too_small, err_too_large.
+inline result random(memory_ref bytes, std::int32_t *system_error = nullptr) noexcept {
+    return result(tatcell_host_random(bytes.data(), bytes.size(), system_error));
+}
+/// A seed from the system. Where it has none to give this is a seed that every table refuses.
+inline outcome<seed> random_seed(std::int32_t *system_error = nullptr) noexcept {
+    std::array<std::uint8_t, 16> bytes{};
+    const std::int32_t rc = tatcell_host_random(bytes.data(), bytes.size(), system_error);
+    return {rc, rc == TATCELL_PASS ? seed(bytes) : seed()};
 }
 
 /// What memory lies on.
