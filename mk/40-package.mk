@@ -15,8 +15,11 @@ INSTALLED := $(addprefix $(INCLUDEDIR)/,$(INSTALLED_HEADERS)) $(LIBDIR)/libtatce
 install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=, PREFIX=, LIBDIR=, INCLUDEDIR=)
 	@mkdir -p $(PACKAGE)
 	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
+	hide=-Wl,--exclude-libs,libtatcell.a; \
+	echo 'int probe;' | $(CC) -shared $$hide -x c - -o $(PACKAGE)/probe 2> $(PACKAGE)/probe.log || hide=; \
 	for file in tatcell.pc tatcell-config.cmake tatcell-config-version.cmake; do \
 	    sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@ABI@|$(ABI)|g' -e "s|@SIZEOF_VOID_P@|$$pointer|g" \
+	        -e "s|@HIDE_ARCHIVE@|$$hide|g" \
 	        -e 's|@PREFIX_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(PREFIX))|g' \
 	        -e 's|@INCLUDE_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(INCLUDEDIR))|g' \
 	        -e 's|@INCLUDE_FROM_LIB@|$(call relative,$(LIBDIR),$(INCLUDEDIR))|g' \

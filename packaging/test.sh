@@ -47,16 +47,71 @@ pkg_config_version() {
     [ "$(PKG_CONFIG_PATH=$1/usr/lib/pkgconfig pkg-config --modversion tatcell)" = "$VERSION" ]
 }
 
-# with_cmake ROOT BUILD: all four programs.
+# exports FILE: whether a shared object exports anything of the library.
+exports() { nm -D --defined-only "$1" | grep -q ' tatcell_'; }
+# plugin_with_pkg_config ROOT FLAGS...: a shared object that links the archive, as README says.
+plugin_with_pkg_config() {
+    local flags
+    flags=$(PKG_CONFIG_PATH=$1/usr/lib/pkgconfig pkg-config "${@:2}" --cflags --libs tatcell) || return 1
+    $CC -Wall -Wextra -Werror -shared -fPIC packaging/test/plugin.c -Wl,-Bstatic $flags -Wl,-Bdynamic -o "$OUT/plugin.so" &&
+        $CC -Wall -Wextra -Werror packaging/test/load.c -ldl -o "$OUT/load"
+}
+plugin_hides_the_archive() {
+    plugin_with_pkg_config "$1" --static && links_none "$OUT/plugin.so" && "$OUT/load" "$OUT/plugin.so" &&
+        ! exports "$OUT/plugin.so"
+}
+# The control: without --static there is something to find, and the loader finds it.
+plugin_without_static_shows_it() {
+    plugin_with_pkg_config "$1" && exports "$OUT/plugin.so" && { "$OUT/load" "$OUT/plugin.so" 2>/dev/null; [ $? = 3 ]; }
+}
+# What README says: a program that finds the shared library where it lies, and one that needs none.
+program_with_rpath() {
+    local flags
+    flags=$(PKG_CONFIG_PATH=$1/usr/lib/pkgconfig pkg-config --cflags --libs tatcell) || return 1
+    $CC packaging/test/main.c $flags -Wl,-rpath,"$1/usr/lib" -o "$OUT/rpath" && env -u LD_LIBRARY_PATH "$OUT/rpath" &&
+        links_shared "$OUT/rpath"
+}
+program_with_archive() {
+    local flags
+    flags=$(PKG_CONFIG_PATH=$1/usr/lib/pkgconfig pkg-config --static --cflags --libs tatcell) || return 1
+    $CC packaging/test/main.c -Wl,-Bstatic $flags -Wl,-Bdynamic -o "$OUT/archive" &&
+        env -u LD_LIBRARY_PATH "$OUT/archive" && links_none "$OUT/archive"
+}
+cxx_with_pkg_config() {
+    local flags
+    flags=$(PKG_CONFIG_PATH=$1/usr/lib/pkgconfig pkg-config --cflags --libs tatcell) || return 1
+    $CXX -std=c++17 packaging/test/main.cpp $flags -Wl,-rpath,"$1/usr/lib" -o "$OUT/cxx" && "$OUT/cxx"
+}
+
+# with_cmake ROOT BUILD: all programs.
 with_cmake() {
     cmake -S packaging/test/cmake -B "$2" -DCMAKE_PREFIX_PATH="$1/usr" -DCMAKE_BUILD_TYPE=Release \
         -DCMAKE_C_COMPILER="$CC" -DCMAKE_CXX_COMPILER="$CXX" >"$2.log" 2>&1 &&
         cmake --build "$2" >>"$2.log" 2>&1 || { tail -20 "$2.log"; return 1; }
     local program
-    for program in c_static c_shared cxx_static cxx_shared; do
+    for program in {c,cxx}_{tatcell,static,shared} load_plugin load_through; do
         "$2/$program" || { echo "$program: exit status $?"; return 1; }
     done
-    links_shared "$2/c_shared" && links_shared "$2/cxx_shared" && links_none "$2/c_static" && links_none "$2/cxx_static"
+    for program in {c,cxx}_{tatcell,shared}; do
+        links_shared "$2/$program" || return 1
+    done
+    for program in {c,cxx}_static libplugin.so libthrough.so; do
+        links_none "$2/$program" || return 1
+    done
+    ! exports "$2/libplugin.so" && ! exports "$2/libthrough.so"
+}
+
+# Only the archive is installed: tatcell::tatcell is that one, and there is no tatcell::shared.
+cmake_without_the_shared_library() {
+    local root=$HERE/$OUT/archive_only
+    cp -a "$1" "$root" && rm -f "$root"/usr/lib/libtatcell.so* || return 1
+    cmake -S packaging/test/cmake -B "$root/build" -DCMAKE_PREFIX_PATH="$root/usr" -DCMAKE_C_COMPILER="$CC" \
+        -DCMAKE_CXX_COMPILER="$CXX" >"$root/log" 2>&1 && cmake --build "$root/build" >>"$root/log" 2>&1 &&
+        grep -q 'tatcell::shared is not installed' "$root/log" && "$root/build/c_tatcell" &&
+        links_none "$root/build/c_tatcell" || { tail -5 "$root/log"; return 1; }
+    rm -f "$root/usr/lib/libtatcell.a"
+    ! cmake -S packaging/test/cmake -B "$root/none" -DCMAKE_PREFIX_PATH="$root/usr" >"$root/log" 2>&1 &&
+        grep -q 'neither libtatcell' "$root/log"
 }
 
 round() {
@@ -66,6 +121,11 @@ round() {
         claim "program_builds_with_pkg_config_$when" with_pkg_config "$root" "$OUT/dynamic"
         claim "program_needs_the_soname_$when" links_shared "$OUT/dynamic"
         claim "program_builds_in_a_sysroot_$when" with_sysroot "$root"
+        claim "program_with_rpath_runs_without_a_search_path_$when" program_with_rpath "$root"
+        claim "program_with_the_archive_needs_no_library_$when" program_with_archive "$root"
+        claim "cxx_program_builds_with_pkg_config_$when" cxx_with_pkg_config "$root"
+        claim "plugin_hides_the_archive_$when" plugin_hides_the_archive "$root"
+        claim "plugin_without_static_shows_it_$when" plugin_without_static_shows_it "$root"
         if echo 'int main(void) { return 0; }' | $CC -static -x c - -o "$OUT/probe" 2>/dev/null; then
             claim "static_program_builds_with_pkg_config_$when" with_pkg_config "$root" "$OUT/static" -static
         else
@@ -76,6 +136,8 @@ round() {
     fi
     if have cmake; then
         claim "programs_build_with_cmake_$when" with_cmake "$root" "$OUT/cmake-$when"
+        claim "cmake_without_the_shared_library_$when" cmake_without_the_shared_library "$root"
+        rm -rf "$OUT/archive_only"
     else
         skip "programs_build_with_cmake_$when" "cmake is not installed (apt-get install cmake)"
     fi
