@@ -29,7 +29,9 @@ MOREXX="-Wshadow -Wundef -Wconversion -Wold-style-cast -Wnon-virtual-dtor"
 one_error() {
     printf '#include "tatcell.hpp"\n#include "tatcell.hpp"\nint main() { return 0; }\n' >"$OUT/old.cpp"
     LC_ALL=C "$@" -Iinclude -fsyntax-only "$OUT/old.cpp" 2>"$OUT/old.log" && { echo "it compiles"; return 1; }
-    [ "$(grep -c 'error:' "$OUT/old.log")" = 1 ] && grep -q 'error:.*C++17' "$OUT/old.log" || { cat "$OUT/old.log"; return 1; }
+    [ "$(grep -c 'error:' "$OUT/old.log")" = 1 ] && grep -q 'error:.*C++17' "$OUT/old.log" && return
+    cat "$OUT/old.log"
+    return 1
 }
 
 for compilers in "$CC $CXX" "clang clang++"; do
@@ -107,10 +109,12 @@ refused raw_numbers_are_no_time 'tatcell::limit l; tatcell::cell c; (void)c.chec
 refused cells_cannot_be_copied 'tatcell::cell a; tatcell::cell b(a);'
 refused leases_cannot_be_copied 'tatcell::lease a; tatcell::lease b(a);'
 refused raw_numbers_are_no_durations 'tatcell::limit l; (void)l.init(1, 1000, 5);'
-refused limits_of_cells_are_none_of_tables 'tatcell::limit l; tatcell::table t; (void)t.check(l, tatcell::instant(0), "k");'
+refused limits_of_cells_are_none_of_tables \
+    'tatcell::limit l; tatcell::table t; (void)t.check(l, tatcell::instant(0), "k");'
 refused owners_of_memory_are_no_keys 'struct s { ~s(); int *p; } o; tatcell::key k(o);'
 refused burst_keys_with_padding_do_not_compile 'padded p[2] = {}; tatcell::burst b; b.keys(p);'
-refused 32_bit_cells_have_no_exclusive_check 'tatcell::limit32 l; tatcell::cell32 c; (void)c.ref().check_exclusive(l, tatcell::instant(0));'
+refused cells_of_32_bits_have_no_exclusive_check \
+    'tatcell::limit32 l; tatcell::cell32 c; (void)c.ref().check_exclusive(l, tatcell::instant(0));'
 refused verdicts_are_looked_at 'tatcell::limit l; tatcell::cell c; c.check(l, tatcell::instant(0));'
 
 # The programs in the comment at the top of tatcell.h: extracted, compiled as strictly as anything, and run.

@@ -35,7 +35,8 @@ $(FFI)/plain/cpp17 $(FFI)/plain/cpp20: $(FFI)/plain/cpp%: ffi-tests/cpp.cpp $(FF
 	@mkdir -p $(@D)
 	$(CXX) -std=c++$* $(FFI_CXXFLAGS) $< $(LIB_A) -o $@
 
-$(FFI)/plain/cpp_tables17 $(FFI)/plain/cpp_tables20: $(FFI)/plain/cpp_tables%: ffi-tests/cpp_tables.cpp $(FFI_HEADERS) $(LIB_A)
+FFI_TABLES := $(FFI)/plain/cpp_tables17 $(FFI)/plain/cpp_tables20
+$(FFI_TABLES): $(FFI)/plain/cpp_tables%: ffi-tests/cpp_tables.cpp $(FFI_HEADERS) $(LIB_A)
 	@mkdir -p $(@D)
 	$(CXX) -std=c++$* $(FFI_CXXFLAGS) $< $(LIB_A) -o $@
 

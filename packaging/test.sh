@@ -53,8 +53,8 @@ exports() { nm -D --defined-only "$1" | grep -q ' tatcell_'; }
 plugin_with_pkg_config() {
     local flags
     flags=$(PKG_CONFIG_PATH=$1/usr/lib/pkgconfig pkg-config "${@:2}" --cflags --libs tatcell) || return 1
-    $CC -Wall -Wextra -Werror -shared -fPIC packaging/test/plugin.c -Wl,-Bstatic $flags -Wl,-Bdynamic -o "$OUT/plugin.so" &&
-        $CC -Wall -Wextra -Werror packaging/test/load.c -ldl -o "$OUT/load"
+    $CC -Wall -Wextra -Werror -shared -fPIC packaging/test/plugin.c -Wl,-Bstatic $flags -Wl,-Bdynamic \
+        -o "$OUT/plugin.so" && $CC -Wall -Wextra -Werror packaging/test/load.c -ldl -o "$OUT/load"
 }
 plugin_hides_the_archive() {
     plugin_with_pkg_config "$1" --static && links_none "$OUT/plugin.so" && "$OUT/load" "$OUT/plugin.so" &&
