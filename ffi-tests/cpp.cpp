@@ -5,11 +5,11 @@
 #include <cctype>
 #include <cinttypes>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "check.h"
 
@@ -42,30 +42,38 @@ static std::string enumerator(int number) {
     return text.substr(0, scope.size()) == scope ? std::string(text.substr(scope.size())) : std::string();
 }
 
+// The lines of a file beside the headers.
+static std::vector<std::string> lines_of(const char *name) {
+    std::string path = __FILE__;
+    const std::size_t slash = path.rfind('/');
+    path = (slash == std::string::npos ? std::string(".") : path.substr(0, slash)) + "/../include/" + name;
+    std::vector<std::string> lines;
+    std::FILE *file = std::fopen(path.c_str(), "r");
+    if (file == nullptr) return lines;
+    char line[256];
+    while (std::fgets(line, sizeof line, file) != nullptr) lines.emplace_back(line);
+    std::fclose(file);
+    return lines;
+}
+
 // The codes of tatcell.h: what its first section defines.
-static std::array<std::string, codes> defined_codes(const char *path) {
+static std::array<std::string, codes> defined_codes() {
     std::array<std::string, codes> names;
-    std::FILE *file = std::fopen(path, "r");
-    if (file == nullptr) return names;
-    char line[256], name[64];
+    char name[64];
     bool inside = false;
-    while (std::fgets(line, sizeof line, file) != nullptr) {
-        if (std::strncmp(line, "/* ==== ", 8) == 0) inside = std::strncmp(line + 8, "1 Codes ", 8) == 0;
+    for (const std::string &line : lines_of("tatcell.h")) {
+        if (line.compare(0, 8, "/* ==== ") == 0) inside = line.compare(8, 8, "1 Codes ") == 0;
         int number = 0;
-        if (!inside || std::sscanf(line, "#define TATCELL_%63[A-Z0-9_] %d", name, &number) != 2) continue;
+        if (!inside || std::sscanf(line.c_str(), "#define TATCELL_%63[A-Z0-9_] %d", name, &number) != 2) continue;
         if (number < first_code || number >= first_code + codes) continue;
         for (char *c = name; *c != 0; c++) *c = static_cast<char>(std::tolower(static_cast<unsigned char>(*c)));
         names.at(static_cast<std::size_t>(number - first_code)) = name;
     }
-    std::fclose(file);
     return names;
 }
 
 TEST(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is) {
-    std::string here = __FILE__;
-    const std::size_t slash = here.rfind('/');
-    here = (slash == std::string::npos ? std::string(".") : here.substr(0, slash)) + "/../include/tatcell.h";
-    const auto defined = defined_codes(here.c_str());
+    const auto defined = defined_codes();
     int found = 0;
     for (int n = first_code; n < first_code + codes; n++) {
         const std::string &name = defined.at(static_cast<std::size_t>(n - first_code));
@@ -73,8 +81,41 @@ TEST(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is) {
         EXPECT(enumerator(n) == name);
         found += name.empty() ? 0 : 1;
     }
-    NOTE("%d codes in %s", found, here.c_str());
+    NOTE("%d codes in tatcell.h", found);
     EXPECT(found >= 41);
+}
+
+// Where C has a form without counters beside one with them, the wrapper calls the latter. What it computes at compile
+// time other tests compare.
+static constexpr std::string_view at_compile_time[] = {"tatcell_skew_none", "tatcell_table_bytes",
+                                                       "tatcell_host_ticks_to_ns", "tatcell_host_ticks_from_ns"};
+
+TEST(every_function_of_the_library_is_called_by_the_wrapper) {
+    std::string wrapper;
+    for (const std::string &line : lines_of("tatcell.hpp")) {
+        if (line.find("//") != line.find_first_not_of(' ')) wrapper += line;
+    }
+    const auto calls = [&wrapper](const std::string &name) {
+        const auto is_letter = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; };
+        std::size_t at = wrapper.find(name);
+        while (at != std::string::npos && is_letter(wrapper[at + name.size()])) at = wrapper.find(name, at + 1);
+        return at != std::string::npos;
+    };
+    int found = 0;
+    char name[64];
+    for (const std::string &line : lines_of("tatcell.map")) {
+        if (std::sscanf(line.c_str(), " %63[a-z0-9_];", name) != 1 || std::strncmp(name, "tatcell_", 8) != 0) continue;
+        NOTE("%s", name);
+        found++;
+        std::string counting = name;
+        const std::size_t hash = counting.rfind("_hash");
+        counting.insert(hash != std::string::npos && hash + 5 == counting.size() ? hash : counting.size(), "_ex");
+        bool constant = false;
+        for (const std::string_view c : at_compile_time) constant = constant || c == name;
+        EXPECT(calls(name) || calls(counting) || constant);
+    }
+    NOTE("%d functions in tatcell.map", found);
+    EXPECT(found >= 88);
 }
 
 TEST(codes_have_the_names_and_texts_of_the_library) {
@@ -339,6 +380,7 @@ TEST(leases_of_one_cell_admit_its_burst_together) {
 
 int main() {
     RUN(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is);
+    RUN(every_function_of_the_library_is_called_by_the_wrapper);
     RUN(codes_have_the_names_and_texts_of_the_library);
     RUN(errors_are_values);
     RUN(durations_of_any_kind_count_nanoseconds_rounded_up);

@@ -186,8 +186,14 @@ private:
 
 /// Version of the linked library: major * 10000 + minor * 100 + patch. TATCELL_VERSION is that of the header.
 inline std::uint32_t version() noexcept { return tatcell_version(); }
-/// Whether header and linked library have the same ABI; ask where the library is loaded at run time.
-inline bool abi_fits() noexcept { return tatcell_abi_version() == TATCELL_ABI_VERSION; }
+/// Whether header and linked library have the same ABI and sizes; ask where the library is loaded at run time.
+inline bool abi_fits() noexcept {
+    return tatcell_abi_version() == TATCELL_ABI_VERSION && tatcell_cell_size() == sizeof(tatcell_cell_t) &&
+           tatcell_cell32_size() == sizeof(tatcell_cell32_t) && tatcell_lease_size() == sizeof(tatcell_lease_t) &&
+           tatcell_limit_size() == sizeof(tatcell_limit_t) && tatcell_permit_size() == sizeof(tatcell_permit_t) &&
+           tatcell_counters_size() == sizeof(tatcell_counters_t) && tatcell_slot_size() == sizeof(tatcell_slot_t) &&
+           tatcell_table_handle_size() == sizeof(tatcell_table_t);
+}
 
 // ==== 2 Time ========================================================================================================
 
