@@ -17,7 +17,17 @@ use crate::library;
 use crate::report::Report;
 
 /// The documents whose programs and commands are run.
-const DOCUMENTS: &[&str] = &["README.md", "docs/PERFORMANCE.md"];
+const DOCUMENTS: &[&str] = &["README.md", "docs/GUIDE.md", "docs/PERFORMANCE.md"];
+
+/// Documents of which only the links are followed: their commands need tools, or hours.
+const PROSE: &[&str] = &[
+    "docs/ARCHITECTURE.md",
+    "docs/FIRMWARE-RECIPES.md",
+    "firmware/README.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SECURITY.md",
+];
 
 /// Commands that are run by the harness itself, or by a suite of their own.
 const ELSEWHERE: &[(&str, &str)] = &[
@@ -49,7 +59,11 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         if programs == 0 && !prose {
             report.fail(&format!("{stem}_has_a_program"), "found none");
         }
-        report.claim(&format!("{stem}_names_files_that_exist"), || links(ctx, &text));
+        report.claim(&format!("{stem}_names_files_that_exist"), || links(ctx, path, &text));
+    }
+    for name in PROSE {
+        let claim = format!("{}_names_files_that_exist", name.trim_end_matches(".md").to_lowercase());
+        report.claim(&claim, || links(ctx, Path::new(name), &ctx.read(name)?));
     }
     page.run(report, "tatcell", &header_programs(ctx)?).map(drop)
 }
@@ -112,13 +126,17 @@ fn excerpt(text: &str, first: &str, end: &str, cut: usize) -> Option<String> {
     }
 }
 
-/// Every relative link and every file named in a document exists.
-fn links(ctx: &Context, text: &str) -> Result<()> {
-    let patterns = [Regex::new(r"\]\(([^)#]+)\)")?, Regex::new(NAMED)?];
-    let named =
-        patterns.iter().flat_map(|p| p.captures_iter(text)).filter_map(|c| c.get(1)).map(|m| m.as_str());
-    let local = named.filter(|n| !n.starts_with("http"));
-    let lost: BTreeSet<&str> = local.filter(|n| !ctx.root.join(n).exists()).collect();
+/// Every relative link, followed from the document, and every file named in it, from the root, exists.
+fn links(ctx: &Context, document: &Path, text: &str) -> Result<()> {
+    let (link, named) = (Regex::new(r"\]\(([^)#]+)(?:#[^)]*)?\)")?, Regex::new(NAMED)?);
+    let folder = ctx.root.join(document.parent().unwrap_or(Path::new("")));
+    let all = [(&link, &folder), (&named, &ctx.root)];
+    let targets = all.iter().flat_map(|(pattern, from)| {
+        pattern.captures_iter(text).filter_map(|c| c.get(1)).map(|m| (m.as_str(), *from))
+    });
+    let local = targets.filter(|(name, _)| !name.starts_with("http"));
+    let lost: BTreeSet<&str> =
+        local.filter(|(name, from)| !from.join(name).exists()).map(|(name, _)| name).collect();
     ensure!(lost.is_empty(), "missing {lost:?}");
     Ok(())
 }
