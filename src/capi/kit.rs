@@ -14,17 +14,19 @@
 //! the call is written.
 
 mod lists;
+mod places;
 
 use core::ffi::{c_char, c_void, CStr};
 use core::mem::MaybeUninit;
 
 use super::codes::{
     TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH, TATCELL_ERR_NULL, TATCELL_ERR_OPTION,
-    TATCELL_ERR_OVERLAP, TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE,
+    TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE,
 };
 use crate::table::{Line, MAX_BURST};
 
 pub(super) use lists::{keys, pointers, rows, KeyList, Pointers, Rows};
+pub(super) use places::{apart, Span, Written};
 
 /// Checks the arguments of a call in order; the first error is what the C function returns, before anything changed.
 macro_rules! args {
@@ -379,95 +381,6 @@ pub(super) unsafe fn text<'a>(p: *const c_char) -> Result<&'a CStr, i32> {
     }
     // SAFETY: not NULL; the contract.
     Ok(unsafe { CStr::from_ptr(p) })
-}
-
-/// Where something lies; of no bytes it overlaps nothing.
-#[derive(Clone, Copy)]
-pub(super) struct Span {
-    from: usize,
-    bytes: usize,
-}
-
-impl Span {
-    pub(super) const NOTHING: Span = Span { from: 0, bytes: 0 };
-
-    #[inline(always)]
-    pub(super) fn of<T>(p: *const T, count: usize) -> Span {
-        Span::bytes(p, count.saturating_mul(size_of::<T>()))
-    }
-
-    #[inline(always)]
-    pub(super) fn bytes<T>(p: *const T, bytes: usize) -> Span {
-        Span { from: p.addr(), bytes: if p.is_null() { 0 } else { bytes } }
-    }
-
-    /// The smallest span around both; of no bytes it adds nothing.
-    #[inline(always)]
-    fn and(self, other: Span) -> Span {
-        if other.bytes == 0 {
-            return self;
-        }
-        let from = self.from.min(other.from);
-        let end = self.from.wrapping_add(self.bytes).max(other.from.wrapping_add(other.bytes));
-        Span { from, bytes: end.wrapping_sub(from) }
-    }
-
-    /// Refuses what overlaps this.
-    #[inline(always)]
-    pub(super) fn apart(self, other: Span) -> Result<(), i32> {
-        let apart = other.from.wrapping_sub(self.from) >= self.bytes
-            && self.from.wrapping_sub(other.from) >= other.bytes;
-        if apart || self.bytes == 0 || other.bytes == 0 {
-            Ok(())
-        } else {
-            Err(TATCELL_ERR_OVERLAP)
-        }
-    }
-
-    /// As [`apart`](Self::apart), of several.
-    pub(super) fn apart_from(self, others: &[Span]) -> Result<(), i32> {
-        others.iter().try_for_each(|other| self.apart(*other))
-    }
-}
-
-/// What a call writes, and what encloses all of it: most of what a call reads lies outside of that.
-pub(super) struct Written {
-    hull: Span,
-    each: [Span; 4],
-}
-
-impl Written {
-    #[inline(always)]
-    pub(super) fn new(first: Span, each: [Span; 4]) -> Written {
-        let hull = each.iter().fold(first, |hull, span| hull.and(*span));
-        Written { hull, each }
-    }
-
-    /// Refuses what overlaps any of it.
-    #[inline(always)]
-    pub(super) fn apart(&self, other: Span) -> Result<(), i32> {
-        if self.hull.apart(other).is_ok() {
-            return Ok(());
-        }
-        self.apart_one_by_one(other)
-    }
-
-    #[cold]
-    fn apart_one_by_one(&self, other: Span) -> Result<(), i32> {
-        other.apart_from(&self.each)
-    }
-}
-
-/// Refuses two objects that overlap; what is NULL overlaps nothing.
-#[inline(always)]
-pub(super) fn apart<T, U>(a: *const T, b: *const U) -> Result<(), i32> {
-    // b - a is below the size of the first or, mod 2^n, less than the size of the second below 0: one comparison.
-    let far = b.addr().wrapping_sub(a.addr()).wrapping_add(size_of::<U>()).wrapping_sub(1);
-    if far >= size_of::<T>() + size_of::<U>() - 1 || a.is_null() || b.is_null() {
-        Ok(())
-    } else {
-        Err(TATCELL_ERR_OVERLAP)
-    }
 }
 
 #[cfg(all(test, not(tatcell_loom)))]

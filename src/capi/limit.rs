@@ -1,10 +1,7 @@
 //! `tatcell_limit_*` and `tatcell_limit32_*`: limits and their specifications.
 
-use super::codes::{
-    limit_code, table_code, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_PASS,
-};
+use super::codes::{limit_code, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use super::kit::{args, input, marked, options, result, Grows, Out};
-use super::table::{either, handle, tatcell_table_t};
 use crate::limit::params::{is_of, Kind, Params, MARK_CELL32, MARK_CELL64};
 use crate::limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
 
@@ -175,7 +172,7 @@ pub(super) unsafe fn any_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a Tabl
 }
 
 /// Writes a limit, if there is one.
-fn store(made: Result<Params, LimitError>, out: Out<tatcell_limit_t>) -> i32 {
+pub(super) fn store(made: Result<Params, LimitError>, out: Out<tatcell_limit_t>) -> i32 {
     match made {
         Ok(params) => {
             out.put_inside(params);
@@ -251,32 +248,6 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
     store(spec.build().map(|l| l.0), limit)
 }
 
-/// Makes a limit for use with one table. Different keys may have different limits.
-///
-/// In a table the rate is at most 0.1 % lower than asked for (1 / 1024; tatcell_limit_info tells), and exact where
-/// the emission interval is a whole number of ticks. It holds for every table with the same resolution, horizon, skew
-/// and claim lifetime; others refuse it with TATCELL_ERR_FOREIGN.
-///
-/// @param limit to initialise; not NULL.
-/// @param table handle; not NULL.
-/// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
-/// @retval 0 done.
-/// @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
-/// @retval TATCELL_ERR_HANDLE table not initialised.
-/// @retval others as tatcell_limit_init_spec.
-/// Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
-#[no_mangle]
-pub unsafe extern "C" fn tatcell_limit_init_table(
-    limit: *mut tatcell_limit_t,
-    table: *const tatcell_table_t,
-    spec: *const tatcell_limit_spec_t,
-) -> i32 {
-    let (limit, table, given) = args!(result(limit), handle(table), options(spec));
-    let spec = args!(self::spec(&given));
-    let made = args!(either!(table, t => t.limit(&spec)).map_err(table_code));
-    store(Ok(made.0), limit)
-}
-
 /// Makes a limit for 64-bit cells that everything conforms to.
 ///
 /// @param limit to initialise; not NULL.
@@ -286,22 +257,6 @@ pub unsafe extern "C" fn tatcell_limit_init_table(
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
     store(Ok(Limit::UNLIMITED.0), args!(result(limit)))
-}
-
-/// Makes a limit of one table that everything conforms to, for exempt keys. No slot is used for them.
-///
-/// @param limit to initialise; not NULL.
-/// @param table handle; not NULL.
-/// @retval 0 done.
-/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: one writer of limit. Cost: none. Since 0.2.
-#[no_mangle]
-pub unsafe extern "C" fn tatcell_limit_init_unlimited_table(
-    limit: *mut tatcell_limit_t,
-    table: *const tatcell_table_t,
-) -> i32 {
-    let (limit, table) = args!(result(limit), handle(table));
-    store(Ok(either!(table, t => t.unlimited()).0), limit)
 }
 
 /// Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.

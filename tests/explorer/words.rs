@@ -122,8 +122,8 @@ pub enum Rules {
 /// What a permit is worth, where there was a choice. The default is what is shipped.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Permits {
-    /// A refund goes to the slot that its permit names or nowhere. Otherwise, but under Inherit, it goes to wherever the
-    /// key is, and looks for tombstones.
+    /// A refund goes to the slot that its permit names or nowhere. Otherwise, but under Inherit, it goes to wherever
+    /// the key is, and looks for tombstones.
     pub own_slot: bool,
     /// A permit is worth what it stored less the time since its charge.
     pub aged: bool,
