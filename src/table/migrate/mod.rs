@@ -35,35 +35,10 @@ use crate::keys::Hasher;
 use crate::sync::Ordering;
 
 mod plan;
+mod report;
 
 use plan::Plan;
-
-/// What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
-/// new table; `copied`, `merged` and `dropped` add up to all copies.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Migrated {
-    /// Copies that have a slot of the new table.
-    pub copied: u64,
-    /// Copies that share the slot of a larger debt of the same tag.
-    pub merged: u64,
-    /// Copies that found their set full of larger debts. Under `Admit` and `Sampled` they are forgiven; under `Inherit`
-    /// and `Deny` the set stays full until they would have drained.
-    pub dropped: u64,
-    /// Copies, of whichever of these kinds, with a debt above the new table's horizon, which was cut to that. A finer
-    /// resolution cuts a full debt by what the coarser one had rounded it up.
-    pub clamped: u64,
-    /// Sets of the new table whose absent keys may have owed something: only where the old table inherits or denies and
-    /// the new one does not. They are forgiven.
-    pub opened: u64,
-}
-
-impl Migrated {
-    /// Was nothing forgiven, whatever the policy?
-    #[must_use]
-    pub const fn is_whole(&self) -> bool {
-        self.dropped | self.clamped | self.opened == 0
-    }
-}
+pub use report::Migrated;
 
 impl<M: Access> Table<'_, M> {
     /// Formats memory as a fresh table that knows the debts of this one, in another geometry: other size, policy,

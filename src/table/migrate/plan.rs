@@ -13,7 +13,7 @@ use super::super::geometry::{Geometry, SLOTS_PER_LINE};
 use super::super::image::Line;
 use super::super::policy::FullPolicy;
 use super::super::word::{Layout, Tag};
-use super::Migrated;
+use super::report::Migrated;
 use crate::keys::home_line;
 use crate::sync::Ordering;
 use crate::time::now_q;
