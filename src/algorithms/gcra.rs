@@ -24,8 +24,9 @@ use crate::answer::{Answer, Decision, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
 // The window decode and the inequality, in one place: whatever decides inlines these two. Copies stand only where these
-// cost too much, with the price beside them: of the decode in `Layout::lead` for the table's words, `Look::oldest` for
-// eight of them at once, and `lead` of the small forms; of the inequality in `take` and `reserve` of the small forms.
+// cost too much, with the price beside them: of the decode in `Layout::lead` for the table's words, `LineWords::oldest`
+// for eight of them at once, and `lead` of the small forms; of the inequality in `take` and `reserve` of the small
+// forms.
 
 /// Lead of a TAT `tat` at `now_q` in a word of `mask`'s width: TAT - now where that is in 1..=window, else 0.
 ///

@@ -94,8 +94,8 @@ impl Access for NoLookAfter {
     }
 }
 
-/// Two inserts with a sweep between their looks; `insert_beside_a_sweep_admits_one_burst` is the same model with nothing
-/// weakened.
+/// Two inserts with a sweep between their looks; `insert_beside_a_sweep_admits_one_burst` is the same model with
+/// nothing weakened.
 fn two_inserts<A: Access + 'static>(name: &str) {
     explore(name, Bound::Exhaustive, || {
         let w = world();

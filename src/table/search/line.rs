@@ -31,8 +31,8 @@ pub(in crate::table) trait LineWords<const N: usize> {
     fn oldest(&self, layout: &Layout, now_q: u64) -> u64;
 }
 
-/// Set in what [`LineWords::oldest`] found. It also makes the number a positive normal one if it is read as floating point,
-/// so that the larger of two is found by the one comparison of 64 bits that SSE2 has.
+/// Set in what [`LineWords::oldest`] found. It also makes the number a positive normal one if it is read as floating
+/// point, so that the larger of two is found by the one comparison of 64 bits that SSE2 has.
 const OLD: u64 = 1 << 61;
 
 /// The slot that [`LineWords::oldest`] found.
