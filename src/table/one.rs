@@ -108,10 +108,10 @@ impl<M: Access> Table<'_, M> {
     ///
     /// Never inserts and never lifts a key above a full burst. Credits what it can prove: nothing under
     /// [`FullPolicy::Sampled`], nothing for a permit of before a restore, and only in the slot that was charged, so
-    /// nothing once the key has been [reset](Table::reset_key), whose next slot is another one. Use a permit once, and of
-    /// several permits of one key refund the newest first, or make the limit with
-    /// [`strict_refunds`](crate::LimitSpec::strict_refunds): refunded oldest first, the newer one can give back up to its
-    /// cost that has drained, also after a reset.
+    /// nothing once the key has been [reset](Table::reset_key), whose next slot is another one. Use a permit once, and
+    /// of several permits of one key refund the newest first, or make the limit with
+    /// [`strict_refunds`](crate::LimitSpec::strict_refunds): refunded oldest first, the newer one can give back up to
+    /// its cost that has drained, also after a reset.
     /// Returns the ticks of debt removed, rounded down; `None` when contended.
     ///
     /// # Errors
