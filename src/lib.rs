@@ -69,7 +69,7 @@
 //! clock, never allocates, never locks, never panics.
 #![no_std]
 
-#[cfg(feature = "std")]
+#[cfg(any(feature = "std", test))]
 extern crate std;
 
 mod algorithms;

@@ -23,7 +23,14 @@ use super::Operation;
 use crate::answer::{Answer, Decision, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
+// The window decode and the inequality, in one place: whatever decides inlines these two. Copies stand only where these
+// cost too much, with the price beside them: of the decode in `Layout::lead` for the table's words, `LineWords::oldest`
+// for eight of them at once, and `lead` of the small forms; of the inequality in `take` and `reserve` of the small
+// forms.
+
 /// Lead of a TAT `tat` at `now_q` in a word of `mask`'s width: TAT - now where that is in 1..=window, else 0.
+///
+/// One comparison. (`d > window`, which says the same, takes one to three instructions more in the check of a cell.)
 #[inline(always)]
 pub(crate) const fn lead_of(tat: u64, now_q: u64, mask: u64, window: u64) -> u64 {
     let d = tat.wrapping_sub(now_q) & mask;
@@ -31,6 +38,19 @@ pub(crate) const fn lead_of(tat: u64, now_q: u64, mask: u64, window: u64) -> u64
         d
     } else {
         0
+    }
+}
+
+/// Does a charge conform: `lead + charge <= limit`? The lead after it, or else by how much that is too much.
+///
+/// No overflow: a lead is at most H + S, a charge at most H, and both are below 2^63.
+#[inline(always)]
+pub(crate) const fn fits(lead: u64, charge: u64, limit: u64) -> Result<u64, u64> {
+    let next = lead.wrapping_add(charge);
+    if next <= limit {
+        Ok(next)
+    } else {
+        Err(next.wrapping_sub(limit))
     }
 }
 
@@ -44,27 +64,28 @@ pub(crate) const fn whole_lead(word: u64, now_q: u64, mask: u64, window: u64) ->
     }
 }
 
-/// Decodes a whole-word cell: its lead, and whether the word is so far ahead that `heal` applies.
-#[inline(always)]
-pub(crate) const fn decode(p: &Params, word: u64, now_q: u64, mask: u64) -> (u64, bool) {
-    if word == 0 {
-        return (0, false);
-    }
-    let d = word.wrapping_sub(now_q) & mask;
-    if d.wrapping_sub(1) < p.window_q {
-        (d, false)
-    } else if p.has(FLAG_HEAL) && d > p.window_q && d <= mask >> 1 {
-        (p.burst_q, true)
-    } else {
-        (0, false)
-    }
-}
-
 /// Encodes a lead as a whole-word cell; 0 is EMPTY and therefore stored as 1.
 #[inline(always)]
 pub(crate) const fn encode(now_q: u64, lead: u64, mask: u64) -> u64 {
     let word = now_q.wrapping_add(lead) & mask;
     word | (word == 0) as u64
+}
+
+/// Decodes a whole-word cell: its lead, and whether the word is so far ahead that `heal` applies.
+#[inline(always)]
+pub(crate) const fn decode(p: &Params, word: u64, now_q: u64, mask: u64) -> (u64, bool) {
+    let lead = whole_lead(word, now_q, mask, p.window_q);
+    // Ahead of now, but beyond the window: in the half of the span that is not behind.
+    if p.has(FLAG_HEAL) && lead == 0 && word != 0 && lead_of(word, now_q, mask, mask >> 1) != 0 {
+        return (p.burst_q, true);
+    }
+    (lead, false)
+}
+
+/// What a request adds to the lead, and what the lead may be then.
+#[inline(always)]
+const fn asked(p: &Params, cost: u64, room: u64) -> (u64, u64) {
+    (cost.wrapping_mul(p.t_q), p.burst_q.wrapping_add(room.wrapping_mul(p.t_q)))
 }
 
 /// A request: conforms iff `lead + cost <= D + room`.
@@ -79,48 +100,45 @@ pub(crate) fn check(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
         }
         return Step::keep(Verdict::Never, 0, lead, u64::MAX);
     }
-    let charge = cost.wrapping_mul(p.t_q);
-    let limit = p.burst_q.wrapping_add(room.wrapping_mul(p.t_q));
-    let next = lead.wrapping_add(charge);
-    if next <= limit {
-        let mut flags = 0;
-        if next > p.soft_q {
-            flags |= Decision::SOFT;
+    let (charge, limit) = asked(p, cost, room);
+    let over = match fits(lead, charge, limit) {
+        Ok(next) => {
+            let mut flags = 0;
+            if next > p.soft_q {
+                flags |= Decision::SOFT;
+            }
+            if next > p.burst_q {
+                flags |= Decision::ELASTIC;
+            }
+            let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait: 0, stored: charge };
+            // Cost 0 looks and never writes.
+            return Step { answer, store: if charge == 0 { None } else { Some(next) } };
         }
-        if next > p.burst_q {
-            flags |= Decision::ELASTIC;
-        }
-        let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait: 0, stored: charge };
-        // Cost 0 looks and never writes.
-        return Step { answer, store: if charge == 0 { None } else { Some(next) } };
-    }
+        Err(over) => over,
+    };
     if p.has(FLAG_SHADOW) {
-        return Step::keep(Verdict::Conforming, Decision::SHADOW, lead, next.wrapping_sub(limit));
+        return Step::keep(Verdict::Conforming, Decision::SHADOW, lead, over);
     }
     if p.has(FLAG_PENALTY) && lead < p.penalty_q && charge != 0 {
-        let lead = if next < p.penalty_q { next } else { p.penalty_q };
-        let mut step =
-            Step::keep(Verdict::NonConforming, 0, lead, lead.wrapping_add(charge).wrapping_sub(limit));
-        step.store = Some(lead);
-        return step;
+        let next = limit.wrapping_add(over);
+        let next = if next < p.penalty_q { next } else { p.penalty_q };
+        // The wait grows with the lead.
+        let over = over.wrapping_add(next.wrapping_sub(lead));
+        return Step { store: Some(next), ..Step::keep(Verdict::NonConforming, 0, next, over) };
     }
-    Step::keep(Verdict::NonConforming, 0, lead, next.wrapping_sub(limit))
+    Step::keep(Verdict::NonConforming, 0, lead, over)
 }
 
 /// A look: the answer of [`check`] without any store.
 #[inline(always)]
 pub(crate) fn peek(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
     let mut step = check(p, lead, cost, room);
-    if step.store.is_some() {
-        step.store = None;
+    if let Some(next) = step.store.take() {
         step.answer.lead = lead;
         step.answer.stored = 0;
         if step.answer.verdict == Verdict::NonConforming {
             // The penalty that is not stored does not lengthen the wait.
-            let charge = cost.wrapping_mul(p.t_q);
-            let room = if room < p.room { room } else { p.room };
-            let limit = p.burst_q.wrapping_add(room.wrapping_mul(p.t_q));
-            step.answer.wait = lead.wrapping_add(charge).wrapping_sub(limit);
+            step.answer.wait = step.answer.wait.wrapping_sub(next.wrapping_sub(lead));
         }
     }
     step
@@ -147,12 +165,13 @@ pub(crate) fn reserve(p: &Params, lead: u64, cost: u64) -> Step {
     if cost > p.burst {
         return Step::keep(Verdict::Never, 0, lead, u64::MAX);
     }
-    let charge = cost.wrapping_mul(p.t_q);
-    let next = lead.wrapping_add(charge);
+    let (charge, limit) = asked(p, cost, 0);
+    // The delay is room above the burst: D + delay <= H.
+    let next = match fits(lead, charge, limit.wrapping_add(p.delay_q)) {
+        Ok(next) => next,
+        Err(over) => return Step::keep(Verdict::NonConforming, 0, lead, over),
+    };
     let wait = next.saturating_sub(p.burst_q);
-    if wait > p.delay_q {
-        return Step::keep(Verdict::NonConforming, 0, lead, wait.wrapping_sub(p.delay_q));
-    }
     let flags = if next > p.soft_q { Decision::SOFT } else { 0 };
     let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait, stored: charge };
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
@@ -166,10 +185,8 @@ pub(crate) const fn credit(p: &Params, permit: &Permit, generation: u64, now: u6
     if permit.epoch != p.epoch || permit.generation != generation || !is_recent(p, permit.tick, now) {
         return 0;
     }
-    let left = permit.tat.wrapping_sub(p.now_q(now)) & mask;
-    if left == 0 || left > p.horizon_q {
-        0
-    } else if left < permit.stored {
+    let left = lead_of(permit.tat, p.now_q(now), mask, p.horizon_q);
+    if left < permit.stored {
         left
     } else {
         permit.stored
@@ -274,11 +291,9 @@ pub(crate) const fn plain(p: &Params, lead: u64, cost: u64) -> Plain {
     if cost.wrapping_sub(1) >= p.plain {
         return Plain::Other;
     }
-    let next = lead.wrapping_add(cost.wrapping_mul(p.t_q));
-    if next > p.burst_q {
-        Plain::Wait(next.wrapping_sub(p.burst_q))
-    } else {
-        Plain::Store(next)
+    match fits(lead, cost.wrapping_mul(p.t_q), p.burst_q) {
+        Ok(next) => Plain::Store(next),
+        Err(over) => Plain::Wait(over),
     }
 }
 

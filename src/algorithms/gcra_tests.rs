@@ -76,6 +76,17 @@ fn w16_encoded_leads_decode_to_themselves() {
 }
 
 #[test]
+fn a_charge_fits_up_to_the_limit_and_is_too_much_by_the_rest() {
+    for (lead, charge, limit) in (0u64..1 << 15).map(|n| (n & 31, n >> 5 & 31, n >> 10)) {
+        let sum = lead + charge;
+        assert_eq!(fits(lead, charge, limit), if sum <= limit { Ok(sum) } else { Err(sum - limit) });
+    }
+    // The largest that a limit can have: H + S below 2^63.
+    let far = u64::MAX >> 1;
+    assert_eq!((fits(far, far, far), fits(far, 0, far)), (Err(far), Ok(far)));
+}
+
+#[test]
 fn w16_false_debts_are_the_documented_share_of_idle_times() {
     // A word left alone: of 2^16 idle times after it drained exactly window + 1 - 1 read as a debt.
     for window in [1u64, 100, 8_192] {

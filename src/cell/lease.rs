@@ -58,7 +58,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use crate::algorithms::gcra::{encode, plain, whole_lead, Plain};
+use crate::algorithms::gcra::{encode, fits, plain, whole_lead, Plain};
 use crate::answer::Outcome;
 use crate::cell::Cell;
 use crate::limit::params::Params;
@@ -195,11 +195,10 @@ impl Lease {
 
         let taken = cell.update(|word| {
             let lead = whole_lead(word, now_q, MASK, p.window_q);
-            // lead <= H + S < 2^63, need < 2^62.
-            let first = lead.wrapping_add(need);
-            if first > p.burst_q {
-                return (Err(first.wrapping_sub(p.burst_q)), None);
-            }
+            let first = match fits(lead, need, p.burst_q) {
+                Ok(first) => first,
+                Err(over) => return (Err(over), None),
+            };
             let next = if lapsed && first > p.burst_q >> 1 { last >> 1 } else { grown };
             // Whole units, so that no lease is left with a part of one; at most 64 rounds. next <= burst, no overflow.
             let half = p.burst_q.wrapping_sub(first) >> 1;

@@ -186,7 +186,8 @@ fn reset_key_beside_insert_frees_one_burst() {
 }
 
 /// A refund of a charge of before a reset, beside the reset and the key's next charge: whichever way they fall, what
-/// was charged after the reset stays owed. Does not show: clocks apart, where a tombstone drains for one and not the other.
+/// was charged after the reset stays owed. Does not show: clocks apart, where a tombstone drains for one and not the
+/// other.
 #[test]
 fn refund_of_before_a_reset_takes_nothing_from_what_came_after_it() {
     static LATE: AtomicBool = AtomicBool::new(false);

@@ -100,7 +100,8 @@ impl<const N: usize> Set<'_, N> {
     }
 
     /// Changes the key's live word in the slot of this number, if it is there; never inserts. `step` maps the word to
-    /// an answer and the next word, if any. The inner `None`: it is not there. The outer one: contended, nothing changed.
+    /// an answer and the next word, if any. The inner `None`: it is not there. The outer one: contended, nothing
+    /// changed.
     pub(super) fn update_in<A: Access, T>(
         &self,
         number: u32,

@@ -119,9 +119,12 @@ impl Layout {
 
     /// How far the payload lies ahead: 1..=H + S, else 0 (expired).
     ///
-    /// As `lead_of` without its comparison: about half the words of a busy table are expired, in no order that a
-    /// branch predictor learns. Payload and window are below 2^52, so every bit of `d - (window + 1)` from 52 up is
-    /// its sign: 1 = live. Shifted by 63 the compiler would know it for a sign and branch on it.
+    /// A copy of `gcra::lead_of` without its comparison: about half the words of a busy table are expired, in no order
+    /// that a branch predictor learns. With that one a hit takes 1.5 to 2.5 instructions less, but one to three
+    /// branches more, and half a misprediction more (callgrind with simulated branches: 0.53 instead of 0.03 in a
+    /// single call, 0.63 instead of 0.12 in a burst). Payload and window are below 2^52, so every bit of
+    /// `d - (window + 1)` from 52 up is its sign: 1 = live. Shifted by 63 the compiler would know it for a sign and
+    /// branch on it.
     #[inline(always)]
     pub const fn lead(&self, word: u64, now_q: u64) -> u64 {
         let d = word.wrapping_sub(now_q) & self.mask;

@@ -1,4 +1,5 @@
-//! What a migration reports.
+//! What a migration tells about the debts that it copied.
+#![forbid(unsafe_code)]
 
 /// What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
 /// new table; `copied`, `merged` and `dropped` add up to all copies.

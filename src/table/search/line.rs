@@ -90,6 +90,9 @@ mod x86 {
     use core::arch::x86_64::*;
 
     /// Two words in each vector. SSE2 is part of x86-64: no detection.
+    ///
+    /// With the loop of `words` an insert takes 696 instructions instead of 450, and 5 % of inserts make it 186
+    /// instead of 158 a request.
     pub(in crate::table) struct Words<const N: usize>([__m128i; 4]);
 
     impl<const N: usize> LineWords<N> for Words<N> {
