@@ -60,7 +60,7 @@ def cffi_decides():
     try:
         import cffi
     except ImportError:
-        return "cffi is not installed (pip install cffi)"
+        return "cffi is not installed (apt-get install python3-cffi)"
     ffi = cffi.FFI()
     ffi.cdef(TEXT)
     lib = ffi.dlopen(LIBRARY)

@@ -1,8 +1,8 @@
 //! Runs what the documents show.
 //!
 //! Every `c` and `rust` block with a main function is compiled and run; a `text` block right after it is its
-//! output. Every line of an `sh` block is a command that must succeed. The program in a header's top comment is run
-//! as well, and the loop that it shows. What a document links to must exist.
+//! output. Every line of an `sh` block is a command that must succeed. The programs in the top comment of tatcell.h
+//! are run as well, and the loop that it shows. What a document links to must exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -11,29 +11,32 @@ use anyhow::{bail, ensure, Context as _, Result};
 use regex_lite::Regex;
 use xshell::cmd;
 
-use crate::context::{Context, STRICT};
+use crate::context::{files, Context, STRICT};
 use crate::exec::Run;
 use crate::library;
 use crate::report::Report;
 
-/// The documents whose programs and commands are run.
-const DOCUMENTS: &[&str] = &["README.md", "docs/GUIDE.md", "docs/PERFORMANCE.md"];
+/// The documents beside those of docs/.
+const DOCUMENTS: &[&str] =
+    &["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "SECURITY.md", "firmware/README.md"];
 
-/// Documents of which only the links are followed: their commands need tools, or hours.
-const PROSE: &[&str] = &[
-    "docs/ARCHITECTURE.md",
-    "docs/FIRMWARE-RECIPES.md",
-    "firmware/README.md",
-    "CONTRIBUTING.md",
-    "CHANGELOG.md",
-    "SECURITY.md",
-];
+/// Those that must have a program.
+const WITH_PROGRAMS: &[&str] = &["README.md", "docs/GUIDE.md"];
 
-/// Commands that are run by the harness itself, or by a suite of their own.
+/// Commands that are run by the harness itself or by a suite of their own, or that need what is not here. One that ends
+/// with a space stands for all that start so.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("make test", "this run"),
+    ("make test-firmware", "this run"),
     ("make demo", "the suite test-demo"),
     ("make bench", "the suite test-bench, for a second"),
+    ("make firmware", "the suite test-firmware"),
+    ("cd packaging/firmware/cmake", "the suite test-firmware"),
+    ("cmake -B build ", "the suite test-firmware"),
+    ("cmake --build build", "the suite test-firmware"),
+    ("qemu-system-arm ", "the suite test-firmware"),
+    ("packaging/firmware/arduino/assemble ", "the suite test-firmware"),
+    ("west build ", "nobody here; the suite test-firmware has a stand-in of Zephyr"),
 ];
 
 /// The folders whose files a document may name in backquotes.
@@ -48,28 +51,32 @@ struct Block {
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let page = Page { archive: library::build(ctx)?.archive, out: ctx.folder("docs")?, ctx };
-    for name in DOCUMENTS {
-        let path = Path::new(name);
-        let text = ctx.read(path)?;
-        let stem = stem(path);
-        let blocks = blocks(&text);
-        let programs = page.run(report, &stem, &blocks)?;
-        // Prose about commands needs no program.
-        let prose = path.starts_with("docs") && blocks.iter().any(|b| b.kind == "sh");
-        if programs == 0 && !prose {
+    for document in &documents(ctx)? {
+        let text = ctx.read(document)?;
+        let stem = stem(document);
+        let programs = page.run(report, &stem, &blocks(&text))?;
+        if programs == 0 && WITH_PROGRAMS.iter().any(|name| document == Path::new(name)) {
             report.fail(&format!("{stem}_has_a_program"), "found none");
         }
-        report.claim(&format!("{stem}_names_files_that_exist"), || links(ctx, path, &text));
-    }
-    for name in PROSE {
-        let claim = format!("{}_names_files_that_exist", name.trim_end_matches(".md").to_lowercase());
-        report.claim(&claim, || links(ctx, Path::new(name), &ctx.read(name)?));
+        report.claim(&format!("{stem}_names_files_that_exist"), || links(ctx, document, &text));
     }
     page.run(report, "tatcell", &header_programs(ctx)?).map(drop)
 }
 
+/// Every document, by its path from the root.
+fn documents(ctx: &Context) -> Result<Vec<PathBuf>> {
+    let mut found: Vec<PathBuf> = DOCUMENTS.iter().map(PathBuf::from).collect();
+    found.retain(|name| ctx.root.join(name).exists());
+    for page in files(&ctx.root.join("docs"), ".md")? {
+        found.push(page.strip_prefix(&ctx.root)?.to_owned());
+    }
+    Ok(found)
+}
+
+/// Its path in words of a claim.
 fn stem(path: &Path) -> String {
-    path.file_stem().unwrap_or_default().to_string_lossy().to_lowercase()
+    let name = path.with_extension("").to_string_lossy().to_lowercase();
+    name.trim_start_matches("docs/").replace('/', "_")
 }
 
 fn blocks(text: &str) -> Vec<Block> {
@@ -91,34 +98,52 @@ fn blocks(text: &str) -> Vec<Block> {
     found
 }
 
-/// The program at the top of tatcell.h, and the loop of tatcell_table_check_burst_ahead: 7 keys with a burst of 2
-/// each, 70 requests.
+/// The programs at the top of tatcell.h, and the loop of tatcell_table_check_burst: 7 keys with a burst of 2 each, 70
+/// requests.
 fn header_programs(ctx: &Context) -> Result<Vec<Block>> {
     let header = ctx.read("include/tatcell.h")?;
-    let program = comment_program(&header).context("no program in the top comment of tatcell.h")?;
+    let programs = comment_programs(&header);
+    ensure!(programs.len() == 2, "{} programs in the top comment of tatcell.h", programs.len());
     let looped =
-        excerpt(&header, " *     uint64_t hashes[2]", " *     }", 3).context("no loop in tatcell.h")?;
+        excerpt(&header, " *     tatcell_burst_t b[2]", " *     }").context("no loop in tatcell.h")?;
     let around = ctx.read("tests/data/burst_loop.c.in")?;
     let block = |kind: &str, body: String| Block { kind: kind.to_owned(), body };
-    Ok(vec![
-        block("c", program),
-        block("c", around.replace("@LOOP@", looped.trim_end())),
-        block("text", "0: 14 of 70\n".to_owned()),
-    ])
+    let mut blocks: Vec<Block> = programs.into_iter().map(|program| block("c", program)).collect();
+    blocks.push(block("c", around.replace("@LOOP@", looped.trim_end())));
+    blocks.push(block("text", "0: 14 of 70\n".to_owned()));
+    Ok(blocks)
 }
 
-/// The program in a header's top comment.
-pub fn comment_program(header: &str) -> Option<String> {
-    excerpt(header, " *   #include", " *   }", 5)
+/// The programs in the comments of a header, of C (` *   `) or C++ (`//   `): from an #include to a closing brace.
+pub fn comment_programs(header: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let mut open: Option<String> = None;
+    for line in header.lines() {
+        let code = line.get(CUT..).unwrap_or_default();
+        let commented = line.starts_with(" *   ") || line.starts_with("//   ");
+        if open.is_none() && commented && code.starts_with("#include") {
+            open = Some(String::new());
+        }
+        let Some(program) = &mut open else { continue };
+        program.push_str(code);
+        program.push('\n');
+        if code == "}" {
+            found.extend(open.take());
+        }
+    }
+    found
 }
 
-/// Lines of a comment from the first that starts so to the one that is the end, each without its first characters.
-fn excerpt(text: &str, first: &str, end: &str, cut: usize) -> Option<String> {
+/// What stands before the code of a comment, and how much.
+const CUT: usize = " *   ".len();
+
+/// Lines of a comment from the first that starts so to the one that is the end, each without what stands before it.
+fn excerpt(text: &str, first: &str, end: &str) -> Option<String> {
     let mut lines = text.lines().skip_while(|l| !l.starts_with(first));
     let mut found = String::new();
     loop {
         let line = lines.next()?;
-        found.push_str(line.get(cut..).unwrap_or_default());
+        found.push_str(line.get(CUT..).unwrap_or_default());
         found.push('\n');
         if line == end {
             return Some(found);
@@ -168,8 +193,10 @@ impl Page<'_> {
     }
 
     fn commands(&self, report: &mut Report, stem: &str, body: &str) {
-        for line in body.lines().map(str::trim).filter(|l| !l.is_empty()) {
-            if let Some((_, who)) = ELSEWHERE.iter().find(|(command, _)| *command == line) {
+        // Without what a comment says.
+        let lines = body.lines().map(|l| l.split_once(" #").map_or(l, |(command, _)| command).trim());
+        for line in lines.filter(|l| !l.is_empty()) {
+            if let Some((_, who)) = ELSEWHERE.iter().find(|(command, _)| is_of(line, command)) {
                 report.note(&format!("NOTE {line}: run by {who}"));
                 continue;
             }
@@ -222,6 +249,11 @@ impl Page<'_> {
     }
 }
 
+/// Whether a line is this command, or one of those that it stands for.
+fn is_of(line: &str, command: &str) -> bool {
+    line == command || command.ends_with(' ') && line.starts_with(command)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -235,8 +267,18 @@ mod tests {
     }
 
     #[test]
-    fn a_program_is_taken_out_of_a_comment() {
-        let header = "/*\n *   #include <a.h>\n *   int main(void) {\n *   }\n * more\n *   }\n */\n";
-        assert_eq!(comment_program(header).as_deref(), Some("#include <a.h>\nint main(void) {\n}\n"));
+    fn programs_are_taken_out_of_comments() {
+        let header = "/*\n *   #include <a.h>\n *\n *   int main(void) {\n *   }\n * more\n *   }\n */\n";
+        assert_eq!(comment_programs(header), ["#include <a.h>\n\nint main(void) {\n}\n"]);
+        let header =
+            "//   #include <a>\n//   #include <b>\n//   int a() {\n//   }\n//\n//   #include <c>\n//   }\n";
+        let wanted = ["#include <a>\n#include <b>\nint a() {\n}\n", "#include <c>\n}\n"];
+        assert_eq!(comment_programs(header), wanted);
+    }
+
+    #[test]
+    fn a_command_stands_for_itself_or_for_what_starts_so() {
+        assert!(is_of("make test", "make test") && !is_of("make tests", "make test"));
+        assert!(is_of("west build -b board", "west build ") && !is_of("west", "west build "));
     }
 }

@@ -8,7 +8,7 @@ use regex_lite::Regex;
 use xshell::cmd;
 
 use crate::binary::{bytes_in, dynamic_exports, members, names};
-use crate::context::{words, Context, STRICT};
+use crate::context::{files, words, Context, STRICT};
 use crate::exec::Run;
 use crate::ffi::headers;
 use crate::library::{self, Library, MAP};
@@ -28,6 +28,10 @@ const MEMORY: &str = "mem(cpy|set|move|cmp)";
 const SYSTEM: &str =
     "__errno_location|clock_get(res|time)|close|fallocate|ftruncate|lseek|madvise|mmap|munmap|open|poll|read|\
     strlen|syscall|unlink";
+
+/// The files of src/capi that may turn C pointers into references, and in how many unsafe blocks.
+const KIT: [&str; 2] = ["kit.rs", "kit/lists.rs"];
+const KIT_BLOCKS: usize = 32;
 
 /// Every claim about the built libraries.
 pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> {
@@ -87,6 +91,8 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
     claim("archive_has_no_panic_alloc_or_lock_symbol", &|| unflagged(object));
     claim("host_part_has_no_panic_alloc_or_lock_symbol", &|| unflagged(host_object));
     claim("shared_library_has_no_panic_alloc_or_lock_symbol", &|| unflagged(shared));
+
+    claim("c_pointers_are_dereferenced_in_the_kit_alone", &|| kit_alone(ctx));
 
     let rustc = words("RUSTC", "rustc");
     let control = "gates: symbol_gate_flags_a_library_that_panics";
@@ -177,6 +183,26 @@ fn sees_panic(ctx: &Context, rustc: &[String]) -> Result<()> {
         found.iter().any(|(symbol, user)| symbol != EXPORT && user == EXPORT),
         "a panicking library passes: {found:?}"
     );
+    Ok(())
+}
+
+/// One place for pointers: C pointers become references in the kit and nowhere else, but for the calls that pass one on.
+fn kit_alone(ctx: &Context) -> Result<()> {
+    let pointed = Regex::new(r"&(mut )?\*|from_raw_parts|\.(read|write)\(\)")?;
+    let folder = ctx.root.join("src/capi");
+    let (mut blocks, mut outside) = (0, Vec::new());
+    for path in files(&folder, ".rs")? {
+        let name = path.strip_prefix(&folder)?.to_string_lossy();
+        let text = std::fs::read_to_string(&path)?;
+        if KIT.contains(&&*name) {
+            blocks += text.matches("unsafe {").count();
+        } else if !name.ends_with("tests.rs") {
+            let lines = text.lines().map(str::trim).filter(|l| pointed.is_match(l) && !l.starts_with("//"));
+            outside.extend(lines.map(|l| format!("{name}: {l}")));
+        }
+    }
+    ensure!(outside.is_empty(), "{}", outside.join("\n"));
+    ensure!((1..=KIT_BLOCKS).contains(&blocks), "{blocks} unsafe blocks in the kit");
     Ok(())
 }
 

@@ -22,18 +22,18 @@ struct Function<'a> {
     doc: &'a str,
 }
 
-/// What is missing in the header, one line each.
-pub fn problems(text: &str) -> Result<Vec<String>> {
+/// What is missing in the header, one line each. It may name what stands in it or in `all`.
+pub fn problems(text: &str, all: &str) -> Result<Vec<String>> {
     // What stands before a declaration of its own line and is no part of it.
-    let text = &text
-        .replace("TATCELL_API\n", "")
-        .replace("TATCELL_NODISCARD\n", "")
-        .replace("TATCELL_NODISCARD ", "");
+    let bare = |text: &str| {
+        text.replace("TATCELL_API\n", "").replace("TATCELL_NODISCARD\n", "").replace("TATCELL_NODISCARD ", "")
+    };
+    let (text, all) = (&bare(text), &bare(all));
     let mut bad = Vec::new();
-    let names = captured(text, r"#define (TATCELL_\w+)")?.into_iter().collect::<BTreeSet<_>>();
+    let names = captured(all, r"#define (TATCELL_\w+)")?.into_iter().collect::<BTreeSet<_>>();
     let functions = functions(text)?;
     for function in &functions {
-        let said = function.problems(text, &names)?;
+        let said = function.problems(all, &names)?;
         bad.extend(said.into_iter().map(|what| format!("{}: {what}", function.name)));
     }
     let declared = Regex::new(r"(?m)^[\w ]+?\**\b ?\**tatcell_\w+\(")?.find_iter(text).count();
@@ -60,7 +60,7 @@ fn functions(text: &str) -> Result<Vec<Function<'_>>> {
 }
 
 impl Function<'_> {
-    fn problems(&self, text: &str, names: &BTreeSet<&str>) -> Result<Vec<String>> {
+    fn problems(&self, all: &str, names: &BTreeSet<&str>) -> Result<Vec<String>> {
         let lines = self.doc.trim_matches('\n').lines();
         let body = lines
             .map(|l| l.strip_prefix(" *").map_or(l, |l| l.strip_prefix(' ').unwrap_or(l)))
@@ -94,7 +94,7 @@ impl Function<'_> {
                 bad.push(format!("{word} does not exist"));
             }
         }
-        let elsewhere = text.replace(self.doc, "");
+        let elsewhere = all.replace(self.doc, "");
         for word in captured(&body, r"\b(tatcell_[a-z0-9_]+)\b")? {
             if !elsewhere.contains(word) {
                 bad.push(format!("{word} does not exist"));
@@ -144,7 +144,7 @@ mod tests {
 
     #[test]
     fn a_complete_block_is_accepted() {
-        assert_eq!(problems(GOOD).unwrap_or_default(), Vec::<String>::new());
+        assert_eq!(problems(GOOD, GOOD).unwrap_or_default(), Vec::<String>::new());
     }
 
     #[test]
@@ -156,7 +156,7 @@ mod tests {
             ("Cost: O(1).", "no 'Cost:'"),
             ("int32_t a", "parameters"),
         ] {
-            let found = problems(&GOOD.replace(part, "")).unwrap_or_default();
+            let found = problems(&GOOD.replace(part, ""), GOOD).unwrap_or_default();
             assert!(found.iter().any(|f| f.contains(said)), "without {part}: {found:?}");
         }
     }

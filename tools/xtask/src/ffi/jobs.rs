@@ -8,7 +8,7 @@ use std::sync::Mutex;
 use anyhow::{Context as _, Result};
 use xshell::cmd;
 
-use super::programs::{Language, Link, Program, Tool, Under, ASAN, MEMCHECK, PLAIN, PROGRAMS, TSAN};
+use super::programs::{Language, Link, Program, Tool, Under, ASAN, FOREIGN, MEMCHECK, PLAIN, PROGRAMS, TSAN};
 use crate::context::{files, is_fresh, words, Context, STRICT};
 use crate::exec::Run;
 use crate::library::Library;
@@ -56,7 +56,22 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
             _ => drop(report.program(&job.name, job.command(ctx))?),
         }
     }
+    for (name, [language, program]) in FOREIGN {
+        if let Some(missing) = missing(&[language]) {
+            report.skip(name, &missing);
+            continue;
+        }
+        let mut command = Command::new(if *language == "python3" { python(ctx) } else { language });
+        command.arg(program).arg(&library.shared).current_dir(&ctx.root);
+        report.program(name, command)?;
+    }
     Ok(())
+}
+
+/// The Python that has cffi: another one may come before the system's. Without any, the first says so.
+fn python(ctx: &Context) -> &'static str {
+    let found = ["python3", "/usr/bin/python3"];
+    found.into_iter().find(|python| cmd!(ctx.sh, "{python} -c 'import cffi'").works()).unwrap_or("python3")
 }
 
 impl Tool {

@@ -10,7 +10,7 @@ pub const PROGRAMS: &[Program] = &[
     c("codes").under(&[ASAN, TSAN]),
     c("growth").under(&[ASAN]),
     c("arguments").under(&[ASAN]),
-    c("burst").under(&[ASAN]),
+    c("burst").under(&[ASAN, MEMCHECK]),
     c("vectors").with(&["ffi-tests/data/vectors.tsv"]).under(&[ASAN, MEMCHECK]),
     // Arguments: how many traces.
     c("property").under(&[ASAN.with(&["100"]), MEMCHECK.with(&["12"])]),
@@ -22,9 +22,15 @@ pub const PROGRAMS: &[Program] = &[
     c("host").under(&[ASAN]),
     cxx("cpp17", "cpp.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp20", "cpp.cpp", "-std=c++20").under(&[ASAN]),
+    cxx("cpp_tables17", "cpp_tables.cpp", "-std=c++17").under(&[MEMCHECK]),
+    cxx("cpp_tables20", "cpp_tables.cpp", "-std=c++20").under(&[ASAN]),
     c("archives").linked(Link::BesideRust),
     Program { name: "shared", ..c("semantics") }.linked(Link::Shared),
 ];
+
+/// Programs of other languages, which load the shared library: name, and the command before the library's path.
+pub const FOREIGN: &[(&str, [&str; 2])] =
+    &[("foreign", ["python3", "ffi-tests/foreign.py"]), ("luajit", ["luajit", "ffi-tests/foreign.lua"])];
 
 /// A program and how it is built and run.
 #[derive(Clone, Copy)]
