@@ -186,7 +186,7 @@ fn sees_panic(ctx: &Context, rustc: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// One place for pointers: C pointers become references in the kit and nowhere else, but for the calls that pass one on.
+/// One place for pointers: C pointers become references in the kit and nowhere else, but for calls that pass one on.
 fn kit_alone(ctx: &Context) -> Result<()> {
     let pointed = Regex::new(r"&(mut )?\*|from_raw_parts|\.(read|write)\(\)")?;
     let folder = ctx.root.join("src/capi");
