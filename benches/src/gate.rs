@@ -48,7 +48,7 @@ const COMPILER: &str = "# rustc ";
 const HEAD: &str = "\
 # Instructions per decision, loop and key making included: row, count, what the processor has.
 # Checked by `tatcell-bench gate FILE --lib SO`, written by the same with --write; a row fails above its count + 2 %, or
-# + 25 % with another compiler than this one:
+# + 25 % with another compiler than the one named below.
 # Counted by callgrind, whose processor is not the machine's: it has AES where the machine has it, but no AVX-512. So
 # the tag search that is counted is that of SSE2 on every x86-64 machine: a change of the AVX-512 search alone moves no
 # number here. A processor that has no line of its own is held to the largest count of the row.
