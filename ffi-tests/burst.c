@@ -83,9 +83,11 @@ TEST(a_burst_refuses_bad_arguments_and_changes_nothing) {
         REFUSES(TATCELL_ERR_ALIGN, tatcell_table_check_burst(&k.table, &w.b, OFF(&w.limits)));
         REFUSES(TATCELL_ERR_HANDLE, tatcell_table_check_burst(&none, &w.b, &w.n));
         REFUSES(TATCELL_ERR_OPTION, tatcell_table_check_burst(&k.table, &w.b, &w.b));
-        REFUSES(TATCELL_ERR_OVERLAP, tatcell_table_check_burst(&k.table, &w.b, (tatcell_burst_t *)(void *)&w.b.scratch[8]));
+        REFUSES(TATCELL_ERR_OVERLAP, tatcell_table_check_burst(&k.table, &w.b,
+            (tatcell_burst_t *)(void *)&w.b.scratch[8]));
         REFUSES(TATCELL_ERR_HASH, tatcell_table_check_burst(&caller.table, &w.b, NULL));
-        static const uint32_t sizes[] = {0, 7, 8, sizeof(tatcell_burst_t) - 8, sizeof(tatcell_burst_t) + 4, 4104, UINT32_MAX};
+        static const uint32_t sizes[] = {0, 7, 8, sizeof(tatcell_burst_t) - 8, sizeof(tatcell_burst_t) + 4, 4104,
+            UINT32_MAX};
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
             NOTE("size %u", sizes[i]);
             WITH(b.size, sizes[i], TATCELL_ERR_SIZE);

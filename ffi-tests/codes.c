@@ -160,7 +160,8 @@ TEST(bad_images_are_errors) {
     GIVES(TATCELL_ERR_BUFFER, tatcell_table_save(&k.table, 0, image, sizeof image, NULL));
     GIVES(0, tatcell_table_save(&k.table, 0, whole, k.bytes, NULL));
     void *less = kit_memory(k.bytes - 128);
-    GIVES(TATCELL_ERR_WRONG_SIZE, tatcell_table_restore(&t, less, k.bytes - 128, whole, k.bytes, kit_attach(kit_seed, 0), 0));
+    GIVES(TATCELL_ERR_WRONG_SIZE, tatcell_table_restore(&t, less, k.bytes - 128, whole, k.bytes,
+        kit_attach(kit_seed, 0), 0));
     free(less);
     free(whole);
     tatcell_slot_t slot;
@@ -208,7 +209,8 @@ static void *hammer(void *arg) {
             if (tatcell_cell_charge(&race.cell, &race.limit, 0, 1, NULL) == TATCELL_CONTENDED)
                 __atomic_store_n(&race.contended, 1, __ATOMIC_RELAXED);
         }
-        if (__atomic_load_n(&race.contended, __ATOMIC_RELAXED) || seconds() > race.deadline) __atomic_store_n(&race.stop, 1, __ATOMIC_RELAXED);
+        if (__atomic_load_n(&race.contended, __ATOMIC_RELAXED) || seconds() > race.deadline)
+            __atomic_store_n(&race.stop, 1, __ATOMIC_RELAXED);
     }
     return arg;
 }

@@ -26,5 +26,6 @@ local function decides()
 end
 
 local ok, problem = pcall(decides)
-print(ok and "PASS luajit_loads_the_header_and_decides" or ("FAIL luajit_loads_the_header_and_decides: " .. tostring(problem)))
+local claim = "luajit_loads_the_header_and_decides"
+print(ok and "PASS " .. claim or "FAIL " .. claim .. ": " .. tostring(problem))
 os.exit(ok and 0 or 1)

@@ -100,8 +100,8 @@ def cffi_decides():
     equal((decision.burst, decision.remaining, decision.retry_after), (3, 0, 10**8))
 
 
-NUMBERS = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32, "int32_t": ctypes.c_int32,
-           "uint8_t": ctypes.c_uint8, "size_t": ctypes.c_size_t}
+NUMBERS = {"uint64_t": ctypes.c_uint64, "int64_t": ctypes.c_int64, "uint32_t": ctypes.c_uint32,
+           "int32_t": ctypes.c_int32, "uint8_t": ctypes.c_uint8, "size_t": ctypes.c_size_t}
 
 
 def ctypes_of():

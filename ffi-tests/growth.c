@@ -84,9 +84,15 @@ static void results_grow(size_t own, size_t least, call *take) {
 
 static int32_t take_spec(void *s) { return tatcell_limit_init_spec(&limit, (const tatcell_limit_spec_t *)s); }
 static int32_t take_spec32(void *s) { return tatcell_limit32_init_spec(&limit, (const tatcell_limit_spec_t *)s); }
-static int32_t take_table_spec(void *s) { return tatcell_limit_init_table(&limit, &k.table, (const tatcell_limit_spec_t *)s); }
-static int32_t take_options(void *s) { return tatcell_table_init(&table, k.memory, k.bytes, (const tatcell_table_options_t *)s); }
-static int32_t take_attach(void *s) { return tatcell_table_attach(&table, k.memory, k.bytes, (const tatcell_attach_options_t *)s); }
+static int32_t take_table_spec(void *s) {
+    return tatcell_limit_init_table(&limit, &k.table, (const tatcell_limit_spec_t *)s);
+}
+static int32_t take_options(void *s) {
+    return tatcell_table_init(&table, k.memory, k.bytes, (const tatcell_table_options_t *)s);
+}
+static int32_t take_attach(void *s) {
+    return tatcell_table_attach(&table, k.memory, k.bytes, (const tatcell_attach_options_t *)s);
+}
 static int32_t take_burst(void *s) { return tatcell_table_check_burst(&k.table, (tatcell_burst_t *)s, NULL); }
 
 TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
@@ -98,7 +104,8 @@ TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     DO(options_grow(&spec, sizeof spec, TATCELL_LIMIT_SPEC_MIN, take_table_spec));
     tatcell_table_options_t o = kit_options(&k.spec);
     DO(options_grow(&o, sizeof o, TATCELL_TABLE_OPTIONS_MIN, take_options));
-    DO(options_grow(kit_attach(kit_seed, 0), sizeof(tatcell_attach_options_t), TATCELL_ATTACH_OPTIONS_MIN, take_attach));
+    DO(options_grow(kit_attach(kit_seed, 0), sizeof(tatcell_attach_options_t), TATCELL_ATTACH_OPTIONS_MIN,
+        take_attach));
     tatcell_burst_t b = kit_burst(&k.limit, 0, "a key", 5, 0, 3);
     DO(options_grow(&b, sizeof b, TATCELL_BURST_MIN, take_burst));
     kit_free(&k);
@@ -289,7 +296,8 @@ TEST(a_limit_tells_its_precision_and_its_span) {
         uint64_t units = 1 + check_random(&random) % 1000000, period = units + check_random(&random) % SECOND;
         tatcell_limit_t l[3];
         NOTE("round %d, seed 8: %llu per %llu", round, (unsigned long long)units, (unsigned long long)period);
-        int32_t made[3] = {tatcell_limit_init(&l[0], units, period, 1), tatcell_limit32_init(&l[1], units, period, 1), -1};
+        int32_t made[3] = {tatcell_limit_init(&l[0], units, period, 1), tatcell_limit32_init(&l[1], units, period, 1),
+            -1};
         int32_t rc = kit_make(&k, kit_spec(units, period, 1), 16, NULL);
         made[2] = rc;
         l[2] = k.limit;
@@ -376,7 +384,8 @@ TEST(counters_of_threads_add_up) {
     EQ(kit_make(&k, kit_spec(10, SECOND, 5), 64, NULL), 0);
     EQ(tatcell_limit_init(&limit, 10, SECOND, 2), 0);
     cell.word = 0;
-    for (int i = 0; i < 3; i++) EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 0, &d, &one), i < 2 ? 0 : TATCELL_NON_CONFORMING);
+    for (int i = 0; i < 3; i++)
+        EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 0, &d, &one), i < 2 ? 0 : TATCELL_NON_CONFORMING);
     EQ(one.conforming, 2);
     EQ(one.non_conforming, 1);
     EQ(tatcell_table_charge_ex(&k.table, &k.limit, 0, "key", 3, 2, NULL, &one), 0);

@@ -73,7 +73,8 @@ TEST(ticks_make_a_limit) {
 }
 
 TEST(memory_holds_a_table_and_goes_away) {
-    static const uint32_t flags[] = {0, TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED, TATCELL_HOST_HUGE | TATCELL_HOST_FORK_SHARED};
+    static const uint32_t flags[] = {0, TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED,
+        TATCELL_HOST_HUGE | TATCELL_HOST_FORK_SHARED};
     for (int i = 0; i < 4; i++) {
         NOTE("flags %u", flags[i]);
         tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
@@ -186,7 +187,8 @@ TEST(system_errors_carry_errno) {
 
 /* The rule of names: one slash is shared memory, more are a path; no folder, nothing that is a folder. */
 TEST(names_and_paths_have_a_rule) {
-    static const char *const bad[] = {"", "/", "relative", "/.", "/..", "//name", "/folder/", "/folder/.", "/folder/.."};
+    static const char *const bad[] = {"", "/", "relative", "/.", "/..", "//name", "/folder/", "/folder/.",
+        "/folder/.."};
     tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         NOTE("name %s", bad[i]);

@@ -67,7 +67,8 @@ typedef struct kit_table {
 } kit_table;
 
 /* Makes a table for one limit; `o` NULL = defaults. */
-static inline int32_t kit_make(kit_table *k, tatcell_limit_spec_t spec, uint64_t slots, const tatcell_table_options_t *o) {
+static inline int32_t kit_make(kit_table *k, tatcell_limit_spec_t spec, uint64_t slots,
+    const tatcell_table_options_t *o) {
     memset(k, 0, sizeof *k);
     k->spec = spec;
     k->bytes = tatcell_table_bytes(slots);

@@ -53,7 +53,8 @@ TEST(the_least_sizes_are_frozen) {
 TEST(static_memory_has_the_bytes_of_tatcell_table_bytes) {
     static const uint64_t slots[] = {0, 1, 15, 16, 17, 31, 32, 33, 1000, 4096, 65535, 65536, 1000001};
     static unsigned char memory[TATCELL_TABLE_BYTES(100)];
-    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++) EQ(TATCELL_TABLE_BYTES(slots[i]), tatcell_table_bytes(slots[i]));
+    for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
+        EQ(TATCELL_TABLE_BYTES(slots[i]), tatcell_table_bytes(slots[i]));
     EQ(sizeof memory, tatcell_table_bytes(100));
 }
 
@@ -204,10 +205,12 @@ TEST(numbers_are_those_of_abi_1) {
         {TATCELL_ERR_BUFFER, -34}, {TATCELL_ERR_TOO_FAST, -35}, {TATCELL_ERR_WRONG_SIZE, -36},
         {TATCELL_ERR_FOLDER, -37},
         {TATCELL_CHANGE_KEEP_TIME, 0}, {TATCELL_CHANGE_KEEP_UNITS, 1}, {TATCELL_CHANGE_RESET, 2},
-        {TATCELL_LIMIT_HEAL, 1}, {TATCELL_LIMIT_SHADOW, 2}, {TATCELL_LIMIT_RESOLUTION, 4}, {TATCELL_LIMIT_STRICT_REFUNDS, 8},
+        {TATCELL_LIMIT_HEAL, 1}, {TATCELL_LIMIT_SHADOW, 2}, {TATCELL_LIMIT_RESOLUTION, 4},
+            {TATCELL_LIMIT_STRICT_REFUNDS, 8},
         {TATCELL_TABLE_EXCLUSIVE, 1}, {TATCELL_TABLE_RESOLUTION, 2}, {TATCELL_TABLE_POLICY, 4}, {TATCELL_BURST_MAX, 64},
         {TATCELL_FULL_ADMIT, 0}, {TATCELL_FULL_INHERIT, 1}, {TATCELL_FULL_DENY, 2}, {TATCELL_FULL_SAMPLED, 3},
-        {TATCELL_HASH_SIPHASH13, 0}, {TATCELL_HASH_CALLER, 1}, {TATCELL_HASH_AES, 2}, {TATCELL_TRACKED, 0}, {TATCELL_UNTRACKED, 1},
+        {TATCELL_HASH_SIPHASH13, 0}, {TATCELL_HASH_CALLER, 1}, {TATCELL_HASH_AES, 2}, {TATCELL_TRACKED, 0},
+            {TATCELL_UNTRACKED, 1},
         {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
         {TATCELL_FLAG_ELASTIC, 4},
     };
@@ -218,7 +221,8 @@ TEST(numbers_are_those_of_abi_1) {
     EXPECT(TATCELL_SKEW_NONE == UINT64_MAX);
 }
 
-/* A zeroed structure with its size set is the same as its initialiser: everything but the size is zero, and the size is that of the structure. */
+/* A zeroed structure with its size set is the same as its initialiser: everything but the size is zero, and the size
+   is that of the structure. */
 #define SIZE_THEN_ZERO(type, init) \
     do { \
         type is = init; \

@@ -43,11 +43,13 @@ static long drain(const tatcell_table_t *t, const tatcell_limit_t *l, const char
 }
 
 /* A child's own mapping, handle and limit. */
-static int attach(shared **s, tatcell_table_t *t, tatcell_limit_t *l, const tatcell_limit_spec_t *spec, int *not_ready) {
+static int attach(shared **s, tatcell_table_t *t, tatcell_limit_t *l, const tatcell_limit_spec_t *spec,
+    int *not_ready) {
     int32_t rc;
     *s = map_shared();
     if (!*s) return 0;
-    while ((rc = tatcell_table_attach(t, (*s)->table, sizeof (*s)->table, kit_attach(kit_seed, 0))) == TATCELL_ERR_NOT_READY) {
+    while ((rc = tatcell_table_attach(t, (*s)->table, sizeof (*s)->table,
+        kit_attach(kit_seed, 0))) == TATCELL_ERR_NOT_READY) {
         if (not_ready && !*not_ready) {
             *not_ready = 1;
             __atomic_fetch_add(&(*s)->waiting, 1, __ATOMIC_SEQ_CST);

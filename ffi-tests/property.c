@@ -479,7 +479,8 @@ TEST(bursts_with_a_look_ahead_equal_single_calls) {
                 tatcell_decision_t single = TATCELL_DECISION_INIT;
                 const void *key = keys[b & 1][form == 1 ? burst->count - 1 - i : i];
                 EQ(tatcell_table_hash(&one.table, key, len, &hash), 0);
-                int32_t rc = tatcell_table_check_ex_hash(&one.table, &one.limit, now, hash, round & 16 ? costs[i] : 1, 0,
+                int32_t rc = tatcell_table_check_ex_hash(&one.table, &one.limit, now, hash, round & 16 ? costs[i] : 1,
+                    0,
                                                          &single, round & 32 ? &c2 : NULL);
                 want |= (uint64_t)(rc == 0) << i;
                 single.size = 0;

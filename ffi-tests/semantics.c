@@ -647,7 +647,8 @@ TEST(a_migrated_table_owes_what_the_old_one_owed) {
     EQ(tatcell_table_migrate_foresee(&k.table, n.bytes, &o, 0, &foreseen), 0);
     EQ(tatcell_table_migrate(&n.table, k.memory, k.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OVERLAP);
     EQ(tatcell_table_migrate(&k.table, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OVERLAP);
-    EQ(tatcell_table_migrate((tatcell_table_t *)n.memory, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OVERLAP);
+    EQ(tatcell_table_migrate((tatcell_table_t *)n.memory, n.memory, n.bytes, &o, &k.table, 0, &told),
+        TATCELL_ERR_OVERLAP);
     EQ(tatcell_table_migrate(&n.table, n.memory, 255, &o, &k.table, 0, &told), TATCELL_ERR_TOO_SMALL);
     o.tag_bits = 21;
     EQ(tatcell_table_migrate(&n.table, n.memory, n.bytes, &o, &k.table, 0, &told), TATCELL_ERR_OPTION);

@@ -141,7 +141,8 @@ static int32_t try_burst(int me, int i) {
             d[j].size = sizeof d[j];
             g.contended[me]++;
             if (tatcell_table_hash(&g.k.table, &keys[j], 4, &hash) != 0) return TATCELL_ERR_HASH;
-            if (tatcell_table_check_ex_hash(&g.k.table, &g.k.limit, 0, hash, 1, 0, &d[j], NULL) == 0) pass |= UINT64_C(1) << j;
+            if (tatcell_table_check_ex_hash(&g.k.table, &g.k.limit, 0, hash, 1, 0, &d[j], NULL) == 0)
+                pass |= UINT64_C(1) << j;
         }
     }
     while (pass) {
@@ -160,7 +161,8 @@ TEST(bursts_from_several_threads_admit_exactly_the_bursts_of_their_keys) {
 
 /* Threads that meet at absent keys: an insert race must not give one key two slots. Clocks differ a little. */
 static int32_t try_insert(int me, int i) {
-    uint64_t key = (uint64_t)i * 0x9e3779b97f4a7c15u, now = 1000000 + (check_random((unsigned long long[]){key + (unsigned)me + 1}) & 3);
+    uint64_t key = (uint64_t)i * 0x9e3779b97f4a7c15u;
+    uint64_t now = 1000000 + (check_random((unsigned long long[]){key + (unsigned)me + 1}) & 3);
     int32_t rc = tatcell_table_check_hash(&g.k.table, &g.k.limit, now, key, 1, NULL);
     if (rc == 0) g.won[me][i] = 1;
     return rc;

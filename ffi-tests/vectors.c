@@ -153,7 +153,8 @@ TEST(table_check_ex_gives_every_column) {
             kit_free(&k);
             EQ(kit_make(&k, kit_spec(1, r->t_ns, r->burst), 64, NULL), 0);
         }
-        EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, r->now, kit_hash(&k, r->name), r->cost, 0, &d, NULL), r->verdict);
+        EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, r->now, kit_hash(&k, r->name), r->cost, 0, &d, NULL),
+            r->verdict);
         DO(same(r, &d));
         EQ(d.tracking, TATCELL_TRACKED);
     }

@@ -86,7 +86,7 @@ const FOLDERS: &[&str] =
 const DATA: &[&str] = &["tsv", "svg", "lock"];
 
 /// What is not yet as it should be: beginning of the file's name, and rule. A line that excuses nothing is a fault.
-const LATER: &[(&str, &str)] = &[("src/table/burst.rs", "columns"), ("ffi-tests/", "columns")];
+const LATER: &[(&str, &str)] = &[];
 
 /// A rule that a file breaks.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -134,8 +134,8 @@ impl<M: Access> Table<'_, M> {
     ///
     /// For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the
     /// other is decided. `hashes` should have been prefetched, as the last call did; `next` may have another length, 0
-    /// when nothing follows. With SipHash, which takes longer than the decision, the next burst is hashed and prefetched
-    /// before this one is decided.
+    /// when nothing follows. With SipHash, which takes longer than the decision, the next burst is hashed and
+    /// prefetched before this one is decided.
     ///
     /// ```
     /// # use tatcell::{Burst, Line, LimitSpec, Table, TableOptions};

@@ -20,6 +20,10 @@
 //!   that it saw; whoever placed one that it did not see meets this claim in its own look, or what became of it;
 //! - a claim word never recurs in a slot (its payload is above everything the slot held), so a commit or a kill
 //!   cannot hit a later claim by accident;
+//! - a refund lowers a payload, but not below what its slot was claimed at: the permit of a committing charge excludes
+//!   the claim. Two uses of permits break that, and with it the two points above: several permits of one key refunded
+//!   oldest first without `strict_refunds`, and a refund by a reading that is units of time behind the insert's. The
+//!   explorer has both as pinned cases (`tests/explorer/resets.rs`), and the guide says so;
 //! - a claim stores no charge: a thread that dies holding one has charged nothing, anyone with the same key commits
 //!   it in its place, and everyone else may reuse the slot once it expires.
 //!
