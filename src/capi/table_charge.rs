@@ -293,10 +293,11 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
 
 /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
 ///
-/// Nothing is credited for a permit older than the limit's horizon, of before a reset of the key (while its trace
-/// lasts) or a restore of the table, or under TATCELL_FULL_SAMPLED, where nothing can be proved. The permit of the
-/// charge that brought a key into the table covers up to one claim lifetime and one q-unit less than was charged. Use
-/// a permit once, and of several of one key the newest first (or set TATCELL_LIMIT_STRICT_REFUNDS).
+/// Nothing is credited for a permit older than the limit's horizon, of before a restore of the table, for a key that
+/// is in another slot than the one charged, as it is after a reset, or under TATCELL_FULL_SAMPLED, where nothing can be
+/// proved. The permit of the charge that brought a key into the table covers up to one claim lifetime and one q-unit
+/// less than was charged. Use a permit once, and of several of one key the newest first (or set
+/// TATCELL_LIMIT_STRICT_REFUNDS): refunded oldest first, the newer one can give back what has drained.
 ///
 /// @param table    handle; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
