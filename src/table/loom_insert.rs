@@ -136,7 +136,7 @@ fn three_inserts_beside_a_sweep_admit_one_burst() {
 fn three_clocks_and_three_claims_admit_one_burst() {
     let words = [[world().expired(Y), world().expired(Z)], [0, 0]];
     let swept: &[&[usize]] = &[&[], &[1], &[0]];
-    one_admission::<2>("three claims, N=2", Bound::At(2, 3), words, false, &[NOW, NOW + 10, NOW + 20], swept);
+    one_admission::<2>("three claims, N=2", Bound::At(1, 2), words, false, &[NOW, NOW + 10, NOW + 20], swept);
 }
 
 /// A thread stopped right after its claim, still alive in one clock and expired in the other: the others make
