@@ -84,7 +84,7 @@ macro_rules! section {
                 let r = t.random();
                 let key = ((r >> 8) % KEYS as u64) as usize;
                 let (cell, limit) = (&mut cells[key], &LIMITS[key][chosen[key]]);
-                let cost = t.cost(limit.burst());
+                let cost = u64::from(t.cost(limit.burst()));
                 match r % 32 {
                     0..=3 => {
                         let d = cell.check_ex(limit, now, cost, (r >> 16) % 5);
@@ -101,7 +101,11 @@ macro_rules! section {
                         t.put(left.unwrap_or(u64::MAX));
                         permits[key] = Permit::NONE;
                     }
-                    7..=9 => permits[key] = t.reservation(&cell.reserve(limit, now, cost)),
+                    7..=9 => {
+                        let d = cell.reserve(limit, now, cost);
+                        t.decision(&d);
+                        permits[key] = d.permit;
+                    }
                     10 => t.decision(&cell.peek(limit, now, cost)),
                     11 if r >> 60 == 0 => cell.reset(),
                     12 if r >> 62 == 0 => {

@@ -1,7 +1,7 @@
 //! The random numbers of the trace, the clock, and the digest of what came out.
 
 use semi::say;
-use tatcell::{Decision, Outcome, Permit, Reservation, TableError};
+use tatcell::{Decision, Outcome, Permit, TableError};
 
 /// One section of the trace: its random numbers, its digest, and counts that show it is worth running.
 pub struct Trace {
@@ -96,42 +96,24 @@ impl Trace {
     }
 
     pub fn permit(&mut self, p: &Permit) {
-        for value in [p.tat, p.stored, p.epoch as u64, p.slot as u64] {
+        for value in [p.tat, p.stored, p.tick, p.generation, p.epoch as u64, p.slot as u64] {
             self.put(value);
         }
     }
 
     pub fn decision(&mut self, d: &Decision) {
-        let Decision { size, verdict, flags, tracking, policy, cost, .. } = *d;
+        let Decision { verdict, flags, tracking, policy, .. } = *d;
         self.verdict(verdict as u32);
-        for value in [size, flags, tracking, policy, cost] {
+        for value in [flags, tracking as u32, policy] {
             self.put(value as u64);
         }
         if let Some(n) = self.tracking.get_mut(tracking as usize) {
             *n += 1;
         }
-        for value in [d.limit, d.remaining, d.retry_after, d.next_unit, d.reset_after] {
+        for value in [d.cost, d.burst, d.remaining, d.retry_after, d.next_unit, d.reset_after, d.departure] {
             self.put(value);
         }
         self.permit(&d.permit);
-    }
-
-    pub fn reservation(&mut self, reservation: &Reservation) -> Permit {
-        match *reservation {
-            Reservation::Reserved { departure, permit } => {
-                self.verdict(0);
-                self.put(departure);
-                self.permit(&permit);
-                return permit;
-            }
-            Reservation::TooLong { retry_after } => {
-                self.verdict(1);
-                self.put(retry_after);
-            }
-            Reservation::Never => self.verdict(2),
-            Reservation::Contended => self.verdict(3),
-        }
-        Permit::NONE
     }
 
     /// A caller error is an answer too; none occurs in this trace.

@@ -8,6 +8,8 @@ use tatcell::{
 
 pub const POLICIES: [FullPolicy; 4] =
     [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny, FullPolicy::Sampled];
+/// Two of header and 64 slots.
+const LINES: usize = 10;
 const EVENTS: u64 = 8_000;
 const KEYED: u64 = 24_000;
 const BURSTS: u64 = 2_000;
@@ -33,7 +35,7 @@ const fn name(policy: FullPolicy) -> &'static str {
 }
 
 pub fn shared(policy: FullPolicy, flip: Option<u64>) -> Trace {
-    let lines = [Line::EMPTY; 9];
+    let lines = [Line::EMPTY; LINES];
     let mut t = Trace::new(name(policy), EVENTS, flip);
     match Table::<Shared>::init(&lines, &options().policy(policy).caller_hash()) {
         Ok(table) => drive(&mut t, &table),
@@ -43,7 +45,7 @@ pub fn shared(policy: FullPolicy, flip: Option<u64>) -> Trace {
 }
 
 pub fn exclusive(policy: FullPolicy, flip: Option<u64>) -> Trace {
-    let mut lines = [Line::EMPTY; 9];
+    let mut lines = [Line::EMPTY; LINES];
     let mut t = Trace::new(name(policy), EVENTS, flip);
     match ExclusiveTable::init_exclusive(&mut lines, &options().policy(policy).caller_hash()) {
         Ok(table) => drive(&mut t, &table),
@@ -68,7 +70,7 @@ fn drive<M: Access>(t: &mut Trace, table: &Table<'_, M>) {
         let key = (r >> 8) % KEYS;
         let hash = (key + 1).wrapping_mul(0xd6e8_feb8_6659_fd93).rotate_left(32);
         let limit = if key % 4 == 0 { &slow } else { &fast };
-        let cost = t.cost(limit.burst());
+        let cost = u64::from(t.cost(limit.burst()));
         match r % 32 {
             0..=3 => {
                 let request = Request { limit, now, cost, room: (r >> 16) % 5 };
@@ -80,7 +82,7 @@ fn drive<M: Access>(t: &mut Trace, table: &Table<'_, M>) {
                     Err(e) => t.table_error(e),
                 }
             }
-            4 => match table.charge(limit, now, hash, cost) {
+            4 => match table.charge(limit, now, hash, cost, Some(&mut counters)) {
                 Ok(d) => t.decision(&d),
                 Err(e) => t.table_error(e),
             },
@@ -91,8 +93,11 @@ fn drive<M: Access>(t: &mut Trace, table: &Table<'_, M>) {
                 }
                 permit.1 = Permit::NONE;
             }
-            7..=9 => match table.reserve(limit, now, hash, cost) {
-                Ok(reservation) => permit = (hash, t.reservation(&reservation)),
+            7..=9 => match table.reserve(limit, now, hash, cost, Some(&mut counters)) {
+                Ok(d) => {
+                    t.decision(&d);
+                    permit = (hash, d.permit);
+                }
                 Err(e) => t.table_error(e),
             },
             10 => match table.peek(limit, now, hash, cost) {
@@ -126,6 +131,7 @@ fn drive<M: Access>(t: &mut Trace, table: &Table<'_, M>) {
     for value in [
         c.conforming,
         c.soft,
+        c.shadow,
         c.non_conforming,
         c.never,
         c.contended,
@@ -140,7 +146,7 @@ fn drive<M: Access>(t: &mut Trace, table: &Table<'_, M>) {
 
 /// Plain checks of byte keys under SipHash, and at the end the image: header and every slot.
 pub fn keyed(flip: Option<u64>) -> Trace {
-    let lines = [Line::EMPTY; 9];
+    let lines = [Line::EMPTY; LINES];
     let mut t = Trace::new("table-siphash", KEYED, flip);
     let table = match Table::init(&lines, &options().seed(SEED)) {
         Ok(table) => table,
@@ -160,14 +166,14 @@ pub fn keyed(flip: Option<u64>) -> Trace {
         for (i, byte) in key.iter_mut().enumerate() {
             *byte = (id as u8).wrapping_mul(i as u8 + 3);
         }
-        let cost = t.cost(limit.burst());
+        let cost = u64::from(t.cost(limit.burst()));
         match table.check(&limit, now, &key[..long], cost) {
             Ok(outcome) => t.outcome(outcome),
             Err(e) => t.table_error(e),
         }
         t.next();
     }
-    let mut image = [0u64; 9 * 8];
+    let mut image = [0u64; LINES * 8];
     match table.save(now, &mut image) {
         Ok(words) => t.put(words as u64),
         Err(e) => t.table_error(e),
@@ -178,7 +184,7 @@ pub fn keyed(flip: Option<u64>) -> Trace {
 
 /// Bursts of up to 64 requests with repeated keys.
 pub fn burst(flip: Option<u64>) -> Trace {
-    let mut lines = [Line::EMPTY; 9];
+    let mut lines = [Line::EMPTY; LINES];
     let mut t = Trace::new("table-burst", BURSTS, flip);
     let table: Table<'_, Exclusive> = match Table::init_exclusive(&mut lines, &options().seed(SEED)) {
         Ok(table) => table,

@@ -1,7 +1,8 @@
 //! Measures code size, instructions and stack on a Cortex-M0 and a Cortex-M3, and prints what was asked beside what is.
 //!
-//! A line that misses what was asked has its analysis in firmware/README.md and a ceiling of its own below: only
-//! above the ceiling does the test fail.
+//! The test fails above what was measured below + 2 %, or + 25 % with another compiler than the one named: a change
+//! that costs an instruction is seen, also far below what was asked. A line that misses what was asked has its
+//! analysis in firmware/README.md.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -15,6 +16,7 @@ use crate::exec::Run;
 use crate::machines::archive;
 use crate::machines::boards::{Board, BOARDS, CHOICES};
 use crate::machines::emulator::Program;
+use crate::machines::rust_target::is_added;
 use crate::machines::steps::{each_step, Code, Mask};
 use crate::report::Report;
 
@@ -24,9 +26,13 @@ struct Budget {
     function: &'static str,
     what: What,
     asked: u64,
-    ceiling: u64,
+    /// What it was under [`COMPILER`].
+    was: u64,
     label: &'static str,
 }
+
+/// The compiler of the numbers below.
+const COMPILER: &str = "rustc 1.95.";
 
 /// What is measured of a call.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -43,29 +49,29 @@ enum What {
 
 use What::{Conforming, Denied, Stack, Text};
 
-const fn m0(function: &'static str, what: What, asked: u64, ceiling: u64, label: &'static str) -> Budget {
-    Budget { board: "microbit", function, what, asked, ceiling, label }
+const fn m0(function: &'static str, what: What, asked: u64, was: u64, label: &'static str) -> Budget {
+    Budget { board: "microbit", function, what, asked, was, label }
 }
 
-const fn m3(function: &'static str, what: What, asked: u64, ceiling: u64, label: &'static str) -> Budget {
-    Budget { board: "lm3s6965evb", function, what, asked, ceiling, label }
+const fn m3(function: &'static str, what: What, asked: u64, was: u64, label: &'static str) -> Budget {
+    Budget { board: "lm3s6965evb", function, what, asked, was, label }
 }
 
 const BUDGETS: &[Budget] = &[
-    m0("tatcell_small_check", Text, 240, 240, "M0 64-bit, weighted"),
-    m0("tatcell_small_check", Conforming, 110, 110, "M0 64-bit, weighted"),
-    m0("tatcell_small_check", Denied, 70, 100, "M0 64-bit, weighted"),
-    m0("tatcell_small_check_unit", Text, 160, 160, "M0 64-bit, cost 1"),
-    m0("tatcell_small_check_unit", Conforming, 75, 75, "M0 64-bit, cost 1"),
-    m0("tatcell_small_check_unit", Denied, 50, 50, "M0 64-bit, cost 1"),
-    m0("tatcell_small32_check_unit", Text, 120, 120, "M0 32-bit, cost 1"),
-    m0("tatcell_small32_check_unit", Conforming, 40, 40, "M0 32-bit, cost 1"),
-    m0("tatcell_small32_check_unit", Denied, 25, 25, "M0 32-bit, cost 1"),
-    m3("tatcell_small32_check_unit", Text, 100, 100, "M3 32-bit, cost 1"),
-    m3("tatcell_small32_check_unit", Conforming, 35, 35, "M3 32-bit, cost 1"),
+    m0("tatcell_small_check", Text, 240, 238, "M0 64-bit, weighted"),
+    m0("tatcell_small_check", Conforming, 110, 100, "M0 64-bit, weighted"),
+    m0("tatcell_small_check", Denied, 70, 96, "M0 64-bit, weighted"),
+    m0("tatcell_small_check_unit", Text, 160, 130, "M0 64-bit, cost 1"),
+    m0("tatcell_small_check_unit", Conforming, 75, 50, "M0 64-bit, cost 1"),
+    m0("tatcell_small_check_unit", Denied, 50, 49, "M0 64-bit, cost 1"),
+    m0("tatcell_small32_check_unit", Text, 120, 66, "M0 32-bit, cost 1"),
+    m0("tatcell_small32_check_unit", Conforming, 40, 27, "M0 32-bit, cost 1"),
+    m0("tatcell_small32_check_unit", Denied, 25, 23, "M0 32-bit, cost 1"),
+    m3("tatcell_small32_check_unit", Text, 100, 96, "M3 32-bit, cost 1"),
+    m3("tatcell_small32_check_unit", Conforming, 35, 27, "M3 32-bit, cost 1"),
     m3("tatcell_small32_check_unit", Denied, 20, 20, "M3 32-bit, cost 1"),
-    m0("tatcell_small_table_check", Text, 2048, 2048, "M0 keyed check, 4-byte key"),
-    m0("tatcell_small_table_check", Stack, 128, 128, "M0 keyed check, 4-byte key"),
+    m0("tatcell_small_table_check", Text, 2048, 614, "M0 keyed check, 4-byte key"),
+    m0("tatcell_small_table_check", Stack, 128, 68, "M0 keyed check, 4-byte key"),
 ];
 
 /// One measured call.
@@ -125,14 +131,22 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         report.note(&format!("{label:<30} {:<11} {asked:>6} {is:>6}  {verdict}", what.name()));
         verdicts.push((budget, is));
     }
-    for (Budget { board, function, what, ceiling, .. }, is) in verdicts {
+    let percent = if is_known(ctx)? { 2 } else { 25 };
+    for (Budget { board, function, what, was, .. }, is) in verdicts {
         let function = function.trim_start_matches("tatcell_");
         report.claim(&format!("budget_{board}_{function}_{}", what.name()), || {
-            ensure!((1..=*ceiling).contains(&is), "{is}, ceiling {ceiling}");
+            let most = was + was * percent / 100;
+            ensure!((1..=most).contains(&is), "{is}, at most {most} ({was} + {percent} %)");
             Ok(())
         });
     }
     Ok(())
+}
+
+/// Whether the boards' libraries came from the compiler of the numbers.
+fn is_known(ctx: &Context) -> Result<bool> {
+    let ours = BOARDS.iter().filter(|b| b.measured).all(|b| is_added(ctx, b.target.triple));
+    Ok(ours && cmd!(ctx.sh, "rustc --version").must()?.starts_with(COMPILER))
 }
 
 impl What {
