@@ -61,7 +61,11 @@
  *       return 0;                                            // bits 7: the third request of key 7 does not pass
  *   }
  *
- * WORDS    lead     how far the TAT (theoretical arrival time) of a key lies ahead of now; 0 when it is idle
+ * WORDS    T        emission interval: the time that one unit costs, period/units
+ *          span     the time after which a state word that nobody touched comes round again
+ *          slot     the 8-byte word of one key in a table; a set is the 16 slots that a key may be in
+ *          permit   what a refund needs to know of a charge
+ *          lead     how far the TAT (theoretical arrival time) of a key lies ahead of now; 0 when it is idle
  *          debt     the same, seen as what the key still owes: it drains as time passes
  *          horizon  H, the longest debt that a limit can make: its burst and its largest allowance, in time
  *          room     elastic units above the burst that one call may use
@@ -71,13 +75,14 @@
  *
  * MODEL    A limit is `units` per `period` ticks and a `burst`: the most units that pass at one instant after idle.
  *          A cell holds one key, a table many. State is the TAT of ITU-T I.371; a request of cost c conforms iff
- *          lead + c*T <= burst*T, where T = period/units. A refused request changes nothing. Cost 0 looks and
- *          never writes. The rate is never exceeded: T is rounded up to a q-unit, by at most 15 ppm in cells and
- *          0.1 % in tables and 32-bit cells, where it is exact if T is a whole number of ticks.
+ *          lead + c*T <= burst*T, where T = period/units. A refused request changes nothing, unless the limit
+ *          has a penalty. Cost 0 looks and never writes. The rate is never exceeded: T is rounded up to a q-unit, by
+ *          at most 15.3 ppm in cells and 0.1 % in tables and 32-bit cells; it is exact if T is a whole number of
+ *          q-units, which are ticks or parts of a tick, except where a long horizon needs longer ones.
  *
  * TIME     Always your own tick count, a uint64_t: nanoseconds, cycles, milliseconds. The library never reads a
  *          clock. Use a monotonic one. A reading that is older than another by at most the skew only makes answers
- *          stricter; one that is older than the skew finds the key expired and full, and mints up to a burst. A
+ *          stricter; one that is older than the skew finds the key expired, and up to a burst passes once more. A
  *          thread that was stopped between clock and call has an older reading, and so has a cached or coarse clock
  *          beside a fine one. The default skew is max(H, min(span/64, 2^30 ticks)), about a second of nanoseconds; in
  *          64-bit cells whose span exceeds a year an eighth of the span. Departures of reservations are monotone only
@@ -97,8 +102,9 @@
  *          (TATCELL_ERR_OPTION). Limits (128 bytes), handles (512), counters (128), permits, leases and slots (64)
  *          have room inside and keep their size.
  *
- * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); 4 = end of an iteration; negative = caller
- *          error, nothing was changed. tatcell_strerror describes a code, tatcell_strerror_name names it.
+ * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); 4 = end of an iteration; negative = error,
+ *          of the caller or the system; nothing was changed, unless the function says otherwise.
+ *          tatcell_strerror describes a code, tatcell_strerror_name names it.
  */
 
 #ifndef TATCELL_H
@@ -215,9 +221,12 @@ extern "C" {
 #define TATCELL_ERR_EXISTS -28
 /** Nothing with this name exists. */
 #define TATCELL_ERR_ABSENT -29
-/** The memory is too small for a table: less than two header lines and one set, 256 bytes. */
+/**
+ * A length is too small: of a table's memory below two header lines and one set (256 bytes), of an image below its
+ * header, or 0 where bytes are needed.
+ */
 #define TATCELL_ERR_TOO_SMALL -30
-/** A length is more than half of the address space, or than a table can have. */
+/** A length is more than half of the address space, than a table can have, or than the function takes. */
 #define TATCELL_ERR_TOO_LARGE -31
 /** Two objects of one call overlap, and the call writes one of them. */
 #define TATCELL_ERR_OVERLAP -32
@@ -355,7 +364,7 @@ typedef struct tatcell_limit_spec_t {
 /**
  * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
  *
- * The rate is never exceeded; it is at most 15 ppm lower (tatcell_limit_info tells). Not changed on error.
+ * The rate is never exceeded; it is at most 15.3 ppm lower (tatcell_limit_info tells). Not changed on error.
  *
  * @param limit  to initialise; not NULL.
  * @param units  units per period; not 0.
@@ -626,10 +635,10 @@ typedef struct TATCELL_ALIGNED(8) tatcell_cell_t {
  * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
  *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged.
- * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
- * Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
+ * Thread: any number on one cell. Cost: one compare-and-swap when it charges, else one load. Since 0.1.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_cell_check(tatcell_cell_t *cell,
@@ -667,7 +676,7 @@ int32_t tatcell_cell_check_exclusive(tatcell_cell_t *cell,
  *                 that. 0 = none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
@@ -860,7 +869,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_lease_t {
  * @param cost        units; 0 looks and charges nothing.
  * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
  * @retval 0 passes, charged.
- * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
  * @retval TATCELL_ERR_OVERLAP the lease overlaps cell or limit.
@@ -1185,7 +1194,7 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
  * Makes a limit for use with one table. Different keys may have different limits.
  *
  * In a table the rate is at most 0.1 % lower than asked for (1 / 1024; tatcell_limit_info tells), and exact where
- * the emission interval is a whole number of ticks. It holds for every table with the same resolution, horizon, skew
+ * the emission interval is a whole number of q-units. It holds for every table with the same resolution, horizon, skew
  * and claim lifetime; others refuse it with TATCELL_ERR_FOREIGN.
  *
  * @param limit to initialise; not NULL.
@@ -1238,7 +1247,7 @@ size_t tatcell_table_handle_size(void);
  * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
  *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
- * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
  * @retval TATCELL_ERR_HANDLE table not initialised.
  * @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
  * @retval TATCELL_ERR_FOREIGN limit of another table.
@@ -1288,7 +1297,7 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
  * @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval TATCELL_ERR_OVERLAP out and counters overlap.
  * @retval others as tatcell_table_check.
@@ -2232,7 +2241,7 @@ typedef struct TATCELL_ALIGNED(4) tatcell_cell32_t {
  * Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.
  *
  * The rate is never exceeded; it is at most 0.1 % lower, and exact where the emission interval is a whole number of
- * ticks (tatcell_limit_info tells). Choose milliseconds rather than nanoseconds: horizon and skew must fit 32 bits.
+ * q-units (tatcell_limit_info tells). Choose milliseconds rather than nanoseconds: horizon and skew must fit 32 bits.
  *
  * @param limit  to initialise; not NULL.
  * @param units  units per period; not 0.
@@ -2302,10 +2311,10 @@ int32_t tatcell_limit32_init_unlimited(tatcell_limit_t *limit);
  * @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
  *                    NULL = not wanted. Not written on error.
  * @retval 0 passes, charged.
- * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_LIMIT limit not initialised for 32-bit cells.
- * Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
+ * Thread: any number on one cell. Cost: one compare-and-swap when it charges, else one load. Since 0.1.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_cell32_check(tatcell_cell32_t *cell,
@@ -2325,7 +2334,7 @@ int32_t tatcell_cell32_check(tatcell_cell32_t *cell,
  *                 that. 0 = none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell32_check.
  * Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.

@@ -536,7 +536,7 @@ template <class Raw>
 class basic_limit : public any_limit {
 public:
     /// `units` per `period`, at most `burst` at one instant after idle (tatcell_limit_init). The rate is never
-    /// exceeded, and at most 15 ppm lower; for 32-bit cells 0.1 %, and milliseconds are the better ticks there.
+    /// exceeded, and at most 15.3 ppm lower; for 32-bit cells 0.1 %, and milliseconds are the better ticks there.
     /// Errors: err_rate, err_period, err_burst where one is 0; err_represent, err_horizon where they do not fit.
     result init(std::uint64_t units, ticks period, std::uint64_t burst) noexcept {
         return result(calls::init(&raw_, units, period.count(), burst));

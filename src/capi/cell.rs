@@ -63,10 +63,10 @@ pub(super) unsafe fn shared<'a>(p: *const tatcell_cell_t) -> Result<&'a Cell, i3
 /// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
 ///                    NULL = not wanted. Not written on error.
 /// @retval 0 passes, charged.
-/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
-/// Thread: any number on one cell. Cost: one compare-and-swap when it passes, one load when not. Since 0.1.
+/// Thread: any number on one cell. Cost: one compare-and-swap when it charges, else one load. Since 0.1.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_cell_check(
@@ -90,7 +90,7 @@ pub unsafe extern "C" fn tatcell_cell_check(
 ///                 that. 0 = none.
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.

@@ -74,9 +74,10 @@ pub const TATCELL_ERR_NAME: i32 = -27;
 pub const TATCELL_ERR_EXISTS: i32 = -28;
 /// Nothing with this name exists.
 pub const TATCELL_ERR_ABSENT: i32 = -29;
-/// The memory is too small for a table: less than two header lines and one set, 256 bytes.
+/// A length is too small: of a table's memory below two header lines and one set (256 bytes), of an image below its
+/// header, or 0 where bytes are needed.
 pub const TATCELL_ERR_TOO_SMALL: i32 = -30;
-/// A length is more than half of the address space, or than a table can have.
+/// A length is more than half of the address space, than a table can have, or than the function takes.
 pub const TATCELL_ERR_TOO_LARGE: i32 = -31;
 /// Two objects of one call overlap, and the call writes one of them.
 pub const TATCELL_ERR_OVERLAP: i32 = -32;
@@ -186,7 +187,7 @@ describe! {
     TATCELL_ERR_NAME "name is neither /name nor an absolute path to a file, or too long"
     TATCELL_ERR_EXISTS "the name exists already"
     TATCELL_ERR_ABSENT "the name does not exist"
-    TATCELL_ERR_TOO_SMALL "memory is too small for a table"
+    TATCELL_ERR_TOO_SMALL "a length is too small"
     TATCELL_ERR_TOO_LARGE "a length is too large"
     TATCELL_ERR_OVERLAP "two objects of the call overlap"
     TATCELL_ERR_KEY_LENGTH "a key is too long"

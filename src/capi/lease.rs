@@ -67,7 +67,7 @@ unsafe fn mine<'a>(
 /// @param cost        units; 0 looks and charges nothing.
 /// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
 /// @retval 0 passes, charged.
-/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
 /// @retval TATCELL_ERR_OVERLAP the lease overlaps cell or limit.

@@ -184,7 +184,7 @@ pub(super) fn store(made: Result<Params, LimitError>, out: Out<tatcell_limit_t>)
 
 /// Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
 ///
-/// The rate is never exceeded; it is at most 15 ppm lower (tatcell_limit_info tells). Not changed on error.
+/// The rate is never exceeded; it is at most 15.3 ppm lower (tatcell_limit_info tells). Not changed on error.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.
@@ -262,7 +262,7 @@ pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_
 /// Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.
 ///
 /// The rate is never exceeded; it is at most 0.1 % lower, and exact where the emission interval is a whole number of
-/// ticks (tatcell_limit_info tells). Choose milliseconds rather than nanoseconds: horizon and skew must fit 32 bits.
+/// q-units (tatcell_limit_info tells). Choose milliseconds rather than nanoseconds: horizon and skew must fit 32 bits.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.

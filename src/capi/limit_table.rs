@@ -8,7 +8,7 @@ use super::table::{either, handle, tatcell_table_t};
 /// Makes a limit for use with one table. Different keys may have different limits.
 ///
 /// In a table the rate is at most 0.1 % lower than asked for (1 / 1024; tatcell_limit_info tells), and exact where
-/// the emission interval is a whole number of ticks. It holds for every table with the same resolution, horizon, skew
+/// the emission interval is a whole number of q-units. It holds for every table with the same resolution, horizon, skew
 /// and claim lifetime; others refuse it with TATCELL_ERR_FOREIGN.
 ///
 /// @param limit to initialise; not NULL.

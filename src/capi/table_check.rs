@@ -90,7 +90,7 @@ pub unsafe extern "C" fn tatcell_table_hash(
 /// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
 ///                    NULL = not wanted. Not written on error.
 /// @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
-/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
 /// @retval TATCELL_ERR_HANDLE table not initialised.
 /// @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
 /// @retval TATCELL_ERR_FOREIGN limit of another table.
@@ -157,7 +157,7 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
 /// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged only when 0.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_OVERLAP out and counters overlap.
 /// @retval others as tatcell_table_check.

@@ -130,7 +130,7 @@ pub(crate) struct Width {
 }
 
 impl Width {
-    /// A whole 64-bit word: 15 ppm.
+    /// A whole 64-bit word: 15.3 ppm.
     pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, mark: MARK_CELL64 };
     /// A whole 32-bit word: 0.1 %, or no error at all where the emission interval is a whole number of ticks.
     pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, mark: MARK_CELL32 };
