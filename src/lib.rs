@@ -91,7 +91,7 @@ pub use algorithms::gcra::Change;
 pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
 pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
 pub use keys::HashKind;
-pub use limit::{Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
+pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{

@@ -9,5 +9,5 @@ mod verdict;
 pub use decision::{Decision, Tracking};
 pub use outcome::Outcome;
 pub use permit::Permit;
-pub(crate) use step::{Answer, Place, Step};
+pub(crate) use step::{Answer, Numbers, Place, Step};
 pub use verdict::Verdict;

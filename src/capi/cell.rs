@@ -1,6 +1,6 @@
 //! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
 
-use super::codes::TATCELL_ERR_OPTION;
+use super::codes::{limit_code, TATCELL_ERR_OPTION};
 use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
 use super::kit::{args, input, owned, owned_if, report, report_if, result_if};
 use super::limit::{limit64, tatcell_limit_t};
@@ -234,7 +234,10 @@ pub unsafe extern "C" fn tatcell_cell_change(
     how: u32,
 ) -> i32 {
     let (cell, old, new, how) = args!(shared(cell), limit64(old_limit), limit64(new_limit), change(how));
-    finish_done(cell.change(old, new, now, how))
+    match cell.change(old, new, now, how) {
+        Ok(done) => finish_done(done),
+        Err(e) => limit_code(e),
+    }
 }
 
 /// Makes a cell fresh again: its full burst is available. Return or zero the leases of the cell first.

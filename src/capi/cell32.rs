@@ -1,6 +1,7 @@
 //! `tatcell_cell32_*`: the 32-bit cell, for targets with 32-bit atomics or half the memory.
 
 use super::cell::change;
+use super::codes::limit_code;
 use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
 use super::kit::{args, input, owned_if, report, report_if, result_if};
 use super::limit::{limit32, tatcell_limit_t};
@@ -220,7 +221,10 @@ pub unsafe extern "C" fn tatcell_cell32_change(
     how: u32,
 ) -> i32 {
     let (cell, old, new, how) = args!(shared(cell), limit32(old_limit), limit32(new_limit), change(how));
-    finish_done(cell.change(old, new, now, how))
+    match cell.change(old, new, now, how) {
+        Ok(done) => finish_done(done),
+        Err(e) => limit_code(e),
+    }
 }
 
 /// Makes a cell fresh again: its full burst is available.

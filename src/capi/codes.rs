@@ -91,6 +91,13 @@ pub const TATCELL_ERR_TOO_FAST: i32 = -35;
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
 /// The folder that a file would be made in does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
+/// The limit's algorithm does not have this option or operation, or this kind of word does not have the algorithm.
+pub const TATCELL_ERR_ALGORITHM: i32 = -38;
+/// The phase of aligned windows is not below the window.
+pub const TATCELL_ERR_PHASE: i32 = -39;
+/// The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
+/// bits.
+pub const TATCELL_ERR_UNITS: i32 = -40;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -195,6 +202,9 @@ describe! {
     TATCELL_ERR_TOO_FAST "limit is faster or longer than the table's options provide for"
     TATCELL_ERR_WRONG_SIZE "memory has another size than the image, or than was asked for"
     TATCELL_ERR_FOLDER "the folder of the path does not exist"
+    TATCELL_ERR_ALGORITHM "the limit's algorithm does not have this"
+    TATCELL_ERR_PHASE "phase is not below the window"
+    TATCELL_ERR_UNITS "the limit counts more units than the word has bits for"
 }
 
 /// Describes a result or error code.
@@ -237,6 +247,9 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::HorizonTooLong => TATCELL_ERR_HORIZON,
         LimitError::BadSoft => TATCELL_ERR_SOFT,
         LimitError::BadResolution | LimitError::BadHeal | LimitError::NotSmall => TATCELL_ERR_OPTION,
+        LimitError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
+        LimitError::BadPhase => TATCELL_ERR_PHASE,
+        LimitError::TooManyUnits => TATCELL_ERR_UNITS,
     }
 }
 

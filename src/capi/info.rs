@@ -253,9 +253,9 @@ pub unsafe extern "C" fn tatcell_limit_export(
         horizon_q: p.horizon_q,
         window_q: p.window_q,
         soft_q: p.soft_q,
-        delay_q: p.delay_q,
+        delay_q: p.delay_q(),
         debt_q: p.debt_q,
-        penalty_q: p.penalty_q,
+        penalty_q: p.penalty_q(),
         burst: p.burst,
         room: p.room,
     });

@@ -12,11 +12,16 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+pub(crate) mod algorithm;
 mod error;
 mod info;
 pub(crate) mod params;
+pub(crate) mod rate;
 mod spec;
+pub(crate) mod validate;
+mod window;
 
+pub use algorithm::Algorithm;
 pub use error::LimitError;
 pub use info::LimitInfo;
 pub use spec::LimitSpec;
@@ -87,6 +92,16 @@ limit_type! {
     Limit32, Width::CELL32, build32
 }
 
+impl Limit {
+    /// Makes a limit of at most `units` in a window of `window` ticks: see [`LimitSpec::fixed_window`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero units or window, or values the word cannot represent.
+    pub const fn fixed_window(units: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::fixed_window(units, window).build()
+    }
+}
+
 /// A validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -115,7 +130,7 @@ impl LimitSpec {
     /// # Errors
     /// Every [`LimitError`]; nothing is rounded into a limit that was not asked for.
     pub const fn build(&self) -> Result<Limit, LimitError> {
-        match Params::build(self, Width::CELL64, self.shift) {
+        match validate::build(self, Width::CELL64, self.shift) {
             Ok(p) => Ok(Limit(p)),
             Err(e) => Err(e),
         }
@@ -126,7 +141,7 @@ impl LimitSpec {
     /// # Errors
     /// Every [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
     pub const fn build32(&self) -> Result<Limit32, LimitError> {
-        match Params::build(self, Width::CELL32, self.shift) {
+        match validate::build(self, Width::CELL32, self.shift) {
             Ok(p) => Ok(Limit32(p)),
             Err(e) => Err(e),
         }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+use super::algorithm::Algorithm;
 use super::error::LimitError;
 
 /// Describes a limit with all its options, before it is validated for a word.
@@ -31,6 +32,8 @@ pub struct LimitSpec {
     pub(crate) heal: bool,
     pub(crate) shadow: bool,
     pub(crate) strict_refunds: bool,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) phase: Option<u64>,
 }
 
 impl LimitSpec {
@@ -51,7 +54,46 @@ impl LimitSpec {
             heal: false,
             shadow: false,
             strict_refunds: false,
+            algorithm: Algorithm::Gcra,
+            phase: None,
         }
+    }
+
+    /// Starts a token bucket: `tokens` flow in per `period` ticks, and it holds `capacity` of them. It starts full.
+    ///
+    /// The same limit as [`new`](Self::new) under its other name: GCRA, a token bucket and a leaky bucket as a meter
+    /// give equal answers to every request ([`Decision::tokens`](crate::Decision::tokens)).
+    pub const fn token_bucket(tokens: u64, period: u64, capacity: u64) -> LimitSpec {
+        LimitSpec::new(tokens, period, capacity)
+    }
+
+    /// Starts a leaky bucket as a meter: `units` leak out per `period` ticks, and it is `depth` units deep. It starts
+    /// empty.
+    ///
+    /// The same limit as [`new`](Self::new) under its other name: see [`token_bucket`](Self::token_bucket) and
+    /// [`Decision::level`](crate::Decision::level). The leaky bucket as a queue is
+    /// [`Cell::reserve`](crate::Cell::reserve).
+    pub const fn leaky_bucket(units: u64, period: u64, depth: u64) -> LimitSpec {
+        LimitSpec::new(units, period, depth)
+    }
+
+    /// Starts a fixed window: at most `units` in `window` ticks, which start with the first request after the last
+    /// window ended ([`aligned`](Self::aligned): at fixed times).
+    ///
+    /// Up to `2 * units` may pass in a window's length: all of one window at its end, all of the next at its start.
+    /// GCRA with the same units, period and burst has the same bound and no borders.
+    ///
+    /// The window ends on a whole unit of time of the resolution, so it is longer than asked for by less than one. For
+    /// 64-bit cells and tables. Has soft, room and debt; no delay, penalty or heal.
+    pub const fn fixed_window(units: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::FixedWindow, ..LimitSpec::new(units, window, units) }
+    }
+
+    /// Lets fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys alike:
+    /// with a clock that counts from midnight and a phase of 0, on the hour. `phase` is below the window.
+    pub const fn aligned(mut self, phase: u64) -> Self {
+        self.phase = Some(phase);
+        self
     }
 
     /// Flags conforming decisions whose debt is above this many units ([`Decision::SOFT`](crate::Decision::SOFT)).

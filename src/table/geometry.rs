@@ -6,6 +6,7 @@ use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::keys::HashKind;
 use crate::limit::params::{self, Kind, Params, Width};
+use crate::limit::{rate, validate};
 use crate::limit::{LimitError, LimitSpec, TableLimit};
 use crate::time::ticks_to_q_up;
 
@@ -111,7 +112,7 @@ impl Geometry {
         let (shl, shr) = (fast.shl, fast.shr);
         let skew = match options.skew {
             Some(ticks) => ticks_to_q_up(ticks, shl as u32, shr as u32),
-            None => params::default_skew(width.bits, shl as u32, shr as u32, horizon),
+            None => rate::default_skew(width.bits, shl as u32, shr as u32, horizon),
         };
         let window = match horizon.checked_add(skew) {
             // In ticks it stays below 2^63, so that no lead overflows on its way back (attach checks the same).
@@ -206,7 +207,7 @@ const fn table_width(bits: u32, mark: u64) -> Width {
 /// Parameters at one resolution; the skew is the table's, so the limit's own is not counted.
 const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Params, TableError> {
     let spec = LimitSpec { skew: Some(0), ..*spec };
-    match Params::at(&spec, width, shift) {
+    match validate::at(&spec, width, shift) {
         Ok(p) => Ok(p),
         Err(LimitError::HorizonTooLong) => Err(TableError::SpanTooShort),
         // burst * T_q beyond 62 bits is a span problem here: a coarser q-unit cures it.
@@ -222,5 +223,5 @@ const fn coarser_helps(spec: &LimitSpec, shift: i32) -> bool {
     let one = LimitSpec { burst: 1, ..*spec };
     let wide = Width { bits: 64, precision: 0, spare: 1, mark: 0 };
     let bare = LimitSpec { max_room: 0, max_delay: 0, max_debt: 0, penalty: 0, soft: 0, ..one };
-    Params::at(&bare, wide, shift).is_ok()
+    validate::at(&bare, wide, shift).is_ok()
 }

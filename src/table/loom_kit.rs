@@ -21,7 +21,7 @@ use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::set::Set;
 use super::word::{Layout, Tag};
-use crate::algorithms::gcra::{Kind, Op};
+use crate::algorithms::{Kind, Op};
 use crate::answer::{Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::loom_atomic::spawn;

@@ -7,7 +7,7 @@ use super::counters::Counters;
 use super::error::TableError;
 use super::handle::Table;
 use super::policy::FullPolicy;
-use crate::algorithms::gcra::{self, Kind, Op};
+use crate::algorithms::{self, gcra, Kind, Op};
 use crate::answer::{Decision, Permit, Place, Tracking};
 use crate::limit::TableLimit;
 
@@ -67,8 +67,8 @@ impl<M: Access> Table<'_, M> {
         let (layout, p) = (&self.geometry.layout, &limit.0);
         let (set, tag) = self.place(hash);
         let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, self.now_q(now)));
-        let answer = gcra::peek(p, lead, cost, 0).answer;
-        Ok(answer.decision(p, now, cost, Tracking::Tracked, Permit::NONE))
+        let answer = algorithms::peek(p, lead, now, cost);
+        Ok(algorithms::decision(&answer, p, now, cost, Tracking::Tracked, Permit::NONE))
     }
 
     /// Charges after the fact, up to the burst plus the limit's `max_debt`; inserts an absent key.
@@ -173,7 +173,7 @@ impl<M: Access> Table<'_, M> {
         match &done.answer {
             Some(answer) => {
                 let permit = self.permit(limit, now, done);
-                answer.decision(&limit.0, now, cost, done.tracking, permit)
+                algorithms::decision(answer, &limit.0, now, cost, done.tracking, permit)
             }
             None => Decision::contended(cost, limit.0.burst),
         }

@@ -11,7 +11,7 @@ use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::set::Set;
 use super::word::Layout;
-use crate::algorithms::gcra::{Kind, Op};
+use crate::algorithms::{Kind, Op};
 use crate::answer::Verdict;
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::{AtomicU64, Ordering};

@@ -1,0 +1,9 @@
+//! The algorithms that count: each against an oracle without bounds, one file each.
+#![cfg(feature = "std")]
+
+mod common;
+
+#[path = "counted/fixed_window.rs"]
+mod fixed_window;
+#[path = "counted/frame.rs"]
+mod frame;
