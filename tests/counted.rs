@@ -9,3 +9,5 @@ mod buckets;
 mod fixed_window;
 #[path = "counted/frame.rs"]
 mod frame;
+#[path = "counted/tables.rs"]
+mod tables;

@@ -13,5 +13,5 @@ mod fixed_window;
 pub(crate) mod gcra;
 mod state;
 
-pub(crate) use any::{decision, is_alike, peek, refund, Call};
+pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};
 pub(crate) use state::{Kind, Op, Operation};
