@@ -80,6 +80,7 @@ mod cell;
 mod cpu;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
+pub mod http;
 mod keys;
 mod limit;
 mod small;
