@@ -91,6 +91,12 @@ pub const TATCELL_ERR_TOO_FAST: i32 = -35;
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
 /// The folder that a file would be made in does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
+/// A name or unit of a policy has a byte that a structured-field string cannot have.
+pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
+/// A clock has 0 ticks a second.
+pub const TATCELL_ERR_FREQUENCY: i32 = -56;
+/// More than 8 policies in a response.
+pub const TATCELL_ERR_POLICIES: i32 = -57;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -195,6 +201,9 @@ describe! {
     TATCELL_ERR_TOO_FAST "limit is faster or longer than the table's options provide for"
     TATCELL_ERR_WRONG_SIZE "memory has another size than the image, or than was asked for"
     TATCELL_ERR_FOLDER "the folder of the path does not exist"
+    TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
+    TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
+    TATCELL_ERR_POLICIES "more than 8 policies"
 }
 
 /// Describes a result or error code.
