@@ -423,7 +423,8 @@ TEST(http_fields_are_those_of_the_c_functions) {
     EXPECT(both && std::string_view(text) == "RateLimit: \"burst\";r=3;t=4\r\n");
     const auto cut = one.value(tatcell::http_field::ratelimit, small);
     EXPECT(cut && *cut == 15 && std::string_view(small) == "\"burst\"");
-    const auto bad = tatcell::http_fields(clock, tatcell::http_policy("a\n")).value(tatcell::http_field::ratelimit, small);
+    const tatcell::http_policy two_lines("a\n");
+    const auto bad = tatcell::http_fields(clock, two_lines).value(tatcell::http_field::ratelimit, small);
     EXPECT(bad.failed() && bad == code::err_http_name && *bad == 0);
     EXPECT(tatcell::http_fields(tatcell::frequency(0), policies).lines(tatcell::http_field::all, text) ==
            code::err_frequency);

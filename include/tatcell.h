@@ -2488,7 +2488,7 @@ size_t tatcell_cell32_size(void);
 /** Alignment of a tatcell_log_t. */
 #define TATCELL_LOG_ALIGN 8
 /** The largest count of lines left out: it means so many or more. */
-#define TATCELL_LOG_MOST 2147483648
+#define TATCELL_LOG_MOST 1073741824
 
 /**
  * Lets one log line an interval be written and counts the others. All zero (static storage, TATCELL_LOG_INIT) is

@@ -30,6 +30,7 @@
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
+//! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
 //!
 //! # Words

@@ -12,7 +12,7 @@
 //! `next` is when the next line may be written, in log ticks of 2^s ticks, s chosen so that an interval I has 2^10 to
 //! 2^11 of them: rounding makes an interval at most 0.3 % longer and never shorter. Intervals
 //! below 2^11 ticks are kept exactly. `left out` counts the lines since the last one that was written; it saturates at
-//! [`MOST`], half of what fits, so that threads that add at the same time never carry into `next`.
+//! [`MOST`], a quarter of what fits, so that threads that add at the same time never carry into `next`.
 //!
 //! - Invariant: two lines that are written one after the other by clocks that agree are at least one interval apart,
 //!   and never further than an interval and 3 log ticks if somebody asks then.
@@ -27,7 +27,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 /// Lines left out that a word counts at most: from here on it means "so many or more".
-pub(crate) const MOST: u32 = 1 << 31;
+pub(crate) const MOST: u32 = 1 << 30;
 
 /// Bits of an interval in log ticks.
 const PRECISION: u32 = 11;

@@ -9,7 +9,7 @@ pub const TATCELL_LOG_SIZE: usize = 8;
 /// Alignment of a tatcell_log_t.
 pub const TATCELL_LOG_ALIGN: usize = 8;
 /// The largest count of lines left out: it means so many or more.
-pub const TATCELL_LOG_MOST: i64 = 2147483648;
+pub const TATCELL_LOG_MOST: u32 = 1073741824;
 
 /// Lets one log line an interval be written and counts the others. All zero (static storage, TATCELL_LOG_INIT) is
 /// fresh: the first line is written.
@@ -26,7 +26,7 @@ pub struct tatcell_log_t {
 const _: () = assert!(size_of::<tatcell_log_t>() == TATCELL_LOG_SIZE);
 const _: () = assert!(align_of::<tatcell_log_t>() == TATCELL_LOG_ALIGN);
 const _: () = assert!(size_of::<LogGate>() == TATCELL_LOG_SIZE && align_of::<LogGate>() <= TATCELL_LOG_ALIGN);
-const _: () = assert!(TATCELL_LOG_MOST == LogGate::MOST_LEFT_OUT as i64);
+const _: () = assert!(TATCELL_LOG_MOST == LogGate::MOST_LEFT_OUT);
 
 /// A gate that others may use: same size and alignment, and every access is atomic.
 ///

@@ -13,7 +13,7 @@
 //! after [`MAX_LOST`](crate::MAX_LOST) lost swaps, each lost to a rival that wrote or counted, it is counted. There is
 //! no contended answer: the worst is a line that the next caller writes instead.
 //!
-//! Saturation: a count of 2^31 means so many or more.
+//! Saturation: a count of 2^30 means so many or more.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -116,8 +116,8 @@ impl LogGate {
     }
 
     /// Counts one line. Between the look and the addition the word may have become that of a later line: then that
-    /// one's successor tells of it. Threads that add at once pass `MOST` by no more than their number, and 2^31 of them
-    /// would be needed to reach `next`.
+    /// one's successor tells of it. Threads that add at once pass `MOST` by no more than their number, and 3 * 2^30
+    /// of them would be needed to reach `next`.
     #[inline(always)]
     fn count(&self) {
         if self.left_out() < MOST {
