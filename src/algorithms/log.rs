@@ -99,6 +99,7 @@ pub(crate) const fn told(word: u64) -> u64 {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
 

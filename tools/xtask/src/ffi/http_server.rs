@@ -56,7 +56,8 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
         return Ok(());
     }
     let server = Server::start(&binary, client)?;
-    let claims: [(&str, fn(&Server) -> Result<()>); 6] = [
+    type Claim = fn(&Server) -> Result<()>;
+    let claims: [(&str, Claim); 6] = [
         ("answers_200_and_429_with_all_the_fields", fields),
         ("fields_are_structured_fields", structured),
         ("keys_and_addresses_have_limits_of_their_own", keys),
