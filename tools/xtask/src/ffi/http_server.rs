@@ -1,7 +1,7 @@
 //! `examples/http_429.c`, built and asked by a real client: curl, or else Python's http.client.
 //!
-//! A server of the suite's own on a free port of loopback. The limit is 2 at once and 1 in 3 seconds, and each claim has
-//! a key of its own, so none waits for another. The waits are real: a client has no other clock.
+//! A server of the suite's own on a free port of loopback. The limit is 2 at once and 1 in 3 seconds, and each claim
+//! has a key of its own, so none waits for another. The waits are real: a client has no other clock.
 
 use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
