@@ -11,6 +11,7 @@
 mod any;
 mod fixed_window;
 pub(crate) mod gcra;
+pub(crate) mod log;
 mod state;
 
 pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};

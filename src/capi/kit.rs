@@ -15,6 +15,7 @@
 
 mod lists;
 mod places;
+mod texts;
 
 use core::ffi::{c_char, c_void, CStr};
 use core::mem::MaybeUninit;
@@ -27,6 +28,7 @@ use crate::table::{Line, MAX_BURST};
 
 pub(super) use lists::{keys, pointers, rows, KeyList, Pointers, Rows};
 pub(super) use places::{apart, Span, Written};
+pub(super) use texts::{bytes_if, nth_options, printable, room, Room};
 
 /// Checks the arguments of a call in order; the first error is what the C function returns, before anything changed.
 macro_rules! args {

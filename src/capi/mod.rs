@@ -3,7 +3,7 @@
 //! - `codes`: what functions return, and its names and texts.
 //! - `kit`: where pointers are checked; all unsafe code.
 //! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `decision`, `table` (and what is done with one), `info`,
-//!   `host`.
+//!   `http`, `log`, `slip`, `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
 #![allow(non_camel_case_types)]
@@ -16,12 +16,15 @@ mod codes;
 mod decision;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 mod host;
+mod http;
 mod info;
 mod kit;
 mod lease;
 mod limit;
 mod limit_algorithms;
 mod limit_table;
+mod log;
+mod slip;
 mod table;
 mod table_burst;
 mod table_charge;

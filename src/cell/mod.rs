@@ -17,10 +17,16 @@
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 
 mod lease;
+mod log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
+#[cfg(all(test, tatcell_loom))]
+mod loom_refusals;
+mod slip;
 
 pub use lease::Lease;
+pub use log::{LogGate, LogLine};
+pub use slip::Slip;
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
 use crate::algorithms::{self, Call, Kind, Op, Operation};

@@ -91,7 +91,8 @@ fn main() -> ExitCode {
     if let Some(admitted) = of(1, "gcra, burst 100") {
         // A client at a times the limit spends q in q / (a - 1) of its requests' time: q * a / (a - 1) units, here 2 q.
         let first = admitted.iter().zip(overload).take_while(|(a, b)| a == b).count() as u64;
-        let text = format!("gcra: {first} units at twice the limit before the first refusal, q * a / (a - 1) = 200");
+        let text =
+            format!("gcra: {first} units at twice the limit before the first refusal, q * a / (a - 1) = 200");
         good &= claim(first.abs_diff(2 * UNITS) <= 1, text);
     }
 

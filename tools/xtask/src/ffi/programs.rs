@@ -20,6 +20,8 @@ pub const PROGRAMS: &[Program] = &[
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),
     c("lease").under(&[ASAN]),
+    c("http").under(&[ASAN, MEMCHECK]),
+    c("refusals").under(&[ASAN, TSAN]),
     c("host").under(&[ASAN]),
     cxx("cpp17", "cpp.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp20", "cpp.cpp", "-std=c++20").under(&[ASAN]),
