@@ -1,10 +1,10 @@
 //! `tatcell_lease_*`: units of a shared cell, taken ahead by one core.
 
-use super::cell::{shared, tatcell_cell_t};
+use super::cell::tatcell_cell_t;
 use super::codes::TATCELL_PASS;
 use super::decision::finish;
-use super::kit::{apart, args, owned, result, result_if};
-use super::limit::{limit64, tatcell_limit_t};
+use super::kit::{apart, args, inside, Contract, Plain};
+use super::limit::tatcell_limit_t;
 use crate::cell::Lease;
 
 /// Bytes of a tatcell_lease_t; it never grows.
@@ -39,20 +39,22 @@ const _: () = assert!(align_of::<tatcell_lease_t>() == TATCELL_LEASE_ALIGN);
 const _: () = assert!(size_of::<Lease>() == TATCELL_LEASE_SIZE);
 const _: () = assert!(align_of::<Lease>() == TATCELL_LEASE_ALIGN);
 
-/// A lease, which nobody else uses during the call.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-unsafe fn mine<'a>(
-    lease: *mut tatcell_lease_t,
-    cell: *mut tatcell_cell_t,
-    limit: *const tatcell_limit_t,
-) -> Result<&'a mut Lease, i32> {
-    apart(lease, cell)?;
-    apart(lease, limit)?;
-    // SAFETY: passed on; same size and alignment (asserted), any bytes are a lease, and it overlaps nothing.
-    unsafe { owned(lease.cast::<Lease>()) }
+// SAFETY: numbers without padding.
+unsafe impl Plain for Lease {}
+
+impl<'a> Contract<'a> {
+    /// A lease, which nobody else uses during the call.
+    #[inline(always)]
+    fn lease(
+        self,
+        lease: *mut tatcell_lease_t,
+        cell: *mut tatcell_cell_t,
+        limit: *const tatcell_limit_t,
+    ) -> Result<&'a mut Lease, i32> {
+        apart(lease, cell)?;
+        apart(lease, limit)?;
+        self.owned(inside::<_, Lease>(lease).cast_mut())
+    }
 }
 
 /// Decides one request, from what the lease holds or, for what is missing, from the cell.
@@ -83,8 +85,13 @@ pub unsafe extern "C" fn tatcell_lease_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (lease, cell, limit, retry) =
-        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result_if(retry_after));
+    args!(
+        c,
+        lease = c.lease(lease, cell, limit),
+        cell = c.cell(cell),
+        limit = c.limit64(limit),
+        retry = c.result_if(retry_after)
+    );
     finish(lease.check(cell, limit, now, cost), retry)
 }
 
@@ -109,8 +116,13 @@ pub unsafe extern "C" fn tatcell_lease_return(
     now: u64,
     given: *mut u64,
 ) -> i32 {
-    let (lease, cell, limit, out) =
-        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result_if(given));
+    args!(
+        c,
+        lease = c.lease(lease, cell, limit),
+        cell = c.cell(cell),
+        limit = c.limit64(limit),
+        out = c.result_if(given)
+    );
     let ticks = lease.give_back(cell, limit, now);
     if let Some(out) = out {
         out.put(ticks);
@@ -136,8 +148,13 @@ pub unsafe extern "C" fn tatcell_lease_held(
     now: u64,
     units: *mut u64,
 ) -> i32 {
-    let (lease, cell, limit, out) =
-        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result(units));
+    args!(
+        c,
+        lease = c.lease(lease, cell, limit),
+        cell = c.cell(cell),
+        limit = c.limit64(limit),
+        out = c.result(units)
+    );
     out.put(lease.held(cell, limit, now));
     TATCELL_PASS
 }
