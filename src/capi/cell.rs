@@ -2,11 +2,12 @@
 
 use super::codes::TATCELL_ERR_OPTION;
 use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
-use super::kit::{args, inside, Contract, Plain};
+use super::kit::{args, inside, Contract, Out, Plain};
 use super::limit::tatcell_limit_t;
 use crate::algorithms::gcra::Change;
 use crate::answer::Permit;
 use crate::cell::{Cell, ExclusiveCell};
+use crate::limit::Limit;
 use crate::table::Counters;
 
 /// Bytes of a tatcell_cell_t.
@@ -63,6 +64,13 @@ impl<'a> Contract<'a> {
     }
 }
 
+/// What the common case leaves, out of line and last, so that the common case saves no register for it.
+#[cold]
+#[inline(never)]
+fn again(cell: &Cell, limit: &Limit, now: u64, cost: u64, retry_after: Option<Out<'_, u64>>) -> i32 {
+    finish(cell.check_again(limit, now, cost), retry_after)
+}
+
 /// Decides one request and charges it if it conforms.
 ///
 /// @param cell        not NULL.
@@ -86,7 +94,10 @@ pub unsafe extern "C" fn tatcell_cell_check(
     retry_after: *mut u64,
 ) -> i32 {
     args!(c, cell = c.cell(cell), limit = c.limit64(limit), retry = c.result_if(retry_after));
-    finish(cell.check(limit, now, cost), retry)
+    match cell.check_plain(limit, now, cost) {
+        Some(outcome) => finish(outcome, retry),
+        None => again(cell, limit, now, cost, retry),
+    }
 }
 
 /// Decides one request with the full answer.

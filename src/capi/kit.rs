@@ -24,6 +24,7 @@ mod places;
 use core::ffi::{c_char, c_void, CStr};
 use core::marker::PhantomData;
 use core::mem::MaybeUninit;
+use core::ptr::NonNull;
 
 use super::codes::{
     TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH, TATCELL_ERR_NULL, TATCELL_ERR_OPTION,
@@ -100,7 +101,7 @@ unsafe impl<T: Grows> Plain for T {}
 
 /// Refuses NULL and what is not aligned for a T.
 #[inline(always)]
-fn placed<T>(p: *const T) -> Result<(), i32> {
+pub(super) fn placed<T>(p: *const T) -> Result<(), i32> {
     if p.is_null() {
         Err(TATCELL_ERR_NULL)
     } else if !p.is_aligned() {
@@ -308,7 +309,7 @@ impl<'a> Contract<'a> {
     #[inline(always)]
     pub(super) fn result<T>(self, p: *mut T) -> Result<Out<'a, T>, i32> {
         placed(p)?;
-        Ok(Out { to: p, c: self })
+        Ok(Out { to: NonNull::new(p).ok_or(TATCELL_ERR_NULL)?, c: self })
     }
 
     /// As [`result`](Self::result); NULL means "not wanted".
@@ -337,9 +338,9 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// A place for one result, aligned and not NULL; written last.
+/// A place for one result, aligned; written last.
 pub(super) struct Out<'a, T> {
-    to: *mut T,
+    to: NonNull<T>,
     #[allow(dead_code)] // the witness
     c: Contract<'a>,
 }
@@ -353,10 +354,10 @@ impl<T> Out<'_, T> {
 
     /// Puts what lies inside an opaque object; the rest of it becomes 0.
     pub(super) fn put_inside<U>(self, value: U) {
-        let place = inside::<T, U>(self.to).cast_mut();
+        let place = inside::<T, U>(self.to.as_ptr()).cast_mut();
         // SAFETY: as `put`, and a U fits (asserted by `inside`).
         unsafe {
-            self.to.write_bytes(0, 1);
+            self.to.as_ptr().write_bytes(0, 1);
             place.write(value);
         }
     }

@@ -3,9 +3,11 @@
 use super::cell::tatcell_cell_t;
 use super::codes::TATCELL_PASS;
 use super::decision::finish;
-use super::kit::{apart, args, inside, Contract, Plain};
+use super::kit::{apart, args, inside, placed, Contract, Out, Plain};
 use super::limit::tatcell_limit_t;
-use crate::cell::Lease;
+use crate::answer::Outcome;
+use crate::cell::{Cell, Lease};
+use crate::limit::Limit;
 
 /// Bytes of a tatcell_lease_t; it never grows.
 pub const TATCELL_LEASE_SIZE: usize = 64;
@@ -43,18 +45,36 @@ const _: () = assert!(align_of::<Lease>() == TATCELL_LEASE_ALIGN);
 unsafe impl Plain for Lease {}
 
 impl<'a> Contract<'a> {
-    /// A lease, which nobody else uses during the call.
+    /// A lease, which nobody else uses during the call, its cell and its limit. Whether it lies apart from them is one
+    /// comparison each, as none is NULL by then.
     #[inline(always)]
     fn lease(
         self,
         lease: *mut tatcell_lease_t,
         cell: *mut tatcell_cell_t,
         limit: *const tatcell_limit_t,
-    ) -> Result<&'a mut Lease, i32> {
+    ) -> Result<(&'a mut Lease, &'a Cell, &'a Limit), i32> {
+        placed(lease)?;
+        placed(cell)?;
+        placed(limit)?;
         apart(lease, cell)?;
         apart(lease, limit)?;
-        self.owned(inside::<_, Lease>(lease).cast_mut())
+        let lease = self.owned(inside::<_, Lease>(lease).cast_mut())?;
+        Ok((lease, self.cell(cell)?, self.limit64(limit)?))
     }
+}
+
+/// What the lease cannot pay, out of line and last, so that what it can pay saves no register for it.
+#[inline(never)]
+fn ask(
+    lease: &mut Lease,
+    cell: &Cell,
+    limit: &Limit,
+    now: u64,
+    cost: u64,
+    retry_after: Option<Out<'_, u64>>,
+) -> i32 {
+    finish(lease.ask(cell, limit, now, cost), retry_after)
 }
 
 /// Decides one request, from what the lease holds or, for what is missing, from the cell.
@@ -85,14 +105,11 @@ pub unsafe extern "C" fn tatcell_lease_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    args!(
-        c,
-        lease = c.lease(lease, cell, limit),
-        cell = c.cell(cell),
-        limit = c.limit64(limit),
-        retry = c.result_if(retry_after)
-    );
-    finish(lease.check(cell, limit, now, cost), retry)
+    args!(c, (lease, cell, limit) = c.lease(lease, cell, limit), retry = c.result_if(retry_after));
+    match lease.spend(cell, limit, now, cost) {
+        true => finish(Outcome::Conforming, retry),
+        false => ask(lease, cell, limit, now, cost, retry),
+    }
 }
 
 /// Gives what is left back to the cell, before a core goes idle or the cell is reset; afterwards the lease holds
@@ -116,13 +133,7 @@ pub unsafe extern "C" fn tatcell_lease_return(
     now: u64,
     given: *mut u64,
 ) -> i32 {
-    args!(
-        c,
-        lease = c.lease(lease, cell, limit),
-        cell = c.cell(cell),
-        limit = c.limit64(limit),
-        out = c.result_if(given)
-    );
+    args!(c, (lease, cell, limit) = c.lease(lease, cell, limit), out = c.result_if(given));
     let ticks = lease.give_back(cell, limit, now);
     if let Some(out) = out {
         out.put(ticks);
@@ -148,13 +159,7 @@ pub unsafe extern "C" fn tatcell_lease_held(
     now: u64,
     units: *mut u64,
 ) -> i32 {
-    args!(
-        c,
-        lease = c.lease(lease, cell, limit),
-        cell = c.cell(cell),
-        limit = c.limit64(limit),
-        out = c.result(units)
-    );
+    args!(c, (lease, cell, limit) = c.lease(lease, cell, limit), out = c.result(units));
     out.put(lease.held(cell, limit, now));
     TATCELL_PASS
 }
