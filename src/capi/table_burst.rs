@@ -4,7 +4,7 @@ use core::ffi::c_void;
 
 use super::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use super::decision::tatcell_decision_t;
-use super::kit::{apart, args, Contract, Grows, KeyList, Rows, Span, Written};
+use super::kit::{apart, args, placed, Contract, Grows, KeyList, Rows, Span, Written};
 use super::limit::tatcell_limit_t;
 use super::table::{either, tatcell_table_t};
 use super::table_check::refused;
@@ -118,20 +118,26 @@ pub unsafe extern "C" fn tatcell_table_check_burst(
     burst: *mut tatcell_burst_t,
     next: *mut tatcell_burst_t,
 ) -> i32 {
-    if core::ptr::eq(burst, next) && !burst.is_null() {
-        return TATCELL_ERR_OPTION;
-    }
-    let written = [Span::of(burst, 1), Span::of(next, 1)];
     args!(
         c,
         table = c.handle(table),
-        () = apart(burst, next),
+        () = placed(burst),
+        () = two(burst, next),
         burst = c.owned_options(burst),
         next = c.owned_options_if(next),
-        work = Work::new(c, burst, next.as_deref(), table.ticket, written),
+        work = Work::new(c, burst, next.as_deref(), table.ticket),
         () = either!(table, t => work.run(t, burst, next, table.ticket))
     );
     TATCELL_PASS
+}
+
+/// Refuses one burst given twice, and two that overlap.
+#[inline(always)]
+fn two(burst: *const tatcell_burst_t, next: *const tatcell_burst_t) -> Result<(), i32> {
+    if core::ptr::eq(burst, next) {
+        return Err(TATCELL_ERR_OPTION);
+    }
+    apart(burst, next)
 }
 
 /// Where the hashes of a burst come from.
@@ -242,12 +248,13 @@ impl<'a> Work<'a> {
         burst: &tatcell_burst_t,
         next: Option<&tatcell_burst_t>,
         ticket: u64,
-        [this, that]: [Span; 2],
     ) -> Result<Work<'a>, i32> {
         let count = burst.count as usize;
         let fetched = burst.prepared == ticket.wrapping_add(count as u64);
         let decisions = c.rows(burst.decisions, burst.decision_size, count)?;
         // What the call writes: both structures, decisions and counters.
+        let this = Span::of(burst, 1);
+        let that = next.map_or(Span::NOTHING, |next| Span::of(next, 1));
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
         let counted = Span::of(burst.counters, 1);
         if !burst.decisions.is_null() || !burst.counters.is_null() {
