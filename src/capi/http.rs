@@ -5,8 +5,8 @@ use core::fmt;
 
 use super::codes::{TATCELL_ERR_FREQUENCY, TATCELL_ERR_HTTP_NAME, TATCELL_ERR_OPTION, TATCELL_ERR_POLICIES};
 use super::decision::tatcell_decision_t;
-use super::kit::{args, bytes_if, known, nth_options, printable, room, Grows, Room, Span};
-use super::limit::{any_limit, tatcell_limit_t};
+use super::kit::{args, Contract, Grows, Room, Span};
+use super::limit::tatcell_limit_t;
 use crate::answer::Verdict;
 use crate::http::{Field, Fields, HttpError, Policy, Said, Text, MAX_POLICIES};
 
@@ -97,44 +97,39 @@ fn said(d: &tatcell_decision_t) -> Result<Said, i32> {
 }
 
 /// One policy of the array, apart from the buffer that is written.
-///
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn policy<'a>(
+fn policy<'a>(
+    c: Contract<'a>,
     first: *const tatcell_http_policy_t,
     i: usize,
     written: Span,
 ) -> Result<Policy<'a>, i32> {
-    // SAFETY: passed on, as is all that the structure points to.
-    unsafe {
-        let (raw, place) = nth_options(first, i)?;
-        if raw.flags != 0 {
+    let (raw, place) = c.nth_options(first, i)?;
+    if raw.flags != 0 {
+        return Err(TATCELL_ERR_OPTION);
+    }
+    let name = c.printable(raw.name)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
+    let mut spans = [place, Span::of(name.as_ptr(), name.len()), Span::NOTHING, Span::NOTHING];
+    let mut policy = Policy::new(name).map_err(http_code)?.quota(raw.quota).window(raw.window);
+    if !raw.unit.is_null() {
+        let unit = c.printable(raw.unit)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
+        spans[2] = Span::of(unit.as_ptr(), unit.len());
+        policy = policy.unit(unit).map_err(http_code)?;
+    }
+    if let Some(partition) = c.bytes_if(raw.partition, raw.partition_len)? {
+        spans[3] = Span::of(partition.as_ptr(), partition.len());
+        policy = policy.partition(partition);
+    }
+    if !raw.limit.is_null() {
+        if raw.quota != 0 || raw.window != 0 {
             return Err(TATCELL_ERR_OPTION);
         }
-        let name = printable(raw.name)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
-        let mut spans = [place, Span::of(name.as_ptr(), name.len()), Span::NOTHING, Span::NOTHING];
-        let mut policy = Policy::new(name).map_err(http_code)?.quota(raw.quota).window(raw.window);
-        if !raw.unit.is_null() {
-            let unit = printable(raw.unit)?.ok_or(TATCELL_ERR_HTTP_NAME)?;
-            spans[2] = Span::of(unit.as_ptr(), unit.len());
-            policy = policy.unit(unit).map_err(http_code)?;
-        }
-        if let Some(partition) = bytes_if(raw.partition, raw.partition_len)? {
-            spans[3] = Span::of(partition.as_ptr(), partition.len());
-            policy = policy.partition(partition);
-        }
-        if !raw.limit.is_null() {
-            if raw.quota != 0 || raw.window != 0 {
-                return Err(TATCELL_ERR_OPTION);
-            }
-            policy = policy.limit(&any_limit(raw.limit)?.info());
-        }
-        if !raw.decision.is_null() {
-            policy = policy.say(said(&known(raw.decision)?)?);
-        }
-        written.apart_from(&spans)?;
-        Ok(policy)
+        policy = policy.limit(&c.any_limit(raw.limit)?.info());
     }
+    if !raw.decision.is_null() {
+        policy = policy.say(said(&c.known(raw.decision)?)?);
+    }
+    written.apart_from(&spans)?;
+    Ok(policy)
 }
 
 /// The policies of a call, in memory of its own.
@@ -143,9 +138,8 @@ struct Policies<'a> {
     count: usize,
 }
 
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn policies<'a>(
+fn policies<'a>(
+    c: Contract<'a>,
     first: *const tatcell_http_policy_t,
     count: u32,
     written: Span,
@@ -154,8 +148,7 @@ unsafe fn policies<'a>(
     let mut all = [Policy::EMPTY; MAX_POLICIES];
     let Some(places) = all.get_mut(..count) else { return Err(TATCELL_ERR_POLICIES) };
     for (i, place) in places.iter_mut().enumerate() {
-        // SAFETY: passed on.
-        *place = unsafe { policy(first, i, written) }?;
+        *place = policy(c, first, i, written)?;
     }
     Ok(Policies { all, count })
 }
@@ -184,7 +177,7 @@ fn field(bit: u32) -> Result<Field, i32> {
 type Sink<'a> = Text<&'a mut dyn FnMut(&str) -> fmt::Result>;
 
 /// Lets `write` fill a buffer; gives the length.
-fn written(mut room: Room, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result) -> i32 {
+fn written(mut room: Room<'_>, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result) -> i32 {
     let mut sink = |text: &str| {
         room.put(text);
         Ok(())
@@ -232,9 +225,13 @@ pub unsafe extern "C" fn tatcell_http_value(
     buffer: *mut c_char,
     bytes: usize,
 ) -> i32 {
-    let (field, room) = args!(self::field(field), room(buffer, bytes));
-    let policies = args!(self::policies(policies, count, room.span()));
-    let fields = args!(policies.fields(ticks_per_second));
+    args!(
+        c,
+        field = self::field(field),
+        room = c.room(buffer, bytes),
+        policies = self::policies(c, policies, count, room.span()),
+        fields = policies.fields(ticks_per_second)
+    );
     written(room, |out| fields.value(field, out))
 }
 
@@ -269,9 +266,12 @@ pub unsafe extern "C" fn tatcell_http_lines(
     if fields & !TATCELL_HTTP_ALL != 0 {
         return TATCELL_ERR_OPTION;
     }
-    let room = args!(room(buffer, bytes));
-    let policies = args!(self::policies(policies, count, room.span()));
-    let all = args!(policies.fields(ticks_per_second));
+    args!(
+        c,
+        room = c.room(buffer, bytes),
+        policies = self::policies(c, policies, count, room.span()),
+        all = policies.fields(ticks_per_second)
+    );
     let order = [
         TATCELL_HTTP_RATELIMIT_POLICY,
         TATCELL_HTTP_RATELIMIT,

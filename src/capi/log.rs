@@ -1,7 +1,7 @@
 //! `tatcell_log_*`: log lines that are counted instead of written.
 
 use super::codes::{TATCELL_CONTENDED, TATCELL_NON_CONFORMING, TATCELL_PASS};
-use super::kit::{args, input, result, result_if};
+use super::kit::{args, inside, Plain};
 use crate::cell::{LogGate, LogLine};
 
 /// Bytes of a tatcell_log_t.
@@ -28,14 +28,8 @@ const _: () = assert!(align_of::<tatcell_log_t>() == TATCELL_LOG_ALIGN);
 const _: () = assert!(size_of::<LogGate>() == TATCELL_LOG_SIZE && align_of::<LogGate>() <= TATCELL_LOG_ALIGN);
 const _: () = assert!(TATCELL_LOG_MOST == LogGate::MOST_LEFT_OUT);
 
-/// A gate that others may use: same size and alignment, and every access is atomic.
-///
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn shared<'a>(p: *const tatcell_log_t) -> Result<&'a LogGate, i32> {
-    // SAFETY: passed on; any bytes are a gate.
-    unsafe { input(p.cast::<LogGate>()) }
-}
+// SAFETY: an atomic number.
+unsafe impl Plain for LogGate {}
 
 /// Decides one log line: to be written, or counted and left out.
 ///
@@ -69,7 +63,7 @@ pub unsafe extern "C" fn tatcell_log_check(
     now: u64,
     left_out: *mut u32,
 ) -> i32 {
-    let (log, out) = args!(shared(log), result_if(left_out));
+    args!(c, log = c.input::<LogGate>(inside(log)), out = c.result_if(left_out));
     let (code, count) = match log.check(interval, now) {
         LogLine::Write { left_out } => (TATCELL_PASS, left_out),
         LogLine::LeaveOut => (TATCELL_NON_CONFORMING, 0),
@@ -91,7 +85,7 @@ pub unsafe extern "C" fn tatcell_log_check(
 /// Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_log_take(log: *mut tatcell_log_t, left_out: *mut u32) -> i32 {
-    let (log, out) = args!(shared(log), result(left_out));
+    args!(c, log = c.input::<LogGate>(inside(log)), out = c.result(left_out));
     let taken = log.take();
     out.put(taken.unwrap_or(0));
     match taken {

@@ -1,7 +1,7 @@
 //! The C ABI: checks pointers, forms references, calls Rust. No logic lives here and nothing imports it.
 //!
 //! - `codes`: what functions return, and its names and texts.
-//! - `kit`: where pointers are checked; all unsafe code.
+//! - `kit`: where pointers are checked, under the contract that each call makes once; all unsafe code.
 //! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `decision`, `table` (and what is done with one), `info`,
 //!   `http`, `log`, `slip`, `host`.
 //!

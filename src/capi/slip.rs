@@ -1,7 +1,7 @@
 //! `tatcell_slip_*`: every n-th refusal is flagged for a cheap answer.
 
 use super::codes::{TATCELL_NON_CONFORMING, TATCELL_PASS};
-use super::kit::{args, input, owned};
+use super::kit::{args, inside, Plain};
 use crate::cell::Slip;
 
 /// Bytes of a tatcell_slip_t.
@@ -23,6 +23,9 @@ const _: () = assert!(size_of::<tatcell_slip_t>() == TATCELL_SLIP_SIZE);
 const _: () = assert!(align_of::<tatcell_slip_t>() == TATCELL_SLIP_ALIGN);
 const _: () = assert!(size_of::<Slip>() == TATCELL_SLIP_SIZE && align_of::<Slip>() <= TATCELL_SLIP_ALIGN);
 
+// SAFETY: an atomic number.
+unsafe impl Plain for Slip {}
+
 const fn code(flagged: bool) -> i32 {
     if flagged {
         TATCELL_PASS
@@ -43,7 +46,7 @@ const fn code(flagged: bool) -> i32 {
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_slip_check(slip: *mut tatcell_slip_t, n: u32) -> i32 {
-    let slip = args!(input(slip.cast_const().cast::<Slip>()));
+    args!(c, slip = c.input::<Slip>(inside(slip)));
     code(slip.check(n))
 }
 
@@ -56,7 +59,7 @@ pub unsafe extern "C" fn tatcell_slip_check(slip: *mut tatcell_slip_t, n: u32) -
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_slip_check_exclusive(slip: *mut tatcell_slip_t, n: u32) -> i32 {
-    let slip = args!(owned(slip.cast::<Slip>()));
+    args!(c, slip = c.owned(inside::<_, Slip>(slip).cast_mut()));
     code(slip.check_exclusive(n))
 }
 

@@ -2,111 +2,86 @@
 
 use core::ffi::{c_char, c_void};
 
-use super::{key, options, size_of_it, Grows, Span};
-use crate::capi::codes::{TATCELL_ERR_NULL, TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE};
+use super::{placed, Contract, Grows, Span};
+use crate::capi::codes::{TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE};
 
 /// Longest text and longest bytes that a field takes.
 pub(in crate::capi) const MAX_TEXT: usize = 1024;
 
-/// A text of printable ASCII; None where it has another character.
-///
-/// No `strlen`: the library has no C library below it.
-///
-/// # Safety
-/// The contract; it must end.
-pub(in crate::capi) unsafe fn printable<'a>(p: *const c_char) -> Result<Option<&'a str>, i32> {
-    if p.is_null() {
-        return Err(TATCELL_ERR_NULL);
-    }
-    for length in 0..=MAX_TEXT {
-        // SAFETY: the text has not ended before this byte; the contract.
-        match unsafe { p.cast::<u8>().wrapping_add(length).read() } {
-            0x20..=0x7e => {}
-            0 => {
-                // SAFETY: so many bytes are there, and all of them are ASCII.
-                let text =
-                    unsafe { core::str::from_utf8_unchecked(core::slice::from_raw_parts(p.cast(), length)) };
-                return Ok(Some(text));
+impl<'a> Contract<'a> {
+    /// A text of printable ASCII; None where it has another character.
+    ///
+    /// No `strlen`: the library has no C library below it.
+    pub(in crate::capi) fn printable(self, p: *const c_char) -> Result<Option<&'a str>, i32> {
+        let p = p.cast::<u8>();
+        placed(p)?;
+        for length in 0..=MAX_TEXT {
+            // The text has not ended before this byte.
+            match *self.input(p.wrapping_add(length))? {
+                0x20..=0x7e => {}
+                0 => return Ok(core::str::from_utf8(self.slice(p, length)?).ok()),
+                _ => return Ok(None),
             }
-            _ => return Ok(None),
         }
+        Err(TATCELL_ERR_TOO_LARGE)
     }
-    Err(TATCELL_ERR_TOO_LARGE)
-}
 
-/// Bytes of any kind, at most [`MAX_TEXT`]; NULL is None.
-///
-/// # Safety
-/// The contract.
-pub(in crate::capi) unsafe fn bytes_if<'a>(p: *const c_void, length: usize) -> Result<Option<&'a [u8]>, i32> {
-    if p.is_null() {
-        return Ok(None);
+    /// Bytes of any kind, at most [`MAX_TEXT`]; NULL is None.
+    pub(in crate::capi) fn bytes_if(self, p: *const c_void, length: usize) -> Result<Option<&'a [u8]>, i32> {
+        if p.is_null() {
+            return Ok(None);
+        }
+        if length > MAX_TEXT {
+            return Err(TATCELL_ERR_TOO_LARGE);
+        }
+        self.key(p, length).map(Some)
     }
-    if length > MAX_TEXT {
-        return Err(TATCELL_ERR_TOO_LARGE);
-    }
-    // SAFETY: passed on.
-    unsafe { key(p, length) }.map(Some)
-}
 
-/// Number `i` of an array of structures of options, each of the size that the first one says it has.
-///
-/// # Safety
-/// The contract: more than `i` structures.
-pub(in crate::capi) unsafe fn nth_options<T: Grows>(first: *const T, i: usize) -> Result<(T, Span), i32> {
-    // SAFETY: passed on; the first one is there, and the others lie behind it.
-    unsafe {
-        let stride = size_of_it(first)?;
+    /// Number `i` of an array of structures of options, each of the size that the first one says it has.
+    pub(in crate::capi) fn nth_options<T: Grows>(self, first: *const T, i: usize) -> Result<(T, Span), i32> {
+        let stride = self.size_of_it(first)?;
         let p = first.wrapping_byte_add(i.wrapping_mul(stride));
-        if size_of_it(p)? != stride {
+        if self.size_of_it(p)? != stride {
             return Err(TATCELL_ERR_SIZE);
         }
-        Ok((options(p)?, Span::bytes(p, stride)))
+        Ok((self.options(p)?, Span::bytes(p, stride)))
+    }
+
+    /// A buffer for a text and its NUL; NULL only where it has no bytes. What is read after the first text is put lies
+    /// apart from it.
+    pub(in crate::capi) fn room(self, p: *mut c_char, bytes: usize) -> Result<Room<'a>, i32> {
+        if bytes == 0 {
+            return Ok(Room { to: &mut [], length: 0 });
+        }
+        Ok(Room { to: self.buffer(p.cast(), bytes)?, length: 0 })
     }
 }
 
 /// A buffer that gets a text. What does not fit is cut, and counted.
-pub(in crate::capi) struct Room {
-    to: *mut u8,
-    bytes: usize,
+pub(in crate::capi) struct Room<'a> {
+    to: &'a mut [u8],
     length: usize,
 }
 
-/// A buffer for a text and its NUL; NULL only where it has no bytes.
-///
-/// # Safety
-/// The contract; nothing that is read after the first text may overlap it.
-pub(in crate::capi) unsafe fn room(p: *mut c_char, bytes: usize) -> Result<Room, i32> {
-    if p.is_null() && bytes != 0 {
-        return Err(TATCELL_ERR_NULL);
-    }
-    if bytes > isize::MAX as usize {
-        return Err(TATCELL_ERR_TOO_LARGE);
-    }
-    Ok(Room { to: p.cast(), bytes, length: 0 })
-}
-
-impl Room {
+impl Room<'_> {
     pub(in crate::capi) fn span(&self) -> Span {
-        Span::bytes(self.to, self.bytes)
+        Span::of(self.to.as_ptr(), self.to.len())
     }
 
     /// Adds a text, or what fits of it.
     pub(in crate::capi) fn put(&mut self, text: &str) {
-        let free = self.bytes.saturating_sub(1).saturating_sub(self.length);
-        let count = text.len().min(free);
-        if count != 0 {
-            // SAFETY: `room` checked the buffer, and so many bytes are free behind what it holds; the contract.
-            unsafe { self.to.add(self.length).copy_from_nonoverlapping(text.as_ptr(), count) };
+        let last = self.to.len().saturating_sub(1);
+        if let Some(free) = self.to.get_mut(self.length..last) {
+            free.iter_mut().zip(text.bytes()).for_each(|(to, byte)| *to = byte);
         }
         self.length = self.length.saturating_add(text.len());
     }
 
     /// Ends the text and gives its whole length.
     pub(in crate::capi) fn end(self) -> usize {
-        if let Some(last) = self.bytes.checked_sub(1) {
-            // SAFETY: as `put`; this byte is the last one, or lies before it.
-            unsafe { self.to.add(self.length.min(last)).write(0) };
+        let last = self.length.min(self.to.len().saturating_sub(1));
+        if let Some(end) = self.to.get_mut(last) {
+            *end = 0;
         }
         self.length
     }
