@@ -6,6 +6,7 @@
 //! table's insert protocol know: reuse, sweeps, takeovers and statistics of strangers' words need no more.
 
 pub(crate) mod gcra;
+pub(crate) mod meters;
 
 use crate::answer::Step;
 

@@ -19,8 +19,12 @@
 mod lease;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
+#[cfg(all(test, tatcell_loom))]
+mod loom_meters;
+mod meter;
 
 pub use lease::Lease;
+pub use meter::{ExclusiveMeter, Meter};
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Kind, Op, Plain};
 use crate::algorithms::Operation;

@@ -14,11 +14,13 @@
 
 mod error;
 mod info;
+pub(crate) mod meter;
 pub(crate) mod params;
 mod spec;
 
 pub use error::LimitError;
 pub use info::LimitInfo;
+pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use spec::LimitSpec;
 
 use params::{Params, Width};
