@@ -47,6 +47,8 @@ enum {
     TATCELL_ERR_TOO_FAST = -35,
     TATCELL_ERR_WRONG_SIZE = -36,
     TATCELL_ERR_FOLDER = -37,
+    TATCELL_ERR_PEAK = -50,
+    TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -97,6 +99,19 @@ enum {
     TATCELL_TABLE_NUMBERS_MIN = 80,
     TATCELL_CELL32_SIZE = 4,
     TATCELL_CELL32_ALIGN = 4,
+    TATCELL_METER_SIZE = 8,
+    TATCELL_METER_ALIGN = 8,
+    TATCELL_METER_PARAMS_SIZE = 192,
+    TATCELL_METER_PARAMS_ALIGN = 8,
+    TATCELL_METER_RFC2697 = 2697,
+    TATCELL_METER_RFC2698 = 2698,
+    TATCELL_METER_RFC4115 = 4115,
+    TATCELL_METER_COUPLED = 1,
+    TATCELL_METER_SPEC_MIN = 72,
+    TATCELL_GREEN = 0,
+    TATCELL_YELLOW = 1,
+    TATCELL_RED = 2,
+    TATCELL_METER_INFO_MIN = 136,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -334,6 +349,52 @@ typedef struct tatcell_cell32_t {
     uint32_t word;
 } tatcell_cell32_t;
 
+typedef struct tatcell_meter_t {
+    uint64_t word;
+} tatcell_meter_t;
+
+typedef struct tatcell_meter_params_t {
+    uint64_t opaque[24];
+} tatcell_meter_params_t;
+
+typedef struct tatcell_meter_spec_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t span;
+    uint64_t skew;
+} tatcell_meter_spec_t;
+
+typedef struct tatcell_meter_info_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t word_bits;
+    int32_t resolution;
+    uint32_t committed_k;
+    uint32_t second_k;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t committed_m;
+    uint64_t second_m;
+    uint64_t horizon;
+    uint64_t skew;
+    uint64_t span;
+    uint64_t sweep_interval;
+    uint64_t committed_rounding_ppb;
+    uint64_t second_rounding_ppb;
+} tatcell_meter_info_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -469,6 +530,19 @@ int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 size_t tatcell_cell32_size(void);
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params, const tatcell_meter_spec_t *spec);
+int32_t tatcell_meter_check(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint32_t *swept);
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
+size_t tatcell_meter_size(void);
+size_t tatcell_meter_params_size(void);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

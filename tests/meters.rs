@@ -191,7 +191,8 @@ fn a_bucket_that_was_full_at_a_charge_owes_at_older_readings() {
     for rfc in all_four(1_000_000, 1000, 1_000_000, 1000, SECOND) {
         let (limit, meter) = (build(rfc.spec()), Meter::new());
         assert_eq!(meter.check(&limit, SECOND, 1000, Green).colour, Green);
-        assert!(meter.check(&limit, 2 * SECOND, 1, Green).passes()); // both were full
+        // Both buckets are full again, and this charge says so.
+        assert!(meter.check(&limit, 2 * SECOND, 1, Green).passes());
         // By a clock half a millisecond behind each has 500 units less; the newer clock had them already.
         let passed =
             (0..4000).filter(|_| meter.check(&limit, 2 * SECOND - 500_000, 1, Green).passes()).count();

@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 
 use crate::answer::Verdict;
-use crate::limit::LimitError;
+use crate::limit::{LimitError, MeterError};
 use crate::table::TableError;
 
 /// Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).
@@ -91,6 +91,10 @@ pub const TATCELL_ERR_TOO_FAST: i32 = -35;
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
 /// The folder that a file would be made in does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
+/// The peak rate of a meter is below its committed rate.
+pub const TATCELL_ERR_PEAK: i32 = -50;
+/// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
+pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -195,6 +199,8 @@ describe! {
     TATCELL_ERR_TOO_FAST "limit is faster or longer than the table's options provide for"
     TATCELL_ERR_WRONG_SIZE "memory has another size than the image, or than was asked for"
     TATCELL_ERR_FOLDER "the folder of the path does not exist"
+    TATCELL_ERR_PEAK "the peak rate is below the committed rate"
+    TATCELL_ERR_SHORT_SPAN "the word cannot have the span that was asked for"
 }
 
 /// Describes a result or error code.
@@ -237,6 +243,20 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::HorizonTooLong => TATCELL_ERR_HORIZON,
         LimitError::BadSoft => TATCELL_ERR_SOFT,
         LimitError::BadResolution | LimitError::BadHeal | LimitError::NotSmall => TATCELL_ERR_OPTION,
+    }
+}
+
+/// The code of a meter error.
+pub(super) const fn meter_code(e: MeterError) -> i32 {
+    match e {
+        MeterError::ZeroRate => TATCELL_ERR_RATE,
+        MeterError::ZeroBurst => TATCELL_ERR_BURST,
+        MeterError::ZeroFrequency => TATCELL_ERR_PERIOD,
+        MeterError::PeakBelowCommitted => TATCELL_ERR_PEAK,
+        MeterError::BadCoupling => TATCELL_ERR_OPTION,
+        MeterError::NotRepresentable => TATCELL_ERR_REPRESENT,
+        MeterError::HorizonTooLong => TATCELL_ERR_HORIZON,
+        MeterError::SpanTooShort => TATCELL_ERR_SHORT_SPAN,
     }
 }
 
