@@ -62,6 +62,13 @@ static void setup(void) {
     w.swept = 77;
 }
 
+/* Takes all that a meter gives at one instant, in pieces. */
+static void drain(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now, uint64_t cost) {
+    int passed = 0;
+    while (passed < 20000 && tatcell_meter_check(meter, params, now, cost, G, NULL) == 0) passed++;
+    EXPECT(passed < 20000);
+}
+
 TEST(a_fresh_meter_gives_the_colours_of_dpdks_table) {
     static const uint64_t sizes[] = {2047, 2049, 4095, 4097};
     static const uint32_t table[3][4] = {{G, Y, Y, R}, {Y, Y, Y, R}, {R, R, R, R}};
@@ -225,7 +232,7 @@ TEST(a_clock_one_tick_back_refills_nothing) {
         tatcell_meter_t meter = TATCELL_METER_INIT;
         EQ(tatcell_meter_params_init(&params, &s), 0);
         const uint64_t now = UINT64_C(1) << 45;
-        while (tatcell_meter_check(&meter, &params, now, 1, G, NULL) == 0) {}
+        DO(drain(&meter, &params, now, 1));
         const uint64_t word = meter.word;
         for (uint64_t back = 1; back < SECOND / 100; back *= 3) {
             NOTE("kind %d, %llu ticks back", kind, (unsigned long long)back);
@@ -246,7 +253,8 @@ TEST(a_rested_meter_is_swept_and_a_reset_one_is_full) {
     EQ(tatcell_meter_sweep(&w.meter, &w.params, now, &w.swept), 0);
     EQ(w.swept, 1);
     EQ(w.meter.word, 0);
-    while (tatcell_meter_check(&w.meter, &w.params, now, 512, G, &w.colour) == 0) {}
+    DO(drain(&w.meter, &w.params, now, 512));
+    EQ(tatcell_meter_peek(&w.meter, &w.params, now, 512, G, &w.colour), TATCELL_NON_CONFORMING);
     EQ(w.colour, R);
     EQ(tatcell_meter_reset(&w.meter), 0);
     EQ(w.meter.word, 0);
