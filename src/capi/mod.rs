@@ -2,8 +2,8 @@
 //!
 //! - `codes`: what functions return, and its names and texts.
 //! - `kit`: where pointers are checked; all unsafe code.
-//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `decision`, `table` (and what is done with one), `info`,
-//!   `host`.
+//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `decision`, `table` (and what is done with one),
+//!   `info`, `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
 #![allow(non_camel_case_types)]
