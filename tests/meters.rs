@@ -339,6 +339,20 @@ fn never_is_for_costs_above_every_burst_that_the_colour_may_use() {
     }
 }
 
+/// What an empty bucket refuses now is not refused for ever.
+#[test]
+fn red_for_want_of_tokens_is_not_never() {
+    for rfc in all_four(46_000_000, 2048, 69_000_000, 4096, SECOND) {
+        let (limit, meter) = (build(rfc.spec()), Meter::new());
+        drain(&meter, &limit, SECOND);
+        for (cost, verdict) in
+            [(2048, Verdict::NonConforming), (2049, Verdict::NonConforming), (4097, Verdict::Never)]
+        {
+            assert_eq!(meter.check(&limit, SECOND, cost, Green).verdict, verdict, "{rfc:?}: {cost}");
+        }
+    }
+}
+
 /// Any 64-bit value is a word: no panic, red stores nothing, and what is stored is a state like any other, which drains
 /// within H + S.
 #[test]
