@@ -12,6 +12,7 @@ mod any;
 mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod log;
+pub(crate) mod meters;
 mod state;
 
 pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};

@@ -21,11 +21,15 @@ mod log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
 #[cfg(all(test, tatcell_loom))]
+mod loom_meters;
+#[cfg(all(test, tatcell_loom))]
 mod loom_refusals;
+mod meter;
 mod slip;
 
 pub use lease::Lease;
 pub use log::{LogGate, LogLine};
+pub use meter::{ExclusiveMeter, Meter};
 pub use slip::Slip;
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
