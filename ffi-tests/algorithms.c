@@ -163,6 +163,50 @@ TEST(a_lease_leaves_a_window_to_its_cell) {
     EQ(retry, 1000);
 }
 
+/* ---- Tables ---- */
+
+TEST(a_table_counts_in_the_slots_of_its_keys) {
+    tatcell_limit_spec_t spec = counted(TATCELL_ALGORITHM_FIXED_WINDOW, 3, 1000000);
+    tatcell_table_options_t options = kit_options(&spec);
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+    tatcell_table_numbers_t numbers = TATCELL_TABLE_NUMBERS_INIT;
+    tatcell_table_t table;
+    uint64_t retry = 0, pass = 0, credited = 7;
+    size_t bytes = tatcell_table_bytes(64);
+    void *memory = kit_memory(bytes);
+    spec.flags = TATCELL_LIMIT_ALIGNED;
+    options.guard = 2000;
+    EQ(tatcell_table_init(&table, memory, bytes, &options), 0);
+    EQ(tatcell_table_info(&table, &info), 0);
+    EXPECT(info.algorithm == TATCELL_ALGORITHM_FIXED_WINDOW && info.count_bits == 2 && info.guard >= 2000);
+    EQ(tatcell_table_export(&table, &numbers), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+    d = (tatcell_decision_t)TATCELL_DECISION_INIT;
+    EQ(tatcell_table_check(&table, &limit, 400000, "a", 1, 2, &retry), 0);
+    EQ(tatcell_table_check_ex(&table, &limit, 400000, "a", 1, 1, 0, &d, NULL), 0);
+    EQ(d.remaining, 0);
+    EQ(tatcell_table_check(&table, &limit, 400000, "a", 1, 1, &retry), TATCELL_NON_CONFORMING);
+    EXPECT(retry >= 600000 && retry <= 600000 + 1024);
+    EQ(tatcell_table_check(&table, &limit, 400000, "b", 1, 3, &retry), 0);
+    EQ(tatcell_table_reserve(&table, &limit, 400000, "c", 1, 1, &d), TATCELL_ERR_ALGORITHM);
+    d.size = sizeof d;
+    EQ(tatcell_table_charge(&table, &limit, 1100000, "a", 1, 2, &d), 0);
+    EQ(tatcell_table_refund(&table, &limit, 1100000, "a", 1, &d.permit, &credited), 0);
+    EQ(credited, 2);
+    tatcell_burst_t burst = TATCELL_BURST_INIT;
+    const char *keys = "aaaab";
+    burst.limit = &limit, burst.now = 1200000, burst.keys = keys, burst.key_len = 1, burst.stride = 1;
+    burst.count = 5;
+    EQ(tatcell_table_check_burst(&table, &burst, NULL), 0);
+    pass = burst.pass;
+    EQ(pass, 0x17); /* three of the first key, and the other one */
+    spec.units = 4;
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), TATCELL_ERR_TOO_FAST);
+    spec = kit_spec(1, 1000000, 1);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), TATCELL_ERR_ALGORITHM);
+    free(memory);
+}
+
 int main(void) {
     RUN(token_and_leaky_buckets_are_gcra_under_other_names);
     RUN(a_fixed_window_starts_with_its_first_request);
@@ -172,5 +216,6 @@ int main(void) {
     RUN(bad_specifications_are_named_and_change_nothing);
     RUN(windows_cannot_reserve_and_change_by_reset_alone);
     RUN(a_lease_leaves_a_window_to_its_cell);
+    RUN(a_table_counts_in_the_slots_of_its_keys);
     return check_failures != 0;
 }

@@ -183,6 +183,7 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_options_t, skew, 24 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, claim_lifetime, 32 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, tick_hz, 40 + 4 * sizeof(void *));
+    AT(tatcell_table_options_t, guard, 48 + 4 * sizeof(void *));
     AT(tatcell_attach_options_t, flags, 4);
     AT(tatcell_attach_options_t, policy, 8);
     AT(tatcell_attach_options_t, seed, 16);
@@ -204,6 +205,8 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_info_t, horizon, 48);
     AT(tatcell_table_info_t, sweep_interval, 80);
     AT(tatcell_table_info_t, generation, 104);
+    AT(tatcell_table_info_t, algorithm, 112);
+    AT(tatcell_table_info_t, guard, 120);
     AT(tatcell_limit_numbers_t, emission_q, 24);
     AT(tatcell_limit_numbers_t, room, 96);
     AT(tatcell_table_numbers_t, mask, 32);

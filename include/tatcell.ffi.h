@@ -238,6 +238,7 @@ typedef struct tatcell_table_options_t {
     uint64_t skew;
     uint64_t claim_lifetime;
     uint64_t tick_hz;
+    uint64_t guard;
 } tatcell_table_options_t;
 
 typedef struct tatcell_attach_options_t {
@@ -335,6 +336,9 @@ typedef struct tatcell_table_info_t {
     uint64_t claim_lifetime;
     uint64_t tick_hz;
     uint64_t generation;
+    uint32_t algorithm;
+    uint32_t count_bits;
+    uint64_t guard;
 } tatcell_table_info_t;
 
 typedef struct tatcell_limit_numbers_t {

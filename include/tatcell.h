@@ -1171,12 +1171,17 @@ typedef struct tatcell_table_options_t {
     uint64_t claim_lifetime;
     /** Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it. */
     uint64_t tick_hz;
+    /**
+     * Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
+     * that is less. A slot is kept this much longer than its window.
+     */
+    uint64_t guard;
 } tatcell_table_options_t;
 
 /** Bytes of a tatcell_table_options_t in its first release: the least that a library takes. */
 #define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
 /** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * What an attaching or restoring process brings and expects. Start from TATCELL_ATTACH_OPTIONS_INIT. What it names
@@ -1217,8 +1222,10 @@ typedef struct tatcell_attach_options_t {
  * @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
  * @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
  * @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
- *         emission interval.
+ *         emission interval, or, where words hold a count, above one unit of time.
  * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+ * @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
+ * @retval TATCELL_ERR_INHERIT counts cannot be inherited: TATCELL_FULL_DENY fails closed, too.
  * @retval a limit's error from fastest or slowest.
  * Nothing is changed on error.
  * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
@@ -1314,7 +1321,8 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
  * @param table handle; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
+ * @retval TATCELL_ERR_TOO_FAST faster, with a longer horizon, or counting more, than the table's options provided for.
+ * @retval TATCELL_ERR_ALGORITHM of another algorithm than the table.
  * @retval TATCELL_ERR_HANDLE table not initialised.
  * @retval others as tatcell_limit_init_spec.
  * Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
@@ -1602,6 +1610,7 @@ int32_t tatcell_table_charge_ex_hash(const tatcell_table_t *table,
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged. When to ask again is
  *         out->retry_after.
  * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
  * @retval others as tatcell_table_check_ex.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
  */
@@ -2205,10 +2214,16 @@ typedef struct tatcell_table_info_t {
     uint64_t tick_hz;
     /** How often the table was restored, and one; permits carry it. */
     uint64_t generation;
+    /** A TATCELL_ALGORITHM_ constant: by which all its keys are limited. */
+    uint32_t algorithm;
+    /** Bits of a slot that count units beside the time; 0 for GCRA. */
+    uint32_t count_bits;
+    /** Aligned windows: ticks by which callers' clocks may differ; else 0. */
+    uint64_t guard;
 } tatcell_table_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Tells what a table came out as: its size, span, skew and sweep interval.
@@ -2329,6 +2344,7 @@ typedef struct tatcell_table_numbers_t {
  * @param table   handle; not NULL.
  * @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
  * @retval 0 done.
+ * @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA, and these numbers are.
  * @retval others as tatcell_table_info.
  * Thread: any. Cost: none. Since 0.2.
  */

@@ -935,6 +935,8 @@ public:
     /// For how long a thread that was stopped inside an insert keeps a slot; at least one tick.
     constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
     /// Of the callers' clock, for those who attach.
+    /// Tables of aligned windows: by how much the clocks of callers may differ.
+    constexpr table_options &guard(ticks d) noexcept { return raw_.guard = d.count(), *this; }
     constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
     /// One q-unit is 2^-r ticks, instead of what fits best.
     constexpr table_options &resolution(std::int32_t r) noexcept {
