@@ -170,7 +170,9 @@ pub(super) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
 /// As `rate::default_skew`, in units of time.
 const fn default_skew(bits: u32, field: u32, z: u32, horizon: u64) -> u64 {
     if bits == 64 && field.wrapping_add(z) >= LONG_SPAN {
-        return 1 << field.wrapping_sub(3);
+        // Or of the caller's clock, which is the shorter one where a unit is many ticks.
+        let (word, clock) = (field.wrapping_sub(3), 61u32.saturating_sub(z));
+        return 1 << if word < clock { word } else { clock };
     }
     let part = 1u64 << field.saturating_sub(6);
     let second = ticks_to_q_up(1 << 30, 0, z);
