@@ -7,3 +7,7 @@ mod common;
 mod fixed_window;
 #[path = "counted/frame.rs"]
 mod frame;
+#[path = "counted/sliding_counter.rs"]
+mod sliding_counter;
+#[path = "counted/sliding_error.rs"]
+mod sliding_error;

@@ -6,7 +6,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::state::{At, Kind, Op, Operation, State};
-use super::{fixed_window, gcra};
+use super::{fixed_window, gcra, sliding_counter};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
 use crate::limit::params::{Params, FLAG_SHADOW};
 use crate::limit::Algorithm;
@@ -53,6 +53,7 @@ macro_rules! counted {
 
 counted! {
     FixedWindow fixed_window,
+    SlidingCounter sliding_counter,
 }
 
 /// An operation of such a limit, at an instant.

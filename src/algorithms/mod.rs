@@ -11,6 +11,7 @@
 mod any;
 mod fixed_window;
 pub(crate) mod gcra;
+mod sliding_counter;
 mod state;
 
 pub(crate) use any::{decision, is_alike, peek, refund, Call};

@@ -89,6 +89,30 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::FixedWindow, ..LimitSpec::new(units, window, units) }
     }
 
+    /// Starts a sliding window counter: about `units` in any `window` ticks, from the counts of two windows, of which
+    /// the previous one weighs as much as is still in sight.
+    ///
+    /// An approximation: up to `2 * units - 1` may pass in a window's length where they come in bursts, and a request
+    /// may be refused that a log of all stamps would pass. The windows follow each other from a key's first request on.
+    /// GCRA with the same units, period and burst has the same bound, is exact by its own definition and has more bits
+    /// for its time.
+    ///
+    /// The window is rounded up to a whole unit of time of the resolution. A refund gives back to the current window
+    /// alone. For 64-bit cells and tables; the bits of the window in units of time and of the largest count are at
+    /// most 62 together. Has soft, room and debt (which lasts two windows at most); no delay, penalty or heal.
+    ///
+    /// ```
+    /// use tatcell::{Cell, LimitSpec};
+    /// let limit = LimitSpec::sliding_counter(100, 1_000).build().unwrap();
+    /// let cell = Cell::new();
+    /// assert!(cell.check(&limit, 5_000, 100).passes());
+    /// // A quarter of a window later a quarter of those is out of sight.
+    /// assert_eq!(cell.peek(&limit, 6_250, 1).remaining, 25);
+    /// ```
+    pub const fn sliding_counter(units: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::SlidingCounter, ..LimitSpec::new(units, window, units) }
+    }
+
     /// Lets fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys alike:
     /// with a clock that counts from midnight and a phase of 0, on the hour. `phase` is below the window.
     pub const fn aligned(mut self, phase: u64) -> Self {
