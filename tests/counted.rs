@@ -7,6 +7,8 @@ mod common;
 mod fixed_window;
 #[path = "counted/frame.rs"]
 mod frame;
+#[path = "counted/quota_linear.rs"]
+mod quota_linear;
 #[path = "counted/sliding_counter.rs"]
 mod sliding_counter;
 #[path = "counted/sliding_error.rs"]

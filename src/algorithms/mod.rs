@@ -11,6 +11,7 @@
 mod any;
 mod fixed_window;
 pub(crate) mod gcra;
+mod quota_linear;
 mod sliding_counter;
 mod state;
 

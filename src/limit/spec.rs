@@ -113,6 +113,32 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::SlidingCounter, ..LimitSpec::new(units, window, units) }
     }
 
+    /// Starts a quota-linear limit: a `quota` at any speed in `window` ticks, which start with the first request; a key
+    /// that uses it up before their end gets one unit after the other at `quota / window` from their end on, until it
+    /// has paused for long enough to have the whole quota again.
+    ///
+    /// So a greedy key gets exactly the quota in its first window, where a bucket of that size gives it up to twice as
+    /// much, and does not come in bursts afterwards. Up to `2 * quota` may pass in a window's length all the same, by
+    /// a key that stops just short of its quota. A request of the whole quota that starts a window does not count as
+    /// using it up: such a key gets the next one at its end. With a quota of 1 every request is of this sort.
+    ///
+    /// Time is counted in units of the resolution, the window is rounded up to whole ones, and 1 / rate to a 2^-b part
+    /// of one, b being the bits of the quota: never faster than asked for. A refund gives back to a window whose quota
+    /// is not used up. For 64-bit cells and tables. Has soft; no room, delay, debt, penalty or heal.
+    ///
+    /// ```
+    /// use tatcell::{Cell, LimitSpec};
+    /// let limit = LimitSpec::quota_linear(10, 1_000).build().unwrap();
+    /// let cell = Cell::new();
+    /// assert_eq!((0..20).filter(|now| cell.check(&limit, 5_000 + now, 1).passes()).count(), 10);
+    /// // From the end of the window on, one unit every 100 ticks.
+    /// let refused = cell.peek(&limit, 5_500, 1);
+    /// assert_eq!((refused.retry_after, cell.peek(&limit, 5_500, 2).retry_after), (500, 600));
+    /// ```
+    pub const fn quota_linear(quota: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::QuotaLinear, ..LimitSpec::new(quota, window, quota) }
+    }
+
     /// Lets fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys alike:
     /// with a clock that counts from midnight and a phase of 0, on the hour. `phase` is below the window.
     pub const fn aligned(mut self, phase: u64) -> Self {
