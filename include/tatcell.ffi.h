@@ -47,15 +47,21 @@ enum {
     TATCELL_ERR_TOO_FAST = -35,
     TATCELL_ERR_WRONG_SIZE = -36,
     TATCELL_ERR_FOLDER = -37,
+    TATCELL_ERR_ALGORITHM = -38,
+    TATCELL_ERR_PHASE = -39,
+    TATCELL_ERR_UNITS = -40,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
     TATCELL_LIMIT_SIZE = 128,
     TATCELL_LIMIT_ALIGN = 8,
+    TATCELL_ALGORITHM_GCRA = 0,
+    TATCELL_ALGORITHM_FIXED_WINDOW = 1,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
     TATCELL_LIMIT_RESOLUTION = 4,
     TATCELL_LIMIT_STRICT_REFUNDS = 8,
+    TATCELL_LIMIT_ALIGNED = 16,
     TATCELL_LIMIT_SPEC_MIN = 88,
     TATCELL_PERMIT_SIZE = 64,
     TATCELL_TRACKED = 0,
@@ -126,6 +132,9 @@ typedef struct tatcell_limit_spec_t {
     uint64_t skew;
     int32_t resolution;
     uint32_t epoch;
+    uint32_t algorithm;
+    uint32_t reserved;
+    uint64_t phase;
 } tatcell_limit_spec_t;
 
 typedef struct tatcell_permit_t {
@@ -272,6 +281,8 @@ typedef struct tatcell_limit_info_t {
     uint64_t skew;
     uint64_t span;
     uint64_t rate_error_ppb;
+    uint32_t algorithm;
+    uint32_t count_bits;
 } tatcell_limit_info_t;
 
 typedef struct tatcell_table_info_t {
@@ -352,6 +363,9 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit, uint64_t units_per_secon
     uint64_t burst);
 int32_t tatcell_limit_init_spec(tatcell_limit_t *limit, const tatcell_limit_spec_t *spec);
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
+int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t depth);
+int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
 size_t tatcell_limit_size(void);
 uint64_t tatcell_skew_none(void);
 int32_t tatcell_counters_add(tatcell_counters_t *counters, const tatcell_counters_t *more);

@@ -240,6 +240,17 @@ extern "C" {
 #define TATCELL_ERR_WRONG_SIZE -36
 /** The folder that a file would be made in does not exist, or is not a folder. */
 #define TATCELL_ERR_FOLDER -37
+/**
+ * The limit's algorithm does not have this option or operation, or this kind of word does not have the algorithm.
+ */
+#define TATCELL_ERR_ALGORITHM -38
+/** The phase of aligned windows is not below the window. */
+#define TATCELL_ERR_PHASE -39
+/**
+ * The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
+ * bits.
+ */
+#define TATCELL_ERR_UNITS -40
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -306,6 +317,14 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
     uint64_t opaque[16];
 } tatcell_limit_t;
 
+/** algorithm: GCRA, which is a token bucket and a leaky bucket as a meter; exact. */
+#define TATCELL_ALGORITHM_GCRA 0
+/**
+ * algorithm: at most units in a window of period ticks, which starts with its first request; up to twice as many in a
+ * window's length.
+ */
+#define TATCELL_ALGORITHM_FIXED_WINDOW 1
+
 /**
  * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
  * 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
@@ -318,6 +337,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
 #define TATCELL_LIMIT_RESOLUTION 4
 /** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
 #define TATCELL_LIMIT_STRICT_REFUNDS 8
+/** flags: fixed windows start at phase, phase + period and so on, for all keys alike. */
+#define TATCELL_LIMIT_ALIGNED 16
 /** skew: tolerate no backward step at all. */
 #define TATCELL_SKEW_NONE (~0ULL)
 
@@ -331,7 +352,7 @@ typedef struct tatcell_limit_spec_t {
     uint64_t units;
     /** Ticks of the caller's clock. */
     uint64_t period;
-    /** Most units at one instant after idle. */
+    /** Most units at one instant after idle. Algorithms other than GCRA: 0, or units. */
     uint64_t burst;
     /** Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst. */
     uint64_t soft;
@@ -354,12 +375,18 @@ typedef struct tatcell_limit_spec_t {
     int32_t resolution;
     /** Permits carry it; a refund of another epoch credits nothing. */
     uint32_t epoch;
+    /** A TATCELL_ALGORITHM_ constant. */
+    uint32_t algorithm;
+    /** 0. */
+    uint32_t reserved;
+    /** With TATCELL_LIMIT_ALIGNED: a tick at which a window starts; below period. */
+    uint64_t phase;
 } tatcell_limit_spec_t;
 
 /** Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes. */
 #define TATCELL_LIMIT_SPEC_MIN 88
 /** A specification with every option off; set units, period and burst. */
-#define TATCELL_LIMIT_SPEC_INIT {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_SPEC_INIT {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
@@ -410,6 +437,9 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
  * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
  *         structure is of a newer header and uses what this library does not know.
  * @retval TATCELL_ERR_SOFT soft threshold above the burst.
+ * @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options.
+ * @retval TATCELL_ERR_PHASE phase is not below period.
+ * @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
@@ -427,6 +457,69 @@ int32_t tatcell_limit_init_spec(tatcell_limit_t *limit,
  */
 TATCELL_API
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+
+/**
+ * Makes a token bucket for 64-bit cells: tokens flow in, and a request takes as many as it costs. It starts full.
+ *
+ * The same limit as tatcell_limit_init under its other name: remaining of a decision is the tokens left, burst less
+ * remaining what lies in a leaky bucket as a meter. All three give equal answers.
+ *
+ * @param limit    to initialise; not NULL.
+ * @param tokens   per period; not 0.
+ * @param period   ticks of the caller's clock; not 0.
+ * @param capacity tokens that the bucket holds, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit,
+                                        uint64_t tokens,
+                                        uint64_t period,
+                                        uint64_t capacity);
+
+/**
+ * Makes a leaky bucket as a meter for 64-bit cells: a request pours in what it costs, and units leak out. It starts
+ * empty.
+ *
+ * The same limit as tatcell_limit_init under its other name; see tatcell_limit_init_token_bucket. The leaky bucket as
+ * a queue is tatcell_cell_reserve.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  that leak out per period; not 0.
+ * @param period ticks of the caller's clock; not 0.
+ * @param depth  units that the bucket holds, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
+                                        uint64_t units,
+                                        uint64_t period,
+                                        uint64_t depth);
+
+/**
+ * Makes a fixed window for 64-bit cells: at most units in period ticks, which start with the first request after the
+ * last window ended. With TATCELL_LIMIT_ALIGNED in a specification they start at fixed times instead.
+ *
+ * Up to 2 * units may pass within a window's length: all of one window at its end, all of the next at its start. The
+ * word holds the end of the window and a count: tatcell_limit_info tells span and resolution. Soft, room, debt and
+ * shadow are options of it; a delay, a penalty and heal are not. It cannot be reserved from.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
+ * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
+                                  uint64_t units,
+                                  uint64_t period);
 
 /**
  * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
@@ -614,6 +707,9 @@ size_t tatcell_counters_size(void);
 /** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
 
+/** The state of one key. */
+typedef struct State State;
+
 /**
  * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
  */
@@ -734,7 +830,7 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
  * back. When refused, out->retry_after is the time until the same request would be accepted.
  *
  * @param cell  not NULL.
- * @param limit 64-bit limit with a max_delay; not NULL.
+ * @param limit 64-bit limit with a max_delay, of GCRA; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units, at most the burst.
  * @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
@@ -742,6 +838,7 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
  * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
  * @retval others as tatcell_cell_check_ex.
  * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
  */
@@ -761,7 +858,7 @@ int32_t tatcell_cell_reserve(tatcell_cell_t *cell,
  * @param limit    the limit that it was charged under; not NULL.
  * @param now      the caller's clock, ticks.
  * @param permit   from a decision; not NULL.
- * @param credited ticks of debt removed, rounded down; NULL = not wanted.
+ * @param credited ticks of debt removed, rounded down (units where the limit counts them); NULL = not wanted.
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_cell_check.
@@ -792,6 +889,8 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
  * @retval 0 done.
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval TATCELL_ERR_OPTION unknown how.
+ * @retval TATCELL_ERR_ALGORITHM the old state means nothing under the new limit: there is only TATCELL_CHANGE_RESET,
+ *         unless limits that count units agree in algorithm, period and bits.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell; while others still check with the old limit, both limits must have the same
  * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
@@ -2011,7 +2110,7 @@ typedef struct tatcell_limit_info_t {
     uint64_t period;
     /** Most units at one instant after idle; UINT64_MAX when unlimited. */
     uint64_t burst;
-    /** T, the emission interval, in q-units; 0 when unlimited. */
+    /** T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows. */
     uint64_t emission_q;
     /** H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing. */
     uint64_t horizon;
@@ -2019,12 +2118,19 @@ typedef struct tatcell_limit_info_t {
     uint64_t skew;
     /** Ticks after which an untouched word may read as a debt again, for at most horizon and skew. */
     uint64_t span;
-    /** How much slower the rate is than the one asked for, in billionths, rounded up; never faster. */
+    /**
+     * How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
+     * never faster or shorter.
+     */
     uint64_t rate_error_ppb;
+    /** A TATCELL_ALGORITHM_ constant. */
+    uint32_t algorithm;
+    /** Bits of the word that count units beside the time; 0 for GCRA. */
+    uint32_t count_bits;
 } tatcell_limit_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Tells what a limit came out as: its numbers, its span, and how far its rate is from the one asked for.
@@ -2154,6 +2260,7 @@ typedef struct tatcell_limit_numbers_t {
  * @param limit   of any kind; not NULL.
  * @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
  * @retval 0 done.
+ * @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, and these numbers are.
  * @retval others as tatcell_limit_info.
  * Thread: any. Cost: none. Since 0.2.
  */
