@@ -19,7 +19,8 @@
 //! which it is empty, or y = Z + quota * T, at which it is full and the key is as good as absent.
 //!
 //! ```text
-//! smooth conforms iff  y - t + cost * T <= quota * T        then y += cost * T; at the switch y = end + (quota - 1) * T
+//! smooth conforms iff  y - t + cost * T <= quota * T        and then y += cost * T
+//! at the switch        y = end + (quota - 1) * T
 //! ```
 //!
 //! Nothing divides but the full answer, and a charge of more than fits. A request of the whole quota that finds no

@@ -146,10 +146,11 @@ pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
     (windows.count(at, added), added)
 }
 
-/// See `any`: only into the window that was charged, and while it is the current one.
+/// See `any`: only into the window that was charged, and while it is the current one; after the roll nothing is left of
+/// its count to give back.
 pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (State, u64) {
     let windows = Windows::of(at, state);
-    if state.ahead != charged.ahead || state.ahead != windows.ahead {
+    if state.ahead != charged.ahead {
         return (state, 0);
     }
     let back = cost.min(windows.current);

@@ -95,7 +95,7 @@ impl Oracle {
 
 #[test]
 fn every_decision_is_that_of_the_definition() {
-    let steps = size_from("TATCELL_COUNTED_STEPS", 2e6 as u64) / 1_000;
+    let steps = size_from("TATCELL_COUNTED_STEPS", 3e6 as u64) / 1_000;
     let seen = std::cell::Cell::new([0u64; 5]);
     cases(steps, |rng| {
         let spec = any_spec(rng);
@@ -127,7 +127,7 @@ fn every_decision_is_that_of_the_definition() {
     println!("refused smooth, bursty; passed smooth, bursty; with an exact T: {counts:?}");
     assert!(counts.iter().all(|n| *n > steps * 50), "{counts:?}: the streams do not test");
     assert!(counts[..4].iter().sum::<u64>() > steps * 990, "{counts:?}: too many limits were refused");
-    assert!(steps < 2_000 || counts[4] >= 1_000_000, "{counts:?}: too few against the exact rate");
+    assert!(steps < 3_000 || counts[4] >= 1_000_000, "{counts:?}: too few against the exact rate");
 }
 
 #[test]
@@ -295,7 +295,10 @@ fn a_refund_returns_units_to_a_window_whose_quota_is_not_used_up() {
     let cell = Cell::new();
     let early = cell.check_ex(&limit, 100, 4, 0);
     assert!(cell.check(&limit, 1_100, 9).passes());
-    assert_eq!(cell.refund(&limit, 1_100, &early.permit), Some(0));
+    // The second clock is behind: for it the first window goes on.
+    for now in [1_100, 1_099] {
+        assert_eq!(cell.refund(&limit, now, &early.permit), Some(0));
+    }
     assert_eq!(cell.peek(&limit, 1_100, 1).remaining, 1);
 }
 
