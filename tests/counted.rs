@@ -15,3 +15,5 @@ mod quota_linear;
 mod sliding_counter;
 #[path = "counted/sliding_error.rs"]
 mod sliding_error;
+#[path = "counted/tables.rs"]
+mod tables;

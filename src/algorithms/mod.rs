@@ -15,5 +15,5 @@ mod quota_linear;
 mod sliding_counter;
 mod state;
 
-pub(crate) use any::{decision, is_alike, peek, refund, Call};
+pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};
 pub(crate) use state::{Kind, Op, Operation};
