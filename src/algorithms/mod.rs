@@ -11,6 +11,8 @@
 mod any;
 mod fixed_window;
 pub(crate) mod gcra;
+#[cfg(test)]
+mod merge_tests;
 mod quota_linear;
 mod sliding_counter;
 mod state;

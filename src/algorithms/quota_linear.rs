@@ -170,3 +170,22 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
         }
     }
 }
+
+/// See `any`: of two that are bursty the later end with the larger count, of two that are smooth the later one. Of one
+/// each, a quota that is used up until both are over: how fast the bucket fills, a word does not tell.
+pub(super) fn merge(bits: u32, a: State, b: State) -> State {
+    if a.ahead == 0 {
+        return b;
+    }
+    if b.ahead == 0 {
+        return a;
+    }
+    let mode = 1u64.wrapping_shl(bits.wrapping_sub(1));
+    let ahead = a.ahead.max(b.ahead);
+    match (a.aux & mode != 0, b.aux & mode != 0) {
+        (false, false) => State { ahead, aux: a.aux.max(b.aux) },
+        (true, true) if (a.ahead, a.aux) > (b.ahead, b.aux) => a,
+        (true, true) => b,
+        _ => State { ahead, aux: mode.wrapping_sub(1) },
+    }
+}

@@ -171,3 +171,12 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
         reset_after: at.ticks(windows.wait(most, most)),
     }
 }
+
+/// See `any`: the later windows, each with the larger count.
+pub(super) fn merge(bits: u32, a: State, b: State) -> State {
+    let half = bits.wrapping_shr(1);
+    let mask = 1u64.wrapping_shl(half).wrapping_sub(1);
+    let current = a.aux.wrapping_shr(half).max(b.aux.wrapping_shr(half));
+    let previous = (a.aux & mask).max(b.aux & mask);
+    State { ahead: a.ahead.max(b.ahead), aux: current.wrapping_shl(half) | previous }
+}
