@@ -241,7 +241,8 @@ extern "C" {
 /** The folder that a file would be made in does not exist, or is not a folder. */
 #define TATCELL_ERR_FOLDER -37
 /**
- * The limit's algorithm does not have this option or operation, or this kind of word does not have the algorithm.
+ * The limit's algorithm does not have this option or operation, or this kind of word or this table does not have the
+ * algorithm.
  */
 #define TATCELL_ERR_ALGORITHM -38
 /** The phase of aligned windows is not below the window. */
@@ -251,6 +252,8 @@ extern "C" {
  * bits.
  */
 #define TATCELL_ERR_UNITS -40
+/** A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY. */
+#define TATCELL_ERR_POLICY -41
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
