@@ -19,6 +19,10 @@
 mod lease;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
+#[cfg(all(test, tatcell_loom))]
+mod loom_quota;
+#[cfg(all(test, tatcell_loom))]
+mod loom_sliding;
 
 pub use lease::Lease;
 
