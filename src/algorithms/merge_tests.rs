@@ -16,6 +16,9 @@ fn random(seed: &mut u64) -> u64 {
 
 /// What remains at `now` of a key that lay `lead` ahead at `then`.
 fn remaining(p: &Params, then: u64, lead: u64, now: u64) -> u64 {
+    if lead == 0 {
+        return p.burst;
+    }
     let word = encode(p.clock_q(then), lead, u64::MAX);
     let lead = whole_lead(word, p.clock_q(now), u64::MAX, p.window_q);
     let answer = peek(p, lead, now, 1);
