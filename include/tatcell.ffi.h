@@ -50,7 +50,12 @@ enum {
     TATCELL_ERR_ALGORITHM = -38,
     TATCELL_ERR_PHASE = -39,
     TATCELL_ERR_UNITS = -40,
-    TATCELL_ERR_POLICY = -41,
+    TATCELL_ERR_INHERIT = -41,
+    TATCELL_ERR_HTTP_NAME = -55,
+    TATCELL_ERR_FREQUENCY = -56,
+    TATCELL_ERR_POLICIES = -57,
+    TATCELL_ERR_PEAK = -50,
+    TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -106,6 +111,32 @@ enum {
     TATCELL_TABLE_NUMBERS_MIN = 80,
     TATCELL_CELL32_SIZE = 4,
     TATCELL_CELL32_ALIGN = 4,
+    TATCELL_METER_SIZE = 8,
+    TATCELL_METER_ALIGN = 8,
+    TATCELL_METER_PARAMS_SIZE = 192,
+    TATCELL_METER_PARAMS_ALIGN = 8,
+    TATCELL_METER_RFC2697 = 2697,
+    TATCELL_METER_RFC2698 = 2698,
+    TATCELL_METER_RFC4115 = 4115,
+    TATCELL_METER_COUPLED = 1,
+    TATCELL_METER_SPEC_MIN = 72,
+    TATCELL_GREEN = 0,
+    TATCELL_YELLOW = 1,
+    TATCELL_RED = 2,
+    TATCELL_METER_INFO_MIN = 136,
+    TATCELL_LOG_SIZE = 8,
+    TATCELL_LOG_ALIGN = 8,
+    TATCELL_LOG_MOST = 1073741824,
+    TATCELL_SLIP_SIZE = 8,
+    TATCELL_SLIP_ALIGN = 8,
+    TATCELL_HTTP_RATELIMIT = 1,
+    TATCELL_HTTP_RATELIMIT_POLICY = 2,
+    TATCELL_HTTP_RETRY_AFTER = 4,
+    TATCELL_HTTP_X_LIMIT = 8,
+    TATCELL_HTTP_X_REMAINING = 16,
+    TATCELL_HTTP_X_RESET = 32,
+    TATCELL_HTTP_ALL = 63,
+    TATCELL_HTTP_POLICIES_MAX = 8,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -348,6 +379,73 @@ typedef struct tatcell_cell32_t {
     uint32_t word;
 } tatcell_cell32_t;
 
+typedef struct tatcell_meter_t {
+    uint64_t word;
+} tatcell_meter_t;
+
+typedef struct tatcell_meter_params_t {
+    uint64_t opaque[24];
+} tatcell_meter_params_t;
+
+typedef struct tatcell_meter_spec_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t span;
+    uint64_t skew;
+} tatcell_meter_spec_t;
+
+typedef struct tatcell_meter_info_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t word_bits;
+    int32_t resolution;
+    uint32_t committed_k;
+    uint32_t second_k;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t committed_m;
+    uint64_t second_m;
+    uint64_t horizon;
+    uint64_t skew;
+    uint64_t span;
+    uint64_t sweep_interval;
+    uint64_t committed_rounding_ppb;
+    uint64_t second_rounding_ppb;
+} tatcell_meter_info_t;
+
+typedef struct tatcell_log_t {
+    uint64_t word;
+} tatcell_log_t;
+
+typedef struct tatcell_slip_t {
+    uint64_t word;
+} tatcell_slip_t;
+
+typedef struct tatcell_http_policy_t {
+    uint32_t size;
+    uint32_t flags;
+    const char *name;
+    const char *unit;
+    const void *partition;
+    size_t partition_len;
+    const tatcell_limit_t *limit;
+    const tatcell_decision_t *decision;
+    uint64_t quota;
+    uint64_t window;
+} tatcell_http_policy_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -488,6 +586,29 @@ int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 size_t tatcell_cell32_size(void);
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params, const tatcell_meter_spec_t *spec);
+int32_t tatcell_meter_check(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint32_t *swept);
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
+size_t tatcell_meter_size(void);
+size_t tatcell_meter_params_size(void);
+int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
+int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
+size_t tatcell_log_size(void);
+int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
+int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip, uint32_t n);
+size_t tatcell_slip_size(void);
+int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t field, char *buffer, size_t bytes);
+int32_t tatcell_http_lines(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t fields, char *buffer, size_t bytes);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

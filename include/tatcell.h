@@ -8,7 +8,8 @@
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
- *            10 Upkeep  11 Info and export  12 32-bit cells. Clocks, random bytes and memory: tatcell_host.h.
+ *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP.
+ *            Clocks, random bytes and memory: tatcell_host.h.
  *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
  * ---- One limit, one cell ----
@@ -253,7 +254,17 @@ extern "C" {
  */
 #define TATCELL_ERR_UNITS -40
 /** A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY. */
-#define TATCELL_ERR_POLICY -41
+#define TATCELL_ERR_INHERIT -41
+/** A name or unit of a policy has a byte that a structured-field string cannot have. */
+#define TATCELL_ERR_HTTP_NAME -55
+/** A clock has 0 ticks a second. */
+#define TATCELL_ERR_FREQUENCY -56
+/** More than 8 policies in a response. */
+#define TATCELL_ERR_POLICIES -57
+/** The peak rate of a meter is below its committed rate. */
+#define TATCELL_ERR_PEAK -50
+/** The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts. */
+#define TATCELL_ERR_SHORT_SPAN -51
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -763,7 +774,7 @@ size_t tatcell_counters_size(void);
 /** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
 
-/** The state of one key. */
+/** The state of a meter at some reading of the clock. */
 typedef struct State State;
 
 /**
@@ -2640,6 +2651,577 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 TATCELL_API
 size_t tatcell_cell32_size(void);
 
+/* ==== 13 Meters: packets marked green, yellow or red (RFC 2697, RFC 2698, RFC 4115) ============================== */
+
+/** Bytes of a tatcell_meter_t. */
+#define TATCELL_METER_SIZE 8
+/** Alignment of a tatcell_meter_t. */
+#define TATCELL_METER_ALIGN 8
+/** Bytes of a tatcell_meter_params_t; it never grows. */
+#define TATCELL_METER_PARAMS_SIZE 192
+/** Alignment of a tatcell_meter_params_t. */
+#define TATCELL_METER_PARAMS_ALIGN 8
+
+/** One shared meter. All zero (static storage, calloc, TATCELL_METER_INIT) is a meter whose buckets are full. */
+typedef struct TATCELL_ALIGNED(8) tatcell_meter_t {
+    /** The state word; copy it to save a meter. 0 = full. */
+    uint64_t word;
+} tatcell_meter_t;
+
+/** A meter whose buckets are full; all-zero memory is the same. */
+#define TATCELL_METER_INIT {0}
+
+/**
+ * The validated rates and bursts of meters. Initialise it with tatcell_meter_params_init; read-only afterwards, and
+ * then any number of threads and meters may use it at once. It may be copied. A zeroed one, and one of another version
+ * of the library, is refused with TATCELL_ERR_LIMIT. A meter belongs to one: to change it, reset the meter.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_meter_params_t {
+    /** Not for use. */
+    uint64_t opaque[24];
+} tatcell_meter_params_t;
+
+/** kind: one rate, two bursts (RFC 2697). What overflows the committed burst fills the excess burst. */
+#define TATCELL_METER_RFC2697 2697
+/**
+ * kind: committed and peak rate (RFC 2698). Green and yellow pay the peak burst, green the committed one as well.
+ */
+#define TATCELL_METER_RFC2698 2698
+/** kind: committed and excess rate (RFC 4115). Green pays the committed burst, yellow the excess one. */
+#define TATCELL_METER_RFC4115 4115
+/**
+ * flags: what overflows the committed burst fills the excess burst, as the coupling flag CF = 1 of MEF 10.3 has it.
+ * For TATCELL_METER_RFC4115 only; with an excess rate of 0 the meter is that of RFC 2697.
+ */
+#define TATCELL_METER_COUPLED 1
+
+/**
+ * A meter as its RFC describes it. Start from TATCELL_METER_SPEC_INIT. Rates are units a second, bursts units: bytes
+ * as the RFCs have it, or packets where the cost of each is 1.
+ */
+typedef struct tatcell_meter_spec_t {
+    /** sizeof(tatcell_meter_spec_t). */
+    uint32_t size;
+    /** TATCELL_METER_COUPLED or 0. */
+    uint32_t flags;
+    /** A TATCELL_METER_RFC constant; there is no default. */
+    uint32_t kind;
+    /** 0. */
+    uint32_t reserved;
+    /** The committed information rate. */
+    uint64_t cir;
+    /** The committed burst. */
+    uint64_t cbs;
+    /** The peak rate (RFC 2698, at least cir) or the excess rate (RFC 4115); 0 for RFC 2697. */
+    uint64_t rate2;
+    /** The peak burst (RFC 2698) or the excess burst. */
+    uint64_t burst2;
+    /** Ticks per second of the clock that now is read from; not 0. */
+    uint64_t tick_hz;
+    /**
+     * Ticks for which a meter may rest without a sweep. 0 = eight seconds where that can be had; another number that
+     * cannot is TATCELL_ERR_SHORT_SPAN. Longer spans round more.
+     */
+    uint64_t span;
+    /**
+     * Ticks by which a reading may be older than another. 0 = default (the horizon, or a 64th of the word's range
+     * where that is longer), TATCELL_SKEW_NONE = none.
+     */
+    uint64_t skew;
+} tatcell_meter_spec_t;
+
+/** Bytes of a tatcell_meter_spec_t in its first release: the least that a library takes. */
+#define TATCELL_METER_SPEC_MIN 72
+/** A specification with defaults; set kind, rates, bursts and tick_hz. */
+#define TATCELL_METER_SPEC_INIT {sizeof(tatcell_meter_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Makes the parameters of a meter. Not changed on error.
+ *
+ * No rate is ever exceeded; what rounding takes, tatcell_meter_params_info tells.
+ *
+ * @param params to initialise; not NULL.
+ * @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE spec->size is not set.
+ * @retval TATCELL_ERR_OPTION unknown kind or flag, a second rate for RFC 2697, or TATCELL_METER_COUPLED for another
+ *         kind than RFC 4115; or the structure is of a newer header and uses what this library does not know.
+ * @retval TATCELL_ERR_RATE a rate is 0 that the RFC needs: cir for RFC 2697, one of both for RFC 2698, both for RFC
+ *         4115.
+ * @retval TATCELL_ERR_BURST a burst is 0 that the RFC needs: both for RFC 2697, one of both for RFC 2698, that of a
+ *         rate for RFC 4115.
+ * @retval TATCELL_ERR_PERIOD tick_hz is 0.
+ * @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
+ * @retval TATCELL_ERR_REPRESENT too fast for the clock, too large, or rates too far from each other.
+ * @retval TATCELL_ERR_HORIZON bursts and skew are too long for the word.
+ * @retval TATCELL_ERR_SHORT_SPAN the word cannot have the span that was asked for.
+ * Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
+                                  const tatcell_meter_spec_t *spec);
+
+/** A packet within the committed rate and burst; and what a meter that is colour-blind takes every packet for. */
+#define TATCELL_GREEN 0
+/** A packet above them, within the second rate and burst. */
+#define TATCELL_YELLOW 1
+/** A packet above both. */
+#define TATCELL_RED 2
+
+/**
+ * Marks one packet and charges it unless it is red.
+ *
+ * Sources: RFC 2697, RFC 2698, RFC 4115; MEF 10.3 for TATCELL_METER_COUPLED.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units: the bytes of the packet; 0 looks and never writes.
+ * @param pre    the colour that the packet came with, TATCELL_GREEN for a meter that is colour-blind.
+ * @param colour the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
+ *               without verdict. NULL = not wanted. Not written on error.
+ * @retval 0 green or yellow, charged.
+ * @retval TATCELL_NON_CONFORMING red; nothing charged.
+ * @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
+ * @retval TATCELL_CONTENDED no verdict; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT params not initialised.
+ * @retval TATCELL_ERR_OPTION pre is no colour.
+ * Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_meter_check(tatcell_meter_t *meter,
+                            const tatcell_meter_params_t *params,
+                            uint64_t now,
+                            uint64_t cost,
+                            uint32_t pre,
+                            uint32_t *colour);
+
+/**
+ * As tatcell_meter_check for a meter with one owner: plain load and store, no atomic instruction.
+ *
+ * @param meter  not NULL; nobody else uses it during the call.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units; 0 looks and never writes.
+ * @param pre    as tatcell_meter_check.
+ * @param colour as tatcell_meter_check.
+ * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
+ * Thread: one at a time on one meter. Cost: one load, one store. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter,
+                                      const tatcell_meter_params_t *params,
+                                      uint64_t now,
+                                      uint64_t cost,
+                                      uint32_t pre,
+                                      uint32_t *colour);
+
+/**
+ * Tells how a packet would be marked, without charging it.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units.
+ * @param pre    as tatcell_meter_check.
+ * @param colour as tatcell_meter_check.
+ * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
+ * Thread: any number on one meter; only reads. Cost: one load. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter,
+                           const tatcell_meter_params_t *params,
+                           uint64_t now,
+                           uint64_t cost,
+                           uint32_t pre,
+                           uint32_t *colour);
+
+/**
+ * Forgets a word that every reading of the clock within the skew finds full, so that its wrap shows no false debt. For
+ * meters that may rest: once within each sweep_interval of tatcell_meter_info_t. Changes no colour.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param swept  1 if there was something to forget, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT bad argument.
+ * Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter,
+                            const tatcell_meter_params_t *params,
+                            uint64_t now,
+                            uint32_t *swept);
+
+/**
+ * Makes both buckets of a meter full. The way to other parameters, too, while nobody checks.
+ *
+ * @param meter not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one meter. Cost: one store. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+
+/** Bytes of a tatcell_meter_info_t in its first release: the least that a library takes. */
+#define TATCELL_METER_INFO_MIN 136
+
+/** What a meter came out as; times are ticks. */
+typedef struct tatcell_meter_info_t {
+    /** sizeof(tatcell_meter_info_t); never written. */
+    uint32_t size;
+    /** TATCELL_METER_COUPLED or 0. */
+    uint32_t flags;
+    /** A TATCELL_METER_RFC constant; TATCELL_METER_RFC2697 for a coupled meter with an excess rate of 0. */
+    uint32_t kind;
+    /** Bits of the word that hold the later time; the others hold the difference. */
+    uint32_t word_bits;
+    /** One q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /** A unit of the committed rate takes committed_m / 2^committed_k q-units. */
+    uint32_t committed_k;
+    /** A unit of the second rate takes second_m / 2^second_k q-units. */
+    uint32_t second_k;
+    /** 0. */
+    uint32_t reserved;
+    /** As asked for. */
+    uint64_t cir;
+    /** As asked for; 0 where no rate fills it. */
+    uint64_t cbs;
+    /** As asked for. */
+    uint64_t rate2;
+    /** As asked for; 0 where no rate fills it. */
+    uint64_t burst2;
+    /** Ticks per second, as said. */
+    uint64_t tick_hz;
+    /** See committed_k. */
+    uint64_t committed_m;
+    /** See second_k. */
+    uint64_t second_m;
+    /** H, the longest debt that a store can make. */
+    uint64_t horizon;
+    /** S: a reading older than another by more than this finds the meter full. */
+    uint64_t skew;
+    /** After so many ticks an untouched meter may read as a debt again, for at most horizon and skew. */
+    uint64_t span;
+    /** Within so many ticks a meter that may rest wants one tatcell_meter_sweep. */
+    uint64_t sweep_interval;
+    /**
+     * The most that a charge of the committed bucket takes too much, in billionths of a unit: one q-unit. 0 where a
+     * unit takes a whole number of q-units.
+     */
+    uint64_t committed_rounding_ppb;
+    /** The same of the second bucket. */
+    uint64_t second_rounding_ppb;
+} tatcell_meter_info_t;
+
+/** Information to be filled in. */
+#define TATCELL_METER_INFO_INIT \
+    {sizeof(tatcell_meter_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Tells what a meter came out as: its word, its times, and what rounding takes.
+ *
+ * @param params not NULL.
+ * @param info   started from TATCELL_METER_INFO_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_LIMIT params not initialised.
+ * @retval TATCELL_ERR_SIZE info->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: two 128-bit divisions. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
+                                  tatcell_meter_info_t *info);
+
+/**
+ * Gives sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_meter_size(void);
+
+/**
+ * Gives sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_meter_params_size(void);
+
+/* ==== 14 Refusals: log lines that are counted instead of written, and cheap answers ============================== */
+
+/** Bytes of a tatcell_log_t. */
+#define TATCELL_LOG_SIZE 8
+/** Alignment of a tatcell_log_t. */
+#define TATCELL_LOG_ALIGN 8
+/** The largest count of lines left out: it means so many or more. */
+#define TATCELL_LOG_MOST 1073741824
+
+/**
+ * Lets one log line an interval be written and counts the others. All zero (static storage, TATCELL_LOG_INIT) is
+ * fresh: the first line is written.
+ *
+ * One gate has one interval. For many keys make an array and choose the gate by a hash of the key (tatcell_table_hash,
+ * so that strangers cannot choose whose they share): two keys of one gate have their lines merged, and nothing worse.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
+    /** When the next line may be written, and how many were left out. 0 = fresh. */
+    uint64_t word;
+} tatcell_log_t;
+
+/** A fresh gate, which lets the first line be written; all-zero memory is the same. */
+#define TATCELL_LOG_INIT {0}
+
+/**
+ * Decides one log line: to be written, or counted and left out.
+ *
+ *     static tatcell_log_t gates[256];
+ *     uint32_t more;
+ *     if (tatcell_log_check(&gates[hash & 255], 1000000000, now, &more) == TATCELL_PASS) {
+ *         if (more) fprintf(stderr, "%s refused, and %u more were not logged\n", address, more);
+ *         else fprintf(stderr, "%s refused\n", address);
+ *     }
+ *
+ * Lines that are written are at least one interval apart, and at most 0.3 % more; intervals below 2048 ticks are
+ * exact. Each line is written or counted exactly once, and each count told by exactly one written line. A reading of
+ * the clock that is older than another by more than one interval writes a line too many. A gate that rests for 2^21
+ * intervals or more may, with a chance of 2^-20, leave lines out for two intervals more.
+ *
+ * @param log      not NULL.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
+ * @param now      the caller's clock, ticks.
+ * @param left_out lines left out since the last one that was written; 0 where this one is. TATCELL_LOG_MOST means so
+ *                 many or more. NULL = not wanted.
+ * @retval 0 write the line.
+ * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: a load and an atomic addition where it is left out, one compare-and-swap
+ * where it is written. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_log_check(tatcell_log_t *log,
+                          uint64_t interval,
+                          uint64_t now,
+                          uint32_t *left_out);
+
+/**
+ * Takes the count of lines left out, for a line that a timer or the end of the program writes about them. When the
+ * next line may be written stays as it is.
+ *
+ * @param log      not NULL.
+ * @param left_out lines left out and not told before; TATCELL_LOG_MOST means so many or more. Not NULL.
+ * @retval 0 taken; also where the count was 0.
+ * @retval TATCELL_CONTENDED nothing was taken, ask again; left_out is 0.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_log_take(tatcell_log_t *log,
+                         uint32_t *left_out);
+
+/**
+ * Gives sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_log_size(void);
+
+/** Bytes of a tatcell_slip_t. */
+#define TATCELL_SLIP_SIZE 8
+/** Alignment of a tatcell_slip_t. */
+#define TATCELL_SLIP_ALIGN 8
+
+/**
+ * Counts refusals, so that every n-th gets a cheap answer: a truncated one of a DNS server (TC=1), which makes an
+ * honest client ask again by TCP and gives a forger nothing. All zero (static storage, TATCELL_SLIP_INIT) is fresh:
+ * the first refusal is flagged.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_slip_t {
+    /** Refusals so far; may be read at any time. */
+    uint64_t word;
+} tatcell_slip_t;
+
+/** A fresh counter, which flags the first refusal; all-zero memory is the same. */
+#define TATCELL_SLIP_INIT {0}
+
+/**
+ * Counts one refusal and says whether it gets the cheap answer. Of any n in a row exactly one does, among all threads
+ * that share the counter.
+ *
+ * @param slip not NULL.
+ * @param n    one refusal in so many; 0 = none, and none is counted; 1 = every one. The same in all calls.
+ * @retval 0 send the cheap answer.
+ * @retval TATCELL_NON_CONFORMING send nothing.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_slip_check(tatcell_slip_t *slip,
+                           uint32_t n);
+
+/**
+ * As tatcell_slip_check for a counter with one owner, of a thread for instance: no atomic instruction.
+ *
+ * @param slip not NULL; nobody else uses it during the call.
+ * @param n    as tatcell_slip_check.
+ * @retval as tatcell_slip_check.
+ * Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
+                                     uint32_t n);
+
+/**
+ * Gives sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_slip_size(void);
+
+/* ==== 15 HTTP: header fields of a response ======================================================================= */
+
+/** field: RateLimit, what is left and for how long. */
+#define TATCELL_HTTP_RATELIMIT 1
+/** field: RateLimit-Policy, the quotas; the same in every response. */
+#define TATCELL_HTTP_RATELIMIT_POLICY 2
+/** field: Retry-After, in seconds. */
+#define TATCELL_HTTP_RETRY_AFTER 4
+/** field: X-RateLimit-Limit, the burst. */
+#define TATCELL_HTTP_X_LIMIT 8
+/** field: X-RateLimit-Remaining, what is left. */
+#define TATCELL_HTTP_X_REMAINING 16
+/** field: X-RateLimit-Reset, seconds from now. */
+#define TATCELL_HTTP_X_RESET 32
+/** fields: all of them. */
+#define TATCELL_HTTP_ALL 63
+/** Most policies in one response. */
+#define TATCELL_HTTP_POLICIES_MAX 8
+
+/**
+ * A limit as clients know it, and what was decided by it. Start from TATCELL_HTTP_POLICY_INIT and set name; several
+ * stand in an array. Name, unit and partition have at most 1024 bytes each.
+ */
+typedef struct tatcell_http_policy_t {
+    /** sizeof(tatcell_http_policy_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /**
+     * Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have; quotes
+     * and backslashes are escaped. Not NULL.
+     */
+    const char *name;
+    /**
+     * What a unit is, where it is no request: "content-bytes", "concurrent-requests" or another of the registry; text
+     * as name. NULL = not said.
+     */
+    const char *unit;
+    /**
+     * Which part of the clients, users or resources the quota is for: any bytes, shown to the client in Base64.
+     * NULL = not said.
+     */
+    const void *partition;
+    /** Bytes of partition. */
+    size_t partition_len;
+    /**
+     * Gives quota (its burst) and window (in which a whole burst drains). Of any kind. NULL = quota and window do.
+     */
+    const tatcell_limit_t *limit;
+    /**
+     * What was decided; its verdict must be that of a call that gave no error. NULL = the policy stands in
+     * RateLimit-Policy alone.
+     */
+    const tatcell_decision_t *decision;
+    /** Without limit: units in a window. 0 = not said: then the policy is not in RateLimit-Policy. */
+    uint64_t quota;
+    /** Without limit: ticks. 0 = not said. */
+    uint64_t window;
+} tatcell_http_policy_t;
+
+/** Bytes of a tatcell_http_policy_t in its first release: the least that a library takes. */
+#define TATCELL_HTTP_POLICY_MIN (24 + 6 * sizeof(void *))
+/** A policy of which nothing is said; set name. */
+#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Writes the value of one header field: what the client is told of the limits that its request met.
+ *
+ * Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy; Retry-After is
+ * the longest wait of all refusals; X-RateLimit speaks of the policy that refused for longest, or has least left. A
+ * field has no value, and 0 is returned, where there is nothing to say: Retry-After of a request that passes, or can
+ * never pass; all but Retry-After (1) of a contended decision; all but RateLimit-Policy of one with
+ * TATCELL_FLAG_SHADOW; everything of an unlimited limit.
+ *
+ * Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
+ *
+ * @param policies         count of them, one behind the other; NULL only if count is 0.
+ * @param count            0..TATCELL_HTTP_POLICIES_MAX.
+ * @param ticks_per_second of the clock that the decisions were made with; not 0.
+ * @param field            one TATCELL_HTTP_ constant.
+ * @param buffer           gets the text and a NUL, cut where it ends. NULL only if bytes is 0.
+ * @param bytes            of buffer. 0 = nothing is written.
+ * @retval 0 or more: the length of the whole text, without its NUL; what is not less than bytes was cut.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE a structure's size is not set, or not that of the first.
+ * @retval TATCELL_ERR_POLICIES more than 8 policies.
+ * @retval TATCELL_ERR_FREQUENCY ticks_per_second is 0.
+ * @retval TATCELL_ERR_HTTP_NAME a name or unit has a byte outside of 0x20..0x7e.
+ * @retval TATCELL_ERR_LIMIT a limit is not initialised.
+ * @retval TATCELL_ERR_OPTION field is not one field, flags is not 0, limit comes with quota or window, or a decision
+ *         was not made by a call.
+ * @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes than can be.
+ * @retval TATCELL_ERR_OVERLAP the buffer overlaps what is read. Nothing is written on error.
+ * Thread: any. Cost: one division a number. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_http_value(const tatcell_http_policy_t *policies,
+                           uint32_t count,
+                           uint64_t ticks_per_second,
+                           uint32_t field,
+                           char *buffer,
+                           size_t bytes);
+
+/**
+ * Writes header fields as whole lines, "Name: value" and CR LF each, in the order RateLimit-Policy, RateLimit,
+ * Retry-After, X-RateLimit-Limit, -Remaining, -Reset. Fields without a value are left out.
+ *
+ *     tatcell_http_policy_t policy = TATCELL_HTTP_POLICY_INIT;
+ *     policy.name = "burst", policy.limit = &limit, policy.decision = &decision;
+ *     char lines[512];
+ *     int32_t length = tatcell_http_lines(&policy, 1, 1000000000, TATCELL_HTTP_ALL, lines, sizeof lines);
+ *     if (length < 0 || (size_t)length >= sizeof lines) lines[0] = 0;
+ *
+ * @param policies         as tatcell_http_value.
+ * @param count            as tatcell_http_value.
+ * @param ticks_per_second as tatcell_http_value.
+ * @param fields           any TATCELL_HTTP_ constants together.
+ * @param buffer           as tatcell_http_value.
+ * @param bytes            as tatcell_http_value.
+ * @retval 0 or more: as tatcell_http_value.
+ * @retval TATCELL_ERR_OPTION an unknown field, or as tatcell_http_value.
+ * @retval others as tatcell_http_value.
+ * Thread: any. Cost: one division a number. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
+                           uint32_t count,
+                           uint64_t ticks_per_second,
+                           uint32_t fields,
+                           char *buffer,
+                           size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif
@@ -2671,11 +3253,21 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_table_t) == TATCELL_TABLE_HANDLE_ALIGN,
 TATCELL_ASSERT_(sizeof(tatcell_permit_t) == TATCELL_PERMIT_SIZE, "permit size");
 TATCELL_ASSERT_(sizeof(tatcell_counters_t) == TATCELL_COUNTERS_SIZE, "counters size");
 TATCELL_ASSERT_(sizeof(tatcell_slot_t) == TATCELL_SLOT_SIZE, "slot size");
+TATCELL_ASSERT_(sizeof(tatcell_meter_t) == TATCELL_METER_SIZE, "meter size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_meter_t) == TATCELL_METER_ALIGN, "meter alignment");
+TATCELL_ASSERT_(sizeof(tatcell_meter_params_t) == TATCELL_METER_PARAMS_SIZE, "meter parameters size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_meter_params_t) == TATCELL_METER_PARAMS_ALIGN, "meter parameters alignment");
+TATCELL_ASSERT_(sizeof(tatcell_meter_spec_t) >= TATCELL_METER_SPEC_MIN, "meter specification size");
 TATCELL_ASSERT_(sizeof(tatcell_decision_t) >= TATCELL_DECISION_MIN, "decision size");
 TATCELL_ASSERT_(sizeof(tatcell_limit_spec_t) >= TATCELL_LIMIT_SPEC_MIN, "specification size");
 TATCELL_ASSERT_(sizeof(tatcell_table_options_t) >= TATCELL_TABLE_OPTIONS_MIN, "table options size");
 TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, "attach options size");
 TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
+TATCELL_ASSERT_(sizeof(tatcell_log_t) == TATCELL_LOG_SIZE, "log gate size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate alignment");
+TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
+TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_

@@ -11,8 +11,10 @@
 mod any;
 mod fixed_window;
 pub(crate) mod gcra;
+pub(crate) mod log;
 #[cfg(test)]
 mod merge_tests;
+pub(crate) mod meters;
 mod quota_linear;
 mod sliding_counter;
 mod state;

@@ -15,6 +15,7 @@
 pub(crate) mod algorithm;
 mod error;
 mod info;
+pub(crate) mod meter;
 pub(crate) mod params;
 pub(crate) mod rate;
 mod spec;
@@ -24,6 +25,7 @@ pub(crate) mod window;
 pub use algorithm::Algorithm;
 pub use error::LimitError;
 pub use info::LimitInfo;
+pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use spec::LimitSpec;
 
 use params::{Params, Width};
