@@ -96,7 +96,7 @@ pub unsafe extern "C" fn tatcell_limit_init_sliding(
     units: u64,
     period: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::sliding_counter(units, period).map(|l| l.0), limit)
 }
 
@@ -122,6 +122,6 @@ pub unsafe extern "C" fn tatcell_limit_init_quota_linear(
     quota: u64,
     period: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::quota_linear(quota, period).map(|l| l.0), limit)
 }

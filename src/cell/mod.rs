@@ -20,6 +20,7 @@ mod lease;
 mod log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
+#[cfg(all(test, tatcell_loom))]
 mod loom_meters;
 #[cfg(all(test, tatcell_loom))]
 mod loom_quota;
