@@ -63,6 +63,8 @@ enum {
     TATCELL_LIMIT_ALIGN = 8,
     TATCELL_ALGORITHM_GCRA = 0,
     TATCELL_ALGORITHM_FIXED_WINDOW = 1,
+    TATCELL_ALGORITHM_SLIDING_COUNTER = 2,
+    TATCELL_ALGORITHM_QUOTA_LINEAR = 3,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
     TATCELL_LIMIT_RESOLUTION = 4,
@@ -469,6 +471,8 @@ int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
 int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t depth);
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
+int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit, uint64_t units, uint64_t period);
+int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit, uint64_t quota, uint64_t period);
 size_t tatcell_limit_size(void);
 uint64_t tatcell_skew_none(void);
 int32_t tatcell_counters_add(tatcell_counters_t *counters, const tatcell_counters_t *more);

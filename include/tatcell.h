@@ -338,6 +338,16 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
  * window's length.
  */
 #define TATCELL_ALGORITHM_FIXED_WINDOW 1
+/**
+ * algorithm: about units in any period ticks, from the counts of two windows; up to twice as many in a window's
+ * length.
+ */
+#define TATCELL_ALGORITHM_SLIDING_COUNTER 2
+/**
+ * algorithm: units in a window of period ticks, and who uses them up gets one after the other at that rate until it
+ * pauses; units is the quota.
+ */
+#define TATCELL_ALGORITHM_QUOTA_LINEAR 3
 
 /**
  * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
@@ -534,6 +544,49 @@ TATCELL_API
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
                                   uint64_t units,
                                   uint64_t period);
+/**
+ * Makes a sliding window counter for 64-bit cells: about units in any period ticks. It counts two windows, and the
+ * previous one weighs as much as is still in sight of it; the first starts with the first request.
+ *
+ * An approximation of a log of all stamps, in one word: up to 2 * units - 1 may pass within a window's length where
+ * they come in bursts, and a request may be refused that the log would pass. Soft, room, debt and shadow are options
+ * of it; a delay, a penalty and heal are not. It cannot be reserved from. A refund credits the current window alone.
+ * A refusal and a full answer divide.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init_window.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
+                                   uint64_t units,
+                                   uint64_t period);
+
+/**
+ * Makes a quota-linear limit for 64-bit cells: a quota at any speed in period ticks, which start with the first
+ * request. A key that uses it up gets, from the end of that window on, one unit after the other at quota / period,
+ * until it has paused for long enough to have the whole quota again.
+ *
+ * A greedy key so gets exactly the quota in its first window, and no more bursts; up to 2 * quota may pass within a
+ * window's length by a key that stops just short of its quota. A request of the whole quota that starts a window does
+ * not count as using it up, so with a quota of 1 there is one request a window. The rate is never faster than asked
+ * for. Soft and shadow are options of it; room, debt, a delay, a penalty and heal are not. It cannot be reserved from.
+ * A refund credits a window whose quota is not used up. A full answer divides.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param quota  units per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init_window.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
+                                        uint64_t quota,
+                                        uint64_t period);
 
 /**
  * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
@@ -2133,7 +2186,10 @@ typedef struct tatcell_limit_info_t {
     uint64_t period;
     /** Most units at one instant after idle; UINT64_MAX when unlimited. */
     uint64_t burst;
-    /** T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows. */
+    /**
+     * T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
+     * but quota-linear).
+     */
     uint64_t emission_q;
     /** H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing. */
     uint64_t horizon;

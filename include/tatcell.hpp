@@ -468,6 +468,14 @@ public:
     static constexpr limit_spec fixed_window(std::uint64_t units, ticks window) noexcept {
         return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_FIXED_WINDOW);
     }
+    /// A sliding window counter: about `units` in any `window` (tatcell_limit_init_sliding).
+    static constexpr limit_spec sliding_counter(std::uint64_t units, ticks window) noexcept {
+        return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_SLIDING_COUNTER);
+    }
+    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear).
+    static constexpr limit_spec quota_linear(std::uint64_t quota, ticks window) noexcept {
+        return limit_spec(quota, window, quota).algorithm(TATCELL_ALGORITHM_QUOTA_LINEAR);
+    }
     /// Fixed windows start at `phase` and whole windows later, for all keys alike. Below the window, else err_phase.
     constexpr limit_spec &aligned(ticks phase) noexcept {
         return raw_.phase = phase.count(), flag(TATCELL_LIMIT_ALIGNED);
@@ -541,6 +549,8 @@ struct calls<tatcell_cell_t> {
     static constexpr auto init_token_bucket = tatcell_limit_init_token_bucket;
     static constexpr auto init_leaky_bucket = tatcell_limit_init_leaky_bucket;
     static constexpr auto init_window = tatcell_limit_init_window;
+    static constexpr auto init_sliding = tatcell_limit_init_sliding;
+    static constexpr auto init_quota_linear = tatcell_limit_init_quota_linear;
     static constexpr auto check = tatcell_cell_check;
     static constexpr auto check_exclusive = tatcell_cell_check_exclusive;
     static constexpr auto check_ex = tatcell_cell_check_ex;
@@ -600,6 +610,15 @@ public:
     /// err_period where one is 0; err_units, err_horizon where they do not fit.
     result init_window(std::uint64_t units, ticks window) noexcept {
         return result(calls::init_window(&raw_, units, window.count()));
+    }
+    /// About `units` in any `window` (tatcell_limit_init_sliding). Errors as init_window.
+    result init_sliding(std::uint64_t units, ticks window) noexcept {
+        return result(calls::init_sliding(&raw_, units, window.count()));
+    }
+    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear). Errors as
+    /// init_window.
+    result init_quota_linear(std::uint64_t quota, ticks window) noexcept {
+        return result(calls::init_quota_linear(&raw_, quota, window.count()));
     }
     /// A limit that everything conforms to (tatcell_limit_init_unlimited).
     result init_unlimited() noexcept { return result(calls::init_unlimited(&raw_)); }

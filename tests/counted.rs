@@ -9,5 +9,11 @@ mod buckets;
 mod fixed_window;
 #[path = "counted/frame.rs"]
 mod frame;
+#[path = "counted/quota_linear.rs"]
+mod quota_linear;
+#[path = "counted/sliding_counter.rs"]
+mod sliding_counter;
+#[path = "counted/sliding_error.rs"]
+mod sliding_error;
 #[path = "counted/tables.rs"]
 mod tables;

@@ -6,7 +6,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::state::{At, Kind, Op, Operation, State};
-use super::{fixed_window, gcra};
+use super::{fixed_window, gcra, quota_linear, sliding_counter};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
 use crate::limit::params::{Params, FLAG_SHADOW};
 use crate::limit::Algorithm;
@@ -64,6 +64,8 @@ macro_rules! counted {
 
 counted! {
     FixedWindow fixed_window,
+    SlidingCounter sliding_counter,
+    QuotaLinear quota_linear,
 }
 
 /// An operation of such a limit, at an instant.
@@ -126,7 +128,8 @@ impl<'a> Call<'a> {
         if above(p.soft_q) {
             flags |= Decision::SOFT;
         }
-        if matches!(self.op.kind, Kind::Check) && above(p.burst_q) {
+        let room = matches!(self.op.kind, Kind::Check) && self.op.amount.min(p.room) != 0;
+        if room && above(p.burst_q) {
             flags |= Decision::ELASTIC;
         }
         let lead = next.lead(p);

@@ -12,7 +12,11 @@ mod any;
 mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod log;
+#[cfg(test)]
+mod merge_tests;
 pub(crate) mod meters;
+mod quota_linear;
+mod sliding_counter;
 mod state;
 
 pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};

@@ -37,7 +37,8 @@ pub struct tatcell_limit_info_t {
     pub period: u64,
     /// Most units at one instant after idle; UINT64_MAX when unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows.
+    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
+    /// but quota-linear).
     pub emission_q: u64,
     /// H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing.
     pub horizon: u64,

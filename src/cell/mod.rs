@@ -23,7 +23,11 @@ mod loom_cells;
 #[cfg(all(test, tatcell_loom))]
 mod loom_meters;
 #[cfg(all(test, tatcell_loom))]
+mod loom_quota;
+#[cfg(all(test, tatcell_loom))]
 mod loom_refusals;
+#[cfg(all(test, tatcell_loom))]
+mod loom_sliding;
 mod meter;
 mod slip;
 

@@ -102,6 +102,23 @@ impl Limit {
     pub const fn fixed_window(units: u64, window: u64) -> Result<Limit, LimitError> {
         LimitSpec::fixed_window(units, window).build()
     }
+
+    /// Makes a limit of about `units` in any `window` ticks: see [`LimitSpec::sliding_counter`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero units or window, or values the word cannot represent.
+    pub const fn sliding_counter(units: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::sliding_counter(units, window).build()
+    }
+
+    /// Makes a limit of a `quota` in `window` ticks, and of `quota / window` for who uses it up: see
+    /// [`LimitSpec::quota_linear`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero quota or window, or values the word cannot represent.
+    pub const fn quota_linear(quota: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::quota_linear(quota, window).build()
+    }
 }
 
 /// A validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
