@@ -263,7 +263,9 @@ macro_rules! operations {
             #[cold]
             #[inline(never)]
             pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
-                match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now) {
+                let op = Op::new(&limit.0, Kind::Check, cost, 0);
+                let made = if limit.0.is_gcra() { $me.drive(&op, now) } else { $me.drive_count(&op, now) };
+                match made {
                     Some(answer) => answer.outcome(&limit.0, now),
                     None => Outcome::Contended,
                 }
