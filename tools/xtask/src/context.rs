@@ -31,6 +31,8 @@ pub struct Context {
     pub abi: String,
     /// What the command line says after the name of a suite.
     pub arguments: Vec<String>,
+    /// Whether long suites run in their short forms, of a stated size: `TATCELL_QUICK=1`.
+    pub quick: bool,
 }
 
 /// Warnings are errors in everything written in C and C++.
@@ -75,6 +77,7 @@ impl Context {
             version: version.context("Cargo.toml has no version")?.to_owned(),
             abi: abi.with_context(|| format!("{ABI_IN} has no ABI version"))?.to_owned(),
             arguments: std::env::args().skip(2).collect(),
+            quick: std::env::var_os("TATCELL_QUICK").is_some_and(|v| !v.is_empty()),
             root,
         })
     }
@@ -83,7 +86,7 @@ impl Context {
     pub fn another(&self) -> Result<Self> {
         let sh = Shell::new()?;
         sh.change_dir(&self.root);
-        let Self { cc, cxx, cargo, make, cargo_target, version, abi, arguments, root, .. } = self;
+        let Self { cc, cxx, cargo, make, cargo_target, version, abi, arguments, root, quick, .. } = self;
         Ok(Self {
             sh,
             cc: cc.clone(),
@@ -94,6 +97,7 @@ impl Context {
             version: version.clone(),
             abi: abi.clone(),
             arguments: arguments.clone(),
+            quick: *quick,
             root: root.clone(),
         })
     }
