@@ -89,7 +89,7 @@ mod time;
 
 pub use algorithms::gcra::Change;
 pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
-pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
+pub use cell::{Cell, Cell32, ExclusiveCell, ExclusiveSlidingLog, Lease, SlidingLog};
 pub use keys::HashKind;
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};

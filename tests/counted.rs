@@ -7,3 +7,5 @@ mod common;
 mod fixed_window;
 #[path = "counted/frame.rs"]
 mod frame;
+#[path = "counted/sliding_log.rs"]
+mod sliding_log;

@@ -6,11 +6,12 @@
 //! table's insert protocol know: reuse, sweeps, takeovers and statistics of strangers' words need no more.
 //!
 //! `gcra` is the one that the hot paths call by name. The others are listed in `any`, which dispatches at run time;
-//! none names another, and all stand on `state`.
+//! none names another, and all stand on `state`; but `sliding_log`, whose state is many words, which `cell` drives.
 
 mod any;
 mod fixed_window;
 pub(crate) mod gcra;
+pub(crate) mod sliding_log;
 mod state;
 
 pub(crate) use any::{decision, is_alike, peek, refund, Call};
