@@ -378,6 +378,22 @@ TEST(leases_of_one_cell_admit_its_burst_together) {
     EXPECT(one.check(cell, tatcell::limit(), now) == code::err_limit);
 }
 
+TEST(sliding_logs_admit_the_units_of_every_window) {
+    tatcell_cell_t stamps[2] = {};
+    tatcell::sliding_log log, none;
+    EXPECT(log.init(stamps, 2, 1s) && none.init(stamps, 0, 1s) == code::err_rate);
+    const instant now(5000000000);
+    const tatcell::decision first = log.check_ex(now);
+    EXPECT(first && first.remaining == 1);
+    EXPECT(log.check_exclusive(now + ticks(400ms)));
+    const tatcell::answer refused = log.check(now + ticks(500ms));
+    EXPECT(refused == code::non_conforming && refused.retry_after == 500ms);
+    EXPECT(*log.refund(now + ticks(500ms), first.permit) == 1 && log.peek(now + ticks(500ms)).remaining == 1);
+    EXPECT(log.reset() && log.peek(now).remaining == 2);
+    EXPECT(log.init(stamps, 2, 1s, ticks(0)) && log.check(now) && log.peek(instant(now.count() - 1)).remaining == 2);
+    EXPECT(none.check(now) == code::err_handle && none.get() != nullptr);
+}
+
 int main() {
     RUN(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is);
     RUN(every_function_of_the_library_is_called_by_the_wrapper);
@@ -397,5 +413,6 @@ int main() {
     RUN(exclusive_checks_answer_as_shared_ones);
     RUN(counters_sum);
     RUN(leases_of_one_cell_admit_its_burst_together);
+    RUN(sliding_logs_admit_the_units_of_every_window);
     return check_failures != 0;
 }

@@ -190,6 +190,7 @@ inline std::uint32_t version() noexcept { return tatcell_version(); }
 inline bool abi_fits() noexcept {
     return tatcell_abi_version() == TATCELL_ABI_VERSION && tatcell_cell_size() == sizeof(tatcell_cell_t) &&
            tatcell_cell32_size() == sizeof(tatcell_cell32_t) && tatcell_lease_size() == sizeof(tatcell_lease_t) &&
+           tatcell_sliding_log_size() == sizeof(tatcell_sliding_log_t) &&
            tatcell_limit_size() == sizeof(tatcell_limit_t) && tatcell_permit_size() == sizeof(tatcell_permit_t) &&
            tatcell_counters_size() == sizeof(tatcell_counters_t) && tatcell_slot_size() == sizeof(tatcell_slot_t) &&
            tatcell_table_handle_size() == sizeof(tatcell_table_t);
@@ -701,6 +702,49 @@ private:
     tatcell_lease_t raw_ TATCELL_LEASE_INIT;
 };
 static_assert(sizeof(lease) == TATCELL_LEASE_SIZE && alignof(lease) == TATCELL_LEASE_ALIGN, "same layout");
+
+// ---- Sliding logs ----
+
+/// At most so many units in every window, exactly, for requests of one unit: a stamp each in cells of the caller's,
+/// which it does not own. Copied as a pointer is; any number of threads may use one at once.
+///
+/// Every call may return err_handle for a log that had no init.
+class sliding_log {
+public:
+    /// Uses `count` cells that lie elsewhere, zeroed ones as an empty log (tatcell_sliding_log_init). Without a skew a
+    /// reading may be older than another by 2^61 ticks. Errors: err_rate without cells, err_units with 2^32 or more,
+    /// err_period where the window is 0, err_horizon, err_overlap.
+    result init(tatcell_cell_t *stamps, std::size_t count, ticks window) noexcept {
+        return result(tatcell_sliding_log_init(&raw_, stamps, count, window.count(), 0));
+    }
+    result init(tatcell_cell_t *stamps, std::size_t count, ticks window, ticks skew) noexcept {
+        const std::uint64_t s = skew.count() == 0 ? std::numeric_limits<std::uint64_t>::max() : skew.count();
+        return result(tatcell_sliding_log_init(&raw_, stamps, count, window.count(), s));
+    }
+    /// Decides one request and charges it if it conforms (tatcell_sliding_log_check).
+    answer check(instant now) const noexcept { return detail::ask(tatcell_sliding_log_check, &raw_, now.count()); }
+    /// As check, of stamps that nobody else uses meanwhile (tatcell_sliding_log_check_exclusive).
+    answer check_exclusive(instant now) const noexcept {
+        return detail::ask(tatcell_sliding_log_check_exclusive, &raw_, now.count());
+    }
+    /// As check, with the full answer (tatcell_sliding_log_check_ex).
+    decision check_ex(instant now, tatcell_counters_t *counters = nullptr) const noexcept {
+        return detail::count(counters, tatcell_sliding_log_check_ex, &raw_, now.count());
+    }
+    /// What check_ex would answer; charges nothing (tatcell_sliding_log_peek).
+    decision peek(instant now) const noexcept { return detail::decide(tatcell_sliding_log_peek, &raw_, now.count()); }
+    /// Takes the unit of a permit out: how many units, 1 or 0 (tatcell_sliding_log_refund).
+    outcome<std::uint64_t> refund(instant now, const permit &p) const noexcept {
+        return detail::fill(std::uint64_t{0}, tatcell_sliding_log_refund, &raw_, now.count(), &p);
+    }
+    /// Empties it (tatcell_sliding_log_reset).
+    result reset() const noexcept { return result(tatcell_sliding_log_reset(&raw_)); }
+    const tatcell_sliding_log_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_sliding_log_t raw_{};
+};
+static_assert(sizeof(sliding_log) == TATCELL_SLIDING_LOG_SIZE, "same layout");
 
 // ==== 7 Keys and memory =============================================================================================
 

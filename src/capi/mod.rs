@@ -2,7 +2,7 @@
 //!
 //! - `codes`: what functions return, and its names and texts.
 //! - `kit`: where pointers are checked; all unsafe code.
-//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `decision`, `table` (and what is done with one), `info`,
+//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `sliding_log`, `decision`, `table` (and what is done with one), `info`,
 //!   `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
@@ -21,6 +21,7 @@ mod kit;
 mod lease;
 mod limit;
 mod limit_table;
+mod sliding_log;
 mod table;
 mod table_burst;
 mod table_charge;

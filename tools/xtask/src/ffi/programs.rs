@@ -19,6 +19,7 @@ pub const PROGRAMS: &[Program] = &[
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),
     c("lease").under(&[ASAN]),
+    c("sliding_log").under(&[ASAN, TSAN, MEMCHECK]),
     c("host").under(&[ASAN]),
     cxx("cpp17", "cpp.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp20", "cpp.cpp", "-std=c++20").under(&[ASAN]),
