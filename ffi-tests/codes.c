@@ -11,7 +11,7 @@
 
 #include "kit.h"
 
-enum { FIRST = TATCELL_ERR_FOLDER, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
+enum { FIRST = TATCELL_ERR_UNITS, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
 static unsigned char seen[CODES];
 
@@ -54,8 +54,17 @@ TEST(bad_limits_are_errors) {
     spec.soft = 3;
     GIVES(TATCELL_ERR_SOFT, tatcell_limit_init_spec(&limit, &spec));
     spec.soft = 0;
-    spec.flags = 16;
+    spec.flags = 32;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
+    spec.flags = TATCELL_LIMIT_ALIGNED;
+    GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
+    spec.algorithm = TATCELL_ALGORITHM_FIXED_WINDOW;
+    GIVES(TATCELL_ERR_ALGORITHM, tatcell_limit_init_spec(&limit, &spec)); /* a burst of its own */
+    spec.burst = 0;
+    spec.phase = SECOND;
+    GIVES(TATCELL_ERR_PHASE, tatcell_limit_init_spec(&limit, &spec));
+    GIVES(TATCELL_ERR_UNITS, tatcell_limit_init_window(&limit, UINT64_MAX, SECOND));
+    spec = kit_spec(1, SECOND, 2);
     spec.flags = TATCELL_LIMIT_RESOLUTION;
     spec.resolution = 64;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));

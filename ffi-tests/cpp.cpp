@@ -221,6 +221,34 @@ TEST(specifications_say_every_option_of_the_structure) {
     EXPECT(std::memcmp(tatcell::limit_spec(0, ticks(0), 0).get(), &blank, sizeof blank) == 0);
 }
 
+TEST(buckets_and_windows_have_their_own_names) {
+    const auto token = tatcell::limit_spec::token_bucket(7, 1s, 20);
+    const auto leaky = tatcell::limit_spec::leaky_bucket(7, 1s, 20);
+    const tatcell::limit_spec plain(7, 1s, 20);
+    EXPECT(std::memcmp(token.get(), plain.get(), sizeof *plain.get()) == 0);
+    EXPECT(std::memcmp(leaky.get(), plain.get(), sizeof *plain.get()) == 0);
+    tatcell::limit limit;
+    tatcell::cell cell;
+    EXPECT(limit.init(token));
+    const auto taken = cell.check_ex(limit, instant(0), 5);
+    EXPECT(taken && taken.tokens() == 15 && taken.level() == 5);
+
+    tatcell::limit same;
+    EXPECT(same.init_token_bucket(7, 1s, 20) && std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    EXPECT(same.init_leaky_bucket(7, 1s, 20) && std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    EXPECT(same.init_window(3, 1s) && limit.init(tatcell::limit_spec::fixed_window(3, 1s)));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+
+    EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).aligned(250ms)));
+    tatcell::cell window;
+    EXPECT(window.check(limit, instant(0), 3));
+    const auto refused = window.check(limit, instant(0));
+    EXPECT(refused == code::non_conforming && refused.retry_after == 250ms);
+    EXPECT(limit.info()->algorithm == TATCELL_ALGORITHM_FIXED_WINDOW);
+    EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).aligned(1s)) == code::err_phase);
+    EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).penalty(1)) == code::err_algorithm);
+}
+
 TEST(limits_tell_their_numbers) {
     tatcell::limit limit;
     EXPECT(limit.init(tatcell::limit_spec(3, 1s, 4).strict_refunds()));
@@ -404,6 +432,7 @@ int main() {
     RUN(frequencies_convert_as_the_host_functions_do);
     RUN(limits_of_a_frequency_equal_those_of_a_period);
     RUN(specifications_say_every_option_of_the_structure);
+    RUN(buckets_and_windows_have_their_own_names);
     RUN(limits_tell_their_numbers);
     RUN(cell_admits_its_burst_and_says_when_to_come_back);
     RUN(decisions_have_times_and_flags);

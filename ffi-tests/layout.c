@@ -132,7 +132,9 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_limit_spec_t, skew, 72);
     AT(tatcell_limit_spec_t, resolution, 80);
     AT(tatcell_limit_spec_t, epoch, 84);
-    EQ(sizeof(tatcell_limit_spec_t), 88);
+    AT(tatcell_limit_spec_t, algorithm, 88);
+    AT(tatcell_limit_spec_t, phase, 96);
+    EQ(sizeof(tatcell_limit_spec_t), 104);
     AT(tatcell_counters_t, conforming, 0);
     AT(tatcell_counters_t, soft, 8);
     AT(tatcell_counters_t, shadow, 16);

@@ -47,15 +47,21 @@ enum {
     TATCELL_ERR_TOO_FAST = -35,
     TATCELL_ERR_WRONG_SIZE = -36,
     TATCELL_ERR_FOLDER = -37,
+    TATCELL_ERR_ALGORITHM = -38,
+    TATCELL_ERR_PHASE = -39,
+    TATCELL_ERR_UNITS = -40,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
     TATCELL_LIMIT_SIZE = 128,
     TATCELL_LIMIT_ALIGN = 8,
+    TATCELL_ALGORITHM_GCRA = 0,
+    TATCELL_ALGORITHM_FIXED_WINDOW = 1,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
     TATCELL_LIMIT_RESOLUTION = 4,
     TATCELL_LIMIT_STRICT_REFUNDS = 8,
+    TATCELL_LIMIT_ALIGNED = 16,
     TATCELL_LIMIT_SPEC_MIN = 88,
     TATCELL_PERMIT_SIZE = 64,
     TATCELL_TRACKED = 0,
@@ -74,6 +80,8 @@ enum {
     TATCELL_CHANGE_RESET = 2,
     TATCELL_LEASE_SIZE = 64,
     TATCELL_LEASE_ALIGN = 8,
+    TATCELL_SLIDING_LOG_SIZE = 64,
+    TATCELL_SLIDING_LOG_ALIGN = 8,
     TATCELL_TABLE_HANDLE_SIZE = 512,
     TATCELL_TABLE_HANDLE_ALIGN = 8,
     TATCELL_TABLE_MEMORY_ALIGN = 64,
@@ -126,6 +134,9 @@ typedef struct tatcell_limit_spec_t {
     uint64_t skew;
     int32_t resolution;
     uint32_t epoch;
+    uint32_t algorithm;
+    uint32_t reserved;
+    uint64_t phase;
 } tatcell_limit_spec_t;
 
 typedef struct tatcell_permit_t {
@@ -178,6 +189,10 @@ typedef struct tatcell_lease_t {
     uint32_t reserved;
     uint64_t opaque[7];
 } tatcell_lease_t;
+
+typedef struct tatcell_sliding_log_t {
+    uint64_t opaque[8];
+} tatcell_sliding_log_t;
 
 typedef struct tatcell_table_t {
     uint64_t opaque[64];
@@ -272,6 +287,8 @@ typedef struct tatcell_limit_info_t {
     uint64_t skew;
     uint64_t span;
     uint64_t rate_error_ppb;
+    uint32_t algorithm;
+    uint32_t count_bits;
 } tatcell_limit_info_t;
 
 typedef struct tatcell_table_info_t {
@@ -352,6 +369,9 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit, uint64_t units_per_secon
     uint64_t burst);
 int32_t tatcell_limit_init_spec(tatcell_limit_t *limit, const tatcell_limit_spec_t *spec);
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
+int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t depth);
+int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
 size_t tatcell_limit_size(void);
 uint64_t tatcell_skew_none(void);
 int32_t tatcell_counters_add(tatcell_counters_t *counters, const tatcell_counters_t *more);
@@ -382,6 +402,17 @@ int32_t tatcell_lease_return(tatcell_lease_t *lease, tatcell_cell_t *cell, const
 int32_t tatcell_lease_held(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
     uint64_t *units);
 size_t tatcell_lease_size(void);
+int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log, tatcell_cell_t *stamps, size_t count, uint64_t window,
+    uint64_t skew);
+int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
+int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
+int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out,
+    tatcell_counters_t *counters);
+int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log, uint64_t now, const tatcell_permit_t *permit,
+    uint64_t *credited);
+int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
+size_t tatcell_sliding_log_size(void);
 size_t tatcell_table_bytes(uint64_t slots);
 size_t tatcell_table_size_for(uint64_t slots_busy, uint64_t target_ppb);
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);

@@ -191,7 +191,7 @@ extern "C" {
 #define TATCELL_ERR_SEED -12
 /** Fastest and slowest limit do not fit one slot word: use fewer tag bits. */
 #define TATCELL_ERR_SPAN -14
-/** The table handle was not initialised by this version of the library. */
+/** The handle, of a table or a sliding log, was not initialised by this version of the library. */
 #define TATCELL_ERR_HANDLE -15
 /** Its creator is not done yet: the memory holds no table image. Ask again. */
 #define TATCELL_ERR_NOT_READY -16
@@ -240,6 +240,17 @@ extern "C" {
 #define TATCELL_ERR_WRONG_SIZE -36
 /** The folder that a file would be made in does not exist, or is not a folder. */
 #define TATCELL_ERR_FOLDER -37
+/**
+ * The limit's algorithm does not have this option or operation, or this kind of word does not have the algorithm.
+ */
+#define TATCELL_ERR_ALGORITHM -38
+/** The phase of aligned windows is not below the window. */
+#define TATCELL_ERR_PHASE -39
+/**
+ * The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
+ * bits.
+ */
+#define TATCELL_ERR_UNITS -40
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -306,6 +317,14 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
     uint64_t opaque[16];
 } tatcell_limit_t;
 
+/** algorithm: GCRA, which is a token bucket and a leaky bucket as a meter; exact. */
+#define TATCELL_ALGORITHM_GCRA 0
+/**
+ * algorithm: at most units in a window of period ticks, which starts with its first request; up to twice as many in a
+ * window's length.
+ */
+#define TATCELL_ALGORITHM_FIXED_WINDOW 1
+
 /**
  * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
  * 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
@@ -318,6 +337,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
 #define TATCELL_LIMIT_RESOLUTION 4
 /** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
 #define TATCELL_LIMIT_STRICT_REFUNDS 8
+/** flags: fixed windows start at phase, phase + period and so on, for all keys alike. */
+#define TATCELL_LIMIT_ALIGNED 16
 /** skew: tolerate no backward step at all. */
 #define TATCELL_SKEW_NONE (~0ULL)
 
@@ -331,7 +352,7 @@ typedef struct tatcell_limit_spec_t {
     uint64_t units;
     /** Ticks of the caller's clock. */
     uint64_t period;
-    /** Most units at one instant after idle. */
+    /** Most units at one instant after idle. Algorithms other than GCRA: 0, or units. */
     uint64_t burst;
     /** Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst. */
     uint64_t soft;
@@ -354,12 +375,18 @@ typedef struct tatcell_limit_spec_t {
     int32_t resolution;
     /** Permits carry it; a refund of another epoch credits nothing. */
     uint32_t epoch;
+    /** A TATCELL_ALGORITHM_ constant. */
+    uint32_t algorithm;
+    /** 0. */
+    uint32_t reserved;
+    /** With TATCELL_LIMIT_ALIGNED: a tick at which a window starts; below period. */
+    uint64_t phase;
 } tatcell_limit_spec_t;
 
 /** Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes. */
 #define TATCELL_LIMIT_SPEC_MIN 88
 /** A specification with every option off; set units, period and burst. */
-#define TATCELL_LIMIT_SPEC_INIT {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_SPEC_INIT {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
@@ -410,6 +437,9 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
  * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
  *         structure is of a newer header and uses what this library does not know.
  * @retval TATCELL_ERR_SOFT soft threshold above the burst.
+ * @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options.
+ * @retval TATCELL_ERR_PHASE phase is not below period.
+ * @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
@@ -427,6 +457,69 @@ int32_t tatcell_limit_init_spec(tatcell_limit_t *limit,
  */
 TATCELL_API
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+
+/**
+ * Makes a token bucket for 64-bit cells: tokens flow in, and a request takes as many as it costs. It starts full.
+ *
+ * The same limit as tatcell_limit_init under its other name: remaining of a decision is the tokens left, burst less
+ * remaining what lies in a leaky bucket as a meter. All three give equal answers.
+ *
+ * @param limit    to initialise; not NULL.
+ * @param tokens   per period; not 0.
+ * @param period   ticks of the caller's clock; not 0.
+ * @param capacity tokens that the bucket holds, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit,
+                                        uint64_t tokens,
+                                        uint64_t period,
+                                        uint64_t capacity);
+
+/**
+ * Makes a leaky bucket as a meter for 64-bit cells: a request pours in what it costs, and units leak out. It starts
+ * empty.
+ *
+ * The same limit as tatcell_limit_init under its other name; see tatcell_limit_init_token_bucket. The leaky bucket as
+ * a queue is tatcell_cell_reserve.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  that leak out per period; not 0.
+ * @param period ticks of the caller's clock; not 0.
+ * @param depth  units that the bucket holds, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
+                                        uint64_t units,
+                                        uint64_t period,
+                                        uint64_t depth);
+
+/**
+ * Makes a fixed window for 64-bit cells: at most units in period ticks, which start with the first request after the
+ * last window ended. With TATCELL_LIMIT_ALIGNED in a specification they start at fixed times instead.
+ *
+ * Up to 2 * units may pass within a window's length: all of one window at its end, all of the next at its start. The
+ * word holds the end of the window and a count: tatcell_limit_info tells span and resolution. Soft, room, debt and
+ * shadow are options of it; a delay, a penalty and heal are not. It cannot be reserved from.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
+ * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
+                                  uint64_t units,
+                                  uint64_t period);
 
 /**
  * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
@@ -614,6 +707,12 @@ size_t tatcell_counters_size(void);
 /** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
 
+/** The state of one key. */
+typedef struct State State;
+
+/** What a walk over the stamps of a log has seen. */
+typedef struct Tally Tally;
+
 /**
  * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
  */
@@ -734,7 +833,7 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
  * back. When refused, out->retry_after is the time until the same request would be accepted.
  *
  * @param cell  not NULL.
- * @param limit 64-bit limit with a max_delay; not NULL.
+ * @param limit 64-bit limit with a max_delay, of GCRA; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units, at most the burst.
  * @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
@@ -742,6 +841,7 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
  * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
  * @retval others as tatcell_cell_check_ex.
  * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
  */
@@ -761,7 +861,7 @@ int32_t tatcell_cell_reserve(tatcell_cell_t *cell,
  * @param limit    the limit that it was charged under; not NULL.
  * @param now      the caller's clock, ticks.
  * @param permit   from a decision; not NULL.
- * @param credited ticks of debt removed, rounded down; NULL = not wanted.
+ * @param credited ticks of debt removed, rounded down (units where the limit counts them); NULL = not wanted.
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_cell_check.
@@ -792,6 +892,8 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
  * @retval 0 done.
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval TATCELL_ERR_OPTION unknown how.
+ * @retval TATCELL_ERR_ALGORITHM the old state means nothing under the new limit: there is only TATCELL_CHANGE_RESET,
+ *         unless limits that count units agree in algorithm, period and bits.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell; while others still check with the old limit, both limits must have the same
  * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
@@ -933,6 +1035,156 @@ int32_t tatcell_lease_held(tatcell_lease_t *lease,
  */
 TATCELL_API
 size_t tatcell_lease_size(void);
+
+/* ---- Sliding logs: at most so many units in every window, a cell each ------------------------------------------- */
+
+/** Bytes of a tatcell_sliding_log_t: the handle, not the stamps. It never grows. */
+#define TATCELL_SLIDING_LOG_SIZE 64
+/** Alignment of a tatcell_sliding_log_t. */
+#define TATCELL_SLIDING_LOG_ALIGN 8
+
+/**
+ * Handle of a sliding log: at most N units in every window, exactly, for requests of one unit. All state is in N cells
+ * of yours, a stamp each; 8 of them, aligned to 64 bytes, are one cache line. The handle is private to a process and
+ * read-only after its init call, and then any number of threads may use it at once. A zeroed one, and one of another
+ * version of the library, is refused with TATCELL_ERR_HANDLE.
+ *
+ * For "at most 8 logins in any 10 minutes", where no border and no approximation will do. A decision looks at up to N
+ * stamps, a refusal at all: for weighted costs, large N and most limits take a tatcell_limit_t and one cell.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_sliding_log_t {
+    /** Not for use. */
+    uint64_t opaque[8];
+} tatcell_sliding_log_t;
+
+/**
+ * Makes the handle of a log of as many units in every window as there are stamps. Does not touch the stamps: zeroed
+ * ones are an empty log, and several handles, of several processes too, may use the same ones with the same window.
+ *
+ * @param log    handle to initialise, not among the stamps; not NULL.
+ * @param stamps cells that belong to the log from now on; not NULL. Aligned to 64 bytes is better.
+ * @param count  of stamps: most units in a window.
+ * @param window ticks of the caller's clock.
+ * @param skew   ticks by which a reading may be older than another; an older one finds the log empty. 0 = 2^61,
+ *               TATCELL_SKEW_NONE = none.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_OVERLAP the handle lies among the stamps.
+ * @retval TATCELL_ERR_RATE no stamps; TATCELL_ERR_UNITS 2^32 or more, where TATCELL_ERR_TOO_LARGE does not come first.
+ * @retval TATCELL_ERR_PERIOD the window is 0.
+ * @retval TATCELL_ERR_HORIZON window and skew together are 2^63 ticks or more.
+ * Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log,
+                                 tatcell_cell_t *stamps,
+                                 size_t count,
+                                 uint64_t window,
+                                 uint64_t skew);
+
+/**
+ * Decides one request of one unit and charges it if it conforms: iff fewer units than there are stamps were charged in
+ * the window up to now, units of clocks ahead included.
+ *
+ * @param log         not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param retry_after ticks until the next unit leaves, 0 when it passes or is contended. Beside rivals it may be too
+ *                    short. NULL = not wanted. Not written on error.
+ * @retval 0 passes, charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_HANDLE log not initialised.
+ * Thread: any number on one log. Cost: loads of up to all stamps, of all when refused; one compare-and-swap when it
+ * charges. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log,
+                                  uint64_t now,
+                                  uint64_t *retry_after);
+
+/**
+ * As tatcell_sliding_log_check for stamps with one owner: plain loads and stores, no atomic instruction.
+ *
+ * @param log         not NULL; nobody else uses its stamps during the call.
+ * @param now         the caller's clock, ticks.
+ * @param retry_after as tatcell_sliding_log_check.
+ * @retval as tatcell_sliding_log_check; never TATCELL_CONTENDED.
+ * Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log,
+                                            uint64_t now,
+                                            uint64_t *retry_after);
+/**
+ * Decides one request of one unit with the full answer: remaining, next_unit and reset_after are exact, as the stamps
+ * were read.
+ *
+ * @param log      not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_CONTENDED as out->verdict; charged if 0.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_sliding_log_check.
+ * Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log,
+                                     uint64_t now,
+                                     tatcell_decision_t *out,
+                                     tatcell_counters_t *counters);
+
+/**
+ * Tells what a request would be answered, without charging it.
+ *
+ * @param log not NULL.
+ * @param now the caller's clock, ticks.
+ * @param out started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_sliding_log_check_ex; never TATCELL_CONTENDED.
+ * Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log,
+                                 uint64_t now,
+                                 tatcell_decision_t *out);
+
+/**
+ * Takes the unit of a permit out of the log, if it is in the window still. Use a permit once, and none of before a
+ * reset.
+ *
+ * @param log      that was charged; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param permit   from a decision; not NULL.
+ * @param credited units given back, 1 or 0; NULL = not wanted.
+ * @retval 0 done (perhaps the unit had left).
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
+ * @retval others as tatcell_sliding_log_check.
+ * Thread: any number on one log. Cost: one compare-and-swap. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log,
+                                   uint64_t now,
+                                   const tatcell_permit_t *permit,
+                                   uint64_t *credited);
+/**
+ * Empties a log.
+ *
+ * @param log not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: any number on one log. Cost: a store of each stamp. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
+
+/**
+ * Gives sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_sliding_log_size(void);
 
 /* ==== 7 Tables: many keys in memory of fixed size ================================================================ */
 
@@ -2011,7 +2263,7 @@ typedef struct tatcell_limit_info_t {
     uint64_t period;
     /** Most units at one instant after idle; UINT64_MAX when unlimited. */
     uint64_t burst;
-    /** T, the emission interval, in q-units; 0 when unlimited. */
+    /** T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows. */
     uint64_t emission_q;
     /** H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing. */
     uint64_t horizon;
@@ -2019,12 +2271,19 @@ typedef struct tatcell_limit_info_t {
     uint64_t skew;
     /** Ticks after which an untouched word may read as a debt again, for at most horizon and skew. */
     uint64_t span;
-    /** How much slower the rate is than the one asked for, in billionths, rounded up; never faster. */
+    /**
+     * How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
+     * never faster or shorter.
+     */
     uint64_t rate_error_ppb;
+    /** A TATCELL_ALGORITHM_ constant. */
+    uint32_t algorithm;
+    /** Bits of the word that count units beside the time; 0 for GCRA. */
+    uint32_t count_bits;
 } tatcell_limit_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Tells what a limit came out as: its numbers, its span, and how far its rate is from the one asked for.
@@ -2154,6 +2413,7 @@ typedef struct tatcell_limit_numbers_t {
  * @param limit   of any kind; not NULL.
  * @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
  * @retval 0 done.
+ * @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, and these numbers are.
  * @retval others as tatcell_limit_info.
  * Thread: any. Cost: none. Since 0.2.
  */
@@ -2498,6 +2758,8 @@ TATCELL_ASSERT_(sizeof(tatcell_cell32_t) == TATCELL_CELL32_SIZE, "32-bit cell si
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell32_t) == TATCELL_CELL32_ALIGN, "32-bit cell alignment");
 TATCELL_ASSERT_(sizeof(tatcell_lease_t) == TATCELL_LEASE_SIZE, "lease size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_lease_t) == TATCELL_LEASE_ALIGN, "lease alignment");
+TATCELL_ASSERT_(sizeof(tatcell_sliding_log_t) == TATCELL_SLIDING_LOG_SIZE, "sliding log size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_sliding_log_t) == TATCELL_SLIDING_LOG_ALIGN, "sliding log alignment");
 TATCELL_ASSERT_(sizeof(tatcell_limit_t) == TATCELL_LIMIT_SIZE, "limit size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_limit_t) == TATCELL_LIMIT_ALIGN, "limit alignment");
 TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_HANDLE_SIZE, "table handle size");

@@ -141,6 +141,9 @@ enum class code : std::int32_t {
     err_too_fast = TATCELL_ERR_TOO_FAST,
     err_wrong_size = TATCELL_ERR_WRONG_SIZE,
     err_folder = TATCELL_ERR_FOLDER,
+    err_algorithm = TATCELL_ERR_ALGORITHM,
+    err_phase = TATCELL_ERR_PHASE,
+    err_units = TATCELL_ERR_UNITS,
 };
 
 /// Describes a code: static text, never null (tatcell_strerror).
@@ -364,6 +367,11 @@ struct [[nodiscard]] decision : tatcell_decision_t {
     constexpr ticks next_unit_in() const noexcept { return ticks(next_unit); }
     /// Until the whole burst is there again.
     constexpr ticks reset_in() const noexcept { return ticks(reset_after); }
+    /// The tokens left, in the words of a token bucket: `remaining`.
+    constexpr std::uint64_t tokens() const noexcept { return remaining; }
+    /// What lies in the bucket, in the words of a leaky bucket as a meter, in whole units, rounded up: the burst less
+    /// what remains.
+    constexpr std::uint64_t level() const noexcept { return remaining < burst ? burst - remaining : 0; }
     /// When the request may leave: now, or later for a reservation; instant(0) when it does not pass.
     constexpr instant departs_at() const noexcept { return instant(departure); }
 };
@@ -438,6 +446,25 @@ public:
     constexpr limit_spec(std::uint64_t units_per_second, frequency clock, std::uint64_t burst) noexcept
         : limit_spec(units_per_second, ticks(clock.hz()), burst) {}
 
+    /// A token bucket: `tokens` flow in per `period`, and it holds `capacity`. The limit of the first constructor under
+    /// its other name; what is left is decision::remaining.
+    static constexpr limit_spec token_bucket(std::uint64_t tokens, ticks period, std::uint64_t capacity) noexcept {
+        return limit_spec(tokens, period, capacity);
+    }
+    /// A leaky bucket as a meter: `units` leak out per `period`, and it is `depth` deep. The same limit again; what
+    /// lies in it is decision::level().
+    static constexpr limit_spec leaky_bucket(std::uint64_t units, ticks period, std::uint64_t depth) noexcept {
+        return limit_spec(units, period, depth);
+    }
+    /// A fixed window: at most `units` in `window`, which starts with its first request (tatcell_limit_init_window).
+    static constexpr limit_spec fixed_window(std::uint64_t units, ticks window) noexcept {
+        return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_FIXED_WINDOW);
+    }
+    /// Fixed windows start at `phase` and whole windows later, for all keys alike. Below the window, else err_phase.
+    constexpr limit_spec &aligned(ticks phase) noexcept {
+        return raw_.phase = phase.count(), flag(TATCELL_LIMIT_ALIGNED);
+    }
+
     /// Units: passes above this debt are flagged decision::soft(). At most the burst, else err_soft.
     constexpr limit_spec &soft(std::uint64_t units) noexcept { return raw_.soft = units, *this; }
     /// Units: the most elastic room that a call may ask for.
@@ -467,6 +494,7 @@ public:
 
 private:
     static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();  // TATCELL_SKEW_NONE
+    constexpr limit_spec &algorithm(std::uint32_t a) noexcept { return raw_.algorithm = a, *this; }
     constexpr limit_spec &flag(std::uint32_t f) noexcept { return raw_.flags |= f, *this; }
     tatcell_limit_spec_t raw_;
 };
@@ -502,6 +530,9 @@ struct calls<tatcell_cell_t> {
     static constexpr auto init_rate = tatcell_limit_init_rate;
     static constexpr auto init_spec = tatcell_limit_init_spec;
     static constexpr auto init_unlimited = tatcell_limit_init_unlimited;
+    static constexpr auto init_token_bucket = tatcell_limit_init_token_bucket;
+    static constexpr auto init_leaky_bucket = tatcell_limit_init_leaky_bucket;
+    static constexpr auto init_window = tatcell_limit_init_window;
     static constexpr auto check = tatcell_cell_check;
     static constexpr auto check_exclusive = tatcell_cell_check_exclusive;
     static constexpr auto check_ex = tatcell_cell_check_ex;
@@ -548,6 +579,20 @@ public:
     }
     /// With options (tatcell_limit_init_spec). Further errors: err_soft, err_option.
     result init(const limit_spec &spec) noexcept { return result(calls::init_spec(&raw_, spec.get())); }
+    /// `tokens` flow in per `period`, and the bucket holds `capacity` (tatcell_limit_init_token_bucket). This and what
+    /// follows are for 64-bit cells.
+    result init_token_bucket(std::uint64_t tokens, ticks period, std::uint64_t capacity) noexcept {
+        return result(calls::init_token_bucket(&raw_, tokens, period.count(), capacity));
+    }
+    /// `units` leak out per `period`, and the bucket is `depth` deep (tatcell_limit_init_leaky_bucket).
+    result init_leaky_bucket(std::uint64_t units, ticks period, std::uint64_t depth) noexcept {
+        return result(calls::init_leaky_bucket(&raw_, units, period.count(), depth));
+    }
+    /// At most `units` in a window that starts with its first request (tatcell_limit_init_window). Errors: err_rate,
+    /// err_period where one is 0; err_units, err_horizon where they do not fit.
+    result init_window(std::uint64_t units, ticks window) noexcept {
+        return result(calls::init_window(&raw_, units, window.count()));
+    }
     /// A limit that everything conforms to (tatcell_limit_init_unlimited).
     result init_unlimited() noexcept { return result(calls::init_unlimited(&raw_)); }
 

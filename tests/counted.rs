@@ -3,6 +3,8 @@
 
 mod common;
 
+#[path = "counted/buckets.rs"]
+mod buckets;
 #[path = "counted/fixed_window.rs"]
 mod fixed_window;
 #[path = "counted/frame.rs"]

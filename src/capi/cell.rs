@@ -3,7 +3,7 @@
 use super::codes::{limit_code, TATCELL_ERR_OPTION};
 use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
 use super::kit::{args, input, owned, owned_if, report, report_if, result_if};
-use super::limit::{limit64, tatcell_limit_t};
+use super::limit::{limit64, only_gcra, tatcell_limit_t};
 use crate::algorithms::gcra::Change;
 use crate::answer::Permit;
 use crate::cell::{Cell, ExclusiveCell};
@@ -163,7 +163,7 @@ pub unsafe extern "C" fn tatcell_cell_charge(
 /// back. When refused, out->retry_after is the time until the same request would be accepted.
 ///
 /// @param cell  not NULL.
-/// @param limit 64-bit limit with a max_delay; not NULL.
+/// @param limit 64-bit limit with a max_delay, of GCRA; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units, at most the burst.
 /// @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
@@ -171,6 +171,7 @@ pub unsafe extern "C" fn tatcell_cell_charge(
 /// @retval 0 reserved.
 /// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
 /// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
 /// @retval others as tatcell_cell_check_ex.
 /// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
 #[no_mangle]
@@ -183,6 +184,7 @@ pub unsafe extern "C" fn tatcell_cell_reserve(
     out: *mut tatcell_decision_t,
 ) -> i32 {
     let (cell, limit, out) = args!(shared(cell), limit64(limit), report(out));
+    args!(only_gcra(&limit.0));
     fill(&cell.reserve(limit, now, cost), out)
 }
 
@@ -194,7 +196,7 @@ pub unsafe extern "C" fn tatcell_cell_reserve(
 /// @param limit    the limit that it was charged under; not NULL.
 /// @param now      the caller's clock, ticks.
 /// @param permit   from a decision; not NULL.
-/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @param credited ticks of debt removed, rounded down (units where the limit counts them); NULL = not wanted.
 /// @retval 0 done (perhaps nothing was left to give back).
 /// @retval TATCELL_CONTENDED nothing changed, ask again.
 /// @retval others as tatcell_cell_check.
@@ -222,6 +224,8 @@ pub unsafe extern "C" fn tatcell_cell_refund(
 /// @retval 0 done.
 /// @retval TATCELL_CONTENDED nothing changed, ask again.
 /// @retval TATCELL_ERR_OPTION unknown how.
+/// @retval TATCELL_ERR_ALGORITHM the old state means nothing under the new limit: there is only TATCELL_CHANGE_RESET,
+///         unless limits that count units agree in algorithm, period and bits.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell; while others still check with the old limit, both limits must have the same
 /// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.

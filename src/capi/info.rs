@@ -3,11 +3,12 @@
 use super::codes::TATCELL_PASS;
 use super::kit::{args, report, Grows};
 use super::limit::{
-    any_limit, tatcell_limit_t, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW, TATCELL_LIMIT_STRICT_REFUNDS,
+    any_limit, only_gcra, tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
+    TATCELL_LIMIT_STRICT_REFUNDS,
 };
 use super::table::{either, handle, tatcell_table_t};
 use super::table_options::TATCELL_TABLE_EXCLUSIVE;
-use crate::limit::params::{Params, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
+use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 use crate::table::{Access, Table};
 
 /// Bytes of a tatcell_limit_info_t in its first release: the least that a library takes.
@@ -36,7 +37,7 @@ pub struct tatcell_limit_info_t {
     pub period: u64,
     /// Most units at one instant after idle; UINT64_MAX when unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units; 0 when unlimited.
+    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows.
     pub emission_q: u64,
     /// H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing.
     pub horizon: u64,
@@ -44,15 +45,20 @@ pub struct tatcell_limit_info_t {
     pub skew: u64,
     /// Ticks after which an untouched word may read as a debt again, for at most horizon and skew.
     pub span: u64,
-    /// How much slower the rate is than the one asked for, in billionths, rounded up; never faster.
+    /// How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
+    /// never faster or shorter.
     pub rate_error_ppb: u64,
+    /// A TATCELL_ALGORITHM_ constant.
+    pub algorithm: u32,
+    /// Bits of the word that count units beside the time; 0 for GCRA.
+    pub count_bits: u32,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_limit_info_t {
     const FIRST: usize = TATCELL_LIMIT_INFO_MIN;
 }
-const _: () = assert!(size_of::<tatcell_limit_info_t>() == 4 * 4 + 8 * 8);
+const _: () = assert!(size_of::<tatcell_limit_info_t>() == 6 * 4 + 8 * 8);
 
 /// The numbers that decide a request, in q-units, for a program that decides by itself (BPF): the key conforms iff
 /// lead + cost * emission_q <= burst_q.
@@ -190,6 +196,7 @@ fn limit_flags(p: &Params) -> u32 {
         (FLAG_HEAL, TATCELL_LIMIT_HEAL),
         (FLAG_SHADOW, TATCELL_LIMIT_SHADOW),
         (FLAG_STRICT, TATCELL_LIMIT_STRICT_REFUNDS),
+        (FLAG_ALIGNED, TATCELL_LIMIT_ALIGNED),
     ];
     all.iter().fold(0, |flags, &(inside, outside)| if p.has(inside) { flags | outside } else { flags })
 }
@@ -223,6 +230,8 @@ pub unsafe extern "C" fn tatcell_limit_info(
         skew: made.skew,
         span: made.span,
         rate_error_ppb: made.rate_error_ppb,
+        algorithm: made.algorithm as u32,
+        count_bits: made.count_bits,
     });
     TATCELL_PASS
 }
@@ -232,6 +241,7 @@ pub unsafe extern "C" fn tatcell_limit_info(
 /// @param limit   of any kind; not NULL.
 /// @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
 /// @retval 0 done.
+/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, and these numbers are.
 /// @retval others as tatcell_limit_info.
 /// Thread: any. Cost: none. Since 0.2.
 #[no_mangle]
@@ -241,6 +251,7 @@ pub unsafe extern "C" fn tatcell_limit_export(
 ) -> i32 {
     let (limit, out) = args!(any_limit(limit), report(numbers));
     let p = &limit.0;
+    args!(only_gcra(p));
     out.put(&tatcell_limit_numbers_t {
         size: 0,
         flags: limit_flags(p),

@@ -1,9 +1,12 @@
 //! `tatcell_limit_*` and `tatcell_limit32_*`: limits and their specifications.
 
-use super::codes::{limit_code, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_PASS};
+use super::codes::{
+    limit_code, TATCELL_ERR_ALGORITHM, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION,
+    TATCELL_PASS,
+};
 use super::kit::{args, input, marked, options, result, Grows, Out};
 use crate::limit::params::{is_of, Kind, Params, MARK_CELL32, MARK_CELL64};
-use crate::limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
+use crate::limit::{Algorithm, Limit, Limit32, LimitError, LimitSpec, TableLimit};
 
 /// Bytes of a tatcell_limit_t; it never grows.
 pub const TATCELL_LIMIT_SIZE: usize = 128;
@@ -36,11 +39,25 @@ pub const TATCELL_LIMIT_SHADOW: u32 = 2;
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
 /// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on.
 pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
+/// flags: fixed windows start at phase, phase + period and so on, for all keys alike.
+pub const TATCELL_LIMIT_ALIGNED: u32 = 16;
 /// skew: tolerate no backward step at all.
 pub(super) const TATCELL_SKEW_NONE: u64 = u64::MAX;
 
-const FLAGS: u32 =
-    TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_STRICT_REFUNDS;
+const FLAGS: u32 = TATCELL_LIMIT_HEAL
+    | TATCELL_LIMIT_SHADOW
+    | TATCELL_LIMIT_RESOLUTION
+    | TATCELL_LIMIT_STRICT_REFUNDS
+    | TATCELL_LIMIT_ALIGNED;
+
+/// algorithm: GCRA, which is a token bucket and a leaky bucket as a meter; exact.
+pub const TATCELL_ALGORITHM_GCRA: u32 = 0;
+/// algorithm: at most units in a window of period ticks, which starts with its first request; up to twice as many in a
+/// window's length.
+pub const TATCELL_ALGORITHM_FIXED_WINDOW: u32 = 1;
+
+const _: () = assert!(TATCELL_ALGORITHM_GCRA == Algorithm::Gcra as u32);
+const _: () = assert!(TATCELL_ALGORITHM_FIXED_WINDOW == Algorithm::FixedWindow as u32);
 
 /// Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes.
 pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;
@@ -57,7 +74,7 @@ pub struct tatcell_limit_spec_t {
     pub units: u64,
     /// Ticks of the caller's clock.
     pub period: u64,
-    /// Most units at one instant after idle.
+    /// Most units at one instant after idle. Algorithms other than GCRA: 0, or units.
     pub burst: u64,
     /// Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst.
     pub soft: u64,
@@ -76,20 +93,33 @@ pub struct tatcell_limit_spec_t {
     pub resolution: i32,
     /// Permits carry it; a refund of another epoch credits nothing.
     pub epoch: u32,
+    /// A TATCELL_ALGORITHM_ constant.
+    pub algorithm: u32,
+    /// 0.
+    pub reserved: u32,
+    /// With TATCELL_LIMIT_ALIGNED: a tick at which a window starts; below period.
+    pub phase: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_limit_spec_t {
     const FIRST: usize = TATCELL_LIMIT_SPEC_MIN;
 }
-const _: () = assert!(size_of::<tatcell_limit_spec_t>() == 4 * 4 + 9 * 8);
+const _: () = assert!(size_of::<tatcell_limit_spec_t>() == 6 * 4 + 10 * 8);
 
 /// A specification from C.
 pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
-    if s.flags & !FLAGS != 0 {
+    let aligned = s.flags & TATCELL_LIMIT_ALIGNED != 0;
+    if s.flags & !FLAGS != 0 || s.reserved != 0 || !aligned && s.phase != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
-    let mut spec = LimitSpec::new(s.units, s.period, s.burst)
+    let algorithm = Algorithm::of(s.algorithm).ok_or(TATCELL_ERR_OPTION)?;
+    if aligned && algorithm != Algorithm::FixedWindow {
+        return Err(TATCELL_ERR_OPTION);
+    }
+    let burst = if s.burst == 0 && algorithm != Algorithm::Gcra { s.units } else { s.burst };
+    let mut spec = LimitSpec::new(s.units, s.period, burst)
+        .algorithm(algorithm)
         .soft(s.soft)
         .max_room(s.max_room)
         .max_delay(s.max_delay)
@@ -110,6 +140,9 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     }
     if s.flags & TATCELL_LIMIT_SHADOW != 0 {
         spec = spec.shadow();
+    }
+    if aligned {
+        spec = spec.aligned(s.phase);
     }
     Ok(spec)
 }
@@ -168,6 +201,16 @@ pub(super) unsafe fn any_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a Tabl
         MARK_CELL64 | MARK_CELL32 => Ok(limit),
         mark if is_of(mark, Kind::Table) && sound => Ok(limit),
         _ => Err(TATCELL_ERR_LIMIT),
+    }
+}
+
+/// Refuses a limit whose algorithm cannot do what only GCRA can.
+#[inline(always)]
+pub(super) fn only_gcra(limit: &Params) -> Result<(), i32> {
+    if limit.is_gcra() {
+        Ok(())
+    } else {
+        Err(TATCELL_ERR_ALGORITHM)
     }
 }
 
@@ -236,6 +279,9 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
 /// @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
 ///         structure is of a newer header and uses what this library does not know.
 /// @retval TATCELL_ERR_SOFT soft threshold above the burst.
+/// @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options.
+/// @retval TATCELL_ERR_PHASE phase is not below period.
+/// @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
 /// @retval others as tatcell_limit_init.
 /// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
 #[no_mangle]

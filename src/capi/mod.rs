@@ -20,6 +20,7 @@ mod info;
 mod kit;
 mod lease;
 mod limit;
+mod limit_algorithms;
 mod limit_table;
 mod sliding_log;
 mod table;

@@ -89,6 +89,13 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::FixedWindow, ..LimitSpec::new(units, window, units) }
     }
 
+    /// The same numbers under another algorithm; the constructors above say what they mean there.
+    #[allow(dead_code)] // the C layer asks
+    pub(crate) const fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = algorithm;
+        self
+    }
+
     /// Lets fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys alike:
     /// with a clock that counts from midnight and a phase of 0, on the hour. `phase` is below the window.
     pub const fn aligned(mut self, phase: u64) -> Self {

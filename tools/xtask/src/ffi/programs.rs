@@ -15,6 +15,7 @@ pub const PROGRAMS: &[Program] = &[
     // Arguments: how many traces.
     c("property").under(&[ASAN.with(&["100"]), MEMCHECK.with(&["12"])]),
     c("semantics").under(&[ASAN, MEMCHECK]),
+    c("algorithms").under(&[ASAN, MEMCHECK]),
     // Argument: percent of the rounds.
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),

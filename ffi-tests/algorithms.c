@@ -1,0 +1,176 @@
+/* algorithms.c - limits that carry another algorithm than GCRA, through the calls of every cell. */
+#include "kit.h"
+
+static tatcell_limit_t limit;
+static tatcell_cell_t cell;
+static tatcell_decision_t d;
+
+static void fresh(void) {
+    tatcell_decision_t blank = TATCELL_DECISION_INIT;
+    memset(&cell, 0, sizeof cell);
+    d = blank;
+}
+
+static int32_t ask(uint64_t now, uint64_t cost) {
+    return tatcell_cell_check_ex(&cell, &limit, now, cost, 0, &d, NULL);
+}
+
+static tatcell_limit_spec_t counted(uint32_t algorithm, uint64_t units, uint64_t period) {
+    tatcell_limit_spec_t spec = kit_spec(units, period, 0);
+    spec.algorithm = algorithm;
+    return spec;
+}
+
+/* ---- Buckets ---- */
+
+TEST(token_and_leaky_buckets_are_gcra_under_other_names) {
+    tatcell_limit_t gcra, token, leaky;
+    EQ(tatcell_limit_init(&gcra, 7, 1000, 20), 0);
+    EQ(tatcell_limit_init_token_bucket(&token, 7, 1000, 20), 0);
+    EQ(tatcell_limit_init_leaky_bucket(&leaky, 7, 1000, 20), 0);
+    EQ(memcmp(&gcra, &token, sizeof gcra), 0);
+    EQ(memcmp(&gcra, &leaky, sizeof gcra), 0);
+}
+
+/* ---- Fixed windows ---- */
+
+TEST(a_fixed_window_starts_with_its_first_request) {
+    uint64_t retry = 0;
+    fresh();
+    EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
+    EQ(ask(5000, 1), 0);
+    EQ(ask(5400, 2), 0);
+    EQ(d.burst, 3);
+    EQ(d.remaining, 0);
+    EQ(d.reset_after, 600);
+    EQ(d.next_unit, 600);
+    EQ(d.permit.stored, 2);
+    EQ(tatcell_cell_check(&cell, &limit, 5999, 1, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, 1);
+    EQ(tatcell_cell_check(&cell, &limit, 5500, 4, &retry), TATCELL_NEVER);
+    EQ(retry, UINT64_MAX);
+    EQ(tatcell_cell_check_exclusive(&cell, &limit, 6300, 3, &retry), 0);
+    EQ(tatcell_cell_peek(&cell, &limit, 7299, 1, &d), TATCELL_NON_CONFORMING);
+    EQ(d.retry_after, 1);
+}
+
+TEST(aligned_windows_start_at_their_phase) {
+    tatcell_limit_spec_t spec = counted(TATCELL_ALGORITHM_FIXED_WINDOW, 3, 1000);
+    spec.flags = TATCELL_LIMIT_ALIGNED;
+    spec.phase = 250;
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    fresh();
+    EQ(ask(5100, 3), 0);
+    EQ(ask(5100, 1), TATCELL_NON_CONFORMING);
+    EQ(d.retry_after, 150);
+    EQ(ask(5250, 3), 0);
+    EQ(d.reset_after, 1000);
+}
+
+TEST(windows_charge_and_refund_units) {
+    tatcell_limit_spec_t spec = counted(TATCELL_ALGORITHM_FIXED_WINDOW, 10, 1000);
+    uint64_t credited = 7;
+    spec.max_debt = 5;
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    fresh();
+    EQ(tatcell_cell_charge(&cell, &limit, 0, 99, &d), 0);
+    EQ(d.permit.stored, 15);
+    EQ(tatcell_cell_refund(&cell, &limit, 999, &d.permit, &credited), 0);
+    EQ(credited, 15);
+    EQ(tatcell_cell_charge(&cell, &limit, 999, 2, &d), 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 1000, &d.permit, &credited), 0);
+    EQ(credited, 0); /* its window is over */
+}
+
+TEST(a_limit_tells_its_algorithm) {
+    tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
+    tatcell_limit_numbers_t numbers = TATCELL_LIMIT_NUMBERS_INIT;
+    EQ(tatcell_limit_init_window(&limit, 100, 60 * SECOND), 0);
+    EQ(tatcell_limit_info(&limit, &info), 0);
+    EQ(info.algorithm, TATCELL_ALGORITHM_FIXED_WINDOW);
+    EQ(info.count_bits, 7);
+    EQ(info.resolution, 0);
+    EXPECT(info.units == 100 && info.burst == 100 && info.period == 60 * SECOND && info.bits == 64);
+    EXPECT(info.span > UINT64_C(100000000) * SECOND); /* 3 years */
+    EQ(tatcell_limit_export(&limit, &numbers), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_limit_init(&limit, 1, SECOND, 1), 0);
+    EQ(tatcell_limit_info(&limit, &info), 0);
+    EQ(info.algorithm, TATCELL_ALGORITHM_GCRA);
+    EQ(info.count_bits, 0);
+}
+
+/* ---- What an algorithm does not have ---- */
+
+TEST(bad_specifications_are_named_and_change_nothing) {
+    tatcell_limit_t before;
+    EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
+    before = limit;
+    EQ(tatcell_limit_init_window(&limit, 0, 1000), TATCELL_ERR_RATE);
+    EQ(tatcell_limit_init_window(&limit, 3, 0), TATCELL_ERR_PERIOD);
+    EQ(tatcell_limit_init_window(&limit, UINT64_MAX, 1000), TATCELL_ERR_UNITS);
+    EQ(tatcell_limit_init_window(NULL, 3, 1000), TATCELL_ERR_NULL);
+    static const uint32_t algorithms[] = {TATCELL_ALGORITHM_FIXED_WINDOW};
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        const tatcell_limit_spec_t good = counted(algorithms[i], 10, 1000);
+        tatcell_limit_spec_t spec = good;
+        spec.burst = 11;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.max_delay = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.penalty = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.flags = TATCELL_LIMIT_HEAL;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good, spec.phase = 1; /* without the flag */
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good, spec.flags = TATCELL_LIMIT_ALIGNED, spec.phase = 1000;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_PHASE);
+        spec = good, spec.reserved = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good, spec.algorithm = 99;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good;
+        EQ(tatcell_limit32_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+    }
+    EQ(memcmp(&limit, &before, sizeof limit), 0);
+}
+
+TEST(windows_cannot_reserve_and_change_by_reset_alone) {
+    tatcell_limit_t other, alike;
+    EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
+    EQ(tatcell_limit_init_window(&alike, 2, 1000), 0);
+    EQ(tatcell_limit_init(&other, 3, 1000, 3), 0);
+    fresh();
+    EQ(tatcell_cell_reserve(&cell, &limit, 0, 1, &d), TATCELL_ERR_ALGORITHM);
+    EQ(cell.word, 0);
+    EQ(ask(0, 1), 0);
+    uint64_t word = cell.word;
+    EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_KEEP_UNITS), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_cell_change(&cell, &other, &limit, 0, TATCELL_CHANGE_KEEP_TIME), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_cell_change(&cell, &limit, &alike, 0, TATCELL_CHANGE_KEEP_UNITS), 0);
+    EQ(cell.word, word);
+    EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_RESET), 0);
+    EQ(cell.word, 0);
+}
+
+TEST(a_lease_leaves_a_window_to_its_cell) {
+    tatcell_lease_t lease = TATCELL_LEASE_INIT;
+    uint64_t retry = 0, passed = 0;
+    EQ(tatcell_limit_init_window(&limit, 5, 1000), 0);
+    fresh();
+    for (int i = 0; i < 20; i++) passed += tatcell_lease_check(&lease, &cell, &limit, 7, 1, &retry) == 0;
+    EQ(passed, 5);
+    EQ(retry, 1000);
+}
+
+int main(void) {
+    RUN(token_and_leaky_buckets_are_gcra_under_other_names);
+    RUN(a_fixed_window_starts_with_its_first_request);
+    RUN(aligned_windows_start_at_their_phase);
+    RUN(windows_charge_and_refund_units);
+    RUN(a_limit_tells_its_algorithm);
+    RUN(bad_specifications_are_named_and_change_nothing);
+    RUN(windows_cannot_reserve_and_change_by_reset_alone);
+    RUN(a_lease_leaves_a_window_to_its_cell);
+    return check_failures != 0;
+}
