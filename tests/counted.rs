@@ -5,6 +5,8 @@ mod common;
 
 #[path = "counted/buckets.rs"]
 mod buckets;
+#[path = "counted/decay.rs"]
+mod decay;
 #[path = "counted/fixed_window.rs"]
 mod fixed_window;
 #[path = "counted/frame.rs"]

@@ -9,6 +9,8 @@
 //! none names another, and all stand on `state`; but `sliding_log`, whose state is many words, which `cell` drives.
 
 mod any;
+mod decay;
+mod exp2;
 mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod sliding_log;
