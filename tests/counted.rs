@@ -13,3 +13,5 @@ mod fixed_window;
 mod frame;
 #[path = "counted/sliding_log.rs"]
 mod sliding_log;
+#[path = "counted/tables.rs"]
+mod tables;

@@ -18,7 +18,9 @@ use crate::limit::Algorithm;
 /// - `add(at, state, cost)`: the state after as many of `cost` units as its debt cap allows, and how many;
 /// - `refund(at, state, charged, cost)`: the state without units that were charged when busy was `charged` ahead, and
 ///   how many that are (decay: `cost` is what is left of them, in the scale of its level);
-/// - `numbers(at, state)`: what is left, and when there is more.
+/// - `numbers(at, state)`: what is left, and when there is more;
+/// - `merge(bits, a, b)`: one state, with so many aux bits, that owes at least what either does: of two words of one
+///   key.
 macro_rules! counted {
     ($($name:ident $file:ident),+ $(,)?) => {
         fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
@@ -39,6 +41,15 @@ macro_rules! counted {
             match at.p.algorithm {
                 $(n if n == Algorithm::$name as u8 => $file::refund(at, state, charged, cost),)+
                 _ => (state, 0),
+            }
+        }
+
+        /// One state of a key for two that a restore or a migration brought together, as q-units ahead of one clock.
+        pub(crate) fn merge(algorithm: Algorithm, bits: u32, a: u64, b: u64) -> u64 {
+            let states = (State::split(bits, a), State::split(bits, b));
+            match algorithm {
+                $(Algorithm::$name => $file::merge(bits, states.0, states.1).join(bits),)+
+                _ => a.max(b),
             }
         }
 
@@ -159,11 +170,12 @@ impl Operation for Call<'_> {
 
     /// The time no earlier than the claim's, the count as it is. The result may lie below the claim by part of a unit:
     /// the slot is not taken again before that time, and then every claim on it lies above.
-    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
+    fn commit(&self, lead: u64, stored: u64, claim: u64) -> (u64, u64) {
         let p = self.op.p;
         let (state, claim) = (State::of(p, lead), State::of(p, claim));
         let ahead = if state.ahead > claim.ahead { state.ahead } else { claim.ahead };
-        State { ahead, ..state }.lead(p)
+        // A refund lowers the count alone, never the time.
+        (State { ahead, ..state }.lead(p), stored)
     }
 }
 
@@ -190,6 +202,15 @@ pub(crate) fn refund<'a>(p: &'a Params, permit: &Permit, generation: u64, now: u
         count_of(p, permit, generation, now, mask)
     };
     Op::new(p, Kind::Refund, lead, credit)
+}
+
+/// What an operation does to a state that lies `lead` q-units ahead.
+pub(crate) fn step(op: &Op<'_>, now: u64, lead: u64) -> Step {
+    if op.p.is_gcra() {
+        op.step(lead)
+    } else {
+        Call::new(op, now).step(lead)
+    }
 }
 
 /// The full answer. The only place that divides, and off the hot path.

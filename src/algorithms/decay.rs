@@ -181,3 +181,8 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let next = state.ahead.saturating_sub(largest_lead(p, up_to(above)));
     Numbers { remaining, next_unit: at.ticks(next), reset_after: at.ticks(state.ahead) }
 }
+
+/// See `any`: the later time is the higher level.
+pub(super) fn merge(_: u32, a: State, b: State) -> State {
+    State { ahead: a.ahead.max(b.ahead), aux: 0 }
+}

@@ -109,3 +109,8 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
     let end = if count == 0 { 0 } else { at.ticks(state.ahead.saturating_sub(p.guard as u64)) };
     Numbers { remaining: p.burst.saturating_sub(count), next_unit: end, reset_after: end }
 }
+
+/// See `any`: the later window, with the larger count.
+pub(super) fn merge(_: u32, a: State, b: State) -> State {
+    State { ahead: a.ahead.max(b.ahead), aux: a.aux.max(b.aux) }
+}

@@ -16,5 +16,5 @@ pub(crate) mod gcra;
 pub(crate) mod sliding_log;
 mod state;
 
-pub(crate) use any::{decision, is_alike, peek, refund, Call};
+pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};
 pub(crate) use state::{Kind, Op, Operation};

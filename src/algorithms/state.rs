@@ -34,9 +34,10 @@ pub(crate) trait Operation {
     /// Does its limit pass what it would refuse, flagged and uncharged?
     fn shadows(&self) -> bool;
 
-    /// How far ahead a key that has just been inserted lies, where the claim on its slot lies `claim` ahead: at least
-    /// that, so that the payload of a slot never falls, and never less than `lead`.
-    fn commit_lead(&self, lead: u64, claim: u64) -> u64;
+    /// How far ahead a key that has just been inserted lies, where the claim on its slot lies `claim` ahead, and how
+    /// much of what was `stored` a permit may give back: never less than `lead`, and so far that no later claim of the
+    /// slot, nor a refund, brings a word back that it has held.
+    fn commit(&self, lead: u64, stored: u64, claim: u64) -> (u64, u64);
 }
 
 /// An operation, as a value: what cells and tables carry through their retry loops.
@@ -81,20 +82,34 @@ impl State {
     /// The state that lies so many q-units ahead.
     #[inline(always)]
     pub const fn of(p: &Params, lead: u64) -> State {
+        State::split(p.shl as u32, lead)
+    }
+
+    /// As [`of`](State::of) for words with so many aux bits.
+    #[inline(always)]
+    pub const fn split(bits: u32, lead: u64) -> State {
         if lead == 0 {
             return State::ABSENT;
         }
-        let place = lead.wrapping_add(p.aux_mask());
-        State { ahead: place.wrapping_shr(p.shl as u32), aux: place & p.aux_mask() }
+        let mask = 1u64.wrapping_shl(bits).wrapping_sub(1);
+        let place = lead.wrapping_add(mask);
+        State { ahead: place.wrapping_shr(bits), aux: place & mask }
     }
 
     /// How many q-units ahead it lies. No overflow: ahead is at most H + S, and `(H + S) << a` is below 2^63.
     #[inline(always)]
     pub const fn lead(self, p: &Params) -> u64 {
+        self.join(p.shl as u32)
+    }
+
+    /// As [`lead`](State::lead) for words with so many aux bits.
+    #[inline(always)]
+    pub const fn join(self, bits: u32) -> u64 {
         if self.ahead == 0 {
             return 0;
         }
-        (self.ahead.wrapping_shl(p.shl as u32) | self.aux).wrapping_sub(p.aux_mask())
+        let mask = 1u64.wrapping_shl(bits).wrapping_sub(1);
+        (self.ahead.wrapping_shl(bits) | self.aux).wrapping_sub(mask)
     }
 }
 

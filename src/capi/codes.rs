@@ -91,13 +91,16 @@ pub const TATCELL_ERR_TOO_FAST: i32 = -35;
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
 /// The folder that a file would be made in does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
-/// The limit's algorithm does not have this option or operation, or this kind of word does not have the algorithm.
+/// The limit's algorithm does not have this option or operation, or this kind of word or this table does not have the
+/// algorithm.
 pub const TATCELL_ERR_ALGORITHM: i32 = -38;
 /// The phase of aligned windows is not below the window.
 pub const TATCELL_ERR_PHASE: i32 = -39;
 /// The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
 /// bits.
 pub const TATCELL_ERR_UNITS: i32 = -40;
+/// A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY.
+pub const TATCELL_ERR_POLICY: i32 = -41;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -205,6 +208,7 @@ describe! {
     TATCELL_ERR_ALGORITHM "the limit's algorithm does not have this"
     TATCELL_ERR_PHASE "phase is not below the window"
     TATCELL_ERR_UNITS "the limit counts more units than the word has bits for"
+    TATCELL_ERR_POLICY "a count cannot be inherited: use TATCELL_FULL_DENY"
 }
 
 /// Describes a result or error code.
@@ -267,6 +271,8 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         | TableError::NotSmall
         | TableError::BadCosts => TATCELL_ERR_OPTION,
         TableError::Overlap => TATCELL_ERR_OVERLAP,
+        TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
+        TableError::BadPolicy => TATCELL_ERR_POLICY,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
         TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,

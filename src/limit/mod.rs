@@ -19,7 +19,7 @@ pub(crate) mod params;
 pub(crate) mod rate;
 mod spec;
 pub(crate) mod validate;
-mod window;
+pub(crate) mod window;
 
 pub use algorithm::Algorithm;
 pub use error::LimitError;

@@ -105,6 +105,35 @@ pub(super) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> 
 
 /// Validates a specification at one resolution.
 pub(super) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Params, LimitError> {
+    within(spec, width, shift, Frame::of(spec))
+}
+
+/// What limits that share words have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame {
+    /// Aux bits, at least those that the limit needs.
+    pub aux: u32,
+    /// Aligned windows: units of time by which the clocks of several keys' callers may differ.
+    pub guard: u32,
+}
+
+impl Frame {
+    /// What a limit needs alone.
+    pub const fn of(spec: &LimitSpec) -> Frame {
+        Frame { aux: spec.algorithm.aux_bits(most(spec)), guard: 0 }
+    }
+}
+
+/// Validates a specification at one resolution, for words that other limits use, too.
+pub(crate) const fn within(
+    spec: &LimitSpec,
+    width: Width,
+    shift: i32,
+    frame: Frame,
+) -> Result<Params, LimitError> {
+    if let Err(e) = spec.validate() {
+        return Err(e);
+    }
     if let Err(e) = has_options(spec) {
         return Err(e);
     }
@@ -114,13 +143,14 @@ pub(super) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
     }
     let z = shift.unsigned_abs();
     let (algorithm, most) = (spec.algorithm, most(spec));
-    let aux = algorithm.aux_bits(most);
-    if aux.saturating_add(3) > width.bits {
+    let aux = frame.aux;
+    if aux.saturating_add(3) > width.bits || aux < algorithm.aux_bits(most) {
         return Err(LimitError::TooManyUnits);
     }
     let field = width.bits.wrapping_sub(aux);
     let window = window_units(spec.period, z);
-    let horizon = algorithm.horizon(window, most);
+    let guard = if spec.phase.is_some() { frame.guard } else { 0 };
+    let horizon = algorithm.horizon(window, most).saturating_add(guard as u64);
     let skew = match spec.skew {
         Some(ticks) => ticks_to_q_up(ticks, 0, z),
         None => default_skew(width.bits, field, z, horizon),
@@ -135,9 +165,9 @@ pub(super) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
         Algorithm::SlidingCounter if bits_of(most).wrapping_add(bits_of(window)) > 62 => {
             return Err(LimitError::HorizonTooLong);
         }
-        // The fraction takes as many bits as the count: window << b is below 2^(W - 1).
+        // The fraction takes all aux bits but the mode: window << b is below 2^(W - 1).
         Algorithm::QuotaLinear => {
-            (ceil_div((window as u128) << bits_of(spec.units), spec.units as u128) as u64, 0)
+            (ceil_div((window as u128) << aux.wrapping_sub(1), spec.units as u128) as u64, 0)
         }
         Algorithm::Decay if most > MOST_DECAY => return Err(LimitError::TooManyUnits),
         Algorithm::Decay if window < most.saturating_mul(FINE_DECAY) => {
@@ -177,16 +207,16 @@ pub(super) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
         period: spec.period,
         algorithm: algorithm as u8,
         reserved: [0; 3],
-        guard: 0,
+        guard,
     })
 }
 
 /// As `rate::default_skew`, in units of time.
-const fn default_skew(bits: u32, field: u32, z: u32, horizon: u64) -> u64 {
+pub(crate) const fn default_skew(bits: u32, field: u32, z: u32, horizon: u64) -> u64 {
     if bits == 64 && field.wrapping_add(z) >= LONG_SPAN {
-        // An eighth of the span, and of what ticks can count.
-        let (part, whole) = (field.wrapping_sub(3), 61u32.saturating_sub(z));
-        return 1 << if part < whole { part } else { whole };
+        // An eighth of the span, but of that of the caller's clock where that is shorter.
+        let (eighth, whole) = (field.wrapping_sub(3), 61u32.saturating_sub(z));
+        return max(horizon, 1 << if eighth < whole { eighth } else { whole });
     }
     let part = 1u64 << field.saturating_sub(6);
     let second = ticks_to_q_up(1 << 30, 0, z);

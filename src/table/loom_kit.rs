@@ -16,7 +16,8 @@ use std::time::Instant;
 
 use super::access::{Access, Shared};
 use super::ask::Done;
-use super::geometry::Geometry;
+use super::choose::{choose, limit};
+
 use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::set::Set;
@@ -113,8 +114,8 @@ impl World {
     pub fn new(burst: u64, lifetime: u64, policy: FullPolicy) -> World {
         let spec = LimitSpec::new(1, T, burst);
         let options = TableOptions::new(spec).caller_hash().resolution(0).claim_lifetime(lifetime);
-        let geometry = Geometry::choose(&options, 4).expect("geometry");
-        let limit = geometry.limit(&spec).expect("limit");
+        let geometry = choose(&options, 4).expect("geometry");
+        let limit = limit(&geometry, &spec).expect("limit");
         World { layout: geometry.layout, limit, policy }
     }
 

@@ -19,6 +19,8 @@ mod ask;
 mod burst;
 #[cfg(feature = "capi")]
 mod burst_list;
+mod choose;
+mod choose_count;
 mod counters;
 mod error;
 mod geometry;

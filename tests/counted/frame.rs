@@ -2,7 +2,7 @@
 //! every answer, whatever the algorithm.
 
 use crate::common::Rng;
-use tatcell::{Cell, Decision, ExclusiveCell, Limit, Verdict};
+use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitInfo, Verdict};
 
 /// A clock in ticks: mostly small steps; to the borders of windows; back by up to the skew; idle for up to a span.
 pub struct Clock {
@@ -17,7 +17,11 @@ pub struct Clock {
 impl Clock {
     /// A clock for this limit that starts at some time after 2^52 ticks.
     pub fn new(rng: &mut Rng, limit: &Limit) -> Clock {
-        let info = limit.info();
+        Clock::of(rng, &limit.info())
+    }
+
+    /// The same for what any limit tells of itself.
+    pub fn of(rng: &mut Rng, info: &LimitInfo) -> Clock {
         let top = (1 << 52) + rng.below(1 << 55);
         // So that even a reading S behind the next one decodes as expired.
         let idle = info.span.saturating_sub(2 * info.skew + 2 * info.horizon).clamp(1, 1 << 54);
