@@ -82,6 +82,34 @@ TEST(windows_charge_and_refund_units) {
     EQ(credited, 0); /* its window is over */
 }
 
+TEST(a_decaying_level_halves_and_a_refund_gives_back_the_rest) {
+    uint64_t credited = 7;
+    tatcell_permit_t charged;
+    EQ(tatcell_limit_init_decay(&limit, 1000, SECOND), 0);
+    fresh();
+    EQ(ask(5, 1000), 0);
+    charged = d.permit;
+    EQ(d.remaining, 0);
+    EQ(ask(5, 1), TATCELL_NON_CONFORMING);
+    EXPECT(d.retry_after > SECOND / 1000 && d.retry_after < SECOND / 600);
+    for (int half_lives = 1; half_lives <= 9; half_lives++) {
+        NOTE("%d half-lives", half_lives);
+        EQ(tatcell_cell_peek(&cell, &limit, 5 + (uint64_t)half_lives * SECOND + 1000, 1, &d), 0);
+        EQ(d.remaining, 1000 - (1000 >> half_lives) - (half_lives > 3));
+    }
+    EQ(tatcell_cell_refund(&cell, &limit, 5 + SECOND, &charged, &credited), 0);
+    EQ(credited, 499);
+    EQ(ask(5 + SECOND, 1000), 0);
+    for (int i = 0; i < 1000; i++) EQ(ask(5 + 30 * SECOND, 1), 0); /* one by one, what is rounded up adds up to nothing */
+    EQ(ask(5 + 30 * SECOND, 1), TATCELL_NON_CONFORMING);
+    EQ(tatcell_limit_init_decay(&limit, 0, SECOND), TATCELL_ERR_RATE);
+    EQ(tatcell_limit_init_decay(&limit, 10, 0), TATCELL_ERR_PERIOD);
+    EQ(tatcell_limit_init_decay(&limit, 10, 999), TATCELL_ERR_REPRESENT);
+    EQ(tatcell_limit_init_decay(&limit, UINT64_C(1) << 31, UINT64_MAX), TATCELL_ERR_UNITS);
+    EQ(tatcell_limit_init_decay(&limit, 10, UINT64_MAX), TATCELL_ERR_HORIZON);
+    EQ(tatcell_limit_init_decay(NULL, 10, SECOND), TATCELL_ERR_NULL);
+}
+
 TEST(a_limit_tells_its_algorithm) {
     tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
     tatcell_limit_numbers_t numbers = TATCELL_LIMIT_NUMBERS_INIT;
@@ -109,7 +137,7 @@ TEST(bad_specifications_are_named_and_change_nothing) {
     EQ(tatcell_limit_init_window(&limit, 3, 0), TATCELL_ERR_PERIOD);
     EQ(tatcell_limit_init_window(&limit, UINT64_MAX, 1000), TATCELL_ERR_UNITS);
     EQ(tatcell_limit_init_window(NULL, 3, 1000), TATCELL_ERR_NULL);
-    static const uint32_t algorithms[] = {TATCELL_ALGORITHM_FIXED_WINDOW};
+    static const uint32_t algorithms[] = {TATCELL_ALGORITHM_FIXED_WINDOW, TATCELL_ALGORITHM_DECAY};
     for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
         const tatcell_limit_spec_t good = counted(algorithms[i], 10, 1000);
         tatcell_limit_spec_t spec = good;
@@ -168,6 +196,7 @@ int main(void) {
     RUN(a_fixed_window_starts_with_its_first_request);
     RUN(aligned_windows_start_at_their_phase);
     RUN(windows_charge_and_refund_units);
+    RUN(a_decaying_level_halves_and_a_refund_gives_back_the_rest);
     RUN(a_limit_tells_its_algorithm);
     RUN(bad_specifications_are_named_and_change_nothing);
     RUN(windows_cannot_reserve_and_change_by_reset_alone);

@@ -249,6 +249,17 @@ TEST(buckets_and_windows_have_their_own_names) {
     EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).penalty(1)) == code::err_algorithm);
 }
 
+TEST(decaying_levels_halve) {
+    tatcell::limit limit, same;
+    EXPECT(limit.init(tatcell::limit_spec::decay(100, 10s)) && same.init_decay(100, 10s));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    tatcell::cell level;
+    EXPECT(level.check(limit, instant(0), 100) && !level.check(limit, instant(0)));
+    EXPECT(level.ref().peek(limit, instant(ticks(10s).count() + 1000)).remaining == 50);
+    EXPECT(limit.info()->algorithm == TATCELL_ALGORITHM_DECAY);
+    EXPECT(same.init_decay(100, ticks(9999)) == code::err_represent);
+}
+
 TEST(limits_tell_their_numbers) {
     tatcell::limit limit;
     EXPECT(limit.init(tatcell::limit_spec(3, 1s, 4).strict_refunds()));
@@ -433,6 +444,7 @@ int main() {
     RUN(limits_of_a_frequency_equal_those_of_a_period);
     RUN(specifications_say_every_option_of_the_structure);
     RUN(buckets_and_windows_have_their_own_names);
+    RUN(decaying_levels_halve);
     RUN(limits_tell_their_numbers);
     RUN(cell_admits_its_burst_and_says_when_to_come_back);
     RUN(decisions_have_times_and_flags);

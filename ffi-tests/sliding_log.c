@@ -121,8 +121,14 @@ TEST(bad_arguments_change_nothing) {
     EQ(tatcell_sliding_log_init(&log, stamps, 2, 0, 0), TATCELL_ERR_PERIOD);
     EQ(tatcell_sliding_log_init(&log, stamps, 2, most + 1, 0), TATCELL_ERR_HORIZON);
     EQ(tatcell_sliding_log_init(&log, stamps, 2, 5, UINT64_MAX - 1), TATCELL_ERR_HORIZON);
+    struct {
+        tatcell_sliding_log_t log;
+        tatcell_cell_t stamps[1];
+    } row; /* so many stamps that they would reach over a log behind them */
+    row.log = zero;
     if (sizeof(size_t) == 8)
-        EQ(tatcell_sliding_log_init(&log, stamps, (size_t)(UINT64_C(1) << 32), 5, 0), TATCELL_ERR_UNITS);
+        EQ(tatcell_sliding_log_init(&row.log, row.stamps, (size_t)(UINT64_C(1) << 32), 5, 0), TATCELL_ERR_UNITS);
+    EXPECT(memcmp(&row.log, &zero, sizeof zero) == 0);
     EXPECT(memcmp(&log, &zero, sizeof zero) == 0);
     EQ(tatcell_sliding_log_check(&zero, 0, &n), TATCELL_ERR_HANDLE);
     EQ(tatcell_sliding_log_check(NULL, 0, &n), TATCELL_ERR_NULL);

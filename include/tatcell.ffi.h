@@ -50,6 +50,7 @@ enum {
     TATCELL_ERR_ALGORITHM = -38,
     TATCELL_ERR_PHASE = -39,
     TATCELL_ERR_UNITS = -40,
+    TATCELL_ERR_POLICY = -41,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -57,6 +58,7 @@ enum {
     TATCELL_LIMIT_ALIGN = 8,
     TATCELL_ALGORITHM_GCRA = 0,
     TATCELL_ALGORITHM_FIXED_WINDOW = 1,
+    TATCELL_ALGORITHM_DECAY = 4,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
     TATCELL_LIMIT_RESOLUTION = 4,
@@ -372,6 +374,7 @@ int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
 int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t depth);
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
+int32_t tatcell_limit_init_decay(tatcell_limit_t *limit, uint64_t units, uint64_t half_life);
 size_t tatcell_limit_size(void);
 uint64_t tatcell_skew_none(void);
 int32_t tatcell_counters_add(tatcell_counters_t *counters, const tatcell_counters_t *more);

@@ -241,7 +241,8 @@ extern "C" {
 /** The folder that a file would be made in does not exist, or is not a folder. */
 #define TATCELL_ERR_FOLDER -37
 /**
- * The limit's algorithm does not have this option or operation, or this kind of word does not have the algorithm.
+ * The limit's algorithm does not have this option or operation, or this kind of word or this table does not have the
+ * algorithm.
  */
 #define TATCELL_ERR_ALGORITHM -38
 /** The phase of aligned windows is not below the window. */
@@ -251,6 +252,8 @@ extern "C" {
  * bits.
  */
 #define TATCELL_ERR_UNITS -40
+/** A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY. */
+#define TATCELL_ERR_POLICY -41
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -324,6 +327,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
  * window's length.
  */
 #define TATCELL_ALGORITHM_FIXED_WINDOW 1
+/** algorithm: at most units of a level that halves in every period. */
+#define TATCELL_ALGORITHM_DECAY 4
 
 /**
  * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
@@ -520,6 +525,31 @@ TATCELL_API
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
                                   uint64_t units,
                                   uint64_t period);
+/**
+ * Makes a decaying level for 64-bit cells: every request adds its cost to a level that halves in every half-life, and
+ * conforms iff the level is then at most units.
+ *
+ * After idle units pass at one instant; a client that never pauses then gets units * ln 2 / half_life, so for a rate r
+ * and a burst b take units = b and half_life = 0.69 * b / r. Full to the last unit it is when the level has fallen to
+ * 2^-10 units, 10 half-lives after a single one: take 10 units or more. Never above the exact level (but for 2^-10
+ * units); at worst a client that never pauses gets units / half_life too little, the half-life in units of time of the
+ * word, at least 100 for each unit. Soft, room, debt and shadow are options of it; a delay, a penalty and heal are
+ * not. It cannot be reserved from. A refund gives back what has not decayed, and credits whole units, rounded down.
+ *
+ * @param limit     to initialise; not NULL.
+ * @param units     most units of the level, below 2^31; not 0.
+ * @param half_life ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
+ * @retval TATCELL_ERR_REPRESENT fewer than 100 ticks of half-life a unit: use a finer clock.
+ * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_decay(tatcell_limit_t *limit,
+                                 uint64_t units,
+                                 uint64_t half_life);
 
 /**
  * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.

@@ -460,6 +460,10 @@ public:
     static constexpr limit_spec fixed_window(std::uint64_t units, ticks window) noexcept {
         return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_FIXED_WINDOW);
     }
+    /// A level that halves in every `half_life`, at most `units` (tatcell_limit_init_decay).
+    static constexpr limit_spec decay(std::uint64_t units, ticks half_life) noexcept {
+        return limit_spec(units, half_life, units).algorithm(TATCELL_ALGORITHM_DECAY);
+    }
     /// Fixed windows start at `phase` and whole windows later, for all keys alike. Below the window, else err_phase.
     constexpr limit_spec &aligned(ticks phase) noexcept {
         return raw_.phase = phase.count(), flag(TATCELL_LIMIT_ALIGNED);
@@ -533,6 +537,7 @@ struct calls<tatcell_cell_t> {
     static constexpr auto init_token_bucket = tatcell_limit_init_token_bucket;
     static constexpr auto init_leaky_bucket = tatcell_limit_init_leaky_bucket;
     static constexpr auto init_window = tatcell_limit_init_window;
+    static constexpr auto init_decay = tatcell_limit_init_decay;
     static constexpr auto check = tatcell_cell_check;
     static constexpr auto check_exclusive = tatcell_cell_check_exclusive;
     static constexpr auto check_ex = tatcell_cell_check_ex;
@@ -592,6 +597,11 @@ public:
     /// err_period where one is 0; err_units, err_horizon where they do not fit.
     result init_window(std::uint64_t units, ticks window) noexcept {
         return result(calls::init_window(&raw_, units, window.count()));
+    }
+    /// At most `units` of a level that halves in every `half_life` (tatcell_limit_init_decay). Errors: err_rate,
+    /// err_period where one is 0; err_represent below 100 ticks a unit; err_units, err_horizon.
+    result init_decay(std::uint64_t units, ticks half_life) noexcept {
+        return result(calls::init_decay(&raw_, units, half_life.count()));
     }
     /// A limit that everything conforms to (tatcell_limit_init_unlimited).
     result init_unlimited() noexcept { return result(calls::init_unlimited(&raw_)); }

@@ -325,17 +325,6 @@ pub(super) unsafe fn many<'a, T>(p: *const T, count: usize) -> Result<&'a [T], i
     Ok(unsafe { core::slice::from_raw_parts(p, count) })
 }
 
-/// As [`many`], of objects that only this call uses.
-///
-/// # Safety
-/// As [`many`]; nothing else of the call may overlap it.
-#[inline(always)]
-pub(super) unsafe fn owned_many<'a, T>(p: *mut T, count: usize) -> Result<&'a mut [T], i32> {
-    possible(p, count.saturating_mul(size_of::<T>()))?;
-    // SAFETY: as above.
-    Ok(unsafe { core::slice::from_raw_parts_mut(p, count) })
-}
-
 /// The bytes of a key; not NULL, even when empty.
 ///
 /// # Safety

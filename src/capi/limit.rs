@@ -55,9 +55,12 @@ pub const TATCELL_ALGORITHM_GCRA: u32 = 0;
 /// algorithm: at most units in a window of period ticks, which starts with its first request; up to twice as many in a
 /// window's length.
 pub const TATCELL_ALGORITHM_FIXED_WINDOW: u32 = 1;
+/// algorithm: at most units of a level that halves in every period.
+pub const TATCELL_ALGORITHM_DECAY: u32 = 4;
 
 const _: () = assert!(TATCELL_ALGORITHM_GCRA == Algorithm::Gcra as u32);
 const _: () = assert!(TATCELL_ALGORITHM_FIXED_WINDOW == Algorithm::FixedWindow as u32);
+const _: () = assert!(TATCELL_ALGORITHM_DECAY == Algorithm::Decay as u32);
 
 /// Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes.
 pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;

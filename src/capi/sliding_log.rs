@@ -3,7 +3,7 @@
 use super::cell::tatcell_cell_t;
 use super::codes::{limit_code, TATCELL_ERR_HANDLE, TATCELL_PASS};
 use super::decision::{fill, finish, finish_done, finish_refund, tatcell_decision_t};
-use super::kit::{args, input, many, marked, owned_if, owned_many, report, result, result_if, Span};
+use super::kit::{args, buffer, input, many, marked, owned_if, report, result, result_if, Span};
 use super::limit::TATCELL_SKEW_NONE;
 use crate::answer::Permit;
 use crate::cell::{Cell, ExclusiveCell, ExclusiveSlidingLog, SlidingLog};
@@ -99,7 +99,8 @@ unsafe fn exclusive<'a>(p: *const tatcell_sliding_log_t) -> Result<ExclusiveSlid
     // SAFETY: passed on; the stamps last as long as the handle, any bytes are cells, and they are this call's alone.
     let (handle, stamps) = unsafe {
         let handle = handle(p)?;
-        (handle, owned_many(handle.stamps.cast::<ExclusiveCell>(), handle.count)?)
+        let bytes = handle.count.saturating_mul(size_of::<ExclusiveCell>());
+        (handle, buffer(handle.stamps.cast::<ExclusiveCell>(), bytes)?)
     };
     let log = ExclusiveSlidingLog::new(stamps, handle.window).map_err(limit_code)?;
     with_skew!(log, handle.skew).map_err(limit_code)
