@@ -21,6 +21,8 @@ mod log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
 #[cfg(all(test, tatcell_loom))]
+mod loom_decay;
+#[cfg(all(test, tatcell_loom))]
 mod loom_log;
 
 pub use lease::Lease;
