@@ -17,16 +17,16 @@
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 
 mod lease;
-mod log;
+mod sliding_log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
 #[cfg(all(test, tatcell_loom))]
 mod loom_decay;
 #[cfg(all(test, tatcell_loom))]
-mod loom_log;
+mod loom_sliding_log;
 
 pub use lease::Lease;
-pub use log::{ExclusiveSlidingLog, SlidingLog};
+pub use sliding_log::{ExclusiveSlidingLog, SlidingLog};
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
 use crate::algorithms::{self, Call, Kind, Op, Operation};
