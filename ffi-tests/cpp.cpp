@@ -433,6 +433,59 @@ TEST(sliding_logs_admit_the_units_of_every_window) {
     EXPECT(none.check(now) == code::err_handle && none.get() != nullptr);
 }
 
+// ---- Refusals and HTTP ----
+
+TEST(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others) {
+    tatcell::log_gate gate;
+    const auto first = gate.check(1s, instant(0));
+    EXPECT(first && *first == 0);
+    for (int i = 0; i < 7; i++) EXPECT(gate.check(1s, instant(500000000)) == code::non_conforming);
+    const auto next = gate.check(1s, instant(2000000000));
+    EXPECT(next && *next == 7);
+    EXPECT(!gate.check(1s, instant(2000000000)));
+    const auto taken = gate.take();
+    EXPECT(taken && *taken == 1);
+    EQ(*gate.take(), 0);
+}
+
+TEST(slip_flags_every_nth_refusal) {
+    tatcell::slip shared, mine;
+    for (int i = 0; i < 9; i++) {
+        EXPECT(static_cast<bool>(shared.check(3)) == (i % 3 == 0));
+        EXPECT(static_cast<bool>(mine.check_exclusive(3)) == (i % 3 == 0));
+        EXPECT(!shared.check(0));
+    }
+}
+
+TEST(http_fields_are_those_of_the_c_functions) {
+    const tatcell::frequency clock(1000);
+    tatcell::limit l;
+    tatcell::cell c;
+    EXPECT(l.init(2, ticks(1000), 10));
+    const tatcell::decision d = c.check_ex(l, instant(0), 7);
+    const std::uint8_t user[] = {'A', 'p', 'p', '-', '9', '9', '9'};
+    const tatcell::http_policy policies[] = {
+        tatcell::http_policy("burst").limit(l).decision(d),
+        tatcell::http_policy("bytes").quota(65536, ticks(60000)).unit("content-bytes").partition(user),
+    };
+    const tatcell::http_fields fields(clock, policies), one(clock, policies[0]);
+    char text[200], small[8];
+    const auto policy = fields.value(tatcell::http_field::ratelimit_policy, text);
+    EXPECT(policy && *policy == std::strlen(text));
+    EXPECT(std::string_view(text) ==
+           "\"burst\";q=10;w=5, \"bytes\";q=65536;qu=\"content-bytes\";w=60;pk=:QXBwLTk5OQ==:");
+    const auto both = one.lines(tatcell::http_field::ratelimit | tatcell::http_field::retry_after, text);
+    EXPECT(both && std::string_view(text) == "RateLimit: \"burst\";r=3;t=4\r\n");
+    const auto cut = one.value(tatcell::http_field::ratelimit, small);
+    EXPECT(cut && *cut == 15 && std::string_view(small) == "\"burst\"");
+    const tatcell::http_policy two_lines("a\n");
+    const auto bad = tatcell::http_fields(clock, two_lines).value(tatcell::http_field::ratelimit, small);
+    EXPECT(bad.failed() && bad == code::err_http_name && *bad == 0);
+    EXPECT(tatcell::http_fields(tatcell::frequency(0), policies).lines(tatcell::http_field::all, text) ==
+           code::err_frequency);
+    EXPECT(*tatcell::http_fields(clock, nullptr, 0).lines(tatcell::http_field::all, text) == 0);
+}
+
 int main() {
     RUN(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is);
     RUN(every_function_of_the_library_is_called_by_the_wrapper);
@@ -455,5 +508,8 @@ int main() {
     RUN(counters_sum);
     RUN(leases_of_one_cell_admit_its_burst_together);
     RUN(sliding_logs_admit_the_units_of_every_window);
+    RUN(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others);
+    RUN(slip_flags_every_nth_refusal);
+    RUN(http_fields_are_those_of_the_c_functions);
     return check_failures != 0;
 }

@@ -9,6 +9,10 @@
 TEST(sizes_equal_their_run_time_twins) {
     EQ(sizeof(tatcell_cell_t), TATCELL_CELL_SIZE);
     EQ(tatcell_cell_size(), TATCELL_CELL_SIZE);
+    EQ(tatcell_log_size(), TATCELL_LOG_SIZE);
+    EQ(tatcell_slip_size(), TATCELL_SLIP_SIZE);
+    EQ(sizeof(tatcell_log_t), TATCELL_LOG_SIZE);
+    EQ(sizeof(tatcell_slip_t), TATCELL_SLIP_SIZE);
     EQ(sizeof(tatcell_cell32_t), TATCELL_CELL32_SIZE);
     EQ(tatcell_cell32_size(), TATCELL_CELL32_SIZE);
     EQ(sizeof(tatcell_limit_t), TATCELL_LIMIT_SIZE);
@@ -47,6 +51,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_TABLE_OPTIONS_MIN, sizeof(void *) == 8 ? 80 : 64);
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
+    EQ(TATCELL_HTTP_POLICY_MIN, sizeof(void *) == 8 ? 72 : 48);
     EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
 }
 
@@ -176,6 +181,15 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_attach_options_t, policy, 8);
     AT(tatcell_attach_options_t, seed, 16);
     AT(tatcell_attach_options_t, tick_hz, 16 + 2 * sizeof(void *));
+    AT(tatcell_http_policy_t, flags, 4);
+    AT(tatcell_http_policy_t, name, 8);
+    AT(tatcell_http_policy_t, unit, 8 + sizeof(void *));
+    AT(tatcell_http_policy_t, partition, 8 + 2 * sizeof(void *));
+    AT(tatcell_http_policy_t, partition_len, 8 + 3 * sizeof(void *));
+    AT(tatcell_http_policy_t, limit, 8 + 4 * sizeof(void *));
+    AT(tatcell_http_policy_t, decision, 8 + 5 * sizeof(void *));
+    AT(tatcell_http_policy_t, quota, 8 + 6 * sizeof(void *));
+    AT(tatcell_http_policy_t, window, 16 + 6 * sizeof(void *));
     AT(tatcell_limit_info_t, resolution, 12);
     AT(tatcell_limit_info_t, units, 16);
     AT(tatcell_limit_info_t, span, 64);
@@ -206,6 +220,10 @@ TEST(numbers_are_those_of_abi_1) {
         {TATCELL_ERR_TOO_LARGE, -31}, {TATCELL_ERR_OVERLAP, -32}, {TATCELL_ERR_KEY_LENGTH, -33},
         {TATCELL_ERR_BUFFER, -34}, {TATCELL_ERR_TOO_FAST, -35}, {TATCELL_ERR_WRONG_SIZE, -36},
         {TATCELL_ERR_FOLDER, -37},
+        {TATCELL_ERR_HTTP_NAME, -55}, {TATCELL_ERR_FREQUENCY, -56}, {TATCELL_ERR_POLICIES, -57},
+        {TATCELL_HTTP_RATELIMIT, 1}, {TATCELL_HTTP_RATELIMIT_POLICY, 2}, {TATCELL_HTTP_RETRY_AFTER, 4},
+        {TATCELL_HTTP_X_LIMIT, 8}, {TATCELL_HTTP_X_REMAINING, 16}, {TATCELL_HTTP_X_RESET, 32}, {TATCELL_HTTP_ALL, 63},
+        {TATCELL_HTTP_POLICIES_MAX, 8}, {TATCELL_LOG_MOST, 1LL << 30},
         {TATCELL_CHANGE_KEEP_TIME, 0}, {TATCELL_CHANGE_KEEP_UNITS, 1}, {TATCELL_CHANGE_RESET, 2},
         {TATCELL_LIMIT_HEAL, 1}, {TATCELL_LIMIT_SHADOW, 2}, {TATCELL_LIMIT_RESOLUTION, 4},
             {TATCELL_LIMIT_STRICT_REFUNDS, 8},
@@ -247,6 +265,11 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_table_numbers_t, TATCELL_TABLE_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_migrated_t, TATCELL_MIGRATED_INIT);
     SIZE_THEN_ZERO(tatcell_host_memory_t, TATCELL_HOST_MEMORY_INIT);
+    SIZE_THEN_ZERO(tatcell_http_policy_t, TATCELL_HTTP_POLICY_INIT);
+    tatcell_log_t log_gate = TATCELL_LOG_INIT;
+    tatcell_slip_t slip = TATCELL_SLIP_INIT;
+    EQ(log_gate.word, 0);
+    EQ(slip.word, 0);
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;
     tatcell_counters_t counters = TATCELL_COUNTERS_INIT;

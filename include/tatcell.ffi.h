@@ -50,7 +50,10 @@ enum {
     TATCELL_ERR_ALGORITHM = -38,
     TATCELL_ERR_PHASE = -39,
     TATCELL_ERR_UNITS = -40,
-    TATCELL_ERR_POLICY = -41,
+    TATCELL_ERR_INHERIT = -41,
+    TATCELL_ERR_HTTP_NAME = -55,
+    TATCELL_ERR_FREQUENCY = -56,
+    TATCELL_ERR_POLICIES = -57,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -107,6 +110,19 @@ enum {
     TATCELL_TABLE_NUMBERS_MIN = 80,
     TATCELL_CELL32_SIZE = 4,
     TATCELL_CELL32_ALIGN = 4,
+    TATCELL_LOG_SIZE = 8,
+    TATCELL_LOG_ALIGN = 8,
+    TATCELL_LOG_MOST = 1073741824,
+    TATCELL_SLIP_SIZE = 8,
+    TATCELL_SLIP_ALIGN = 8,
+    TATCELL_HTTP_RATELIMIT = 1,
+    TATCELL_HTTP_RATELIMIT_POLICY = 2,
+    TATCELL_HTTP_RETRY_AFTER = 4,
+    TATCELL_HTTP_X_LIMIT = 8,
+    TATCELL_HTTP_X_REMAINING = 16,
+    TATCELL_HTTP_X_RESET = 32,
+    TATCELL_HTTP_ALL = 63,
+    TATCELL_HTTP_POLICIES_MAX = 8,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -353,6 +369,27 @@ typedef struct tatcell_cell32_t {
     uint32_t word;
 } tatcell_cell32_t;
 
+typedef struct tatcell_log_t {
+    uint64_t word;
+} tatcell_log_t;
+
+typedef struct tatcell_slip_t {
+    uint64_t word;
+} tatcell_slip_t;
+
+typedef struct tatcell_http_policy_t {
+    uint32_t size;
+    uint32_t flags;
+    const char *name;
+    const char *unit;
+    const void *partition;
+    size_t partition_len;
+    const tatcell_limit_t *limit;
+    const tatcell_decision_t *decision;
+    uint64_t quota;
+    uint64_t window;
+} tatcell_http_policy_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -503,6 +540,16 @@ int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 size_t tatcell_cell32_size(void);
+int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
+int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
+size_t tatcell_log_size(void);
+int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
+int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip, uint32_t n);
+size_t tatcell_slip_size(void);
+int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t field, char *buffer, size_t bytes);
+int32_t tatcell_http_lines(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t fields, char *buffer, size_t bytes);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

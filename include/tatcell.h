@@ -8,7 +8,8 @@
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
- *            10 Upkeep  11 Info and export  12 32-bit cells. Clocks, random bytes and memory: tatcell_host.h.
+ *            10 Upkeep  11 Info and export  12 32-bit cells  13 Refusals  14 HTTP.
+ *            Clocks, random bytes and memory: tatcell_host.h.
  *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
  * ---- One limit, one cell ----
@@ -253,7 +254,13 @@ extern "C" {
  */
 #define TATCELL_ERR_UNITS -40
 /** A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY. */
-#define TATCELL_ERR_POLICY -41
+#define TATCELL_ERR_INHERIT -41
+/** A name or unit of a policy has a byte that a structured-field string cannot have. */
+#define TATCELL_ERR_HTTP_NAME -55
+/** A clock has 0 ticks a second. */
+#define TATCELL_ERR_FREQUENCY -56
+/** More than 8 policies in a response. */
+#define TATCELL_ERR_POLICIES -57
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -2764,6 +2771,272 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 TATCELL_API
 size_t tatcell_cell32_size(void);
 
+/* ==== 13 Refusals: log lines that are counted instead of written, and cheap answers ============================== */
+
+/** Bytes of a tatcell_log_t. */
+#define TATCELL_LOG_SIZE 8
+/** Alignment of a tatcell_log_t. */
+#define TATCELL_LOG_ALIGN 8
+/** The largest count of lines left out: it means so many or more. */
+#define TATCELL_LOG_MOST 1073741824
+
+/**
+ * Lets one log line an interval be written and counts the others. All zero (static storage, TATCELL_LOG_INIT) is
+ * fresh: the first line is written.
+ *
+ * One gate has one interval. For many keys make an array and choose the gate by a hash of the key (tatcell_table_hash,
+ * so that strangers cannot choose whose they share): two keys of one gate have their lines merged, and nothing worse.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
+    /** When the next line may be written, and how many were left out. 0 = fresh. */
+    uint64_t word;
+} tatcell_log_t;
+
+/** A fresh gate, which lets the first line be written; all-zero memory is the same. */
+#define TATCELL_LOG_INIT {0}
+
+/**
+ * Decides one log line: to be written, or counted and left out.
+ *
+ *     static tatcell_log_t gates[256];
+ *     uint32_t more;
+ *     if (tatcell_log_check(&gates[hash & 255], 1000000000, now, &more) == TATCELL_PASS) {
+ *         if (more) fprintf(stderr, "%s refused, and %u more were not logged\n", address, more);
+ *         else fprintf(stderr, "%s refused\n", address);
+ *     }
+ *
+ * Lines that are written are at least one interval apart, and at most 0.3 % more; intervals below 2048 ticks are
+ * exact. Each line is written or counted exactly once, and each count told by exactly one written line. A reading of
+ * the clock that is older than another by more than one interval writes a line too many. A gate that rests for 2^21
+ * intervals or more may, with a chance of 2^-20, leave lines out for two intervals more.
+ *
+ * @param log      not NULL.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
+ * @param now      the caller's clock, ticks.
+ * @param left_out lines left out since the last one that was written; 0 where this one is. TATCELL_LOG_MOST means so
+ *                 many or more. NULL = not wanted.
+ * @retval 0 write the line.
+ * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: a load and an atomic addition where it is left out, one compare-and-swap
+ * where it is written. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_log_check(tatcell_log_t *log,
+                          uint64_t interval,
+                          uint64_t now,
+                          uint32_t *left_out);
+
+/**
+ * Takes the count of lines left out, for a line that a timer or the end of the program writes about them. When the
+ * next line may be written stays as it is.
+ *
+ * @param log      not NULL.
+ * @param left_out lines left out and not told before; TATCELL_LOG_MOST means so many or more. Not NULL.
+ * @retval 0 taken; also where the count was 0.
+ * @retval TATCELL_CONTENDED nothing was taken, ask again; left_out is 0.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_log_take(tatcell_log_t *log,
+                         uint32_t *left_out);
+
+/**
+ * Gives sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_log_size(void);
+
+/** Bytes of a tatcell_slip_t. */
+#define TATCELL_SLIP_SIZE 8
+/** Alignment of a tatcell_slip_t. */
+#define TATCELL_SLIP_ALIGN 8
+
+/**
+ * Counts refusals, so that every n-th gets a cheap answer: a truncated one of a DNS server (TC=1), which makes an
+ * honest client ask again by TCP and gives a forger nothing. All zero (static storage, TATCELL_SLIP_INIT) is fresh:
+ * the first refusal is flagged.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_slip_t {
+    /** Refusals so far; may be read at any time. */
+    uint64_t word;
+} tatcell_slip_t;
+
+/** A fresh counter, which flags the first refusal; all-zero memory is the same. */
+#define TATCELL_SLIP_INIT {0}
+
+/**
+ * Counts one refusal and says whether it gets the cheap answer. Of any n in a row exactly one does, among all threads
+ * that share the counter.
+ *
+ * @param slip not NULL.
+ * @param n    one refusal in so many; 0 = none, and none is counted; 1 = every one. The same in all calls.
+ * @retval 0 send the cheap answer.
+ * @retval TATCELL_NON_CONFORMING send nothing.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_slip_check(tatcell_slip_t *slip,
+                           uint32_t n);
+
+/**
+ * As tatcell_slip_check for a counter with one owner, of a thread for instance: no atomic instruction.
+ *
+ * @param slip not NULL; nobody else uses it during the call.
+ * @param n    as tatcell_slip_check.
+ * @retval as tatcell_slip_check.
+ * Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
+                                     uint32_t n);
+
+/**
+ * Gives sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_slip_size(void);
+
+/* ==== 14 HTTP: header fields of a response ======================================================================= */
+
+/** field: RateLimit, what is left and for how long. */
+#define TATCELL_HTTP_RATELIMIT 1
+/** field: RateLimit-Policy, the quotas; the same in every response. */
+#define TATCELL_HTTP_RATELIMIT_POLICY 2
+/** field: Retry-After, in seconds. */
+#define TATCELL_HTTP_RETRY_AFTER 4
+/** field: X-RateLimit-Limit, the burst. */
+#define TATCELL_HTTP_X_LIMIT 8
+/** field: X-RateLimit-Remaining, what is left. */
+#define TATCELL_HTTP_X_REMAINING 16
+/** field: X-RateLimit-Reset, seconds from now. */
+#define TATCELL_HTTP_X_RESET 32
+/** fields: all of them. */
+#define TATCELL_HTTP_ALL 63
+/** Most policies in one response. */
+#define TATCELL_HTTP_POLICIES_MAX 8
+
+/**
+ * A limit as clients know it, and what was decided by it. Start from TATCELL_HTTP_POLICY_INIT and set name; several
+ * stand in an array. Name, unit and partition have at most 1024 bytes each.
+ */
+typedef struct tatcell_http_policy_t {
+    /** sizeof(tatcell_http_policy_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /**
+     * Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have; quotes
+     * and backslashes are escaped. Not NULL.
+     */
+    const char *name;
+    /**
+     * What a unit is, where it is no request: "content-bytes", "concurrent-requests" or another of the registry; text
+     * as name. NULL = not said.
+     */
+    const char *unit;
+    /**
+     * Which part of the clients, users or resources the quota is for: any bytes, shown to the client in Base64.
+     * NULL = not said.
+     */
+    const void *partition;
+    /** Bytes of partition. */
+    size_t partition_len;
+    /**
+     * Gives quota (its burst) and window (in which a whole burst drains). Of any kind. NULL = quota and window do.
+     */
+    const tatcell_limit_t *limit;
+    /**
+     * What was decided; its verdict must be that of a call that gave no error. NULL = the policy stands in
+     * RateLimit-Policy alone.
+     */
+    const tatcell_decision_t *decision;
+    /** Without limit: units in a window. 0 = not said: then the policy is not in RateLimit-Policy. */
+    uint64_t quota;
+    /** Without limit: ticks. 0 = not said. */
+    uint64_t window;
+} tatcell_http_policy_t;
+
+/** Bytes of a tatcell_http_policy_t in its first release: the least that a library takes. */
+#define TATCELL_HTTP_POLICY_MIN (24 + 6 * sizeof(void *))
+/** A policy of which nothing is said; set name. */
+#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Writes the value of one header field: what the client is told of the limits that its request met.
+ *
+ * Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy; Retry-After is
+ * the longest wait of all refusals; X-RateLimit speaks of the policy that refused for longest, or has least left. A
+ * field has no value, and 0 is returned, where there is nothing to say: Retry-After of a request that passes, or can
+ * never pass; all but Retry-After (1) of a contended decision; all but RateLimit-Policy of one with
+ * TATCELL_FLAG_SHADOW; everything of an unlimited limit.
+ *
+ * Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
+ *
+ * @param policies         count of them, one behind the other; NULL only if count is 0.
+ * @param count            0..TATCELL_HTTP_POLICIES_MAX.
+ * @param ticks_per_second of the clock that the decisions were made with; not 0.
+ * @param field            one TATCELL_HTTP_ constant.
+ * @param buffer           gets the text and a NUL, cut where it ends. NULL only if bytes is 0.
+ * @param bytes            of buffer. 0 = nothing is written.
+ * @retval 0 or more: the length of the whole text, without its NUL; what is not less than bytes was cut.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE a structure's size is not set, or not that of the first.
+ * @retval TATCELL_ERR_POLICIES more than 8 policies.
+ * @retval TATCELL_ERR_FREQUENCY ticks_per_second is 0.
+ * @retval TATCELL_ERR_HTTP_NAME a name or unit has a byte outside of 0x20..0x7e.
+ * @retval TATCELL_ERR_LIMIT a limit is not initialised.
+ * @retval TATCELL_ERR_OPTION field is not one field, flags is not 0, limit comes with quota or window, or a decision
+ *         was not made by a call.
+ * @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes than can be.
+ * @retval TATCELL_ERR_OVERLAP the buffer overlaps what is read. Nothing is written on error.
+ * Thread: any. Cost: one division a number. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_http_value(const tatcell_http_policy_t *policies,
+                           uint32_t count,
+                           uint64_t ticks_per_second,
+                           uint32_t field,
+                           char *buffer,
+                           size_t bytes);
+
+/**
+ * Writes header fields as whole lines, "Name: value" and CR LF each, in the order RateLimit-Policy, RateLimit,
+ * Retry-After, X-RateLimit-Limit, -Remaining, -Reset. Fields without a value are left out.
+ *
+ *     tatcell_http_policy_t policy = TATCELL_HTTP_POLICY_INIT;
+ *     policy.name = "burst", policy.limit = &limit, policy.decision = &decision;
+ *     char lines[512];
+ *     int32_t length = tatcell_http_lines(&policy, 1, 1000000000, TATCELL_HTTP_ALL, lines, sizeof lines);
+ *     if (length < 0 || (size_t)length >= sizeof lines) lines[0] = 0;
+ *
+ * @param policies         as tatcell_http_value.
+ * @param count            as tatcell_http_value.
+ * @param ticks_per_second as tatcell_http_value.
+ * @param fields           any TATCELL_HTTP_ constants together.
+ * @param buffer           as tatcell_http_value.
+ * @param bytes            as tatcell_http_value.
+ * @retval 0 or more: as tatcell_http_value.
+ * @retval TATCELL_ERR_OPTION an unknown field, or as tatcell_http_value.
+ * @retval others as tatcell_http_value.
+ * Thread: any. Cost: one division a number. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
+                           uint32_t count,
+                           uint64_t ticks_per_second,
+                           uint32_t fields,
+                           char *buffer,
+                           size_t bytes);
+
 #ifdef __cplusplus
 }
 #endif
@@ -2802,6 +3075,11 @@ TATCELL_ASSERT_(sizeof(tatcell_limit_spec_t) >= TATCELL_LIMIT_SPEC_MIN, "specifi
 TATCELL_ASSERT_(sizeof(tatcell_table_options_t) >= TATCELL_TABLE_OPTIONS_MIN, "table options size");
 TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, "attach options size");
 TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
+TATCELL_ASSERT_(sizeof(tatcell_log_t) == TATCELL_LOG_SIZE, "log gate size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate alignment");
+TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
+TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_

@@ -3,7 +3,7 @@
 //
 // CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
-//            9 Bursts  10 Tables  11 Host
+//            9 Bursts  10 Tables  11 Host  12 Refusals  13 HTTP
 //
 // ---- A program ----
 //
@@ -144,6 +144,10 @@ enum class code : std::int32_t {
     err_algorithm = TATCELL_ERR_ALGORITHM,
     err_phase = TATCELL_ERR_PHASE,
     err_units = TATCELL_ERR_UNITS,
+    err_inherit = TATCELL_ERR_INHERIT,
+    err_http_name = TATCELL_ERR_HTTP_NAME,
+    err_frequency = TATCELL_ERR_FREQUENCY,
+    err_policies = TATCELL_ERR_POLICIES,
 };
 
 /// Describes a code: static text, never null (tatcell_strerror).
@@ -196,7 +200,8 @@ inline bool abi_fits() noexcept {
            tatcell_sliding_log_size() == sizeof(tatcell_sliding_log_t) &&
            tatcell_limit_size() == sizeof(tatcell_limit_t) && tatcell_permit_size() == sizeof(tatcell_permit_t) &&
            tatcell_counters_size() == sizeof(tatcell_counters_t) && tatcell_slot_size() == sizeof(tatcell_slot_t) &&
-           tatcell_table_handle_size() == sizeof(tatcell_table_t);
+           tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
+           tatcell_slip_size() == sizeof(tatcell_slip_t);
 }
 
 // ==== 2 Time ========================================================================================================
@@ -1497,6 +1502,128 @@ private:
 
 }  // namespace host
 #endif  // TATCELL_HOST_H
+
+// ==== 12 Refusals ===================================================================================================
+
+/// Lets one log line an interval be written and counts the others; for many keys an array, chosen by a hash of the key.
+/// Zeroed storage is fresh. It cannot be copied: other threads may be writing it.
+class log_gate {
+public:
+    constexpr log_gate() noexcept = default;
+    log_gate(const log_gate &) = delete;
+    log_gate &operator=(const log_gate &) = delete;
+
+    /// True: write the line, and that so many before it were left out. False: it is counted (tatcell_log_check).
+    outcome<std::uint32_t> check(ticks interval, instant now) noexcept {
+        return detail::fill(std::uint32_t{0}, tatcell_log_check, &raw_, interval.count(), now.count());
+    }
+    /// Takes the count of lines left out, for a line about them (tatcell_log_take). May be contended: ask again.
+    outcome<std::uint32_t> take() noexcept { return detail::fill(std::uint32_t{0}, tatcell_log_take, &raw_); }
+    tatcell_log_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_log_t raw_ TATCELL_LOG_INIT;
+};
+static_assert(sizeof(log_gate) == TATCELL_LOG_SIZE && alignof(log_gate) == TATCELL_LOG_ALIGN, "a gate is its word");
+
+/// Flags every n-th refusal for a cheap answer. Zeroed storage is fresh. It cannot be copied.
+class slip {
+public:
+    constexpr slip() noexcept = default;
+    slip(const slip &) = delete;
+    slip &operator=(const slip &) = delete;
+
+    /// True: this refusal gets the cheap answer (tatcell_slip_check). n = 0: none does, 1: every one.
+    result check(std::uint32_t n) noexcept { return result(tatcell_slip_check(&raw_, n)); }
+    /// As check, for the only owner: no atomic instruction (tatcell_slip_check_exclusive).
+    result check_exclusive(std::uint32_t n) noexcept { return result(tatcell_slip_check_exclusive(&raw_, n)); }
+    tatcell_slip_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_slip_t raw_ TATCELL_SLIP_INIT;
+};
+static_assert(sizeof(slip) == TATCELL_SLIP_SIZE && alignof(slip) == TATCELL_SLIP_ALIGN, "a counter is its word");
+
+// ==== 13 HTTP =======================================================================================================
+
+/// A header field, or several: retry_after | ratelimit.
+enum class http_field : std::uint32_t {
+    ratelimit = TATCELL_HTTP_RATELIMIT,                ///< what is left, and for how long
+    ratelimit_policy = TATCELL_HTTP_RATELIMIT_POLICY,  ///< the quotas
+    retry_after = TATCELL_HTTP_RETRY_AFTER,            ///< seconds to wait
+    x_limit = TATCELL_HTTP_X_LIMIT,                    ///< X-RateLimit-Limit
+    x_remaining = TATCELL_HTTP_X_REMAINING,            ///< X-RateLimit-Remaining
+    x_reset = TATCELL_HTTP_X_RESET,                    ///< X-RateLimit-Reset, seconds from now
+    all = TATCELL_HTTP_ALL,
+};
+constexpr http_field operator|(http_field a, http_field b) noexcept {
+    return static_cast<http_field>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+
+/// A limit as clients know it, and what was decided by it (tatcell_http_policy_t), built by a chain of calls:
+/// http_policy("burst").limit(l).decision(d). It refers to what it was given.
+class http_policy {
+public:
+    /// Text that tells it from others; err_http_name where it has bytes outside of 0x20 to 0x7e.
+    explicit http_policy(const char *name) noexcept { raw_.name = name; }
+    /// Gives quota and window: its burst, and the time in which a whole burst drains.
+    http_policy &limit(const any_limit &l) noexcept { return raw_.limit = l.get(), *this; }
+    /// Instead of a limit: units in a window.
+    http_policy &quota(std::uint64_t units, ticks window) noexcept {
+        return raw_.quota = units, raw_.window = window.count(), *this;
+    }
+    /// What a unit is, where it is no request: "content-bytes" for instance.
+    http_policy &unit(const char *name) noexcept { return raw_.unit = name, *this; }
+    /// Which part of the clients the quota is for; they see it in Base64.
+    http_policy &partition(const key &k) noexcept {
+        return raw_.partition = k.data(), raw_.partition_len = k.size(), *this;
+    }
+    http_policy &decision(const tatcell_decision_t &d) noexcept { return raw_.decision = &d, *this; }
+    const tatcell_http_policy_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_http_policy_t raw_ TATCELL_HTTP_POLICY_INIT;
+};
+static_assert(sizeof(http_policy) == sizeof(tatcell_http_policy_t), "an array of one is an array of the other");
+
+/// The header fields of one response: of one policy, or of an array of up to 8. Refers to them.
+///
+/// What is written ends with a NUL and is cut where the buffer ends; the outcome has the length of the whole, so one
+/// that is not less than the buffer's was cut. Errors: those of tatcell_http_value; nothing is written then.
+class http_fields {
+public:
+    http_fields(frequency clock, const http_policy &p) noexcept : http_fields(clock, &p, 1) {}
+    http_fields(frequency clock, const http_policy *first, std::uint32_t count) noexcept
+        : first_(count != 0 ? first->get() : nullptr), count_(count), hz_(clock.hz()) {}
+    template <std::size_t N>
+    http_fields(frequency clock, const http_policy (&policies)[N]) noexcept
+        : http_fields(clock, policies, static_cast<std::uint32_t>(N)) {}
+
+    /// The value of one field, empty where it has none (tatcell_http_value).
+    outcome<std::size_t> value(http_field f, char *buffer, std::size_t bytes) const noexcept {
+        return length(tatcell_http_value(first_, count_, hz_, static_cast<std::uint32_t>(f), buffer, bytes));
+    }
+    template <std::size_t N>
+    outcome<std::size_t> value(http_field f, char (&buffer)[N]) const noexcept {
+        return value(f, buffer, N);
+    }
+    /// Whole lines of the fields that have a value (tatcell_http_lines).
+    outcome<std::size_t> lines(http_field f, char *buffer, std::size_t bytes) const noexcept {
+        return length(tatcell_http_lines(first_, count_, hz_, static_cast<std::uint32_t>(f), buffer, bytes));
+    }
+    template <std::size_t N>
+    outcome<std::size_t> lines(http_field f, char (&buffer)[N]) const noexcept {
+        return lines(f, buffer, N);
+    }
+
+private:
+    static outcome<std::size_t> length(std::int32_t rc) noexcept {
+        return {rc < 0 ? rc : TATCELL_PASS, rc < 0 ? 0 : static_cast<std::size_t>(rc)};
+    }
+    const tatcell_http_policy_t *first_;
+    std::uint32_t count_;
+    std::uint64_t hz_;
+};
 
 }  // namespace tatcell
 

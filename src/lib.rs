@@ -30,6 +30,7 @@
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
+//! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
 //!
 //! # Words
@@ -80,6 +81,7 @@ mod cell;
 mod cpu;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
+pub mod http;
 mod keys;
 mod limit;
 mod small;
@@ -89,7 +91,7 @@ mod time;
 
 pub use algorithms::gcra::Change;
 pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
-pub use cell::{Cell, Cell32, ExclusiveCell, ExclusiveSlidingLog, Lease, SlidingLog};
+pub use cell::{Cell, Cell32, ExclusiveCell, ExclusiveSlidingLog, Lease, LogGate, LogLine, SlidingLog, Slip};
 pub use keys::HashKind;
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};

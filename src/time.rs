@@ -71,3 +71,13 @@ pub(crate) const fn max(a: u64, b: u64) -> u64 {
         b
     }
 }
+
+/// Ticks in whole seconds of a clock with this frequency, rounded up; without a frequency `u64::MAX`.
+pub(crate) const fn seconds_up(ticks: u64, ticks_per_second: u64) -> u64 {
+    match (ticks.checked_div(ticks_per_second), ticks.checked_rem(ticks_per_second)) {
+        (Some(whole), Some(0)) => whole,
+        // A rest needs a divisor of 2 or more, so there is room for one more.
+        (Some(whole), Some(_)) => whole.wrapping_add(1),
+        _ => u64::MAX,
+    }
+}

@@ -13,6 +13,7 @@ mod decay;
 mod exp2;
 mod fixed_window;
 pub(crate) mod gcra;
+pub(crate) mod log;
 pub(crate) mod sliding_log;
 mod state;
 

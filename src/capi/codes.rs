@@ -100,7 +100,13 @@ pub const TATCELL_ERR_PHASE: i32 = -39;
 /// bits.
 pub const TATCELL_ERR_UNITS: i32 = -40;
 /// A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY.
-pub const TATCELL_ERR_POLICY: i32 = -41;
+pub const TATCELL_ERR_INHERIT: i32 = -41;
+/// A name or unit of a policy has a byte that a structured-field string cannot have.
+pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
+/// A clock has 0 ticks a second.
+pub const TATCELL_ERR_FREQUENCY: i32 = -56;
+/// More than 8 policies in a response.
+pub const TATCELL_ERR_POLICIES: i32 = -57;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -208,7 +214,10 @@ describe! {
     TATCELL_ERR_ALGORITHM "the limit's algorithm does not have this"
     TATCELL_ERR_PHASE "phase is not below the window"
     TATCELL_ERR_UNITS "the limit counts more units than the word has bits for"
-    TATCELL_ERR_POLICY "a count cannot be inherited: use TATCELL_FULL_DENY"
+    TATCELL_ERR_INHERIT "a count cannot be inherited: use TATCELL_FULL_DENY"
+    TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
+    TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
+    TATCELL_ERR_POLICIES "more than 8 policies"
 }
 
 /// Describes a result or error code.
@@ -272,7 +281,7 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         | TableError::BadCosts => TATCELL_ERR_OPTION,
         TableError::Overlap => TATCELL_ERR_OVERLAP,
         TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
-        TableError::BadPolicy => TATCELL_ERR_POLICY,
+        TableError::BadPolicy => TATCELL_ERR_INHERIT,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
         TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,

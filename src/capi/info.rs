@@ -1,12 +1,12 @@
 //! `tatcell_*_info` and `tatcell_*_export`: what limits and tables came out as.
 
 use super::codes::TATCELL_PASS;
-use super::kit::{args, report, Grows};
+use super::kit::{args, Grows};
 use super::limit::{
-    any_limit, only_gcra, tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
+    only_gcra, tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
     TATCELL_LIMIT_STRICT_REFUNDS,
 };
-use super::table::{either, handle, tatcell_table_t};
+use super::table::{either, tatcell_table_t};
 use super::table_options::TATCELL_TABLE_EXCLUSIVE;
 use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 use crate::table::{Access, Table};
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn tatcell_limit_info(
     limit: *const tatcell_limit_t,
     info: *mut tatcell_limit_info_t,
 ) -> i32 {
-    let (limit, out) = args!(any_limit(limit), report(info));
+    args!(c, limit = c.any_limit(limit), out = c.report(info));
     let made = limit.info();
     out.put(&tatcell_limit_info_t {
         size: 0,
@@ -249,9 +249,7 @@ pub unsafe extern "C" fn tatcell_limit_export(
     limit: *const tatcell_limit_t,
     numbers: *mut tatcell_limit_numbers_t,
 ) -> i32 {
-    let (limit, out) = args!(any_limit(limit), report(numbers));
-    let p = &limit.0;
-    args!(only_gcra(p));
+    args!(c, limit = c.any_limit(limit), p = only_gcra(&limit.0), out = c.report(numbers));
     out.put(&tatcell_limit_numbers_t {
         size: 0,
         flags: limit_flags(p),
@@ -286,7 +284,7 @@ pub unsafe extern "C" fn tatcell_table_info(
     table: *const tatcell_table_t,
     info: *mut tatcell_table_info_t,
 ) -> i32 {
-    let (table, out) = args!(handle(table), report(info));
+    args!(c, table = c.handle(table), out = c.report(info));
     let made = either!(table, t => t.info());
     out.put(&tatcell_table_info_t {
         size: 0,
@@ -343,7 +341,7 @@ pub unsafe extern "C" fn tatcell_table_export(
     table: *const tatcell_table_t,
     numbers: *mut tatcell_table_numbers_t,
 ) -> i32 {
-    let (table, out) = args!(handle(table), report(numbers));
+    args!(c, table = c.handle(table), out = c.report(numbers));
     out.put(&either!(table, t => table_numbers(t)));
     TATCELL_PASS
 }

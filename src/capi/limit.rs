@@ -4,7 +4,7 @@ use super::codes::{
     limit_code, TATCELL_ERR_ALGORITHM, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION,
     TATCELL_PASS,
 };
-use super::kit::{args, input, marked, options, result, Grows, Out};
+use super::kit::{args, inside, Contract, Grows, Marked, Out, Plain};
 use crate::limit::params::{is_of, Kind, Params, MARK_CELL32, MARK_CELL64};
 use crate::limit::{Algorithm, Limit, Limit32, LimitError, LimitSpec, TableLimit};
 
@@ -150,34 +150,50 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     Ok(spec)
 }
 
-/// A limit for 64-bit cells.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn limit64<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit, i32> {
-    // SAFETY: passed on; a Limit is Params, which any bytes are and which start with their mark.
-    unsafe { marked(p.cast::<Limit>(), MARK_CELL64) }?.ok_or(TATCELL_ERR_LIMIT)
+// SAFETY: Params, which start with their mark; any bytes are Params.
+unsafe impl Marked for Limit {
+    const MARK: u64 = MARK_CELL64;
+    const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
-
-/// A limit for 32-bit cells.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn limit32<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit32, i32> {
-    // SAFETY: as above.
-    unsafe { marked(p.cast::<Limit32>(), MARK_CELL32) }?.ok_or(TATCELL_ERR_LIMIT)
+// SAFETY: the same.
+unsafe impl Marked for Limit32 {
+    const MARK: u64 = MARK_CELL32;
+    const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
+// SAFETY: Params: numbers without padding.
+unsafe impl Plain for TableLimit {}
 
-/// What may be a limit of some table; the table compares its mark.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn table_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
-    // SAFETY: passed on; a TableLimit is Params, which any bytes are.
-    unsafe { input(p.cast::<TableLimit>()) }
+impl<'a> Contract<'a> {
+    /// A limit for 64-bit cells.
+    #[inline(always)]
+    pub(super) fn limit64(self, p: *const tatcell_limit_t) -> Result<&'a Limit, i32> {
+        self.marked(inside(p))
+    }
+
+    /// A limit for 32-bit cells.
+    #[inline(always)]
+    pub(super) fn limit32(self, p: *const tatcell_limit_t) -> Result<&'a Limit32, i32> {
+        self.marked(inside(p))
+    }
+
+    /// What may be a limit of some table; the table compares its mark.
+    #[inline(always)]
+    pub(super) fn table_limit(self, p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
+        self.input(inside(p))
+    }
+
+    /// A limit of any kind.
+    pub(super) fn any_limit(self, p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
+        let limit = self.table_limit(p)?;
+        let p = &limit.0;
+        // Half of a table's mark is not known here, so the numbers must agree as well.
+        let sound = p.t_q.wrapping_mul(p.burst) == p.burst_q || p.t_q == 0 && p.burst == u64::MAX;
+        match p.mark {
+            MARK_CELL64 | MARK_CELL32 => Ok(limit),
+            mark if is_of(mark, Kind::Table) && sound => Ok(limit),
+            _ => Err(TATCELL_ERR_LIMIT),
+        }
+    }
 }
 
 /// The code for a limit that is not of the table it was used with.
@@ -190,35 +206,18 @@ pub(super) fn not_own(limit: &TableLimit) -> i32 {
     }
 }
 
-/// A limit of any kind.
-///
-/// # Safety
-/// The contract of kit.rs.
-pub(super) unsafe fn any_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
-    // SAFETY: passed on.
-    let limit = unsafe { table_limit(p) }?;
-    let p = &limit.0;
-    // Half of a table's mark is not known here, so the numbers must agree as well.
-    let sound = p.t_q.wrapping_mul(p.burst) == p.burst_q || p.t_q == 0 && p.burst == u64::MAX;
-    match p.mark {
-        MARK_CELL64 | MARK_CELL32 => Ok(limit),
-        mark if is_of(mark, Kind::Table) && sound => Ok(limit),
-        _ => Err(TATCELL_ERR_LIMIT),
-    }
-}
-
 /// Refuses a limit whose algorithm cannot do what only GCRA can.
 #[inline(always)]
-pub(super) fn only_gcra(limit: &Params) -> Result<(), i32> {
+pub(super) fn only_gcra(limit: &Params) -> Result<&Params, i32> {
     if limit.is_gcra() {
-        Ok(())
+        Ok(limit)
     } else {
         Err(TATCELL_ERR_ALGORITHM)
     }
 }
 
 /// Writes a limit, if there is one.
-pub(super) fn store(made: Result<Params, LimitError>, out: Out<tatcell_limit_t>) -> i32 {
+pub(super) fn store(made: Result<Params, LimitError>, out: Out<'_, tatcell_limit_t>) -> i32 {
     match made {
         Ok(params) => {
             out.put_inside(params);
@@ -249,7 +248,7 @@ pub unsafe extern "C" fn tatcell_limit_init(
     period: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::new(units, period, burst).map(|l| l.0), limit)
 }
 
@@ -269,7 +268,7 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
     ticks_per_second: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
 }
 
@@ -292,8 +291,7 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
     limit: *mut tatcell_limit_t,
     spec: *const tatcell_limit_spec_t,
 ) -> i32 {
-    let (limit, given) = args!(result(limit), options(spec));
-    let spec = args!(self::spec(&given));
+    args!(c, limit = c.result(limit), given = c.options(spec), spec = self::spec(&given));
     store(spec.build().map(|l| l.0), limit)
 }
 
@@ -305,7 +303,8 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
 /// Thread: one writer, nobody reading. Cost: none. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
-    store(Ok(Limit::UNLIMITED.0), args!(result(limit)))
+    args!(c, limit = c.result(limit));
+    store(Ok(Limit::UNLIMITED.0), limit)
 }
 
 /// Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.
@@ -328,7 +327,7 @@ pub unsafe extern "C" fn tatcell_limit32_init(
     period: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit32::new(units, period, burst).map(|l| l.0), limit)
 }
 
@@ -348,7 +347,7 @@ pub unsafe extern "C" fn tatcell_limit32_init_rate(
     ticks_per_second: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit32::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
 }
 
@@ -366,8 +365,7 @@ pub unsafe extern "C" fn tatcell_limit32_init_spec(
     limit: *mut tatcell_limit_t,
     spec: *const tatcell_limit_spec_t,
 ) -> i32 {
-    let (limit, given) = args!(result(limit), options(spec));
-    let spec = args!(self::spec(&given));
+    args!(c, limit = c.result(limit), given = c.options(spec), spec = self::spec(&given));
     store(spec.build32().map(|l| l.0), limit)
 }
 
@@ -379,7 +377,8 @@ pub unsafe extern "C" fn tatcell_limit32_init_spec(
 /// Thread: one writer, nobody reading. Cost: none. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit32_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
-    store(Ok(Limit32::UNLIMITED.0), args!(result(limit)))
+    args!(c, limit = c.result(limit));
+    store(Ok(Limit32::UNLIMITED.0), limit)
 }
 
 /// Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.

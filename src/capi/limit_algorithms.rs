@@ -1,6 +1,6 @@
 //! `tatcell_limit_init_*`: limits under the names of their algorithms.
 
-use super::kit::{args, result};
+use super::kit::args;
 use super::limit::{store, tatcell_limit_t};
 use crate::limit::{Limit, LimitSpec};
 
@@ -23,7 +23,7 @@ pub unsafe extern "C" fn tatcell_limit_init_token_bucket(
     period: u64,
     capacity: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(LimitSpec::token_bucket(tokens, period, capacity).build().map(|l| l.0), limit)
 }
 
@@ -47,7 +47,7 @@ pub unsafe extern "C" fn tatcell_limit_init_leaky_bucket(
     period: u64,
     depth: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(LimitSpec::leaky_bucket(units, period, depth).build().map(|l| l.0), limit)
 }
 
@@ -72,7 +72,7 @@ pub unsafe extern "C" fn tatcell_limit_init_window(
     units: u64,
     period: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::fixed_window(units, period).map(|l| l.0), limit)
 }
 
@@ -101,6 +101,6 @@ pub unsafe extern "C" fn tatcell_limit_init_decay(
     units: u64,
     half_life: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::decay(units, half_life).map(|l| l.0), limit)
 }

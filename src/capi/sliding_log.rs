@@ -3,7 +3,7 @@
 use super::cell::tatcell_cell_t;
 use super::codes::{limit_code, TATCELL_ERR_HANDLE, TATCELL_PASS};
 use super::decision::{fill, finish, finish_done, finish_refund, tatcell_decision_t};
-use super::kit::{args, buffer, input, many, marked, owned_if, report, result, result_if, Span};
+use super::kit::{args, inside, Contract, Marked, Span};
 use super::limit::TATCELL_SKEW_NONE;
 use crate::answer::Permit;
 use crate::cell::{Cell, ExclusiveCell, ExclusiveSlidingLog, SlidingLog};
@@ -48,14 +48,10 @@ const _: () = assert!(align_of::<tatcell_sliding_log_t>() == TATCELL_SLIDING_LOG
 const _: () = assert!(size_of::<Handle>() <= TATCELL_SLIDING_LOG_SIZE);
 const _: () = assert!(align_of::<Handle>() <= TATCELL_SLIDING_LOG_ALIGN);
 
-/// What lies inside a handle.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-unsafe fn handle<'a>(p: *const tatcell_sliding_log_t) -> Result<&'a Handle, i32> {
-    // SAFETY: passed on; nothing but `tatcell_sliding_log_init` writes the mark, before a Handle.
-    unsafe { marked(p.cast::<Handle>(), READY) }?.ok_or(TATCELL_ERR_HANDLE)
+// SAFETY: its mark first; nothing but `tatcell_sliding_log_init` writes that, with all of the rest.
+unsafe impl Marked for Handle {
+    const MARK: u64 = READY;
+    const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
 /// With the skew that C gave.
@@ -76,34 +72,24 @@ fn view(stamps: &[Cell], window: u64, skew: u64) -> Result<SlidingLog<'_>, Limit
     with_skew!(log, skew)
 }
 
-/// The log of a handle.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-unsafe fn shared<'a>(p: *const tatcell_sliding_log_t) -> Result<SlidingLog<'a>, i32> {
-    // SAFETY: passed on; the stamps last as long as the handle, and any bytes are cells.
-    let (handle, stamps) = unsafe {
-        let handle = handle(p)?;
-        (handle, many(handle.stamps.cast::<Cell>(), handle.count)?)
-    };
-    view(stamps, handle.window, handle.skew).map_err(limit_code)
-}
+impl<'a> Contract<'a> {
+    /// The log of a handle, whose stamps last as long as it does.
+    #[inline(always)]
+    fn sliding_log(self, p: *const tatcell_sliding_log_t) -> Result<SlidingLog<'a>, i32> {
+        let handle: &Handle = self.marked(inside(p))?;
+        let stamps = self.slice(handle.stamps.cast_const().cast::<Cell>(), handle.count)?;
+        view(stamps, handle.window, handle.skew).map_err(limit_code)
+    }
 
-/// The log of a handle, which nobody else uses during the call.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-unsafe fn exclusive<'a>(p: *const tatcell_sliding_log_t) -> Result<ExclusiveSlidingLog<'a>, i32> {
-    // SAFETY: passed on; the stamps last as long as the handle, any bytes are cells, and they are this call's alone.
-    let (handle, stamps) = unsafe {
-        let handle = handle(p)?;
+    /// As above, of stamps that nobody else uses during the call.
+    #[inline(always)]
+    fn exclusive_sliding_log(self, p: *const tatcell_sliding_log_t) -> Result<ExclusiveSlidingLog<'a>, i32> {
+        let handle: &Handle = self.marked(inside(p))?;
         let bytes = handle.count.saturating_mul(size_of::<ExclusiveCell>());
-        (handle, buffer(handle.stamps.cast::<ExclusiveCell>(), bytes)?)
-    };
-    let log = ExclusiveSlidingLog::new(stamps, handle.window).map_err(limit_code)?;
-    with_skew!(log, handle.skew).map_err(limit_code)
+        let stamps = self.buffer(handle.stamps.cast::<ExclusiveCell>(), bytes)?;
+        let log = ExclusiveSlidingLog::new(stamps, handle.window).map_err(limit_code)?;
+        with_skew!(log, handle.skew).map_err(limit_code)
+    }
 }
 
 /// Makes the handle of a log of as many units in every window as there are stamps. Does not touch the stamps: zeroed
@@ -130,10 +116,11 @@ pub unsafe extern "C" fn tatcell_sliding_log_init(
     window: u64,
     skew: u64,
 ) -> i32 {
-    let (out, cells, ()) = args!(
-        result(log),
-        many(stamps.cast::<Cell>(), count),
-        Span::of(log, 1).apart(Span::of(stamps, count))
+    args!(
+        c,
+        out = c.result(log),
+        cells = c.slice(stamps.cast_const().cast::<Cell>(), count),
+        () = Span::of(log, 1).apart(Span::of(stamps, count)),
     );
     match view(cells, window, skew) {
         Ok(_) => {
@@ -164,7 +151,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_check(
     now: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (log, retry) = args!(shared(log), result_if(retry_after));
+    args!(c, log = c.sliding_log(log), retry = c.result_if(retry_after));
     finish(log.check(now), retry)
 }
 
@@ -182,7 +169,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_check_exclusive(
     now: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (mut log, retry) = args!(exclusive(log), result_if(retry_after));
+    args!(c, mut log = c.exclusive_sliding_log(log), retry = c.result_if(retry_after));
     finish(log.check(now), retry)
 }
 
@@ -205,7 +192,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_check_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (log, out, counters) = args!(shared(log), report(out), owned_if(counters));
+    args!(c, log = c.sliding_log(log), out = c.report(out), counters = c.owned_if(counters));
     let made = log.check_ex(now);
     if let Some(counters) = counters {
         counters.count(&made, false);
@@ -226,7 +213,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_peek(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (log, out) = args!(shared(log), report(out));
+    args!(c, log = c.sliding_log(log), out = c.report(out));
     fill(&log.peek(now), out)
 }
 
@@ -248,7 +235,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_refund(
     permit: *const Permit,
     credited: *mut u64,
 ) -> i32 {
-    let (log, permit, credited) = args!(shared(log), input(permit), result_if(credited));
+    args!(c, log = c.sliding_log(log), permit = c.input(permit), credited = c.result_if(credited));
     finish_refund(log.refund(now, permit), credited)
 }
 
@@ -260,7 +247,8 @@ pub unsafe extern "C" fn tatcell_sliding_log_refund(
 /// Thread: any number on one log. Cost: a store of each stamp. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_sliding_log_reset(log: *const tatcell_sliding_log_t) -> i32 {
-    args!(shared(log)).reset();
+    args!(c, log = c.sliding_log(log));
+    log.reset();
     finish_done(true)
 }
 

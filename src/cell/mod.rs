@@ -17,16 +17,22 @@
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 
 mod lease;
-mod sliding_log;
+mod log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
 #[cfg(all(test, tatcell_loom))]
 mod loom_decay;
 #[cfg(all(test, tatcell_loom))]
+mod loom_refusals;
+#[cfg(all(test, tatcell_loom))]
 mod loom_sliding_log;
+mod sliding_log;
+mod slip;
 
 pub use lease::Lease;
+pub use log::{LogGate, LogLine};
 pub use sliding_log::{ExclusiveSlidingLog, SlidingLog};
+pub use slip::Slip;
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
 use crate::algorithms::{self, Call, Kind, Op, Operation};
@@ -229,26 +235,32 @@ macro_rules! operations {
             /// Source: ITU-T I.371 annex A (virtual scheduling), with weights.
             #[inline]
             pub fn check($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
+                match $me.check_plain(limit, now, cost) {
+                    Some(outcome) => outcome,
+                    None => $me.check_again(limit, now, cost),
+                }
+            }
+
+            /// The common case: no options, a cost within the burst, and one attempt.
+            #[inline(always)]
+            pub(crate) fn check_plain($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
                 let p = &limit.0;
                 let now_q = p.now_q(now);
                 let word = $me.word();
                 let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
                 match gcra::plain(p, lead, cost) {
-                    Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
-                    Plain::Store(lead) => {
-                        if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) {
-                            return Outcome::Conforming;
-                        }
+                    Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
+                    Plain::Store(lead) if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) => {
+                        Some(Outcome::Conforming)
                     }
-                    Plain::Other => {}
+                    _ => None,
                 }
-                $me.check_again(limit, now, cost)
             }
 
             /// Options, a cost above the burst, or a first attempt lost to a rival.
             #[cold]
             #[inline(never)]
-            fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
+            pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
                 match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now) {
                     Some(answer) => answer.outcome(&limit.0, now),
                     None => Outcome::Contended,

@@ -21,6 +21,8 @@ pub const PROGRAMS: &[Program] = &[
     c("process").under(&[ASAN]),
     c("lease").under(&[ASAN]),
     c("sliding_log").under(&[ASAN, TSAN, MEMCHECK]),
+    c("http").under(&[ASAN, MEMCHECK]),
+    c("refusals").under(&[ASAN, TSAN]),
     c("host").under(&[ASAN]),
     cxx("cpp17", "cpp.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp20", "cpp.cpp", "-std=c++20").under(&[ASAN]),
