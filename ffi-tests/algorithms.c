@@ -100,7 +100,8 @@ TEST(a_decaying_level_halves_and_a_refund_gives_back_the_rest) {
     EQ(tatcell_cell_refund(&cell, &limit, 5 + SECOND, &charged, &credited), 0);
     EQ(credited, 499);
     EQ(ask(5 + SECOND, 1000), 0);
-    for (int i = 0; i < 1000; i++) EQ(ask(5 + 30 * SECOND, 1), 0); /* one by one, what is rounded up adds up to nothing */
+    /* One by one: what is rounded up adds up to nothing. */
+    for (int i = 0; i < 1000; i++) EQ(ask(5 + 30 * SECOND, 1), 0);
     EQ(ask(5 + 30 * SECOND, 1), TATCELL_NON_CONFORMING);
     EQ(tatcell_limit_init_decay(&limit, 0, SECOND), TATCELL_ERR_RATE);
     EQ(tatcell_limit_init_decay(&limit, 10, 0), TATCELL_ERR_PERIOD);

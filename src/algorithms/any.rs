@@ -184,7 +184,8 @@ pub(crate) const fn is_alike(a: &Params, b: &Params) -> bool {
     a.algorithm == b.algorithm && a.shl == b.shl && a.shr == b.shr && a.period == b.period
 }
 
-/// What of a permit may still be given back, as its algorithm counts, and how many q-units ahead the word lay that it was charged to.
+/// What of a permit may still be given back, as its algorithm counts, and how many q-units ahead the word lay that it
+/// was charged to.
 fn count_of(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> (u64, u64) {
     if !gcra::is_fresh(p, permit, generation, now) {
         return (0, 0);

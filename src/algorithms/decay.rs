@@ -13,16 +13,16 @@
 //!             t1    .          X      time
 //! ```
 //!
-//! An exponential decay is a line in log space, so one time says where it is: level = 2^(lead / h - 10), where lead =
-//! X - t. A request of n units conforms iff `level + n <= units + 2^-10`, and then `X = t + h * (log2(level + n) + 10)`.
-//! A key whose lead is 0 is forgotten: its level is at most 2^-10, which keeps nothing from conforming. (To forget it at
-//! one unit would admit single units without end: each would leave a level of 1 and be forgotten at once. And to demand
-//! `level + n <= units` to the last bit would refuse the last of `units` single ones, for what was rounded up.)
+//! An exponential decay is a line in log space, so one time says where it is: `level = 2^(lead / h - 10)`, where the
+//! lead is `X - t`. A request of n units conforms iff `level + n <= units + 2^-10`, and then
+//! `X = t + h * (log2(level + n) + 10)`. A key whose lead is 0 is forgotten: its level is at most 2^-10, which keeps nothing from conforming. (To forget it
+//! at one unit would admit single units without end: each would leave a level of 1 and be forgotten at once. And to
+//! demand `level + n <= units` to the last bit would refuse the last of `units` single ones, for what was rounded up.)
 //!
 //! Numbers: time in units u of 2^z ticks, the level in Q32, logarithms in Q40 (`exp2`); lead / h is a product with the
 //! reciprocal of h, so no step divides. Each is rounded up, so the level is never below the exact one, but for what is
-//! forgotten: at most 2^-10 units, and hardly more together, for who is forgotten again paused for ten half-lives. It is
-//! above it by what X is rounded up, at most a unit of time a charge: `level * ln 2 / h`, and so, since the excess
+//! forgotten: at most 2^-10 units, and hardly more together, for who is forgotten again paused for ten half-lives. It
+//! is above it by what X is rounded up, at most a unit of time a charge: `level * ln 2 / h`, and so, since the excess
 //! decays as well, at most a share of `units / h` of what a client that never pauses is given. h is at least 100 units
 //! of time a unit of the limit (`limit::window`), which also is why every charge moves X: `h * log2(1 + 1 / units)` is
 //! above 1, so X never falls but by a refund.

@@ -7,10 +7,10 @@
 //! ```
 //!
 //! A Qn number is an integer that counts 2^-n. The tables are computed when this is compiled. Errors, relative: a table
-//! entry at most 2^-55 (six squarings of a root good to 2^-61), the cubics 2^-52 (x is below 2^-12), each product 2^-61;
-//! together below 2^-51 in a power, where 2^-50 is added, and below 2^-11 of the last place of a logarithm, where two
-//! places are. So a result is at least the true value; and powers of different Q40 numbers differ by 2^-40.5, so they
-//! keep their order.
+//! entry at most 2^-55 (six squarings of a root good to 2^-61), the cubics 2^-52 (x is below 2^-12), each product
+//! 2^-61; together below 2^-51 in a power, where 2^-50 is added, and below 2^-11 of the last place of a logarithm,
+//! where two places are. So a result is at least the true value; and powers of different Q40 numbers differ by 2^-40.5,
+//! so they keep their order.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 

@@ -1,7 +1,8 @@
 //! Models of a decaying level in a shared cell: any interleaving charges what some order of the calls would.
 //!
-//! The driver is that of all cells; what is new is that a charge depends on the whole level and not only adds to it. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show. Nothing is shown of more calls than are named.
+//! The driver is that of all cells; what is new is that a charge depends on the whole level and not only adds to it.
+//! See `table/loom_kit.rs` for the bounds and for what loom does not show. Nothing is shown of more calls than are
+//! named.
 
 use std::sync::Arc;
 
@@ -39,7 +40,8 @@ fn three_units_raise_the_level_by_exactly_two() {
     });
 }
 
-/// A refund beside two requests: the level is that of what passed, and the unit that came back is there for one of them.
+/// A refund beside two requests: the level is that of what passed, and the unit that came back is there for one of
+/// them.
 #[test]
 fn refund_beside_requests_lowers_the_level_by_its_unit() {
     explore("decay: refund", Bound::First(3), || {

@@ -14,8 +14,8 @@
 //! that came back and the one that went out instead: a refusal too many, never a pass.
 //!
 //! Progress: at most N stamps are looked at, and a swap is lost only to a rival's success, after which that stamp is
-//! taken and the next one is looked at. Where clocks lie a window or more apart it may be free still, and is tried again:
-//! at [`MAX_LOST`](crate::MAX_LOST) losses on one stamp the call answers `Contended`, with nothing charged.
+//! taken and the next one is looked at. Where clocks lie a window or more apart it may be free still, and is tried
+//! again: at [`MAX_LOST`](crate::MAX_LOST) losses on one stamp the call answers `Contended`, with nothing charged.
 
 use super::{Cell, ExclusiveCell};
 use crate::algorithms::gcra::{encode, whole_lead};
@@ -176,8 +176,8 @@ macro_rules! sliding_log {
 sliding_log! {
     /// A shared sliding log: at most N units in every window, exactly, for requests of one unit; any number of threads.
     ///
-    /// The answer to "at most 8 logins in any 10 minutes" that leaves no border and no approximation, for the price of 8
-    /// bytes a unit: N [`Cell`]s hold a stamp each. 8 cells that are aligned to 64 bytes are one line of memory, as a
+    /// The answer to "at most 8 logins in any 10 minutes" that leaves no border and no approximation, for the price of
+    /// 8 bytes a unit: N [`Cell`]s hold a stamp each. 8 cells that are aligned to 64 bytes are one line of memory, as a
     /// decision reads it; up to some hundred cells are worth it. For weighted costs, for large N and for most limits
     /// take a [`Limit`](crate::Limit), 8 bytes a key.
     ///
