@@ -106,7 +106,7 @@ TEST(a_decaying_level_halves_and_a_refund_gives_back_the_rest) {
     EQ(tatcell_limit_init_decay(&limit, 0, SECOND), TATCELL_ERR_RATE);
     EQ(tatcell_limit_init_decay(&limit, 10, 0), TATCELL_ERR_PERIOD);
     EQ(tatcell_limit_init_decay(&limit, 10, 999), TATCELL_ERR_REPRESENT);
-    EQ(tatcell_limit_init_decay(&limit, UINT64_C(1) << 31, UINT64_MAX), TATCELL_ERR_UNITS);
+    EQ(tatcell_limit_init_decay(&limit, UINT64_C(1) << 31, UINT64_C(1) << 50), TATCELL_ERR_UNITS);
     EQ(tatcell_limit_init_decay(&limit, 10, UINT64_MAX), TATCELL_ERR_HORIZON);
     EQ(tatcell_limit_init_decay(NULL, 10, SECOND), TATCELL_ERR_NULL);
 }

@@ -186,3 +186,38 @@ pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
 pub(super) fn merge(_: u32, a: State, b: State) -> State {
     State { ahead: a.ahead.max(b.ahead), aux: 0 }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use crate::limit::LimitSpec;
+
+    /// Half-lives of any length and form, in units of a tick.
+    fn params() -> impl Iterator<Item = Params> {
+        let lengths =
+            (9..57).flat_map(|n| [-1i64, 0, 1, 12_345].map(|d| ((1i64 << n) + (d << n >> 15) + d) as u64));
+        lengths.map(|h| LimitSpec::decay(1, h).resolution(0).skew(0).build().expect("a limit").0)
+    }
+
+    #[test]
+    fn half_lives_are_at_least_the_quotient_and_less_than_two_places_above() {
+        for p in params() {
+            let h = p.half_life();
+            for lead in [1, 2, h - 1, h, h + 1, 3 * h + 7, 11 * h + h / 3] {
+                let (made, exact) = ((half_lives(&p, lead) as u128) * h as u128, (lead as u128) << 40);
+                assert!(made >= exact && made < exact + 2 * h as u128, "{lead} / {h}");
+            }
+            assert!(half_lives(&p, u64::MAX >> 1) <= FAR);
+        }
+    }
+
+    #[test]
+    fn the_largest_lead_of_a_level_is_just_that() {
+        for p in params() {
+            for most in [NOTHING, up_to(1), up_to(1) - 1, up_to(7), up_to(1 << 20)] {
+                let lead = largest_lead(&p, most);
+                assert!(level(&p, lead) <= most && level(&p, lead + 1) > most, "{most} of {}", p.half_life());
+            }
+        }
+    }
+}

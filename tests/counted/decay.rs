@@ -311,6 +311,10 @@ fn soft_room_debt_and_shadow_are_options_of_decay_too() {
     let cell = Cell::new();
     assert_eq!(cell.check_ex(&limit, 1, 10, 5).flags, 0);
     assert!(cell.peek(&limit, 1, 0).passes());
+    // No more is a burst of single units, though each was rounded up.
+    let single = Cell::new();
+    assert!((0..10).all(|_| single.check_ex(&limit, 1, 1, 0).flags == 0));
+    assert!(!single.check(&limit, 1, 1).passes() && single.peek(&limit, 1, 0).passes());
     let above = Cell::new();
     assert_eq!(above.check_ex(&limit, 1, 11, 5).flags, Decision::ELASTIC);
     let look = above.peek(&limit, 1, 0);
