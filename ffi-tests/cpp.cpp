@@ -249,6 +249,24 @@ TEST(buckets_and_windows_have_their_own_names) {
     EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).penalty(1)) == code::err_algorithm);
 }
 
+TEST(sliding_counters_and_quotas_have_their_own_names) {
+    tatcell::limit limit, same;
+    EXPECT(same.init_sliding(100, 1s) && limit.init(tatcell::limit_spec::sliding_counter(100, 1s)));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    tatcell::cell sliding;
+    EXPECT(sliding.check(limit, instant(0), 100));
+    const auto weighed = sliding.check_ex(limit, instant(1'250'000'000), 5);
+    EXPECT(weighed && weighed.remaining == 20);
+
+    EXPECT(same.init_quota_linear(10, 1s) && limit.init(tatcell::limit_spec::quota_linear(10, 1s)));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    tatcell::cell smooth;
+    EXPECT(smooth.check(limit, instant(0), 1) && smooth.check(limit, instant(0), 9));
+    const auto refused = smooth.check(limit, instant(0), 2);
+    EXPECT(refused == code::non_conforming && refused.retry_after == 1100ms);
+    EXPECT(limit.init(tatcell::limit_spec::quota_linear(10, 1s).max_debt(1)) == code::err_algorithm);
+}
+
 TEST(decaying_levels_halve) {
     tatcell::limit limit, same;
     EXPECT(limit.init(tatcell::limit_spec::decay(100, 10s)) && same.init_decay(100, 10s));
@@ -497,6 +515,7 @@ int main() {
     RUN(limits_of_a_frequency_equal_those_of_a_period);
     RUN(specifications_say_every_option_of_the_structure);
     RUN(buckets_and_windows_have_their_own_names);
+    RUN(sliding_counters_and_quotas_have_their_own_names);
     RUN(decaying_levels_halve);
     RUN(limits_tell_their_numbers);
     RUN(cell_admits_its_burst_and_says_when_to_come_back);

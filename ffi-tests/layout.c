@@ -27,6 +27,10 @@ TEST(sizes_equal_their_run_time_twins) {
     EQ(tatcell_counters_size(), TATCELL_COUNTERS_SIZE);
     EQ(sizeof(tatcell_slot_t), TATCELL_SLOT_SIZE);
     EQ(tatcell_slot_size(), TATCELL_SLOT_SIZE);
+    EQ(sizeof(tatcell_meter_t), TATCELL_METER_SIZE);
+    EQ(tatcell_meter_size(), TATCELL_METER_SIZE);
+    EQ(sizeof(tatcell_meter_params_t), TATCELL_METER_PARAMS_SIZE);
+    EQ(tatcell_meter_params_size(), TATCELL_METER_PARAMS_SIZE);
     EXPECT(tatcell_skew_none() == TATCELL_SKEW_NONE);
 }
 
@@ -48,6 +52,8 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_TABLE_INFO_MIN, 112);
     EQ(TATCELL_TABLE_NUMBERS_MIN, 80);
     EQ(TATCELL_MIGRATED_MIN, 48);
+    EQ(TATCELL_METER_SPEC_MIN, 72);
+    EQ(TATCELL_METER_INFO_MIN, 136);
     EQ(TATCELL_TABLE_OPTIONS_MIN, sizeof(void *) == 8 ? 80 : 64);
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
@@ -177,6 +183,7 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_options_t, skew, 24 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, claim_lifetime, 32 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, tick_hz, 40 + 4 * sizeof(void *));
+    AT(tatcell_table_options_t, guard, 48 + 4 * sizeof(void *));
     AT(tatcell_attach_options_t, flags, 4);
     AT(tatcell_attach_options_t, policy, 8);
     AT(tatcell_attach_options_t, seed, 16);
@@ -198,6 +205,8 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_info_t, horizon, 48);
     AT(tatcell_table_info_t, sweep_interval, 80);
     AT(tatcell_table_info_t, generation, 104);
+    AT(tatcell_table_info_t, algorithm, 112);
+    AT(tatcell_table_info_t, guard, 120);
     AT(tatcell_limit_numbers_t, emission_q, 24);
     AT(tatcell_limit_numbers_t, room, 96);
     AT(tatcell_table_numbers_t, mask, 32);
@@ -279,6 +288,64 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     EQ(memcmp(&counters, &zero, sizeof zero), 0);
 }
 
+TEST(meters_have_the_offsets_and_numbers_of_abi_1) {
+    struct { char c; tatcell_meter_t x; } a;
+    struct { char c; tatcell_meter_params_t x; } b;
+    EQ((char *)&a.x - (char *)&a, TATCELL_METER_ALIGN);
+    EQ((char *)&b.x - (char *)&b, TATCELL_METER_PARAMS_ALIGN);
+    EQ(TATCELL_METER_ALIGN, 8);
+    EQ(TATCELL_METER_PARAMS_ALIGN, 8);
+    EQ(TATCELL_METER_PARAMS_SIZE, 192);
+    AT(tatcell_meter_t, word, 0);
+    AT(tatcell_meter_spec_t, size, 0);
+    AT(tatcell_meter_spec_t, flags, 4);
+    AT(tatcell_meter_spec_t, kind, 8);
+    AT(tatcell_meter_spec_t, reserved, 12);
+    AT(tatcell_meter_spec_t, cir, 16);
+    AT(tatcell_meter_spec_t, cbs, 24);
+    AT(tatcell_meter_spec_t, rate2, 32);
+    AT(tatcell_meter_spec_t, burst2, 40);
+    AT(tatcell_meter_spec_t, tick_hz, 48);
+    AT(tatcell_meter_spec_t, span, 56);
+    AT(tatcell_meter_spec_t, skew, 64);
+    EQ(sizeof(tatcell_meter_spec_t), 72);
+    AT(tatcell_meter_info_t, size, 0);
+    AT(tatcell_meter_info_t, flags, 4);
+    AT(tatcell_meter_info_t, kind, 8);
+    AT(tatcell_meter_info_t, word_bits, 12);
+    AT(tatcell_meter_info_t, resolution, 16);
+    AT(tatcell_meter_info_t, committed_k, 20);
+    AT(tatcell_meter_info_t, second_k, 24);
+    AT(tatcell_meter_info_t, reserved, 28);
+    AT(tatcell_meter_info_t, cir, 32);
+    AT(tatcell_meter_info_t, cbs, 40);
+    AT(tatcell_meter_info_t, rate2, 48);
+    AT(tatcell_meter_info_t, burst2, 56);
+    AT(tatcell_meter_info_t, tick_hz, 64);
+    AT(tatcell_meter_info_t, committed_m, 72);
+    AT(tatcell_meter_info_t, second_m, 80);
+    AT(tatcell_meter_info_t, horizon, 88);
+    AT(tatcell_meter_info_t, skew, 96);
+    AT(tatcell_meter_info_t, span, 104);
+    AT(tatcell_meter_info_t, sweep_interval, 112);
+    AT(tatcell_meter_info_t, committed_rounding_ppb, 120);
+    AT(tatcell_meter_info_t, second_rounding_ppb, 128);
+    EQ(sizeof(tatcell_meter_info_t), 136);
+    SIZE_THEN_ZERO(tatcell_meter_spec_t, TATCELL_METER_SPEC_INIT);
+    SIZE_THEN_ZERO(tatcell_meter_info_t, TATCELL_METER_INFO_INIT);
+    tatcell_meter_t fresh = TATCELL_METER_INIT;
+    EQ(fresh.word, 0);
+    EQ(TATCELL_ERR_PEAK, -50);
+    EQ(TATCELL_ERR_SHORT_SPAN, -51);
+    EQ(TATCELL_METER_RFC2697, 2697);
+    EQ(TATCELL_METER_RFC2698, 2698);
+    EQ(TATCELL_METER_RFC4115, 4115);
+    EQ(TATCELL_METER_COUPLED, 1);
+    EQ(TATCELL_GREEN, 0);
+    EQ(TATCELL_YELLOW, 1);
+    EQ(TATCELL_RED, 2);
+}
+
 static tatcell_cell_t static_cell;
 static tatcell_cell32_t static_cell32;
 static tatcell_limit_t static_limit;
@@ -358,6 +425,7 @@ int main(void) {
     RUN(structures_have_the_offsets_of_abi_1);
     RUN(numbers_are_those_of_abi_1);
     RUN(initialisers_set_the_size_and_nothing_else);
+    RUN(meters_have_the_offsets_and_numbers_of_abi_1);
     RUN(zeroed_storage_is_a_fresh_cell);
     RUN(zeroed_limits_handles_and_images_are_refused);
     RUN(a_decision_is_written_to_its_last_byte_and_no_further);

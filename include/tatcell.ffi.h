@@ -54,6 +54,8 @@ enum {
     TATCELL_ERR_HTTP_NAME = -55,
     TATCELL_ERR_FREQUENCY = -56,
     TATCELL_ERR_POLICIES = -57,
+    TATCELL_ERR_PEAK = -50,
+    TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -61,6 +63,8 @@ enum {
     TATCELL_LIMIT_ALIGN = 8,
     TATCELL_ALGORITHM_GCRA = 0,
     TATCELL_ALGORITHM_FIXED_WINDOW = 1,
+    TATCELL_ALGORITHM_SLIDING_COUNTER = 2,
+    TATCELL_ALGORITHM_QUOTA_LINEAR = 3,
     TATCELL_ALGORITHM_DECAY = 4,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
@@ -110,6 +114,19 @@ enum {
     TATCELL_TABLE_NUMBERS_MIN = 80,
     TATCELL_CELL32_SIZE = 4,
     TATCELL_CELL32_ALIGN = 4,
+    TATCELL_METER_SIZE = 8,
+    TATCELL_METER_ALIGN = 8,
+    TATCELL_METER_PARAMS_SIZE = 192,
+    TATCELL_METER_PARAMS_ALIGN = 8,
+    TATCELL_METER_RFC2697 = 2697,
+    TATCELL_METER_RFC2698 = 2698,
+    TATCELL_METER_RFC4115 = 4115,
+    TATCELL_METER_COUPLED = 1,
+    TATCELL_METER_SPEC_MIN = 72,
+    TATCELL_GREEN = 0,
+    TATCELL_YELLOW = 1,
+    TATCELL_RED = 2,
+    TATCELL_METER_INFO_MIN = 136,
     TATCELL_LOG_SIZE = 8,
     TATCELL_LOG_ALIGN = 8,
     TATCELL_LOG_MOST = 1073741824,
@@ -230,6 +247,7 @@ typedef struct tatcell_table_options_t {
     uint64_t skew;
     uint64_t claim_lifetime;
     uint64_t tick_hz;
+    uint64_t guard;
 } tatcell_table_options_t;
 
 typedef struct tatcell_attach_options_t {
@@ -327,6 +345,9 @@ typedef struct tatcell_table_info_t {
     uint64_t claim_lifetime;
     uint64_t tick_hz;
     uint64_t generation;
+    uint32_t algorithm;
+    uint32_t count_bits;
+    uint64_t guard;
 } tatcell_table_info_t;
 
 typedef struct tatcell_limit_numbers_t {
@@ -368,6 +389,52 @@ typedef struct tatcell_table_numbers_t {
 typedef struct tatcell_cell32_t {
     uint32_t word;
 } tatcell_cell32_t;
+
+typedef struct tatcell_meter_t {
+    uint64_t word;
+} tatcell_meter_t;
+
+typedef struct tatcell_meter_params_t {
+    uint64_t opaque[24];
+} tatcell_meter_params_t;
+
+typedef struct tatcell_meter_spec_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t span;
+    uint64_t skew;
+} tatcell_meter_spec_t;
+
+typedef struct tatcell_meter_info_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t word_bits;
+    int32_t resolution;
+    uint32_t committed_k;
+    uint32_t second_k;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t committed_m;
+    uint64_t second_m;
+    uint64_t horizon;
+    uint64_t skew;
+    uint64_t span;
+    uint64_t sweep_interval;
+    uint64_t committed_rounding_ppb;
+    uint64_t second_rounding_ppb;
+} tatcell_meter_info_t;
 
 typedef struct tatcell_log_t {
     uint64_t word;
@@ -411,6 +478,8 @@ int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
 int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t depth);
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
+int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit, uint64_t units, uint64_t period);
+int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit, uint64_t quota, uint64_t period);
 int32_t tatcell_limit_init_decay(tatcell_limit_t *limit, uint64_t units, uint64_t half_life);
 size_t tatcell_limit_size(void);
 uint64_t tatcell_skew_none(void);
@@ -540,6 +609,19 @@ int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 size_t tatcell_cell32_size(void);
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params, const tatcell_meter_spec_t *spec);
+int32_t tatcell_meter_check(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint32_t *swept);
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
+size_t tatcell_meter_size(void);
+size_t tatcell_meter_params_size(void);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
 size_t tatcell_log_size(void);

@@ -8,7 +8,7 @@
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
- *            10 Upkeep  11 Info and export  12 32-bit cells  13 Refusals  14 HTTP.
+ *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP.
  *            Clocks, random bytes and memory: tatcell_host.h.
  *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
@@ -261,6 +261,10 @@ extern "C" {
 #define TATCELL_ERR_FREQUENCY -56
 /** More than 8 policies in a response. */
 #define TATCELL_ERR_POLICIES -57
+/** The peak rate of a meter is below its committed rate. */
+#define TATCELL_ERR_PEAK -50
+/** The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts. */
+#define TATCELL_ERR_SHORT_SPAN -51
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -334,6 +338,16 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
  * window's length.
  */
 #define TATCELL_ALGORITHM_FIXED_WINDOW 1
+/**
+ * algorithm: about units in any period ticks, from the counts of two windows; up to twice as many in a window's
+ * length.
+ */
+#define TATCELL_ALGORITHM_SLIDING_COUNTER 2
+/**
+ * algorithm: units in a window of period ticks, and who uses them up gets one after the other at that rate until it
+ * pauses; units is the quota.
+ */
+#define TATCELL_ALGORITHM_QUOTA_LINEAR 3
 /** algorithm: at most units of a level that halves in every period. */
 #define TATCELL_ALGORITHM_DECAY 4
 
@@ -532,6 +546,49 @@ TATCELL_API
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
                                   uint64_t units,
                                   uint64_t period);
+/**
+ * Makes a sliding window counter for 64-bit cells: about units in any period ticks. It counts two windows, and the
+ * previous one weighs as much as is still in sight of it; the first starts with the first request.
+ *
+ * An approximation of a log of all stamps, in one word: up to 2 * units - 1 may pass within a window's length where
+ * they come in bursts, and a request may be refused that the log would pass. Soft, room, debt and shadow are options
+ * of it; a delay, a penalty and heal are not. It cannot be reserved from. A refund credits the current window alone.
+ * A refusal and a full answer divide.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init_window.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
+                                   uint64_t units,
+                                   uint64_t period);
+
+/**
+ * Makes a quota-linear limit for 64-bit cells: a quota at any speed in period ticks, which start with the first
+ * request. A key that uses it up gets, from the end of that window on, one unit after the other at quota / period,
+ * until it has paused for long enough to have the whole quota again.
+ *
+ * A greedy key so gets exactly the quota in its first window, and no more bursts; up to 2 * quota may pass within a
+ * window's length by a key that stops just short of its quota. A request of the whole quota that starts a window does
+ * not count as using it up, so with a quota of 1 there is one request a window. The rate is never faster than asked
+ * for. Soft and shadow are options of it; room, debt, a delay, a penalty and heal are not. It cannot be reserved from.
+ * A refund credits a window whose quota is not used up. A full answer divides.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param quota  units per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init_window.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
+                                        uint64_t quota,
+                                        uint64_t period);
 /**
  * Makes a decaying level for 64-bit cells: every request adds its cost to a level that halves in every half-life, and
  * conforms iff the level is then at most units.
@@ -744,7 +801,7 @@ size_t tatcell_counters_size(void);
 /** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
 
-/** The state of one key. */
+/** The state of a meter at some reading of the clock. */
 typedef struct State State;
 
 /** What a walk over the stamps of a log has seen. */
@@ -1347,12 +1404,17 @@ typedef struct tatcell_table_options_t {
     uint64_t claim_lifetime;
     /** Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it. */
     uint64_t tick_hz;
+    /**
+     * Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
+     * that is less. A slot is kept this much longer than its window.
+     */
+    uint64_t guard;
 } tatcell_table_options_t;
 
 /** Bytes of a tatcell_table_options_t in its first release: the least that a library takes. */
 #define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
 /** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * What an attaching or restoring process brings and expects. Start from TATCELL_ATTACH_OPTIONS_INIT. What it names
@@ -1393,8 +1455,10 @@ typedef struct tatcell_attach_options_t {
  * @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
  * @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
  * @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
- *         emission interval.
+ *         emission interval, or, where words hold a count, above one unit of time.
  * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+ * @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
+ * @retval TATCELL_ERR_INHERIT counts cannot be inherited: TATCELL_FULL_DENY fails closed, too.
  * @retval a limit's error from fastest or slowest.
  * Nothing is changed on error.
  * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
@@ -1490,7 +1554,8 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
  * @param table handle; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
+ * @retval TATCELL_ERR_TOO_FAST faster, with a longer horizon, or counting more, than the table's options provided for.
+ * @retval TATCELL_ERR_ALGORITHM of another algorithm than the table.
  * @retval TATCELL_ERR_HANDLE table not initialised.
  * @retval others as tatcell_limit_init_spec.
  * Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
@@ -1778,6 +1843,7 @@ int32_t tatcell_table_charge_ex_hash(const tatcell_table_t *table,
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged. When to ask again is
  *         out->retry_after.
  * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
  * @retval others as tatcell_table_check_ex.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
  */
@@ -2300,7 +2366,10 @@ typedef struct tatcell_limit_info_t {
     uint64_t period;
     /** Most units at one instant after idle; UINT64_MAX when unlimited. */
     uint64_t burst;
-    /** T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows. */
+    /**
+     * T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
+     * but quota-linear).
+     */
     uint64_t emission_q;
     /** H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing. */
     uint64_t horizon;
@@ -2381,10 +2450,16 @@ typedef struct tatcell_table_info_t {
     uint64_t tick_hz;
     /** How often the table was restored, and one; permits carry it. */
     uint64_t generation;
+    /** A TATCELL_ALGORITHM_ constant: by which all its keys are limited. */
+    uint32_t algorithm;
+    /** Bits of a slot that count units beside the time; 0 for GCRA. */
+    uint32_t count_bits;
+    /** Aligned windows: ticks by which callers' clocks may differ; else 0. */
+    uint64_t guard;
 } tatcell_table_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Tells what a table came out as: its size, span, skew and sweep interval.
@@ -2505,6 +2580,7 @@ typedef struct tatcell_table_numbers_t {
  * @param table   handle; not NULL.
  * @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
  * @retval 0 done.
+ * @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA, and these numbers are.
  * @retval others as tatcell_table_info.
  * Thread: any. Cost: none. Since 0.2.
  */
@@ -2771,7 +2847,312 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 TATCELL_API
 size_t tatcell_cell32_size(void);
 
-/* ==== 13 Refusals: log lines that are counted instead of written, and cheap answers ============================== */
+/* ==== 13 Meters: packets marked green, yellow or red (RFC 2697, RFC 2698, RFC 4115) ============================== */
+
+/** Bytes of a tatcell_meter_t. */
+#define TATCELL_METER_SIZE 8
+/** Alignment of a tatcell_meter_t. */
+#define TATCELL_METER_ALIGN 8
+/** Bytes of a tatcell_meter_params_t; it never grows. */
+#define TATCELL_METER_PARAMS_SIZE 192
+/** Alignment of a tatcell_meter_params_t. */
+#define TATCELL_METER_PARAMS_ALIGN 8
+
+/** One shared meter. All zero (static storage, calloc, TATCELL_METER_INIT) is a meter whose buckets are full. */
+typedef struct TATCELL_ALIGNED(8) tatcell_meter_t {
+    /** The state word; copy it to save a meter. 0 = full. */
+    uint64_t word;
+} tatcell_meter_t;
+
+/** A meter whose buckets are full; all-zero memory is the same. */
+#define TATCELL_METER_INIT {0}
+
+/**
+ * The validated rates and bursts of meters. Initialise it with tatcell_meter_params_init; read-only afterwards, and
+ * then any number of threads and meters may use it at once. It may be copied. A zeroed one, and one of another version
+ * of the library, is refused with TATCELL_ERR_LIMIT. A meter belongs to one: to change it, reset the meter.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_meter_params_t {
+    /** Not for use. */
+    uint64_t opaque[24];
+} tatcell_meter_params_t;
+
+/** kind: one rate, two bursts (RFC 2697). What overflows the committed burst fills the excess burst. */
+#define TATCELL_METER_RFC2697 2697
+/**
+ * kind: committed and peak rate (RFC 2698). Green and yellow pay the peak burst, green the committed one as well.
+ */
+#define TATCELL_METER_RFC2698 2698
+/** kind: committed and excess rate (RFC 4115). Green pays the committed burst, yellow the excess one. */
+#define TATCELL_METER_RFC4115 4115
+/**
+ * flags: what overflows the committed burst fills the excess burst, as the coupling flag CF = 1 of MEF 10.3 has it.
+ * For TATCELL_METER_RFC4115 only; with an excess rate of 0 the meter is that of RFC 2697.
+ */
+#define TATCELL_METER_COUPLED 1
+
+/**
+ * A meter as its RFC describes it. Start from TATCELL_METER_SPEC_INIT. Rates are units a second, bursts units: bytes
+ * as the RFCs have it, or packets where the cost of each is 1.
+ */
+typedef struct tatcell_meter_spec_t {
+    /** sizeof(tatcell_meter_spec_t). */
+    uint32_t size;
+    /** TATCELL_METER_COUPLED or 0. */
+    uint32_t flags;
+    /** A TATCELL_METER_RFC constant; there is no default. */
+    uint32_t kind;
+    /** 0. */
+    uint32_t reserved;
+    /** The committed information rate. */
+    uint64_t cir;
+    /** The committed burst. */
+    uint64_t cbs;
+    /** The peak rate (RFC 2698, at least cir) or the excess rate (RFC 4115); 0 for RFC 2697. */
+    uint64_t rate2;
+    /** The peak burst (RFC 2698) or the excess burst. */
+    uint64_t burst2;
+    /** Ticks per second of the clock that now is read from; not 0. */
+    uint64_t tick_hz;
+    /**
+     * Ticks for which a meter may rest without a sweep. 0 = eight seconds where that can be had; another number that
+     * cannot is TATCELL_ERR_SHORT_SPAN. Longer spans round more.
+     */
+    uint64_t span;
+    /**
+     * Ticks by which a reading may be older than another. 0 = default (the horizon, or a 64th of the word's range
+     * where that is longer), TATCELL_SKEW_NONE = none.
+     */
+    uint64_t skew;
+} tatcell_meter_spec_t;
+
+/** Bytes of a tatcell_meter_spec_t in its first release: the least that a library takes. */
+#define TATCELL_METER_SPEC_MIN 72
+/** A specification with defaults; set kind, rates, bursts and tick_hz. */
+#define TATCELL_METER_SPEC_INIT {sizeof(tatcell_meter_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Makes the parameters of a meter. Not changed on error.
+ *
+ * No rate is ever exceeded; what rounding takes, tatcell_meter_params_info tells.
+ *
+ * @param params to initialise; not NULL.
+ * @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE spec->size is not set.
+ * @retval TATCELL_ERR_OPTION unknown kind or flag, a second rate for RFC 2697, or TATCELL_METER_COUPLED for another
+ *         kind than RFC 4115; or the structure is of a newer header and uses what this library does not know.
+ * @retval TATCELL_ERR_RATE a rate is 0 that the RFC needs: cir for RFC 2697, one of both for RFC 2698, both for RFC
+ *         4115.
+ * @retval TATCELL_ERR_BURST a burst is 0 that the RFC needs: both for RFC 2697, one of both for RFC 2698, that of a
+ *         rate for RFC 4115.
+ * @retval TATCELL_ERR_PERIOD tick_hz is 0.
+ * @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
+ * @retval TATCELL_ERR_REPRESENT too fast for the clock, too large, or rates too far from each other.
+ * @retval TATCELL_ERR_HORIZON bursts and skew are too long for the word.
+ * @retval TATCELL_ERR_SHORT_SPAN the word cannot have the span that was asked for.
+ * Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
+                                  const tatcell_meter_spec_t *spec);
+
+/** A packet within the committed rate and burst; and what a meter that is colour-blind takes every packet for. */
+#define TATCELL_GREEN 0
+/** A packet above them, within the second rate and burst. */
+#define TATCELL_YELLOW 1
+/** A packet above both. */
+#define TATCELL_RED 2
+
+/**
+ * Marks one packet and charges it unless it is red.
+ *
+ * Sources: RFC 2697, RFC 2698, RFC 4115; MEF 10.3 for TATCELL_METER_COUPLED.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units: the bytes of the packet; 0 looks and never writes.
+ * @param pre    the colour that the packet came with, TATCELL_GREEN for a meter that is colour-blind.
+ * @param colour the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
+ *               without verdict. NULL = not wanted. Not written on error.
+ * @retval 0 green or yellow, charged.
+ * @retval TATCELL_NON_CONFORMING red; nothing charged.
+ * @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
+ * @retval TATCELL_CONTENDED no verdict; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT params not initialised.
+ * @retval TATCELL_ERR_OPTION pre is no colour.
+ * Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_meter_check(tatcell_meter_t *meter,
+                            const tatcell_meter_params_t *params,
+                            uint64_t now,
+                            uint64_t cost,
+                            uint32_t pre,
+                            uint32_t *colour);
+
+/**
+ * As tatcell_meter_check for a meter with one owner: plain load and store, no atomic instruction.
+ *
+ * @param meter  not NULL; nobody else uses it during the call.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units; 0 looks and never writes.
+ * @param pre    as tatcell_meter_check.
+ * @param colour as tatcell_meter_check.
+ * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
+ * Thread: one at a time on one meter. Cost: one load, one store. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter,
+                                      const tatcell_meter_params_t *params,
+                                      uint64_t now,
+                                      uint64_t cost,
+                                      uint32_t pre,
+                                      uint32_t *colour);
+
+/**
+ * Tells how a packet would be marked, without charging it.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units.
+ * @param pre    as tatcell_meter_check.
+ * @param colour as tatcell_meter_check.
+ * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
+ * Thread: any number on one meter; only reads. Cost: one load. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter,
+                           const tatcell_meter_params_t *params,
+                           uint64_t now,
+                           uint64_t cost,
+                           uint32_t pre,
+                           uint32_t *colour);
+
+/**
+ * Forgets a word that every reading of the clock within the skew finds full, so that its wrap shows no false debt. For
+ * meters that may rest: once within each sweep_interval of tatcell_meter_info_t. Changes no colour.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param swept  1 if there was something to forget, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT bad argument.
+ * Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter,
+                            const tatcell_meter_params_t *params,
+                            uint64_t now,
+                            uint32_t *swept);
+
+/**
+ * Makes both buckets of a meter full. The way to other parameters, too, while nobody checks.
+ *
+ * @param meter not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one meter. Cost: one store. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+
+/** Bytes of a tatcell_meter_info_t in its first release: the least that a library takes. */
+#define TATCELL_METER_INFO_MIN 136
+
+/** What a meter came out as; times are ticks. */
+typedef struct tatcell_meter_info_t {
+    /** sizeof(tatcell_meter_info_t); never written. */
+    uint32_t size;
+    /** TATCELL_METER_COUPLED or 0. */
+    uint32_t flags;
+    /** A TATCELL_METER_RFC constant; TATCELL_METER_RFC2697 for a coupled meter with an excess rate of 0. */
+    uint32_t kind;
+    /** Bits of the word that hold the later time; the others hold the difference. */
+    uint32_t word_bits;
+    /** One q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /** A unit of the committed rate takes committed_m / 2^committed_k q-units. */
+    uint32_t committed_k;
+    /** A unit of the second rate takes second_m / 2^second_k q-units. */
+    uint32_t second_k;
+    /** 0. */
+    uint32_t reserved;
+    /** As asked for. */
+    uint64_t cir;
+    /** As asked for; 0 where no rate fills it. */
+    uint64_t cbs;
+    /** As asked for. */
+    uint64_t rate2;
+    /** As asked for; 0 where no rate fills it. */
+    uint64_t burst2;
+    /** Ticks per second, as said. */
+    uint64_t tick_hz;
+    /** See committed_k. */
+    uint64_t committed_m;
+    /** See second_k. */
+    uint64_t second_m;
+    /** H, the longest debt that a store can make. */
+    uint64_t horizon;
+    /** S: a reading older than another by more than this finds the meter full. */
+    uint64_t skew;
+    /** After so many ticks an untouched meter may read as a debt again, for at most horizon and skew. */
+    uint64_t span;
+    /** Within so many ticks a meter that may rest wants one tatcell_meter_sweep. */
+    uint64_t sweep_interval;
+    /**
+     * The most that a charge of the committed bucket takes too much, in billionths of a unit: one q-unit. 0 where a
+     * unit takes a whole number of q-units.
+     */
+    uint64_t committed_rounding_ppb;
+    /** The same of the second bucket. */
+    uint64_t second_rounding_ppb;
+} tatcell_meter_info_t;
+
+/** Information to be filled in. */
+#define TATCELL_METER_INFO_INIT \
+    {sizeof(tatcell_meter_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Tells what a meter came out as: its word, its times, and what rounding takes.
+ *
+ * @param params not NULL.
+ * @param info   started from TATCELL_METER_INFO_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_LIMIT params not initialised.
+ * @retval TATCELL_ERR_SIZE info->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: two 128-bit divisions. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
+                                  tatcell_meter_info_t *info);
+
+/**
+ * Gives sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_meter_size(void);
+
+/**
+ * Gives sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_meter_params_size(void);
+
+/* ==== 14 Refusals: log lines that are counted instead of written, and cheap answers ============================== */
 
 /** Bytes of a tatcell_log_t. */
 #define TATCELL_LOG_SIZE 8
@@ -2905,7 +3286,7 @@ int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
 TATCELL_API
 size_t tatcell_slip_size(void);
 
-/* ==== 14 HTTP: header fields of a response ======================================================================= */
+/* ==== 15 HTTP: header fields of a response ======================================================================= */
 
 /** field: RateLimit, what is left and for how long. */
 #define TATCELL_HTTP_RATELIMIT 1
@@ -3070,6 +3451,11 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_table_t) == TATCELL_TABLE_HANDLE_ALIGN,
 TATCELL_ASSERT_(sizeof(tatcell_permit_t) == TATCELL_PERMIT_SIZE, "permit size");
 TATCELL_ASSERT_(sizeof(tatcell_counters_t) == TATCELL_COUNTERS_SIZE, "counters size");
 TATCELL_ASSERT_(sizeof(tatcell_slot_t) == TATCELL_SLOT_SIZE, "slot size");
+TATCELL_ASSERT_(sizeof(tatcell_meter_t) == TATCELL_METER_SIZE, "meter size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_meter_t) == TATCELL_METER_ALIGN, "meter alignment");
+TATCELL_ASSERT_(sizeof(tatcell_meter_params_t) == TATCELL_METER_PARAMS_SIZE, "meter parameters size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_meter_params_t) == TATCELL_METER_PARAMS_ALIGN, "meter parameters alignment");
+TATCELL_ASSERT_(sizeof(tatcell_meter_spec_t) >= TATCELL_METER_SPEC_MIN, "meter specification size");
 TATCELL_ASSERT_(sizeof(tatcell_decision_t) >= TATCELL_DECISION_MIN, "decision size");
 TATCELL_ASSERT_(sizeof(tatcell_limit_spec_t) >= TATCELL_LIMIT_SPEC_MIN, "specification size");
 TATCELL_ASSERT_(sizeof(tatcell_table_options_t) >= TATCELL_TABLE_OPTIONS_MIN, "table options size");

@@ -3,7 +3,7 @@
 //
 // CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
-//            9 Bursts  10 Tables  11 Host  12 Refusals  13 HTTP
+//            9 Bursts  10 Tables  11 Meters  12 Host  13 Refusals  14 HTTP
 //
 // ---- A program ----
 //
@@ -148,6 +148,8 @@ enum class code : std::int32_t {
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
     err_policies = TATCELL_ERR_POLICIES,
+    err_peak = TATCELL_ERR_PEAK,
+    err_short_span = TATCELL_ERR_SHORT_SPAN,
 };
 
 /// Describes a code: static text, never null (tatcell_strerror).
@@ -200,6 +202,8 @@ inline bool abi_fits() noexcept {
            tatcell_sliding_log_size() == sizeof(tatcell_sliding_log_t) &&
            tatcell_limit_size() == sizeof(tatcell_limit_t) && tatcell_permit_size() == sizeof(tatcell_permit_t) &&
            tatcell_counters_size() == sizeof(tatcell_counters_t) && tatcell_slot_size() == sizeof(tatcell_slot_t) &&
+           tatcell_meter_size() == sizeof(tatcell_meter_t) &&
+           tatcell_meter_params_size() == sizeof(tatcell_meter_params_t) &&
            tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
            tatcell_slip_size() == sizeof(tatcell_slip_t);
 }
@@ -465,6 +469,14 @@ public:
     static constexpr limit_spec fixed_window(std::uint64_t units, ticks window) noexcept {
         return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_FIXED_WINDOW);
     }
+    /// A sliding window counter: about `units` in any `window` (tatcell_limit_init_sliding).
+    static constexpr limit_spec sliding_counter(std::uint64_t units, ticks window) noexcept {
+        return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_SLIDING_COUNTER);
+    }
+    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear).
+    static constexpr limit_spec quota_linear(std::uint64_t quota, ticks window) noexcept {
+        return limit_spec(quota, window, quota).algorithm(TATCELL_ALGORITHM_QUOTA_LINEAR);
+    }
     /// A level that halves in every `half_life`, at most `units` (tatcell_limit_init_decay).
     static constexpr limit_spec decay(std::uint64_t units, ticks half_life) noexcept {
         return limit_spec(units, half_life, units).algorithm(TATCELL_ALGORITHM_DECAY);
@@ -542,6 +554,8 @@ struct calls<tatcell_cell_t> {
     static constexpr auto init_token_bucket = tatcell_limit_init_token_bucket;
     static constexpr auto init_leaky_bucket = tatcell_limit_init_leaky_bucket;
     static constexpr auto init_window = tatcell_limit_init_window;
+    static constexpr auto init_sliding = tatcell_limit_init_sliding;
+    static constexpr auto init_quota_linear = tatcell_limit_init_quota_linear;
     static constexpr auto init_decay = tatcell_limit_init_decay;
     static constexpr auto check = tatcell_cell_check;
     static constexpr auto check_exclusive = tatcell_cell_check_exclusive;
@@ -602,6 +616,15 @@ public:
     /// err_period where one is 0; err_units, err_horizon where they do not fit.
     result init_window(std::uint64_t units, ticks window) noexcept {
         return result(calls::init_window(&raw_, units, window.count()));
+    }
+    /// About `units` in any `window` (tatcell_limit_init_sliding). Errors as init_window.
+    result init_sliding(std::uint64_t units, ticks window) noexcept {
+        return result(calls::init_sliding(&raw_, units, window.count()));
+    }
+    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear). Errors as
+    /// init_window.
+    result init_quota_linear(std::uint64_t quota, ticks window) noexcept {
+        return result(calls::init_quota_linear(&raw_, quota, window.count()));
     }
     /// At most `units` of a level that halves in every `half_life` (tatcell_limit_init_decay). Errors: err_rate,
     /// err_period where one is 0; err_represent below 100 ticks a unit; err_units, err_horizon.
@@ -985,6 +1008,8 @@ public:
     /// For how long a thread that was stopped inside an insert keeps a slot; at least one tick.
     constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
     /// Of the callers' clock, for those who attach.
+    /// Tables of aligned windows: by how much the clocks of callers may differ.
+    constexpr table_options &guard(ticks d) noexcept { return raw_.guard = d.count(), *this; }
     constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
     /// One q-unit is 2^-r ticks, instead of what fits best.
     constexpr table_options &resolution(std::int32_t r) noexcept {
@@ -1389,7 +1414,146 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
     return result(tatcell_limit_init_unlimited_table(&raw_, t.get()));
 }
 
-// ==== 11 Host =======================================================================================================
+// ==== 11 Meters =====================================================================================================
+
+/// How a meter marks a packet, and how a packet was marked before it came.
+enum class colour : std::uint32_t {
+    green = TATCELL_GREEN,    ///< within the committed rate and burst
+    yellow = TATCELL_YELLOW,  ///< above them, within the second rate and burst
+    red = TATCELL_RED,        ///< above both
+};
+
+/// What a meter answers: the verdict, which passes green and yellow, and the colour. Red where there is no verdict.
+struct [[nodiscard]] marking : result {
+    tatcell::colour colour;
+    constexpr marking(std::int32_t c, std::uint32_t marked) noexcept
+        : result(c), colour(static_cast<tatcell::colour>(marked)) {}
+};
+
+/// A meter as its RFC describes it (tatcell_meter_spec_t): meter_spec::rfc2697(46000000, 2048, 4096). Rates are units a
+/// second, bursts units. The clock is one of nanoseconds unless its frequency is given.
+class meter_spec {
+public:
+    /// One rate, a committed and an excess burst, one of which may be 0.
+    static constexpr meter_spec rfc2697(std::uint64_t cir, std::uint64_t cbs, std::uint64_t ebs,
+                                        frequency clock = nanoseconds) noexcept {
+        return meter_spec(TATCELL_METER_RFC2697, clock, cir, cbs, 0, ebs);
+    }
+    /// Committed rate and burst, peak rate and burst; the peak rate is at least the committed one, else err_peak.
+    static constexpr meter_spec rfc2698(std::uint64_t cir, std::uint64_t cbs, std::uint64_t pir, std::uint64_t pbs,
+                                        frequency clock = nanoseconds) noexcept {
+        return meter_spec(TATCELL_METER_RFC2698, clock, cir, cbs, pir, pbs);
+    }
+    /// Committed rate and burst, excess rate and burst; one rate may be 0, and its burst counts as 0 then.
+    static constexpr meter_spec rfc4115(std::uint64_t cir, std::uint64_t cbs, std::uint64_t eir, std::uint64_t ebs,
+                                        frequency clock = nanoseconds) noexcept {
+        return meter_spec(TATCELL_METER_RFC4115, clock, cir, cbs, eir, ebs);
+    }
+
+    /// What overflows the committed burst of an RFC 4115 meter fills the excess burst (MEF 10.3, CF = 1).
+    constexpr meter_spec &coupled() noexcept { return raw_.flags |= TATCELL_METER_COUPLED, *this; }
+    /// For how long a meter may rest without a sweep; err_short_span where that cannot be.
+    constexpr meter_spec &span(ticks d) noexcept { return raw_.span = d.count(), *this; }
+    /// By how much a reading of the clock may be older than another.
+    constexpr meter_spec &skew(ticks d) noexcept { return raw_.skew = d.count() == 0 ? none : d.count(), *this; }
+
+    constexpr const tatcell_meter_spec_t *get() const noexcept { return &raw_; }
+
+private:
+    static constexpr frequency nanoseconds{1000000000};
+    static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();  // TATCELL_SKEW_NONE
+    constexpr meter_spec(std::uint32_t kind, frequency clock, std::uint64_t cir, std::uint64_t cbs, std::uint64_t rate2,
+                         std::uint64_t burst2) noexcept
+        : raw_(TATCELL_METER_SPEC_INIT) {
+        raw_.kind = kind;
+        raw_.cir = cir;
+        raw_.cbs = cbs;
+        raw_.rate2 = rate2;
+        raw_.burst2 = burst2;
+        raw_.tick_hz = clock.hz();
+    }
+    tatcell_meter_spec_t raw_;
+};
+
+/// The validated rates and bursts of meters. They may be copied, and any number of threads may use one at once.
+class meter_params {
+public:
+    /// Makes them (tatcell_meter_params_init). Errors: err_rate, err_burst, err_period where one is 0 that the RFC
+    /// needs; err_peak; err_option; err_represent, err_horizon, err_short_span where they do not fit.
+    result init(const meter_spec &spec) noexcept { return result(tatcell_meter_params_init(&raw_, spec.get())); }
+    /// What they came out as: the word, its times, and what rounding takes (tatcell_meter_params_info).
+    outcome<tatcell_meter_info_t> info() const noexcept {
+        return detail::fill(tatcell_meter_info_t TATCELL_METER_INFO_INIT, tatcell_meter_params_info, &raw_);
+    }
+    const tatcell_meter_params_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_meter_params_t raw_{};
+};
+static_assert(sizeof(meter_params) == TATCELL_METER_PARAMS_SIZE, "same layout");
+
+/// A meter that lies elsewhere: in a flow, an array, shared memory. Copied as a pointer is.
+///
+/// Every call may return err_limit for parameters that had no init.
+class meter_ref {
+public:
+    constexpr meter_ref(tatcell_meter_t &raw) noexcept : raw_(&raw) {}
+    constexpr tatcell_meter_t *get() const noexcept { return raw_; }
+
+    /// Marks one packet and charges it unless it is red (tatcell_meter_check). Cost 0 looks and never writes.
+    /// `pre`: the colour that it came with; green for a meter that is colour-blind.
+    marking check(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) const noexcept {
+        return ask(tatcell_meter_check, p, now, cost, pre);
+    }
+    /// As check, for a meter that nobody else uses meanwhile (tatcell_meter_check_exclusive): no atomic instruction.
+    marking check_exclusive(const meter_params &p, instant now, std::uint64_t cost,
+                            colour pre = colour::green) const noexcept {
+        return ask(tatcell_meter_check_exclusive, p, now, cost, pre);
+    }
+    /// What check would answer; charges nothing (tatcell_meter_peek).
+    marking peek(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) const noexcept {
+        return ask(tatcell_meter_peek, p, now, cost, pre);
+    }
+    /// Forgets a word that every reading of the clock finds full: whether it did (tatcell_meter_sweep).
+    outcome<bool> sweep(const meter_params &p, instant now) const noexcept {
+        std::uint32_t swept = 0;
+        const std::int32_t c = tatcell_meter_sweep(raw_, p.get(), now.count(), &swept);
+        return {c, swept != 0};
+    }
+    /// Makes both buckets full (tatcell_meter_reset).
+    result reset() const noexcept { return result(tatcell_meter_reset(raw_)); }
+
+private:
+    template <class F>
+    marking ask(F f, const meter_params &p, instant now, std::uint64_t cost, colour pre) const noexcept {
+        std::uint32_t marked = TATCELL_RED;
+        const std::int32_t c = f(raw_, p.get(), now.count(), cost, static_cast<std::uint32_t>(pre), &marked);
+        return {c, marked};
+    }
+    tatcell_meter_t *raw_;
+};
+
+/// A meter with its own storage, no more bytes than its word. It cannot be copied: other threads may be writing it.
+class meter {
+public:
+    constexpr meter() noexcept = default;
+    meter(const meter &) = delete;
+    meter &operator=(const meter &) = delete;
+
+    /// For all other operations: meter.ref().sweep(...).
+    meter_ref ref() noexcept { return raw_; }
+    operator meter_ref() noexcept { return raw_; }
+    /// Marks one packet and charges it unless it is red.
+    marking check(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) noexcept {
+        return ref().check(p, now, cost, pre);
+    }
+
+private:
+    tatcell_meter_t raw_{};
+};
+static_assert(sizeof(meter) == TATCELL_METER_SIZE && alignof(meter) == TATCELL_METER_ALIGN, "a meter is its word");
+
+// ==== 12 Host =======================================================================================================
 
 #ifdef TATCELL_HOST_H
 /// Clocks, ticks, random bytes and memory from a Unix system (tatcell_host.h). TATCELL_NO_HOST leaves this out.
@@ -1503,7 +1667,7 @@ private:
 }  // namespace host
 #endif  // TATCELL_HOST_H
 
-// ==== 12 Refusals ===================================================================================================
+// ==== 13 Refusals ===================================================================================================
 
 /// Lets one log line an interval be written and counts the others; for many keys an array, chosen by a hash of the key.
 /// Zeroed storage is fresh. It cannot be copied: other threads may be writing it.
@@ -1544,7 +1708,7 @@ private:
 };
 static_assert(sizeof(slip) == TATCELL_SLIP_SIZE && alignof(slip) == TATCELL_SLIP_ALIGN, "a counter is its word");
 
-// ==== 13 HTTP =======================================================================================================
+// ==== 14 HTTP =======================================================================================================
 
 /// A header field, or several: retry_after | ratelimit.
 enum class http_field : std::uint32_t {

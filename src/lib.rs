@@ -27,6 +27,7 @@
 //! - [`Limit`], [`LimitSpec`], [`limit!`]: units per period of ticks, and a burst. Validated once; `const`.
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
+//! - [`Meter`], [`MeterSpec`], [`Colour`]: three-colour meters, RFC 2697, 2698 and 4115, in one word.
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
@@ -90,10 +91,14 @@ mod table;
 mod time;
 
 pub use algorithms::gcra::Change;
-pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
-pub use cell::{Cell, Cell32, ExclusiveCell, ExclusiveSlidingLog, Lease, LogGate, LogLine, SlidingLog, Slip};
+pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
+pub use cell::{
+    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
+    SlidingLog, Slip,
+};
 pub use keys::HashKind;
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
+pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{

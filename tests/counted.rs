@@ -11,6 +11,12 @@ mod decay;
 mod fixed_window;
 #[path = "counted/frame.rs"]
 mod frame;
+#[path = "counted/quota_linear.rs"]
+mod quota_linear;
+#[path = "counted/sliding_counter.rs"]
+mod sliding_counter;
+#[path = "counted/sliding_error.rs"]
+mod sliding_error;
 #[path = "counted/sliding_log.rs"]
 mod sliding_log;
 #[path = "counted/tables.rs"]

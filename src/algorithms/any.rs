@@ -6,7 +6,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::state::{At, Kind, Op, Operation, State};
-use super::{decay, fixed_window, gcra};
+use super::{decay, fixed_window, gcra, quota_linear, sliding_counter};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
 use crate::limit::params::{Params, FLAG_SHADOW};
 use crate::limit::Algorithm;
@@ -64,6 +64,8 @@ macro_rules! counted {
 
 counted! {
     FixedWindow fixed_window,
+    SlidingCounter sliding_counter,
+    QuotaLinear quota_linear,
     Decay decay,
 }
 
@@ -85,6 +87,7 @@ impl<'a> Call<'a> {
     }
 
     /// A request: passes iff what is counted then is at most the limit and the room.
+    #[inline(always)]
     fn check(&self, lead: u64) -> Step {
         let Op { p, cost, amount, .. } = *self.op;
         let room = if amount < p.room { amount } else { p.room };
@@ -117,22 +120,27 @@ impl<'a> Call<'a> {
     }
 
     /// `stored` units passed; none change nothing.
+    #[inline(always)]
     fn pass(&self, lead: u64, next: State, stored: u64) -> Step {
-        let (p, at) = (self.op.p, self.at());
         if stored == 0 {
             return Step::keep(Verdict::Conforming, 0, lead, 0);
         }
-        let above = |most: u64| most != u64::MAX && fit(at, next, 0, most).is_err();
-        let mut flags = 0;
-        if above(p.soft_q) {
-            flags |= Decision::SOFT;
-        }
-        if matches!(self.op.kind, Kind::Check) && above(p.burst_q) {
-            flags |= Decision::ELASTIC;
-        }
+        let p = self.op.p;
+        let flags = if p.soft_q == u64::MAX && p.room == 0 { 0 } else { self.flags(next) };
         let lead = next.lead(p);
         let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored };
         Step { answer, store: Some(lead) }
+    }
+
+    /// What is said of a request after which this is the state.
+    #[cold]
+    fn flags(&self, next: State) -> u32 {
+        let (p, at) = (self.op.p, self.at());
+        let above = |most: u64| fit(at, next, 0, most).is_err();
+        let soft = p.soft_q != u64::MAX && above(p.soft_q);
+        let room = matches!(self.op.kind, Kind::Check) && self.op.amount.min(p.room) != 0;
+        let soft = if soft { Decision::SOFT } else { 0 };
+        soft | if room && above(p.burst_q) { Decision::ELASTIC } else { 0 }
     }
 
     /// Gives back `amount` units that were charged when the word lay `cost` q-units ahead.
@@ -150,6 +158,7 @@ impl<'a> Call<'a> {
 }
 
 impl Operation for Call<'_> {
+    #[inline]
     fn step(&self, lead: u64) -> Step {
         match self.op.kind {
             Kind::Check => self.check(lead),

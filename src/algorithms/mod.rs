@@ -14,6 +14,11 @@ mod exp2;
 mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod log;
+#[cfg(test)]
+mod merge_tests;
+pub(crate) mod meters;
+mod quota_linear;
+mod sliding_counter;
 pub(crate) mod sliding_log;
 mod state;
 

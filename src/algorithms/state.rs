@@ -122,6 +122,13 @@ pub(crate) struct At<'a> {
 }
 
 impl At<'_> {
+    /// The window, in units of time: the limit's own, rounded up to whole ones.
+    #[inline(always)]
+    pub const fn window(&self) -> u64 {
+        // At least one tick, so nothing wraps.
+        self.p.period.wrapping_sub(1).wrapping_shr(self.p.shr as u32).wrapping_add(1)
+    }
+
     /// Ticks until so many units of time have passed.
     #[inline(always)]
     pub const fn ticks(&self, units: u64) -> u64 {

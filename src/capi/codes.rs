@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 
 use crate::answer::Verdict;
-use crate::limit::LimitError;
+use crate::limit::{LimitError, MeterError};
 use crate::table::TableError;
 
 /// Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).
@@ -107,6 +107,10 @@ pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
 pub const TATCELL_ERR_FREQUENCY: i32 = -56;
 /// More than 8 policies in a response.
 pub const TATCELL_ERR_POLICIES: i32 = -57;
+/// The peak rate of a meter is below its committed rate.
+pub const TATCELL_ERR_PEAK: i32 = -50;
+/// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
+pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -218,6 +222,8 @@ describe! {
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
     TATCELL_ERR_POLICIES "more than 8 policies"
+    TATCELL_ERR_PEAK "the peak rate is below the committed rate"
+    TATCELL_ERR_SHORT_SPAN "the word cannot have the span that was asked for"
 }
 
 /// Describes a result or error code.
@@ -263,6 +269,20 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         LimitError::BadPhase => TATCELL_ERR_PHASE,
         LimitError::TooManyUnits => TATCELL_ERR_UNITS,
+    }
+}
+
+/// The code of a meter error.
+pub(super) const fn meter_code(e: MeterError) -> i32 {
+    match e {
+        MeterError::ZeroRate => TATCELL_ERR_RATE,
+        MeterError::ZeroBurst => TATCELL_ERR_BURST,
+        MeterError::ZeroFrequency => TATCELL_ERR_PERIOD,
+        MeterError::PeakBelowCommitted => TATCELL_ERR_PEAK,
+        MeterError::BadCoupling => TATCELL_ERR_OPTION,
+        MeterError::NotRepresentable => TATCELL_ERR_REPRESENT,
+        MeterError::HorizonTooLong => TATCELL_ERR_HORIZON,
+        MeterError::SpanTooShort => TATCELL_ERR_SHORT_SPAN,
     }
 }
 

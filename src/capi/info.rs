@@ -1,6 +1,6 @@
 //! `tatcell_*_info` and `tatcell_*_export`: what limits and tables came out as.
 
-use super::codes::TATCELL_PASS;
+use super::codes::{TATCELL_ERR_ALGORITHM, TATCELL_PASS};
 use super::kit::{args, Grows};
 use super::limit::{
     only_gcra, tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
@@ -37,7 +37,8 @@ pub struct tatcell_limit_info_t {
     pub period: u64,
     /// Most units at one instant after idle; UINT64_MAX when unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows.
+    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
+    /// but quota-linear).
     pub emission_q: u64,
     /// H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing.
     pub horizon: u64,
@@ -142,13 +143,19 @@ pub struct tatcell_table_info_t {
     pub tick_hz: u64,
     /// How often the table was restored, and one; permits carry it.
     pub generation: u64,
+    /// A TATCELL_ALGORITHM_ constant: by which all its keys are limited.
+    pub algorithm: u32,
+    /// Bits of a slot that count units beside the time; 0 for GCRA.
+    pub count_bits: u32,
+    /// Aligned windows: ticks by which callers' clocks may differ; else 0.
+    pub guard: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_table_info_t {
     const FIRST: usize = TATCELL_TABLE_INFO_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_info_t>() == 6 * 4 + 11 * 8);
+const _: () = assert!(size_of::<tatcell_table_info_t>() == 8 * 4 + 12 * 8);
 
 /// The numbers that read and write a table's slots, for a program that does it by itself (BPF). The seed is not among
 /// them: it is the caller's.
@@ -304,6 +311,9 @@ pub unsafe extern "C" fn tatcell_table_info(
         claim_lifetime: made.claim_lifetime,
         tick_hz: made.tick_hz,
         generation: made.generation,
+        algorithm: made.algorithm as u32,
+        count_bits: made.count_bits,
+        guard: made.guard,
     });
     TATCELL_PASS
 }
@@ -334,6 +344,7 @@ fn table_numbers<M: Access>(table: &Table<'_, M>) -> tatcell_table_numbers_t {
 /// @param table   handle; not NULL.
 /// @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
 /// @retval 0 done.
+/// @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA, and these numbers are.
 /// @retval others as tatcell_table_info.
 /// Thread: any. Cost: none. Since 0.2.
 #[no_mangle]
@@ -342,6 +353,9 @@ pub unsafe extern "C" fn tatcell_table_export(
     numbers: *mut tatcell_table_numbers_t,
 ) -> i32 {
     args!(c, table = c.handle(table), out = c.report(numbers));
+    if either!(table, t => !t.geometry.is_gcra()) {
+        return TATCELL_ERR_ALGORITHM;
+    }
     out.put(&either!(table, t => table_numbers(t)));
     TATCELL_PASS
 }

@@ -15,7 +15,8 @@ use super::table::{either, tatcell_table_t};
 /// @param table handle; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
+/// @retval TATCELL_ERR_TOO_FAST faster, with a longer horizon, or counting more, than the table's options provided for.
+/// @retval TATCELL_ERR_ALGORITHM of another algorithm than the table.
 /// @retval TATCELL_ERR_HANDLE table not initialised.
 /// @retval others as tatcell_limit_init_spec.
 /// Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.

@@ -106,8 +106,10 @@ fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
 /// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
 /// @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
 /// @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
-///         emission interval.
+///         emission interval, or, where words hold a count, above one unit of time.
 /// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+/// @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
+/// @retval TATCELL_ERR_INHERIT counts cannot be inherited: TATCELL_FULL_DENY fails closed, too.
 /// @retval a limit's error from fastest or slowest.
 /// Nothing is changed on error.
 /// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.

@@ -196,6 +196,7 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
 /// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged. When to ask again is
 ///         out->retry_after.
 /// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
 /// @retval others as tatcell_table_check_ex.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
 #[no_mangle]

@@ -73,13 +73,16 @@ pub struct tatcell_table_options_t {
     pub claim_lifetime: u64,
     /// Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it.
     pub tick_hz: u64,
+    /// Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
+    /// that is less. A slot is kept this much longer than its window.
+    pub guard: u64,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_table_options_t {
     const FIRST: usize = TATCELL_TABLE_OPTIONS_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 3 * 8);
+const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 4 * 8);
 
 /// Bytes of a tatcell_attach_options_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
@@ -146,6 +149,9 @@ impl Contract<'_> {
         }
         if o.claim_lifetime != 0 {
             made = made.claim_lifetime(o.claim_lifetime);
+        }
+        if o.guard != 0 {
+            made = made.guard(o.guard);
         }
         Ok(made)
     }

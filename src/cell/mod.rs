@@ -23,14 +23,22 @@ mod loom_cells;
 #[cfg(all(test, tatcell_loom))]
 mod loom_decay;
 #[cfg(all(test, tatcell_loom))]
+mod loom_meters;
+#[cfg(all(test, tatcell_loom))]
+mod loom_quota;
+#[cfg(all(test, tatcell_loom))]
 mod loom_refusals;
 #[cfg(all(test, tatcell_loom))]
+mod loom_sliding;
+#[cfg(all(test, tatcell_loom))]
 mod loom_sliding_log;
+mod meter;
 mod sliding_log;
 mod slip;
 
 pub use lease::Lease;
 pub use log::{LogGate, LogLine};
+pub use meter::{ExclusiveMeter, Meter};
 pub use sliding_log::{ExclusiveSlidingLog, SlidingLog};
 pub use slip::Slip;
 
@@ -261,7 +269,9 @@ macro_rules! operations {
             #[cold]
             #[inline(never)]
             pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
-                match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now) {
+                let op = Op::new(&limit.0, Kind::Check, cost, 0);
+                let made = if limit.0.is_gcra() { $me.drive(&op, now) } else { $me.drive_count(&op, now) };
+                match made {
                     Some(answer) => answer.outcome(&limit.0, now),
                     None => Outcome::Contended,
                 }

@@ -20,9 +20,9 @@ pub struct LimitInfo {
     pub period: u64,
     /// Most units at one instant after idle; `u64::MAX` when unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units; what counts units in windows has 1 here.
+    /// T, the emission interval, in q-units; what counts units in windows has 1 here, but for quota-linear.
     pub emission_q: u64,
-    /// One q-unit is 2^-resolution ticks.
+    /// One q-unit of T is 2^-resolution ticks.
     pub resolution: i32,
     /// H, the longest debt that a store can make, in ticks.
     pub horizon: u64,
@@ -56,16 +56,23 @@ impl LimitInfo {
 
 /// (T_q - T) / T in billionths, T = period * 2^s / units before it was rounded up.
 const fn rate_error_ppb(p: &Params) -> u64 {
+    let (t_q, resolution) = p.resolution();
     let (exact, made) = if p.is_gcra() {
         // period < 2^64 and shl <= 63, so this is below 2^127; T_q * units exceeds it by less than units << shr, which
         // is at most period (T >= 1).
         ((p.period as u128) << p.shl, (p.t_q as u128).wrapping_mul(p.units as u128) << p.shr)
+    } else if p.t_q > 1 {
+        // Quota-linear: T_q * quota is below 2^62, and so are horizons in ticks.
+        let fraction = resolution.wrapping_add(p.shr as i32).unsigned_abs();
+        ((p.period as u128) << fraction, (t_q as u128).wrapping_mul(p.units as u128) << p.shr)
     } else {
         (p.period as u128, (window_units(p.period, p.shr as u32) as u128) << p.shr)
     };
-    let over = made.saturating_sub(exact).wrapping_mul(1_000_000_000);
-    let up = over.wrapping_add(exact.saturating_sub(1));
+    let over = made.saturating_sub(exact).saturating_mul(1_000_000_000);
+    let up = over.saturating_add(exact.saturating_sub(1));
     match up.checked_div(exact) {
+        // A unit of time far longer than the window.
+        Some(ppb) if ppb > u64::MAX as u128 => u64::MAX,
         Some(ppb) => ppb as u64,
         None => 0,
     }

@@ -15,6 +15,7 @@
 pub(crate) mod algorithm;
 mod error;
 mod info;
+pub(crate) mod meter;
 pub(crate) mod params;
 pub(crate) mod rate;
 mod spec;
@@ -24,6 +25,7 @@ pub(crate) mod window;
 pub use algorithm::Algorithm;
 pub use error::LimitError;
 pub use info::LimitInfo;
+pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use spec::LimitSpec;
 
 use params::{Params, Width};
@@ -99,6 +101,23 @@ impl Limit {
     /// [`LimitError`]: zero units or window, or values the word cannot represent.
     pub const fn fixed_window(units: u64, window: u64) -> Result<Limit, LimitError> {
         LimitSpec::fixed_window(units, window).build()
+    }
+
+    /// Makes a limit of about `units` in any `window` ticks: see [`LimitSpec::sliding_counter`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero units or window, or values the word cannot represent.
+    pub const fn sliding_counter(units: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::sliding_counter(units, window).build()
+    }
+
+    /// Makes a limit of a `quota` in `window` ticks, and of `quota / window` for who uses it up: see
+    /// [`LimitSpec::quota_linear`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero quota or window, or values the word cannot represent.
+    pub const fn quota_linear(quota: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::quota_linear(quota, window).build()
     }
 
     /// Makes a limit of a level that halves in every `half_life` ticks: see [`LimitSpec::decay`].

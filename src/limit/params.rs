@@ -80,7 +80,7 @@ pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 pub(crate) struct Params {
     /// [`MARK_CELL64`], [`MARK_CELL32`] or the mark of a table; zeroed memory has none of them.
     pub mark: u64,
-    /// T_q; 0 only when unlimited. What counts units in windows has 1 here.
+    /// T_q; 0 only when unlimited. What counts units in windows has 1 here, and quota-linear its T in 2^-b of one.
     pub t_q: u64,
     /// D = burst * T_q: the debt of a whole burst; what a window may count.
     pub burst_q: u64,
@@ -267,7 +267,12 @@ impl Params {
 
     /// The emission interval and the resolution, for reports: (q-units, s).
     pub const fn resolution(&self) -> (u64, i32) {
-        let shl = if self.is_gcra() { self.shl as i32 } else { 0 };
+        let shl = match self.algorithm() {
+            Algorithm::Gcra => self.shl as i32,
+            // The fraction of a time; the mode takes the other bit.
+            Algorithm::QuotaLinear => (self.shl as i32).wrapping_sub(1),
+            _ => 0,
+        };
         (self.t_q, shl.wrapping_sub(self.shr as i32))
     }
 }

@@ -89,6 +89,56 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::FixedWindow, ..LimitSpec::new(units, window, units) }
     }
 
+    /// Starts a sliding window counter: about `units` in any `window` ticks, from the counts of two windows, of which
+    /// the previous one weighs as much as is still in sight.
+    ///
+    /// An approximation: up to `2 * units - 1` may pass in a window's length where they come in bursts, and a request
+    /// may be refused that a log of all stamps would pass. The windows follow each other from a key's first request on.
+    /// GCRA with the same units, period and burst has the same bound, is exact by its own definition and has more bits
+    /// for its time.
+    ///
+    /// The window is rounded up to a whole unit of time of the resolution. A refund gives back to the current window
+    /// alone. For 64-bit cells and tables; the bits of the window in units of time and of the largest count are at
+    /// most 62 together. Has soft, room and debt (which lasts two windows at most); no delay, penalty or heal.
+    ///
+    /// ```
+    /// use tatcell::{Cell, LimitSpec};
+    /// let limit = LimitSpec::sliding_counter(100, 1_000).build().unwrap();
+    /// let cell = Cell::new();
+    /// assert!(cell.check(&limit, 5_000, 100).passes());
+    /// // A quarter of a window later a quarter of those is out of sight.
+    /// assert_eq!(cell.peek(&limit, 6_250, 1).remaining, 25);
+    /// ```
+    pub const fn sliding_counter(units: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::SlidingCounter, ..LimitSpec::new(units, window, units) }
+    }
+
+    /// Starts a quota-linear limit: a `quota` at any speed in `window` ticks, which start with the first request; a key
+    /// that uses it up before their end gets one unit after the other at `quota / window` from their end on, until it
+    /// has paused for long enough to have the whole quota again.
+    ///
+    /// So a greedy key gets exactly the quota in its first window, where a bucket of that size gives it up to twice as
+    /// much, and does not come in bursts afterwards. Up to `2 * quota` may pass in a window's length all the same, by
+    /// a key that stops just short of its quota. A request of the whole quota that starts a window does not count as
+    /// using it up: such a key gets the next one at its end. With a quota of 1 every request is of this sort.
+    ///
+    /// Time is counted in units of the resolution, the window is rounded up to whole ones, and 1 / rate to a 2^-b part
+    /// of one, b being the bits of the quota: never faster than asked for. A refund gives back to a window whose quota
+    /// is not used up. For 64-bit cells and tables. Has soft; no room, delay, debt, penalty or heal.
+    ///
+    /// ```
+    /// use tatcell::{Cell, LimitSpec};
+    /// let limit = LimitSpec::quota_linear(10, 1_000).build().unwrap();
+    /// let cell = Cell::new();
+    /// assert_eq!((0..20).filter(|now| cell.check(&limit, 5_000 + now, 1).passes()).count(), 10);
+    /// // From the end of the window on, one unit every 100 ticks.
+    /// let refused = cell.peek(&limit, 5_500, 1);
+    /// assert_eq!((refused.retry_after, cell.peek(&limit, 5_500, 2).retry_after), (500, 600));
+    /// ```
+    pub const fn quota_linear(quota: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::QuotaLinear, ..LimitSpec::new(quota, window, quota) }
+    }
+
     /// Starts a decaying level: every request adds its cost to a level that halves in every `half_life` ticks, and
     /// conforms iff the level is then at most `units`.
     ///

@@ -8,7 +8,7 @@
 //!                    word 4  G, claim lifetime, q-units
 //!                    word 5  seed check value (0 where the caller hashes)
 //!                    word 6  incompatible features: a bit that a library does not know makes it refuse the image
-//!                    word 7  guard 32 | 0 16 | aux bits 8 | algorithm 8      all 0 is GCRA
+//!                    word 7  guard 32 | form 16 | aux bits 8 | algorithm 8   all 0 is GCRA; form of others 1
 //!  line 1            word 8  generation: raised by each restore; permits carry it
 //!                    word 9  ticks per second, 0 = unsaid
 //!                    word 10..15   0
@@ -83,11 +83,14 @@ fn shape(g: &Geometry, exclusive: bool) -> u64 {
         | if exclusive { MODE_EXCLUSIVE } else { 0 }
 }
 
+/// How states lie in words that hold a count: changes when an algorithm's word does.
+const FORM: u64 = 1;
+
 /// Packs header word 7.
 fn rule(g: &Geometry) -> u64 {
     match g.algorithm {
         Algorithm::Gcra => 0,
-        algorithm => (g.guard as u64) << 32 | (g.shl as u64) << 8 | algorithm as u64,
+        algorithm => (g.guard as u64) << 32 | FORM << 16 | (g.shl as u64) << 8 | algorithm as u64,
     }
 }
 
@@ -95,12 +98,13 @@ fn rule(g: &Geometry) -> u64 {
 fn read_rule(word: u64) -> Option<(Algorithm, u8, u32)> {
     let algorithm = Algorithm::of(word as u8 as u32)?;
     let (aux, guard) = ((word >> 8) as u8, (word >> 32) as u32);
-    let sound = match algorithm {
-        Algorithm::Gcra | Algorithm::Decay => aux == 0 && guard == 0,
-        Algorithm::FixedWindow => aux != 0,
-        _ => aux > 1 && guard == 0,
+    let (form, sound) = match algorithm {
+        Algorithm::Gcra => (0, aux == 0 && guard == 0),
+        Algorithm::Decay => (FORM, aux == 0 && guard == 0),
+        Algorithm::FixedWindow => (FORM, aux != 0),
+        _ => (FORM, aux > 1 && guard == 0),
     };
-    (sound && word >> 16 & 0xffff == 0).then_some((algorithm, aux, guard))
+    (sound && word >> 16 & 0xffff == form).then_some((algorithm, aux, guard))
 }
 
 /// The words of a header, from word 1 on.

@@ -2,7 +2,7 @@
 //! every answer, whatever the algorithm.
 
 use crate::common::Rng;
-use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitInfo, Verdict};
+use tatcell::{Cell, Decision, ExclusiveCell, Limit, LimitInfo, LimitSpec, Verdict};
 
 /// A clock in ticks: mostly small steps; to the borders of windows; back by up to the skew; idle for up to a span.
 pub struct Clock {
@@ -101,4 +101,14 @@ pub fn ask(cell: &mut ExclusiveCell, limit: &Limit, now: u64, cost: u64) -> Deci
         Verdict::Contended => panic!("contended alone"),
     }
     made
+}
+
+#[test]
+fn any_resolution_is_taken_that_a_window_can_be_counted_in() {
+    let all = [LimitSpec::fixed_window, LimitSpec::sliding_counter, LimitSpec::quota_linear];
+    for (spec, z) in all.iter().flat_map(|spec| (0..=40).map(move |z| (spec(4, 1 << 40), z))) {
+        let info =
+            spec.resolution(-z).build().unwrap_or_else(|e| panic!("{spec:?}, 2^{z} ticks: {e}")).info();
+        assert!(info.skew >= 1 << 50 && info.rate_error_ppb == 0, "2^{z} ticks: {info:?}");
+    }
 }

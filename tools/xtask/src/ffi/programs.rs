@@ -24,10 +24,14 @@ pub const PROGRAMS: &[Program] = &[
     c("http").under(&[ASAN, MEMCHECK]),
     c("refusals").under(&[ASAN, TSAN]),
     c("host").under(&[ASAN]),
+    c("meters").under(&[ASAN, TSAN, MEMCHECK]),
+    c("meters_dpdk").linked(Link::Dpdk),
     cxx("cpp17", "cpp.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp20", "cpp.cpp", "-std=c++20").under(&[ASAN]),
     cxx("cpp_tables17", "cpp_tables.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp_tables20", "cpp_tables.cpp", "-std=c++20").under(&[ASAN]),
+    cxx("cpp_meters17", "cpp_meters.cpp", "-std=c++17").under(&[MEMCHECK]),
+    cxx("cpp_meters20", "cpp_meters.cpp", "-std=c++20").under(&[ASAN]),
     c("archives").linked(Link::BesideRust),
     Program { name: "shared", ..c("semantics") }.linked(Link::Shared),
 ];
@@ -71,6 +75,8 @@ pub enum Link {
     Shared,
     /// With a second Rust archive, which has std, a panic handler and an allocator of its own.
     BesideRust,
+    /// With DPDK's meters, where DPDK is installed.
+    Dpdk,
 }
 
 /// A further run of a program.
