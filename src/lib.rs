@@ -92,7 +92,10 @@ mod time;
 
 pub use algorithms::gcra::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
-pub use cell::{Cell, Cell32, ExclusiveCell, ExclusiveMeter, Lease, LogGate, LogLine, Meter, Slip};
+pub use cell::{
+    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
+    SlidingLog, Slip,
+};
 pub use keys::HashKind;
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
