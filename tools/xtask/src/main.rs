@@ -44,6 +44,7 @@ const JOBS: &[Job] = &[
     job("header", "generate the headers and the list of exports from src/capi", library::header),
     job("firmware", "build the firmware archives (Cortex-M0 to M4F, RISC-V)", machines::archive::job),
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
+    job("compare", "send the same arrivals through every algorithm (COMPARE_SVG)", demo::compare),
     job("bench", "time rows, count instructions, judge the goals (BENCH_SECONDS, BENCH_ONLY)", bench::all),
     job("bench-time", "only the times", bench::times),
     job("bench-count", "only the instructions per decision", bench::counts),
