@@ -50,11 +50,11 @@ test-package: ## Install into a staging folder, build against it with pkg-config
 test-docs: ## Compile and run every program and command of the documents and the header
 test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
-test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets, same answers
+test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets
 loom: ## The same as test-loom
-loom-long: ## The loom models with higher bounds (hours)
-test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer and loom models
-test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long)
+loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
+test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
+test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
 test-firmware-rust: ## The Rust firmware example on four boards in QEMU

@@ -1,5 +1,4 @@
 //! The algorithms that count: each against an oracle without bounds, one file each.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -45,6 +45,8 @@ mod reset_tests;
 #[cfg(all(test, tatcell_loom))]
 mod loom_attach;
 #[cfg(all(test, tatcell_loom))]
+mod loom_counts;
+#[cfg(all(test, tatcell_loom))]
 mod loom_full;
 #[cfg(all(test, tatcell_loom))]
 mod loom_insert;
