@@ -17,7 +17,8 @@ use crate::limit::Algorithm;
 ///   `Params::burst_q`), else the units of time after which it would;
 /// - `add(at, state, cost)`: the state after as many of `cost` units as its debt cap allows, and how many;
 /// - `refund(at, state, charged, cost)`: the state without units that were charged when busy was `charged` ahead, and
-///   how many that are (decay: `cost` is what is left of them, in the scale of its level);
+///   how many that are (decay: `cost` is what is left of them, in the scale of its level); the same state where nothing
+///   comes back;
 /// - `numbers(at, state)`: what is left, and when there is more;
 /// - `merge(bits, a, b)`: one state, with so many aux bits, that owes at least what either does: of two words of one
 ///   key.

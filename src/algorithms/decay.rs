@@ -15,9 +15,10 @@
 //!
 //! An exponential decay is a line in log space, so one time says where it is: `level = 2^(lead / h - 10)`, where the
 //! lead is `X - t`. A request of n units conforms iff `level + n <= units + 2^-10`, and then
-//! `X = t + h * (log2(level + n) + 10)`. A key whose lead is 0 is forgotten: its level is at most 2^-10, which keeps nothing from conforming. (To forget it
-//! at one unit would admit single units without end: each would leave a level of 1 and be forgotten at once. And to
-//! demand `level + n <= units` to the last bit would refuse the last of `units` single ones, for what was rounded up.)
+//! `X = t + h * (log2(level + n) + 10)`. A key whose lead is 0 is forgotten: its level is at most 2^-10, which keeps
+//! nothing from conforming. (To forget it at one unit would admit single units without end: each would leave a level
+//! of 1 and be forgotten at once. And to demand `level + n <= units` to the last bit would refuse the last of `units`
+//! single ones, for what was rounded up.)
 //!
 //! Numbers: time in units u of 2^z ticks, the level in Q32, logarithms in Q40 (`exp2`); lead / h is a product with the
 //! reciprocal of h, so no step divides. Each is rounded up, so the level is never below the exact one, but for what is
@@ -188,6 +189,7 @@ pub(super) fn merge(_: u32, a: State, b: State) -> State {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
     use crate::limit::LimitSpec;

@@ -139,6 +139,7 @@ const fn at_least_one(x: u64) -> u64 {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
+#[allow(clippy::arithmetic_side_effects)]
 mod tests {
     use super::*;
 
@@ -149,7 +150,7 @@ mod tests {
     /// Places where something could go wrong: the borders of the tables, and numbers between.
     fn places() -> impl Iterator<Item = i64> {
         let borders = (0..4096).flat_map(|n| [-1, 0, 1].map(|d| (n << 28) + d));
-        let between = (0..4096).map(|n| (n << 28) + (n * 64_007_621 & 0xfff_ffff));
+        let between = (0..4096).map(|n| (n << 28) + ((n * 64_007_621) & 0xfff_ffff));
         borders.chain(between)
     }
 

@@ -44,7 +44,7 @@ impl Oracle {
         let info = limit.info();
         assert!(info.resolution <= 0);
         let shift = -info.resolution as u32;
-        let half_life = (info.period - 1 >> shift) + 1;
+        let half_life = ((info.period - 1) >> shift) + 1;
         let level = Level { level: 0.0, at: 0, half_life: half_life as f64 };
         Oracle { shift, exact: level, high: level, units: info.units as f64 }
     }
