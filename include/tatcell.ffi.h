@@ -47,6 +47,9 @@ enum {
     TATCELL_ERR_TOO_FAST = -35,
     TATCELL_ERR_WRONG_SIZE = -36,
     TATCELL_ERR_FOLDER = -37,
+    TATCELL_ERR_LINKS = -60,
+    TATCELL_ERR_TWO_LIMITS = -61,
+    TATCELL_ERR_COST = -62,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -97,6 +100,8 @@ enum {
     TATCELL_TABLE_NUMBERS_MIN = 80,
     TATCELL_CELL32_SIZE = 4,
     TATCELL_CELL32_ALIGN = 4,
+    TATCELL_CHAIN_MAX = 8,
+    TATCELL_LINK_HASH = 1,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -334,6 +339,33 @@ typedef struct tatcell_cell32_t {
     uint32_t word;
 } tatcell_cell32_t;
 
+typedef struct tatcell_link_t {
+    uint32_t size;
+    uint32_t flags;
+    uint64_t cost;
+    uint64_t extra;
+    uint64_t hash;
+    const tatcell_limit_t *limit;
+    tatcell_cell_t *cell;
+    tatcell_cell32_t *cell32;
+    const tatcell_table_t *table;
+    const void *key;
+    size_t key_len;
+} tatcell_link_t;
+
+typedef struct tatcell_chain_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t count;
+    uint32_t link_size;
+    uint32_t decision_size;
+    uint32_t reserved;
+    const tatcell_link_t *links;
+    tatcell_permit_t *permits;
+    tatcell_decision_t *decisions;
+    tatcell_counters_t *counters;
+} tatcell_chain_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -469,6 +501,10 @@ int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 size_t tatcell_cell32_size(void);
+int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

@@ -8,8 +8,8 @@
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
- *            10 Upkeep  11 Info and export  12 32-bit cells. Clocks, random bytes and memory: tatcell_host.h.
- *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
+ *            10 Upkeep  11 Info and export  12 32-bit cells  13 Chains. Clocks, random bytes and memory:
+ *            tatcell_host.h. Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
  * ---- One limit, one cell ----
  *
@@ -240,6 +240,12 @@ extern "C" {
 #define TATCELL_ERR_WRONG_SIZE -36
 /** The folder that a file would be made in does not exist, or is not a folder. */
 #define TATCELL_ERR_FOLDER -37
+/** A chain has no link, or more than 8. */
+#define TATCELL_ERR_LINKS -60
+/** One cell or key stands under two limits in a chain: they would share one debt. */
+#define TATCELL_ERR_TWO_LIMITS -61
+/** The costs of one cell or key exceed 64 bits together. */
+#define TATCELL_ERR_COST -62
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -2474,6 +2480,180 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 TATCELL_API
 size_t tatcell_cell32_size(void);
 
+/* ==== 13 Chains: several limits for one request, all or none ==================================================== */
+
+/** Most links of a chain. */
+#define TATCELL_CHAIN_MAX 8
+/** link flags: the key of the table is given by its hash. */
+#define TATCELL_LINK_HASH 1
+
+/**
+ * One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set one of
+ * cell, cell32 and table; everything else may be 0.
+ */
+typedef struct tatcell_link_t {
+    /** sizeof(tatcell_link_t). Not read: the chain says how far its links are apart. */
+    uint32_t size;
+    /** 0, or with a table TATCELL_LINK_HASH. */
+    uint32_t flags;
+    /** Units; 0 only looks: the chain passes if a cost of 0 does. */
+    uint64_t cost;
+    /**
+     * Units that are charged in addition once the chain has passed. They refuse nothing, end at the burst (and the
+     * limit's max_debt), and are not given back. A fresh random number of a small range, 0 to 2 for instance, keeps
+     * an aggregate from telling how many requests of others it has counted; the rate falls by the mean of it.
+     */
+    uint64_t extra;
+    /** With TATCELL_LINK_HASH: the hash of the key. */
+    uint64_t hash;
+    /** Of the kind that cell or table need; not NULL. */
+    const tatcell_limit_t *limit;
+    /** A 64-bit cell; or NULL. */
+    tatcell_cell_t *cell;
+    /** A 32-bit cell; or NULL. */
+    tatcell_cell32_t *cell32;
+    /** A table; or NULL. */
+    const tatcell_table_t *table;
+    /** With a table, but for TATCELL_LINK_HASH: the bytes of the key; not NULL, even when empty. */
+    const void *key;
+    /** Bytes of the key. */
+    size_t key_len;
+} tatcell_link_t;
+
+/** Bytes of a tatcell_link_t in its first release: the least that a library takes. */
+#define TATCELL_LINK_MIN (32 + 6 * sizeof(void *))
+/** A link without anything; set limit, cost, and a cell or a table with its key. */
+#define TATCELL_LINK_INIT {sizeof(tatcell_link_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT; only read by the calls, so it
+ * may be used again and again.
+ *
+ * Order matters for speed and for the index that is reported: the most specific limit, or the most likely to refuse,
+ * first; an aggregate over all last. Links of one cell, or of one key of a table, are one charge of all their costs,
+ * reported as the first of them; they must stand under one limit.
+ */
+typedef struct tatcell_chain_t {
+    /** sizeof(tatcell_chain_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /** Links, 1..8. */
+    uint32_t count;
+    /** Bytes from one link to the next, sizeof(tatcell_link_t). */
+    uint32_t link_size;
+    /** With decisions: bytes from one to the next, sizeof(tatcell_decision_t). */
+    uint32_t decision_size;
+    /** 0. */
+    uint32_t reserved;
+    /** What is charged; not NULL. */
+    const tatcell_link_t *links;
+    /** One a link, for tatcell_chain_refund: what the last check or reserve charged. NULL = not wanted. */
+    tatcell_permit_t *permits;
+    /**
+     * Gets the decision of each link by itself, decision_size bytes apart; their size fields are neither read nor
+     * written. NULL = not wanted.
+     */
+    tatcell_decision_t *decisions;
+    /** This thread's counters: one decision a chain, and each key inserted. NULL = off. */
+    tatcell_counters_t *counters;
+} tatcell_chain_t;
+
+/** Bytes of a tatcell_chain_t in its first release: the least that a library takes. */
+#define TATCELL_CHAIN_MIN (24 + 4 * sizeof(void *))
+/** An empty chain; set links, count and link_size. */
+#define TATCELL_CHAIN_INIT {sizeof(tatcell_chain_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Decides one request under several limits: charges all of them if it conforms to all, else none.
+ *
+ * All links are looked at first, then charged in order; if one refuses after all (a race was lost, or a set of a table
+ * is full), those before it are given back in reverse. No limit ever passes more than it allows, whatever others do
+ * meanwhile; they may be refused while a charge waits to be given back.
+ *
+ * out->policy is the index of a link. When the request passes it is the tightest one, whose remaining units are worth
+ * the fewest requests like this one (with equal costs: the smallest remaining); when not, the first that can never
+ * pass, else the first that refuses. cost, burst, remaining, next_unit and reset_after are of that link. retry_after
+ * is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a tick before.
+ * (What only a race or a full set refused has the retry time of the link that refused.) The permit is zero: each link
+ * has its own, chain->permits. Of a refused chain they are zero, but where giving back was contended to its bound.
+ *
+ * Of a refused chain nothing stays charged but the penalty of the link that refused after the look; what a charge
+ * under TATCELL_FULL_SAMPLED stored; and of a key that was inserted and given back a claim lifetime and a q-unit.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @retval 0 passes, all are charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged.
+ * @retval TATCELL_ERR_LINKS no link, or more than 8.
+ * @retval TATCELL_ERR_TWO_LIMITS one cell or key stands under two limits, which would share one debt.
+ * @retval TATCELL_ERR_COST the costs of one cell or key exceed 64 bits together.
+ * @retval TATCELL_ERR_SIZE size, link_size, decision_size or out->size is not set.
+ * @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash without a
+ *         table.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or a link without cell and table.
+ * @retval TATCELL_ERR_OVERLAP what the call writes (out, permits, decisions, counters) overlaps each other or what it
+ *         reads (chain, links).
+ * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
+ *         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
+ * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a compare-and-swap a
+ * link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_chain_check(const tatcell_chain_t *chain,
+                            uint64_t now,
+                            tatcell_decision_t *out);
+
+/**
+ * Tells what tatcell_chain_check would answer, without charging anything. Permits, decisions and counters are left
+ * alone.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_chain_check; never TATCELL_CONTENDED.
+ * Thread: as tatcell_chain_check; only reads. Cost: a look a link. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
+                           uint64_t now,
+                           tatcell_decision_t *out);
+
+/**
+ * Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
+ * links'. Each is charged at arrival, so an aggregate is never charged at a future time.
+ *
+ * A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after is
+ * the time until all links would accept it. Every link is asked, and given back where another refuses.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT: departure, and the rest as for tatcell_chain_check. Not NULL.
+ * @retval 0 reserved, all are charged.
+ * @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also where it would wait longer than a max_delay.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_chain_reserve(const tatcell_chain_t *chain,
+                              uint64_t now,
+                              tatcell_decision_t *out);
+
+/**
+ * Gives back what the permits of the links prove was charged and has not drained since, the last link first. Each
+ * that was given back becomes zero, so that none is used twice. Extras are not given back.
+ *
+ * @param chain with the links and permits of a check or a reserve; not NULL, nor its permits.
+ * @param now   the caller's clock, ticks.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
+ * @retval others as tatcell_chain_check.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_chain_refund(const tatcell_chain_t *chain,
+                             uint64_t now);
+
 #ifdef __cplusplus
 }
 #endif
@@ -2510,6 +2690,8 @@ TATCELL_ASSERT_(sizeof(tatcell_limit_spec_t) >= TATCELL_LIMIT_SPEC_MIN, "specifi
 TATCELL_ASSERT_(sizeof(tatcell_table_options_t) >= TATCELL_TABLE_OPTIONS_MIN, "table options size");
 TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, "attach options size");
 TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
+TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
+TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_

@@ -3,7 +3,7 @@
 //
 // CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
-//            9 Bursts  10 Tables  11 Host
+//            9 Bursts  10 Tables  11 Host  12 Chains
 //
 // ---- A program ----
 //
@@ -141,6 +141,9 @@ enum class code : std::int32_t {
     err_too_fast = TATCELL_ERR_TOO_FAST,
     err_wrong_size = TATCELL_ERR_WRONG_SIZE,
     err_folder = TATCELL_ERR_FOLDER,
+    err_links = TATCELL_ERR_LINKS,
+    err_two_limits = TATCELL_ERR_TWO_LIMITS,
+    err_cost = TATCELL_ERR_COST,
 };
 
 /// Describes a code: static text, never null (tatcell_strerror).
@@ -1398,6 +1401,77 @@ private:
 
 }  // namespace host
 #endif  // TATCELL_HOST_H
+
+// ==== 12 Chains =====================================================================================================
+
+/// One limit of a chain (tatcell_link_t): a cell or the key of a table, its limit, and the cost in the limit's units.
+/// It refers to what it is given, the bytes of the key included.
+class link {
+public:
+    link(cell_ref c, const limit &l, std::uint64_t cost = 1) noexcept : link(l, cost) { raw_.cell = c.get(); }
+    link(cell32_ref c, const limit32 &l, std::uint64_t cost = 1) noexcept : link(l, cost) { raw_.cell32 = c.get(); }
+    link(const table &t, const table_limit &l, key k, std::uint64_t cost = 1) noexcept : link(l, cost) {
+        raw_.table = t.get(), raw_.key = k.data(), raw_.key_len = k.size();
+    }
+    link(const table &t, const table_limit &l, key_hash h, std::uint64_t cost = 1) noexcept : link(l, cost) {
+        raw_.table = t.get(), raw_.hash = h.value(), raw_.flags = TATCELL_LINK_HASH;
+    }
+    /// Units charged in addition once the chain has passed: a fresh random number of a small range keeps an aggregate
+    /// from telling how many requests of others it has counted.
+    link &extra(std::uint64_t units) noexcept { return raw_.extra = units, *this; }
+    const tatcell_link_t *get() const noexcept { return &raw_; }
+
+private:
+    link(const any_limit &l, std::uint64_t cost) noexcept { raw_.limit = l.get(), raw_.cost = cost; }
+    tatcell_link_t raw_ TATCELL_LINK_INIT;
+};
+static_assert(sizeof(link) == sizeof(tatcell_link_t), "an array of one is an array of the other");
+
+/// Up to 8 limits that one request must meet together (tatcell_chain_t): all are charged, or none. It refers to its
+/// links. decision::policy is the index of the link that refused, or of the tightest.
+///
+///     const tatcell::link links[] = {{per_second, five, 1}, {per_minute, hundred, 1}};
+///     const auto answer = tatcell::chain(links).check(now);
+///
+/// Errors of every call: err_links (none, or more than 8), err_two_limits, err_cost, and those of each link.
+class chain {
+public:
+    /// The most links of a chain.
+    static constexpr std::size_t max = TATCELL_CHAIN_MAX;
+
+    chain(const link *first, std::size_t count) noexcept {
+        raw_.links = count == 0 ? nullptr : first->get();
+        raw_.link_size = sizeof(link);
+        raw_.count = count > max ? static_cast<std::uint32_t>(max) + 1 : static_cast<std::uint32_t>(count);
+    }
+    template <std::size_t N>
+    chain(const link (&links)[N]) noexcept : chain(links, N) {}
+
+    /// One a link: what check and reserve charged, and refund gives back; null = not wanted.
+    chain &permits(permit *each) noexcept { return raw_.permits = each, *this; }
+    /// Gets the decision of each link by itself; null = not wanted.
+    chain &decisions(decision *each) noexcept {
+        return raw_.decisions = each, raw_.decision_size = sizeof(decision), *this;
+    }
+    /// This thread's counters; null = off.
+    chain &counters(tatcell_counters_t *c) noexcept { return raw_.counters = c, *this; }
+
+    /// Charges all links if the request conforms to all, else none (tatcell_chain_check).
+    decision check(instant now) const noexcept { return detail::decide(tatcell_chain_check, &raw_, now.count()); }
+    /// What check would answer; charges nothing (tatcell_chain_peek).
+    decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }
+    /// Reserves all links for the latest of their departures (tatcell_chain_reserve).
+    decision reserve(instant now) const noexcept { return detail::decide(tatcell_chain_reserve, &raw_, now.count()); }
+    /// Gives back what the permits prove; those given back become zero (tatcell_chain_refund).
+    result refund(instant now) const noexcept { return result(tatcell_chain_refund(&raw_, now.count())); }
+
+    /// The structure itself, for what has no call here.
+    tatcell_chain_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_chain_t raw_ TATCELL_CHAIN_INIT;
+};
+static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
 
 }  // namespace tatcell
 

@@ -28,6 +28,7 @@
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
+//! - [`Chain`]: several limits for one request, all or none.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
@@ -77,6 +78,7 @@ mod answer;
 #[cfg(feature = "capi")]
 mod capi;
 mod cell;
+mod combine;
 mod cpu;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
@@ -90,6 +92,7 @@ mod time;
 pub use algorithms::gcra::Change;
 pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
 pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
+pub use combine::{Chain, ChainError, Link, TableRef, MAX_LINKS};
 pub use keys::HashKind;
 pub use limit::{Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};

@@ -27,13 +27,27 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("keys", &["cpu"]),
     ("cell", &["time", "sync", "limit", "answer", "algorithms"]),
     ("table", &["time", "sync", "cpu", "limit", "answer", "algorithms", "keys"]),
+    ("combine", &["limit", "answer", "keys", "cell", "table"]),
     // Cells have small forms too; of the table only what a caller chooses or is told.
     ("small", &["sync", "limit", "answer", "algorithms", "cell", "table/policy", "table/error"]),
     // The memory that it gives is made of lines.
     ("host", &["table/image"]),
     (
         "capi",
-        &["time", "sync", "cpu", "limit", "answer", "algorithms", "keys", "cell", "table", "small", "host"],
+        &[
+            "time",
+            "sync",
+            "cpu",
+            "limit",
+            "answer",
+            "algorithms",
+            "keys",
+            "cell",
+            "table",
+            "combine",
+            "small",
+            "host",
+        ],
     ),
     (
         "lib",
@@ -47,6 +61,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "keys",
             "cell",
             "table",
+            "combine",
             "small",
             "host",
             "capi",

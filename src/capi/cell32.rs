@@ -35,7 +35,7 @@ const _: () =
 /// # Safety
 /// The contract of kit.rs.
 #[inline(always)]
-unsafe fn shared<'a>(p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
+pub(super) unsafe fn shared<'a>(p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
     // SAFETY: passed on; any bytes are a cell.
     unsafe { input(p.cast::<Cell32>()) }
 }

@@ -91,6 +91,12 @@ pub const TATCELL_ERR_TOO_FAST: i32 = -35;
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
 /// The folder that a file would be made in does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
+/// A chain has no link, or more than 8.
+pub const TATCELL_ERR_LINKS: i32 = -60;
+/// One cell or key stands under two limits in a chain: they would share one debt.
+pub const TATCELL_ERR_TWO_LIMITS: i32 = -61;
+/// The costs of one cell or key exceed 64 bits together.
+pub const TATCELL_ERR_COST: i32 = -62;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -195,6 +201,9 @@ describe! {
     TATCELL_ERR_TOO_FAST "limit is faster or longer than the table's options provide for"
     TATCELL_ERR_WRONG_SIZE "memory has another size than the image, or than was asked for"
     TATCELL_ERR_FOLDER "the folder of the path does not exist"
+    TATCELL_ERR_LINKS "a chain has no link, or more than 8"
+    TATCELL_ERR_TWO_LIMITS "one cell or key stands under two limits"
+    TATCELL_ERR_COST "costs of one cell or key exceed 64 bits"
 }
 
 /// Describes a result or error code.

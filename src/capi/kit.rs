@@ -25,7 +25,7 @@ use super::codes::{
 };
 use crate::table::{Line, MAX_BURST};
 
-pub(super) use lists::{keys, pointers, rows, KeyList, Pointers, Rows};
+pub(super) use lists::{keys, pointers, rows, strided, KeyList, Pointers, Rows};
 pub(super) use places::{apart, Span, Written};
 
 /// Checks the arguments of a call in order; the first error is what the C function returns, before anything changed.
@@ -196,13 +196,21 @@ pub(super) const fn good_size<T: Grows>(size: usize) -> Result<usize, i32> {
 /// # Safety
 /// The contract.
 pub(super) unsafe fn known<T: Grows>(p: *const T) -> Result<T, i32> {
-    // SAFETY: passed on.
-    let size = unsafe { size_of_it(p) }?.min(size_of::<T>());
+    // SAFETY: passed on; it has as many bytes as it says.
+    unsafe { Ok(known_of(p, size_of_it(p)?)) }
+}
+
+/// As [`known`], of a structure of so many bytes.
+///
+/// # Safety
+/// The contract: at least [`Grows::FIRST`] bytes.
+unsafe fn known_of<T: Grows>(p: *const T, bytes: usize) -> T {
+    let size = bytes.min(size_of::<T>());
     let mut own = MaybeUninit::<T>::zeroed();
     // SAFETY: both have `size` bytes, and any bytes are a T.
     unsafe {
         core::ptr::copy_nonoverlapping(p.cast::<u8>(), own.as_mut_ptr().cast::<u8>(), size);
-        Ok(own.assume_init())
+        own.assume_init()
     }
 }
 
@@ -212,8 +220,17 @@ pub(super) unsafe fn known<T: Grows>(p: *const T) -> Result<T, i32> {
 /// The contract.
 #[inline(always)]
 unsafe fn nothing_unknown<T: Grows>(p: *const T) -> Result<(), i32> {
-    // SAFETY: passed on.
-    let more = unsafe { size_of_it(p) }?.saturating_sub(size_of::<T>());
+    // SAFETY: passed on; it has as many bytes as it says.
+    unsafe { nothing_unknown_in(p, size_of_it(p)?) }
+}
+
+/// As [`nothing_unknown`], of a structure of so many bytes.
+///
+/// # Safety
+/// The contract.
+#[inline(always)]
+unsafe fn nothing_unknown_in<T>(p: *const T, bytes: usize) -> Result<(), i32> {
+    let more = bytes.saturating_sub(size_of::<T>());
     if more == 0 {
         return Ok(());
     }

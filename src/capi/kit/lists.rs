@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 use core::marker::PhantomData;
 
-use super::{array, good_size, placed, Grows, Report, Span, Written};
+use super::{array, good_size, known_of, nothing_unknown_in, placed, Grows, Report, Span, Written};
 use crate::capi::codes::TATCELL_ERR_KEY_LENGTH;
 use crate::table::Keys;
 
@@ -39,6 +39,40 @@ impl<T: Grows> Rows<T> {
     }
 
     pub(in crate::capi) fn span(self) -> Span {
+        Span::bytes(self.first, self.count.wrapping_mul(self.stride))
+    }
+}
+
+/// Structures of options that are read, each `stride` bytes after the one before; their own sizes are not.
+pub(in crate::capi) struct Strided<T> {
+    first: *const T,
+    stride: usize,
+    count: usize,
+}
+
+/// # Safety
+/// The contract: `count` structures, `stride` bytes apart.
+pub(in crate::capi) unsafe fn strided<T: Grows>(
+    p: *const T,
+    stride: u32,
+    count: usize,
+) -> Result<Strided<T>, i32> {
+    placed(p)?;
+    Ok(Strided { first: p, stride: good_size::<T>(stride as usize)?, count })
+}
+
+impl<T: Grows> Strided<T> {
+    /// What the library knows of structure i; what it does not know must be 0.
+    ///
+    /// # Safety
+    /// The contract of [`strided`]; i is below `count`.
+    pub(in crate::capi) unsafe fn get(&self, i: usize) -> Result<T, i32> {
+        let at = self.first.wrapping_byte_add(i.wrapping_mul(self.stride));
+        // SAFETY: structure i, of `stride` bytes.
+        unsafe { nothing_unknown_in(at, self.stride).map(|()| known_of(at, self.stride)) }
+    }
+
+    pub(in crate::capi) fn span(&self) -> Span {
         Span::bytes(self.first, self.count.wrapping_mul(self.stride))
     }
 }

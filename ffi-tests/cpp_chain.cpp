@@ -1,0 +1,86 @@
+// cpp_chain.cpp - tatcell.hpp: chains answer as the C functions.
+#include "tatcell.hpp"
+
+#include "check.h"
+
+using namespace std::chrono_literals;
+using tatcell::code;
+using tatcell::instant;
+using tatcell::limit_spec;
+using tatcell::ticks;
+
+static constexpr std::uint8_t secret[16] = {1, 2, 3};
+static constexpr auto start = instant(0) + ticks(1h);
+
+TEST(chains_charge_all_limits_or_none) {
+    tatcell::cell second, minute;
+    tatcell::limit five, hundred;
+    EXPECT(five.init(5, 1s, 5) && hundred.init(100, 60s, 7));
+    const tatcell::link links[] = {{second, five}, {minute, hundred}};
+    const tatcell::chain chain(links);
+    for (int i = 0; i < 5; i++) EXPECT(chain.check(start));
+    const auto refused = chain.check(start);
+    EXPECT(refused == code::non_conforming && refused.policy == 0 && refused.retry_in() == 200ms);
+    EQ(minute.ref().peek(hundred, start, 0).remaining, 2);
+    EXPECT(chain.peek(start + refused.retry_in()) && !chain.peek(start + (refused.retry_in().ns() - 1ns)));
+}
+
+TEST(chains_of_cells_and_keys_give_back_by_their_permits) {
+    static tatcell::table_memory<100> memory;
+    tatcell::table table;
+    tatcell::table_limit per_user;
+    tatcell::cell32 small;
+    tatcell::limit32 slow;
+    const limit_spec spec(1, 1s, 3);
+    EXPECT(table.init(memory, tatcell::table_options(spec).seed(secret)) && per_user.init(table, spec));
+    EXPECT(slow.init(1, ticks(1000), 2));
+    const auto hash = table.hash("user");
+    const tatcell::link links[] = {{table, per_user, "user", 2}, {small, slow}, {table, per_user, *hash}};
+    tatcell::permit permits[3];
+    tatcell::decision each[3];
+    tatcell::counters counters;
+    tatcell::chain chain(links);
+    chain.permits(permits).decisions(each).counters(&counters);
+    const auto passed = chain.check(start);
+    EXPECT(passed && each[0].cost == 3 && each[0].remaining == 0 && each[2].permit.stored == 0);
+    EXPECT(counters.conforming == 1 && counters.inserted == 1 && permits[0].stored != 0);
+    EXPECT(chain.refund(start) && permits[0].stored == 0);
+    EXPECT(table.peek(per_user, start, "user", 2) && small.ref().peek(slow, start, 2));
+}
+
+TEST(reservations_of_chains_depart_at_the_latest) {
+    tatcell::cell a, b;
+    tatcell::limit fast, slow;
+    EXPECT(fast.init(limit_spec(10, 1s, 1).max_delay(1s)) && slow.init(limit_spec(1, 1s, 1).max_delay(1s)));
+    const tatcell::link links[] = {{a, fast}, {b, slow}};
+    const tatcell::chain chain(links);
+    EXPECT(chain.reserve(start).departs_at() == start);
+    EXPECT(chain.reserve(start).departs_at() == start + 1s);
+    const auto late = chain.reserve(start);
+    EXPECT(late == code::non_conforming && late.policy == 1 && late.retry_in() == 1s);
+}
+
+TEST(errors_of_chains_have_their_codes) {
+    tatcell::cell a;
+    tatcell::limit one, two;
+    EXPECT(one.init(1, 1s, 1) && two.init(2, 1s, 1));
+    const tatcell::link same[] = {{a, one}, {a, two}};
+    EXPECT(tatcell::chain(same).check(start) == code::err_two_limits);
+    EXPECT(tatcell::chain(same, 0).check(start) == code::err_links);
+    const tatcell::link many[9] = {{a, one}, {a, one}, {a, one}, {a, one}, {a, one}, {a, one}, {a, one}, {a, one},
+                                   {a, one}};
+    EXPECT(tatcell::chain(many).check(start) == code::err_links);
+    const tatcell::link costs[] = {{a, one, 1}, {a, one, UINT64_MAX}};
+    EXPECT(tatcell::chain(costs).check(start) == code::err_cost);
+    tatcell::link random(a, one);
+    random.extra(2);
+    EXPECT(tatcell::chain(&random, 1).check(start));
+}
+
+int main() {
+    RUN(chains_charge_all_limits_or_none);
+    RUN(chains_of_cells_and_keys_give_back_by_their_permits);
+    RUN(reservations_of_chains_depart_at_the_latest);
+    RUN(errors_of_chains_have_their_codes);
+    return check_failures != 0;
+}

@@ -1,0 +1,22 @@
+//! Several limits for one request: all of them are charged, or none.
+//!
+//! ```text
+//!  chain.rs   link 0: cell, limit, cost ----+
+//!             link 1: key, limit, cost -----+--> look at all --> charge in order --> passes
+//!             ...                           |         |                 |
+//!             link 7 -----------------------+     one refuses       one refuses: give back in reverse
+//! ```
+//!
+//! What is combined are the calls that cells and tables have for everybody (peek, check, reserve, charge, refund): no
+//! algorithm is known here, and no word is touched but through them.
+
+mod chain;
+mod error;
+mod link;
+
+#[cfg(all(test, tatcell_loom))]
+mod loom_chain;
+
+pub use chain::{Chain, MAX_LINKS};
+pub use error::ChainError;
+pub use link::{Link, TableRef};
