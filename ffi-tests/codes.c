@@ -11,7 +11,7 @@
 
 #include "kit.h"
 
-enum { FIRST = TATCELL_ERR_COST, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
+enum { FIRST = TATCELL_ERR_ADDRESS, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
 /* -13 was TATCELL_ERR_MEMORY of ABI 0; from -38 to -59 there is none yet. */
 static int is_unused(int32_t code) {
@@ -230,7 +230,7 @@ static void run_race(int threads, double bound) {
     if (race.contended) got(TATCELL_CONTENDED);
 }
 
-TEST(bad_chains_are_errors) {
+TEST(bad_chains_and_ladders_are_errors) {
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_limit_t limit, slower;
     EQ(tatcell_limit_init(&limit, 1, SECOND, 2), 0);
@@ -244,6 +244,14 @@ TEST(bad_chains_are_errors) {
     links[1].limit = &limit, links[1].cost = UINT64_MAX;
     GIVES(TATCELL_ERR_COST, tatcell_chain_check(&chain, 0, NULL));
     EQ(cell.word, 0);
+    tatcell_limit_spec_t one = kit_spec(1, SECOND, 2), fastest = one, slowest = one;
+    tatcell_rung_t rung = {33, 1};
+    tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
+    rungs.v4 = &rung, rungs.v4_count = 1;
+    GIVES(TATCELL_ERR_LADDER, tatcell_ladder_table_specs(&one, &rungs, &fastest, &slowest));
+    uint8_t canonical[16];
+    size_t length;
+    GIVES(TATCELL_ERR_ADDRESS, tatcell_address_canonical("12345", 5, canonical, &length));
 }
 
 TEST(contended_is_reached_among_threads_or_not_at_all) {
@@ -350,7 +358,7 @@ int main(void) {
     RUN(bad_table_options_are_errors);
     RUN(bad_images_are_errors);
     RUN(bad_calls_on_a_table_are_errors);
-    RUN(bad_chains_are_errors);
+    RUN(bad_chains_and_ladders_are_errors);
     RUN(contended_is_reached_among_threads_or_not_at_all);
     RUN(a_call_that_loses_every_attempt_is_contended_and_charges_nothing);
     RUN(every_code_was_produced);

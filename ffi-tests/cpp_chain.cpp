@@ -1,5 +1,7 @@
-// cpp_chain.cpp - tatcell.hpp: chains answer as the C functions.
+// cpp_chain.cpp - tatcell.hpp: chains and ladders answer as the C functions.
 #include "tatcell.hpp"
+
+#include <netinet/in.h>
 
 #include "check.h"
 
@@ -77,10 +79,50 @@ TEST(errors_of_chains_have_their_codes) {
     EXPECT(tatcell::chain(&random, 1).check(start));
 }
 
+TEST(ladders_hold_the_prefixes_of_an_address) {
+    static tatcell::table_memory<1000> memory;
+    const limit_spec one(10, 1s, 5);
+    const tatcell::ladder_spec rungs;
+    const auto options = rungs.options(one);
+    tatcell::table table;
+    tatcell::ladder ladder;
+    EXPECT(options && table.init(memory, tatcell::table_options(*options).seed(secret)));
+    EXPECT(ladder.init(table, one, rungs));
+    in6_addr host{};
+    host.s6_addr[0] = 0x20, host.s6_addr[1] = 1;
+    int passed = 0;
+    for (int i = 0; i < 30; i++) {
+        host.s6_addr[15] = static_cast<std::uint8_t>(i);
+        passed += ladder.check(table, start, host) ? 1 : 0;
+    }
+    EQ(passed, 10);
+    const auto refused = ladder.peek(table, start, host);
+    const auto tier = ladder.rung(host, refused.policy);
+    EXPECT(refused == code::non_conforming && tier && tier->bits == 64 && tier->multiplier == 2);
+    EXPECT(ladder.rung(host, 5) == code::end);
+    in_addr v4{};
+    tatcell::permit permits[tatcell::chain::max];
+    tatcell::counters counters;
+    EXPECT(ladder.check(table, start, v4, 5, permits, &counters) && !ladder.peek(table, start, v4));
+    EXPECT(counters.inserted == 4 && permits[3].stored != 0 && permits[4].stored == 0);
+    EXPECT(ladder.refund(table, start, v4, permits) && ladder.peek(table, start, v4, 4));
+    EXPECT(ladder.check(table, start, tatcell::address("123", 3)) == code::err_address);
+}
+
+TEST(custom_ladders_are_checked) {
+    constexpr tatcell_rung_t v4[] = {{32, 1}, {16, 10}}, wrong[] = {{16, 1}, {32, 10}};
+    const limit_spec one(10, 1s, 5);
+    EXPECT(tatcell::ladder_spec().v4(v4).options(one));
+    EXPECT(tatcell::ladder_spec().v4(wrong).options(one) == code::err_ladder);
+    EXPECT(tatcell::ladder_spec().v6(wrong).v4(v4).options(one) == code::err_ladder);
+}
+
 int main() {
     RUN(chains_charge_all_limits_or_none);
     RUN(chains_of_cells_and_keys_give_back_by_their_permits);
     RUN(reservations_of_chains_depart_at_the_latest);
     RUN(errors_of_chains_have_their_codes);
+    RUN(ladders_hold_the_prefixes_of_an_address);
+    RUN(custom_ladders_are_checked);
     return check_failures != 0;
 }

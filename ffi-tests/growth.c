@@ -102,6 +102,10 @@ static int32_t take_link(void *s) {
     memcpy(&chain.link_size, s, sizeof chain.link_size);
     return tatcell_chain_check(&chain, 0, NULL);
 }
+static int32_t take_rungs(void *s) {
+    tatcell_limit_spec_t one = kit_spec(10, SECOND, 5), fastest = one, slowest = one;
+    return tatcell_ladder_table_specs(&one, (const tatcell_ladder_spec_t *)s, &fastest, &slowest);
+}
 
 TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     tatcell_limit_spec_t spec = kit_spec(10, SECOND, 5);
@@ -125,6 +129,8 @@ TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     tatcell_chain_t chain = TATCELL_CHAIN_INIT;
     chain.links = &link, chain.count = 1, chain.link_size = sizeof link;
     DO(options_grow(&chain, sizeof chain, TATCELL_CHAIN_MIN, take_chain));
+    tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
+    DO(options_grow(&rungs, sizeof rungs, TATCELL_LADDER_SPEC_MIN, take_rungs));
     kit_free(&k);
 }
 

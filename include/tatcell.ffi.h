@@ -50,6 +50,8 @@ enum {
     TATCELL_ERR_LINKS = -60,
     TATCELL_ERR_TWO_LIMITS = -61,
     TATCELL_ERR_COST = -62,
+    TATCELL_ERR_LADDER = -63,
+    TATCELL_ERR_ADDRESS = -64,
     TATCELL_VERSION = 200,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -102,6 +104,8 @@ enum {
     TATCELL_CELL32_ALIGN = 4,
     TATCELL_CHAIN_MAX = 8,
     TATCELL_LINK_HASH = 1,
+    TATCELL_LADDER_SIZE = 2304,
+    TATCELL_LADDER_ALIGN = 8,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -366,6 +370,24 @@ typedef struct tatcell_chain_t {
     tatcell_counters_t *counters;
 } tatcell_chain_t;
 
+typedef struct tatcell_ladder_t {
+    uint64_t opaque[288];
+} tatcell_ladder_t;
+
+typedef struct tatcell_rung_t {
+    uint32_t bits;
+    uint32_t multiplier;
+} tatcell_rung_t;
+
+typedef struct tatcell_ladder_spec_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t v4_count;
+    uint32_t v6_count;
+    const tatcell_rung_t *v4;
+    const tatcell_rung_t *v6;
+} tatcell_ladder_spec_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -505,6 +527,21 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_
 int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
+int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec, const tatcell_ladder_spec_t *rungs,
+    tatcell_limit_spec_t *fastest, tatcell_limit_spec_t *slowest);
+int32_t tatcell_ladder_init(tatcell_ladder_t *ladder, const tatcell_table_t *table, const tatcell_limit_spec_t *spec,
+    const tatcell_ladder_spec_t *rungs);
+int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out, tatcell_permit_t *permits,
+    tatcell_counters_t *counters);
+int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out);
+int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, tatcell_permit_t *permits);
+int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address, size_t address_len, uint32_t policy,
+    tatcell_rung_t *rung);
+int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
+size_t tatcell_ladder_size(void);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

@@ -8,8 +8,8 @@
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
- *            10 Upkeep  11 Info and export  12 32-bit cells  13 Chains. Clocks, random bytes and memory:
- *            tatcell_host.h. Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
+ *            10 Upkeep  11 Info and export  12 32-bit cells  13 Chains  14 Ladders. Clocks, random bytes and
+ *            memory: tatcell_host.h. Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
  * ---- One limit, one cell ----
  *
@@ -246,6 +246,13 @@ extern "C" {
 #define TATCELL_ERR_TWO_LIMITS -61
 /** The costs of one cell or key exceed 64 bits together. */
 #define TATCELL_ERR_COST -62
+/**
+ * A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a multiplier
+ * falls or is 0.
+ */
+#define TATCELL_ERR_LADDER -63
+/** An address has neither 4 nor 16 bytes. */
+#define TATCELL_ERR_ADDRESS -64
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -2488,8 +2495,8 @@ size_t tatcell_cell32_size(void);
 #define TATCELL_LINK_HASH 1
 
 /**
- * One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set one of
- * cell, cell32 and table; everything else may be 0.
+ * One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set
+ * one of cell, cell32 and table; everything else may be 0.
  */
 typedef struct tatcell_link_t {
     /** sizeof(tatcell_link_t). Not read: the chain says how far its links are apart. */
@@ -2529,9 +2536,9 @@ typedef struct tatcell_link_t {
  * Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT; only read by the calls, so it
  * may be used again and again.
  *
- * Order matters for speed and for the index that is reported: the most specific limit, or the most likely to refuse,
- * first; an aggregate over all last. Links of one cell, or of one key of a table, are one charge of all their costs,
- * reported as the first of them; they must stand under one limit.
+ * Order matters for speed and for the index that is reported: the most specific limit, or the most likely to
+ * refuse, first; an aggregate over all last. Links of one cell, or of one key of a table, are one charge of all
+ * their costs, reported as the first of them; they must stand under one limit.
  */
 typedef struct tatcell_chain_t {
     /** sizeof(tatcell_chain_t). */
@@ -2567,16 +2574,17 @@ typedef struct tatcell_chain_t {
 /**
  * Decides one request under several limits: charges all of them if it conforms to all, else none.
  *
- * All links are looked at first, then charged in order; if one refuses after all (a race was lost, or a set of a table
- * is full), those before it are given back in reverse. No limit ever passes more than it allows, whatever others do
- * meanwhile; they may be refused while a charge waits to be given back.
+ * All links are looked at first, then charged in order; if one refuses after all (a race was lost, or a set of a
+ * table is full), those before it are given back in reverse. No limit ever passes more than it allows, whatever
+ * others do meanwhile; they may be refused while a charge waits to be given back.
  *
- * out->policy is the index of a link. When the request passes it is the tightest one, whose remaining units are worth
- * the fewest requests like this one (with equal costs: the smallest remaining); when not, the first that can never
- * pass, else the first that refuses. cost, burst, remaining, next_unit and reset_after are of that link. retry_after
- * is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a tick before.
- * (What only a race or a full set refused has the retry time of the link that refused.) The permit is zero: each link
- * has its own, chain->permits. Of a refused chain they are zero, but where giving back was contended to its bound.
+ * out->policy is the index of a link. When the request passes it is the tightest one, whose remaining units are
+ * worth the fewest requests like this one (with equal costs: the smallest remaining); when not, the first that can
+ * never pass, else the first that refuses. cost, burst, remaining, next_unit and reset_after are of that link.
+ * retry_after is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a
+ * tick before. (What only a race or a full set refused has the retry time of the link that refused.) The permit is
+ * zero: each link has its own, chain->permits. Of a refused chain they are zero, but where giving back was
+ * contended to its bound.
  *
  * Of a refused chain nothing stays charged but the penalty of the link that refused after the look; what a charge
  * under TATCELL_FULL_SAMPLED stored; and of a key that was inserted and given back a claim lifetime and a q-unit.
@@ -2590,15 +2598,15 @@ typedef struct tatcell_chain_t {
  * @retval TATCELL_ERR_TWO_LIMITS one cell or key stands under two limits, which would share one debt.
  * @retval TATCELL_ERR_COST the costs of one cell or key exceed 64 bits together.
  * @retval TATCELL_ERR_SIZE size, link_size, decision_size or out->size is not set.
- * @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash without a
- *         table.
+ * @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash
+ *         without a table.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or a link without cell and table.
- * @retval TATCELL_ERR_OVERLAP what the call writes (out, permits, decisions, counters) overlaps each other or what it
- *         reads (chain, links).
+ * @retval TATCELL_ERR_OVERLAP what the call writes (out, permits, decisions, counters) overlaps each other or what
+ *         it reads (chain, links).
  * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
  *         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
- * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a compare-and-swap a
- * link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.2.
+ * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a
+ * compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.2.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_check(const tatcell_chain_t *chain,
@@ -2624,8 +2632,8 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  * Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
  * links'. Each is charged at arrival, so an aggregate is never charged at a future time.
  *
- * A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after is
- * the time until all links would accept it. Every link is asked, and given back where another refuses.
+ * A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after
+ * is the time until all links would accept it. Every link is asked, and given back where another refuses.
  *
  * @param chain started from TATCELL_CHAIN_INIT; not NULL.
  * @param now   the caller's clock, ticks.
@@ -2653,6 +2661,231 @@ int32_t tatcell_chain_reserve(const tatcell_chain_t *chain,
 TATCELL_API
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain,
                              uint64_t now);
+
+/* ==== 14 Ladders: limits for the prefixes of an address ========================================================== */
+
+/** Bytes of a tatcell_ladder_t; it never grows. */
+#define TATCELL_LADDER_SIZE 2304
+/** Alignment of a tatcell_ladder_t. */
+#define TATCELL_LADDER_ALIGN 8
+
+/**
+ * The limits of all tiers of a ladder, for one table. Initialise it with tatcell_ladder_init; read-only afterwards,
+ * and then any number of threads may use it at once. A zeroed one, and one of another version of the library, is
+ * refused with TATCELL_ERR_HANDLE.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_ladder_t {
+    /** Not for use. */
+    uint64_t opaque[288];
+} tatcell_ladder_t;
+
+/** One prefix length of a ladder. */
+typedef struct tatcell_rung_t {
+    /** Bits of the prefix: 0 (all addresses of the family) to 32 or 128. */
+    uint32_t bits;
+    /** How many times the limit of one address all addresses of such a prefix have together; not 0. */
+    uint32_t multiplier;
+} tatcell_rung_t;
+
+/**
+ * The prefix lengths that have limits, the longest first. Lengths must fall from rung to rung, multipliers must
+ * not. A family without rungs has the defaults: IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2,
+ * /56 x3, /48 x4, /32 x64.
+ */
+typedef struct tatcell_ladder_spec_t {
+    /** sizeof(tatcell_ladder_spec_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /** Rungs of IPv4, 1..8; 0 = the defaults. */
+    uint32_t v4_count;
+    /** Rungs of IPv6, 1..8; 0 = the defaults. */
+    uint32_t v6_count;
+    /** The rungs of IPv4; NULL with a count of 0. */
+    const tatcell_rung_t *v4;
+    /** The rungs of IPv6; NULL with a count of 0. */
+    const tatcell_rung_t *v6;
+} tatcell_ladder_spec_t;
+
+/** Bytes of a tatcell_ladder_spec_t in its first release: the least that a library takes. */
+#define TATCELL_LADDER_SPEC_MIN (16 + 2 * sizeof(void *))
+/** The default prefixes of both families. */
+#define TATCELL_LADDER_SPEC_INIT {sizeof(tatcell_ladder_spec_t), 0, 0, 0, 0, 0}
+
+/**
+ * Tells what a table must provide for to have a ladder over this limit of one address: its options' fastest and
+ * slowest.
+ *
+ * @param spec    the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @param rungs   started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
+ * @param fastest the limit of the shortest prefix; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+ * @param slowest a limit that is longer than that of every tier; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_LADDER a family has more than 8 rungs, a prefix is too long, lengths do not fall, or a
+ *         multiplier falls or is 0.
+ * @retval TATCELL_ERR_REPRESENT a limit times its multiplier exceeds 64 bits.
+ * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION a size is not set, or a flag is unknown.
+ * @retval TATCELL_ERR_OVERLAP fastest and slowest overlap.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: a few multiplications. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec,
+                                   const tatcell_ladder_spec_t *rungs,
+                                   tatcell_limit_spec_t *fastest,
+                                   tatcell_limit_spec_t *slowest);
+
+/**
+ * Makes the limits of all tiers of a ladder for one table: spec for one address; units, burst and every other
+ * amount of units times the multiplier for each prefix.
+ *
+ * @param ladder to initialise; not NULL.
+ * @param table  handle; not NULL. tatcell_ladder_table_specs tells what its options must provide for.
+ * @param spec   the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @param rungs  started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
+ * Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
+                            const tatcell_table_t *table,
+                            const tatcell_limit_spec_t *spec,
+                            const tatcell_ladder_spec_t *rungs);
+
+/**
+ * Decides one request of an address: charges all its prefixes if it conforms to the limit of each, else none.
+ *
+ * out->policy is the number of a tier, the longest prefix being 0; tatcell_ladder_rung tells which. All else is as
+ * for tatcell_chain_check. An IPv4 address may come inside an IPv6 address: see tatcell_address_canonical.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param table       handle of the table that it was made for; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order, as in in_addr and in6_addr; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param cost        units; 0 looks and never writes.
+ * @param out         started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @param permits     TATCELL_CHAIN_MAX of them, for tatcell_ladder_refund; NULL = not wanted.
+ * @param counters    this thread's counters; NULL = off.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_chain_check.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_HANDLE ladder or table not initialised; TATCELL_ERR_FOREIGN made for another table.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_OVERLAP out, permits and counters overlap.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
+ * Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
+ * lines and a compare-and-swap; about 4 KiB of stack. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder,
+                             const tatcell_table_t *table,
+                             uint64_t now,
+                             const void *address,
+                             size_t address_len,
+                             uint64_t cost,
+                             tatcell_decision_t *out,
+                             tatcell_permit_t *permits,
+                             tatcell_counters_t *counters);
+
+/**
+ * Tells what tatcell_ladder_check would answer, without charging anything.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param table       handle of the table that it was made for; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param cost        units.
+ * @param out         started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_ladder_check; never TATCELL_CONTENDED.
+ * Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder,
+                            const tatcell_table_t *table,
+                            uint64_t now,
+                            const void *address,
+                            size_t address_len,
+                            uint64_t cost,
+                            tatcell_decision_t *out);
+
+/**
+ * Gives back what the permits of an address's tiers prove was charged and has not drained since; those given back
+ * become zero.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param table       handle of the table that was charged; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     the address that was charged; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param permits     TATCELL_CHAIN_MAX of them, from tatcell_ladder_check; not NULL.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
+ * @retval others as tatcell_ladder_check.
+ * Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder,
+                              const tatcell_table_t *table,
+                              uint64_t now,
+                              const void *address,
+                              size_t address_len,
+                              tatcell_permit_t *permits);
+
+/**
+ * Tells which prefix a decision's policy means.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param address     the address that was decided; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param policy      of the decision.
+ * @param rung        its length and multiplier; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_END the ladder has no such tier for this address.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN as tatcell_ladder_check.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder,
+                            const void *address,
+                            size_t address_len,
+                            uint32_t policy,
+                            tatcell_rung_t *rung);
+
+/**
+ * Gives the canonical form of an address: an IPv4 address that is written in IPv6 is that IPv4 address. That is so
+ * for IPv4-mapped addresses (::ffff:0:0/96, RFC 4291), the well-known prefix of NAT64 (64:ff9b::/96, RFC 6052) and
+ * 6to4 (2002::/16, RFC 3056: the router's address, one for all hosts behind it). Teredo and all others stay as
+ * they are. The ladder calls do this by themselves.
+ *
+ * @param address       in network order; not NULL.
+ * @param address_len   bytes: 4 or 16.
+ * @param canonical     16 bytes; the first canonical_len are the address, the rest 0. May be address itself. Not
+ *                      NULL.
+ * @param canonical_len 4 or 16; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_address_canonical(const void *address,
+                                  size_t address_len,
+                                  uint8_t *canonical,
+                                  size_t *canonical_len);
+
+/**
+ * Gives sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_ladder_size(void);
 
 #ifdef __cplusplus
 }
@@ -2692,6 +2925,9 @@ TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, 
 TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
+TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");
+TATCELL_ASSERT_(sizeof(tatcell_ladder_t) == TATCELL_LADDER_SIZE, "ladder size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_ladder_t) == TATCELL_LADDER_ALIGN, "ladder alignment");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_

@@ -3,7 +3,7 @@
 //
 // CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
-//            9 Bursts  10 Tables  11 Host  12 Chains
+//            9 Bursts  10 Tables  11 Host  12 Chains  13 Ladders
 //
 // ---- A program ----
 //
@@ -144,6 +144,8 @@ enum class code : std::int32_t {
     err_links = TATCELL_ERR_LINKS,
     err_two_limits = TATCELL_ERR_TWO_LIMITS,
     err_cost = TATCELL_ERR_COST,
+    err_ladder = TATCELL_ERR_LADDER,
+    err_address = TATCELL_ERR_ADDRESS,
 };
 
 /// Describes a code: static text, never null (tatcell_strerror).
@@ -439,6 +441,8 @@ public:
     /// Units a second of a clock with this frequency.
     constexpr limit_spec(std::uint64_t units_per_second, frequency clock, std::uint64_t burst) noexcept
         : limit_spec(units_per_second, ticks(clock.hz()), burst) {}
+    /// The C structure, started from TATCELL_LIMIT_SPEC_INIT.
+    constexpr explicit limit_spec(const tatcell_limit_spec_t &raw) noexcept : raw_(raw) {}
 
     /// Units: passes above this debt are flagged decision::soft(). At most the burst, else err_soft.
     constexpr limit_spec &soft(std::uint64_t units) noexcept { return raw_.soft = units, *this; }
@@ -1472,6 +1476,87 @@ private:
     tatcell_chain_t raw_ TATCELL_CHAIN_INIT;
 };
 static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
+
+// ==== 13 Ladders ====================================================================================================
+
+/// The bytes of an address in network order, 4 or 16: of an in_addr or in6_addr, or of an array.
+class address {
+public:
+    constexpr address(const void *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    /// Anything of 4 or 16 bytes without padding: std::array<std::uint8_t, 16>, in_addr, in6_addr.
+    template <class T, class = std::enable_if_t<detail::is_key<T> && (sizeof(T) == 4 || sizeof(T) == 16)>>
+    constexpr address(const T &a) noexcept : address(&a, sizeof a) {}
+    constexpr const void *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+
+private:
+    const void *data_;
+    std::size_t size_;
+};
+
+/// Which prefixes of an address have a limit (tatcell_ladder_spec_t), the longest first; the defaults where nothing is
+/// said. It refers to the rungs that it is given.
+class ladder_spec {
+public:
+    constexpr ladder_spec() noexcept = default;
+    template <std::size_t N>
+    constexpr ladder_spec &v4(const tatcell_rung_t (&rungs)[N]) noexcept {
+        return raw_.v4 = rungs, raw_.v4_count = static_cast<std::uint32_t>(N), *this;
+    }
+    template <std::size_t N>
+    constexpr ladder_spec &v6(const tatcell_rung_t (&rungs)[N]) noexcept {
+        return raw_.v6 = rungs, raw_.v6_count = static_cast<std::uint32_t>(N), *this;
+    }
+    constexpr const tatcell_ladder_spec_t *get() const noexcept { return &raw_; }
+
+    /// What a table must provide for to have this ladder over a limit of one address (tatcell_ladder_table_specs): a
+    /// table_options of both.
+    outcome<table_options> options(const limit_spec &one) const noexcept {
+        tatcell_limit_spec_t fastest = TATCELL_LIMIT_SPEC_INIT, slowest = TATCELL_LIMIT_SPEC_INIT;
+        const std::int32_t c = tatcell_ladder_table_specs(one.get(), &raw_, &fastest, &slowest);
+        if (c != TATCELL_PASS) return {c, table_options(one)};
+        return {c, table_options(limit_spec(fastest)).slowest(limit_spec(slowest))};
+    }
+
+private:
+    tatcell_ladder_spec_t raw_ TATCELL_LADDER_SPEC_INIT;
+};
+
+/// The limits of all tiers of a ladder, for one table (tatcell_ladder_t), and one call for an address.
+///
+/// Every call may return err_address for another size than 4 or 16, err_handle, err_foreign, err_hash.
+class ladder {
+public:
+    /// `one` is the limit of one address (tatcell_ladder_init). Errors: err_ladder, err_too_fast, and those of a limit.
+    result init(const table &t, const limit_spec &one, const ladder_spec &rungs = {}) noexcept {
+        return result(tatcell_ladder_init(&raw_, t.get(), one.get(), rungs.get()));
+    }
+    /// Charges all prefixes of an address, or none (tatcell_ladder_check). `permits`: chain::max of them, or null.
+    decision check(const table &t, instant now, address a, std::uint64_t cost = 1, permit *permits = nullptr,
+                   tatcell_counters_t *counters = nullptr) const noexcept {
+        decision d;
+        d.verdict = tatcell_ladder_check(&raw_, t.get(), now.count(), a.data(), a.size(), cost, &d, permits, counters);
+        return d;
+    }
+    /// What check would answer; charges nothing (tatcell_ladder_peek).
+    decision peek(const table &t, instant now, address a, std::uint64_t cost = 1) const noexcept {
+        const auto f = tatcell_ladder_peek;
+        return detail::decide(f, &raw_, t.get(), now.count(), a.data(), a.size(), cost);
+    }
+    /// Gives back what the permits prove (tatcell_ladder_refund).
+    result refund(const table &t, instant now, address a, permit *permits) const noexcept {
+        return result(tatcell_ladder_refund(&raw_, t.get(), now.count(), a.data(), a.size(), permits));
+    }
+    /// The tier that decision::policy means; code::end where there is none (tatcell_ladder_rung).
+    outcome<tatcell_rung_t> rung(address a, std::uint32_t policy) const noexcept {
+        return detail::fill(tatcell_rung_t{}, tatcell_ladder_rung, &raw_, a.data(), a.size(), policy);
+    }
+    const tatcell_ladder_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_ladder_t raw_{};
+};
+static_assert(sizeof(ladder) == TATCELL_LADDER_SIZE && alignof(ladder) == TATCELL_LADDER_ALIGN, "same layout");
 
 }  // namespace tatcell
 

@@ -28,7 +28,7 @@
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
-//! - [`Chain`]: several limits for one request, all or none.
+//! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
@@ -92,8 +92,8 @@ mod time;
 pub use algorithms::gcra::Change;
 pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
 pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
-pub use combine::{Chain, ChainError, Link, TableRef, MAX_LINKS};
-pub use keys::HashKind;
+pub use combine::{Chain, ChainError, LadderLimits, Link, TableRef, MAX_LINKS};
+pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;

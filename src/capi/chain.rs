@@ -14,7 +14,7 @@ use super::kit::{
     Report, Rows, Span,
 };
 use super::limit::{limit32, limit64, table_limit, tatcell_limit_t};
-use super::table::{either, handle, tatcell_table_t, Any};
+use super::table::{either, handle, tatcell_table_t, Any, Handle};
 use super::table_check::{hash_of, refused};
 use crate::answer::{Decision, Permit};
 use crate::combine::{Chain, ChainError, Link, TableRef, MAX_LINKS};
@@ -30,8 +30,8 @@ pub const TATCELL_LINK_HASH: u32 = 1;
 /// Bytes of a tatcell_link_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_LINK_MIN: usize = 32 + 6 * size_of::<*const u8>();
 
-/// One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set one of
-/// cell, cell32 and table; everything else may be 0.
+/// One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set
+/// one of cell, cell32 and table; everything else may be 0.
 #[repr(C)]
 pub struct tatcell_link_t {
     /// sizeof(tatcell_link_t). Not read: the chain says how far its links are apart.
@@ -72,9 +72,9 @@ const TATCELL_CHAIN_MIN: usize = 24 + 4 * size_of::<*const u8>();
 /// Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT; only read by the calls, so it
 /// may be used again and again.
 ///
-/// Order matters for speed and for the index that is reported: the most specific limit, or the most likely to refuse,
-/// first; an aggregate over all last. Links of one cell, or of one key of a table, are one charge of all their costs,
-/// reported as the first of them; they must stand under one limit.
+/// Order matters for speed and for the index that is reported: the most specific limit, or the most likely to
+/// refuse, first; an aggregate over all last. Links of one cell, or of one key of a table, are one charge of all
+/// their costs, reported as the first of them; they must stand under one limit.
 #[repr(C)]
 pub struct tatcell_chain_t {
     /// sizeof(tatcell_chain_t).
@@ -116,6 +116,14 @@ fn chain_code(e: ChainError) -> i32 {
     }
 }
 
+/// A table as links take it.
+pub(super) fn chained(table: &Handle) -> TableRef<'_> {
+    match &table.table {
+        Any::Shared(t) => TableRef::from(t),
+        Any::Exclusive(t) => TableRef::from(t),
+    }
+}
+
 /// A link of C.
 ///
 /// # Safety
@@ -141,11 +149,7 @@ unsafe fn link<'a>(l: &tatcell_link_t) -> Result<Link<'a>, i32> {
             let (table, limit) = (handle(l.table)?, table_limit(l.limit)?);
             either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
             let hash = if by_hash { l.hash } else { hash_of(table, kit::key(l.key, l.key_len)?)? };
-            let table = match &table.table {
-                Any::Shared(t) => TableRef::from(t),
-                Any::Exclusive(t) => TableRef::from(t),
-            };
-            Link::hash(table, limit, hash, l.cost)
+            Link::hash(chained(table), limit, hash, l.cost)
         }
     };
     Ok(made.extra(l.extra))
@@ -226,16 +230,17 @@ impl<'a> Work<'a> {
 
 /// Decides one request under several limits: charges all of them if it conforms to all, else none.
 ///
-/// All links are looked at first, then charged in order; if one refuses after all (a race was lost, or a set of a table
-/// is full), those before it are given back in reverse. No limit ever passes more than it allows, whatever others do
-/// meanwhile; they may be refused while a charge waits to be given back.
+/// All links are looked at first, then charged in order; if one refuses after all (a race was lost, or a set of a
+/// table is full), those before it are given back in reverse. No limit ever passes more than it allows, whatever
+/// others do meanwhile; they may be refused while a charge waits to be given back.
 ///
-/// out->policy is the index of a link. When the request passes it is the tightest one, whose remaining units are worth
-/// the fewest requests like this one (with equal costs: the smallest remaining); when not, the first that can never
-/// pass, else the first that refuses. cost, burst, remaining, next_unit and reset_after are of that link. retry_after
-/// is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a tick before.
-/// (What only a race or a full set refused has the retry time of the link that refused.) The permit is zero: each link
-/// has its own, chain->permits. Of a refused chain they are zero, but where giving back was contended to its bound.
+/// out->policy is the index of a link. When the request passes it is the tightest one, whose remaining units are
+/// worth the fewest requests like this one (with equal costs: the smallest remaining); when not, the first that can
+/// never pass, else the first that refuses. cost, burst, remaining, next_unit and reset_after are of that link.
+/// retry_after is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a
+/// tick before. (What only a race or a full set refused has the retry time of the link that refused.) The permit is
+/// zero: each link has its own, chain->permits. Of a refused chain they are zero, but where giving back was
+/// contended to its bound.
 ///
 /// Of a refused chain nothing stays charged but the penalty of the link that refused after the look; what a charge
 /// under TATCELL_FULL_SAMPLED stored; and of a key that was inserted and given back a claim lifetime and a q-unit.
@@ -249,15 +254,15 @@ impl<'a> Work<'a> {
 /// @retval TATCELL_ERR_TWO_LIMITS one cell or key stands under two limits, which would share one debt.
 /// @retval TATCELL_ERR_COST the costs of one cell or key exceed 64 bits together.
 /// @retval TATCELL_ERR_SIZE size, link_size, decision_size or out->size is not set.
-/// @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash without a
-///         table.
+/// @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash
+///         without a table.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or a link without cell and table.
-/// @retval TATCELL_ERR_OVERLAP what the call writes (out, permits, decisions, counters) overlaps each other or what it
-///         reads (chain, links).
+/// @retval TATCELL_ERR_OVERLAP what the call writes (out, permits, decisions, counters) overlaps each other or what
+///         it reads (chain, links).
 /// @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
 ///         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
-/// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a compare-and-swap a
-/// link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.2.
+/// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a
+/// compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.2.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_check(
@@ -290,8 +295,8 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
 /// links'. Each is charged at arrival, so an aggregate is never charged at a future time.
 ///
-/// A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after is
-/// the time until all links would accept it. Every link is asked, and given back where another refuses.
+/// A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after
+/// is the time until all links would accept it. Every link is asked, and given back where another refuses.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.

@@ -97,6 +97,11 @@ pub const TATCELL_ERR_LINKS: i32 = -60;
 pub const TATCELL_ERR_TWO_LIMITS: i32 = -61;
 /// The costs of one cell or key exceed 64 bits together.
 pub const TATCELL_ERR_COST: i32 = -62;
+/// A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a multiplier
+/// falls or is 0.
+pub const TATCELL_ERR_LADDER: i32 = -63;
+/// An address has neither 4 nor 16 bytes.
+pub const TATCELL_ERR_ADDRESS: i32 = -64;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 200;
@@ -204,6 +209,8 @@ describe! {
     TATCELL_ERR_LINKS "a chain has no link, or more than 8"
     TATCELL_ERR_TWO_LIMITS "one cell or key stands under two limits"
     TATCELL_ERR_COST "costs of one cell or key exceed 64 bits"
+    TATCELL_ERR_LADDER "a ladder's prefix lengths must fall, its multipliers must not"
+    TATCELL_ERR_ADDRESS "an address has neither 4 nor 16 bytes"
 }
 
 /// Describes a result or error code.

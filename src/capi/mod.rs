@@ -2,8 +2,8 @@
 //!
 //! - `codes`: what functions return, and its names and texts.
 //! - `kit`: where pointers are checked; all unsafe code.
-//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `chain`, `decision`, `table` (and what is done with one),
-//!   `info`, `host`.
+//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `chain`, `ladder`, `decision`, `table` (and what is done
+//!   with one), `info`, `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
 #![allow(non_camel_case_types)]
@@ -19,6 +19,7 @@ mod decision;
 mod host;
 mod info;
 mod kit;
+mod ladder;
 mod lease;
 mod limit;
 mod limit_table;

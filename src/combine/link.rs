@@ -3,7 +3,7 @@
 use super::error::ChainError;
 use crate::answer::{Decision, Permit};
 use crate::cell::{Cell, Cell32};
-use crate::limit::{Limit, Limit32, TableLimit};
+use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
 use crate::table::{Counters, ExclusiveTable, Request, Table, TableError};
 
 /// A table of either mode: what a link needs of one. Made from a reference by itself.
@@ -44,6 +44,14 @@ impl TableRef<'_> {
     /// [`TableError::BadHashKind`] where the caller hashes.
     pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
         either!(self, t => t.hash(key))
+    }
+
+    pub(super) fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
+        either!(self, t => t.limit(spec))
+    }
+
+    pub(super) fn unlimited(&self) -> TableLimit {
+        either!(self, t => t.unlimited())
     }
 
     /// Have both the same slots?

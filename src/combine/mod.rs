@@ -7,12 +7,15 @@
 //!             link 7 -----------------------+     one refuses       one refuses: give back in reverse
 //! ```
 //!
+//! `tiers.rs` makes such a chain of the prefixes of an address.
+//!
 //! What is combined are the calls that cells and tables have for everybody (peek, check, reserve, charge, refund): no
 //! algorithm is known here, and no word is touched but through them.
 
 mod chain;
 mod error;
 mod link;
+mod tiers;
 
 #[cfg(all(test, tatcell_loom))]
 mod loom_chain;
@@ -20,3 +23,4 @@ mod loom_chain;
 pub use chain::{Chain, MAX_LINKS};
 pub use error::ChainError;
 pub use link::{Link, TableRef};
+pub use tiers::LadderLimits;

@@ -21,6 +21,7 @@ pub const PROGRAMS: &[Program] = &[
     c("lease").under(&[ASAN]),
     c("host").under(&[ASAN]),
     c("chain").under(&[ASAN, MEMCHECK]),
+    c("ladder").under(&[ASAN, MEMCHECK]),
     cxx("cpp_chain17", "cpp_chain.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp_chain20", "cpp_chain.cpp", "-std=c++20").under(&[ASAN]),
     cxx("cpp17", "cpp.cpp", "-std=c++17").under(&[MEMCHECK]),
