@@ -1,4 +1,5 @@
-/* chain.c - several limits for one request: all or none, by what C hands over; and every bad argument is refused. */
+/* chain.c - several limits for one request: all or none, by what C hands over; bursts under two limits a key; and every
+ * bad argument is refused. */
 #include "kit.h"
 
 static tatcell_cell_t cells[2];
@@ -270,6 +271,114 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     kit_free(&other);
 }
 
+/* Bursts of keys under two limits against chains of both, in every form of keys and with a look ahead. */
+TEST(pairs_answer_as_chains_do) {
+    enum { ROUNDS = 200 };
+    static kit_table singles, bursts;
+    tatcell_limit_spec_t bytes = kit_spec(1, 1 << 12, 300), packets = kit_spec(1, 1 << 18, 4);
+    tatcell_table_options_t o = kit_options(NULL);
+    o.slowest = &packets;
+    EQ(kit_make(&singles, bytes, 256, &o), 0);
+    EQ(kit_make(&bursts, bytes, 256, &o), 0);
+    tatcell_limit_t one, two;
+    EQ(tatcell_limit_init_table(&one, &singles.table, &packets), 0);
+    EQ(tatcell_limit_init_table(&two, &singles.table, &bytes), 0);
+    unsigned long long random = 7;
+    static uint32_t keys[2][64], sizes[2][64];
+    static uint64_t hashes[2][64];
+    tatcell_burst_t b[2] = {TATCELL_BURST_INIT, TATCELL_BURST_INIT};
+    tatcell_counters_t counted = TATCELL_COUNTERS_INIT, wanted = TATCELL_COUNTERS_INIT;
+    uint64_t now = 1 << 20, passed = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        tatcell_burst_t *burst = &b[round & 1], *next = &b[~round & 1];
+        int n = ~round & 1;
+        next->count = (uint32_t)(check_random(&random) % 65);
+        for (uint32_t k = 0; k < next->count; k++) {
+            keys[n][k] = (uint32_t)(check_random(&random) % 20);
+            sizes[n][k] = (uint32_t)(check_random(&random) % 200);
+            EQ(tatcell_table_hash(&bursts.table, &keys[n][k], 4, &hashes[n][k]), 0);
+        }
+        int by_hash = round % 5 == 0;
+        next->keys = by_hash ? NULL : keys[n];
+        next->hashes = by_hash ? hashes[n] : NULL;
+        next->key_len = 4, next->stride = 4;
+        burst->limit = next->limit = &one, burst->counters = next->counters = &counted;
+        burst->now = now += check_random(&random) % (1 << 17);
+        uint64_t expected = 0;
+        for (uint32_t k = 0; k < burst->count; k++) {
+            uint64_t hash = hashes[round & 1][k];
+            tatcell_link_t both[2] = {
+                {.flags = TATCELL_LINK_HASH, .table = &singles.table, .limit = &one, .hash = hash, .cost = 1},
+                {.flags = TATCELL_LINK_HASH, .table = &singles.table, .limit = &two, .hash = tatcell_hash_second(hash),
+                 .cost = sizes[round & 1][k]},
+            };
+            tatcell_chain_t c = TATCELL_CHAIN_INIT;
+            c.links = both, c.link_size = sizeof *both, c.count = 2, c.counters = &wanted;
+            int32_t rc = tatcell_chain_check(&c, now, NULL);
+            EXPECT(rc >= 0);
+            expected |= (uint64_t)(rc == 0) << k;
+        }
+        NOTE("round %d", round);
+        EQ(tatcell_table_check_pairs(&bursts.table, burst, &two, sizes[round & 1], round % 7 ? next : NULL), 0);
+        EQ(burst->pass, expected);
+        passed += (uint64_t)__builtin_popcountll(expected);
+    }
+    EXPECT(passed > 300 && wanted.non_conforming > 300);
+    EQ(memcmp(&counted, &wanted, sizeof counted), 0);
+    EQ(memcmp((char *)singles.memory + 128, (char *)bursts.memory + 128, singles.bytes - 128), 0);
+    kit_free(&singles);
+    kit_free(&bursts);
+}
+
+TEST(bad_pairs_are_refused_and_change_nothing) {
+    DO(setup());
+    kit_table other;
+    EQ(kit_make(&k, kit_spec(1, 1000, 3), 64, NULL), 0);
+    EQ(kit_make(&other, kit_spec(1, 1 << 30, 300), 64, NULL), 0);
+    static const uint32_t keys[4] = {1, 2, 3, 4}, costs[4] = {1, 1, 1, 1};
+    tatcell_burst_t b = kit_burst(&k.limit, 0, keys, 4, 4, 4), next = b;
+    b.counters = &counters;
+    const tatcell_burst_t good = b;
+    static unsigned char image[2048];
+    EXPECT(k.bytes <= sizeof image);
+    memcpy(image, k.memory, k.bytes);
+#define PAIRS(code, change, burst, second, costs, next) \
+    do { \
+        change; \
+        keep(); \
+        EQ(tatcell_table_check_pairs(&k.table, burst, second, costs, next), code); \
+        EXPECT(!changed() && memcmp(image, k.memory, k.bytes) == 0); \
+        b = good; \
+    } while (0)
+    EQ(tatcell_table_check_pairs(NULL, &b, &k.limit, costs, NULL), TATCELL_ERR_NULL);
+    PAIRS(TATCELL_ERR_NULL, , NULL, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_NULL, , &b, NULL, costs, NULL);
+    PAIRS(TATCELL_ERR_NULL, b.limit = NULL, &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_NULL, b.keys = NULL, &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_ALIGN, , &b, &k.limit, (const uint32_t *)OFF(costs), NULL);
+    PAIRS(TATCELL_ERR_ALIGN, , &b, (const tatcell_limit_t *)OFF(&k.limit), costs, NULL);
+    PAIRS(TATCELL_ERR_LIMIT, , &b, &per_second, costs, NULL);
+    PAIRS(TATCELL_ERR_FOREIGN, , &b, &other.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_FOREIGN, b.limit = &other.limit, &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_OPTION, , &b, &k.limit, costs, &b);
+    PAIRS(TATCELL_ERR_OPTION, b.flags = 1, &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_OPTION, (b.decisions = each, b.decision_size = sizeof *each), &b, &k.limit, costs, NULL);
+    const tatcell_limit_t *const limits[4] = {&k.limit, &k.limit, &k.limit, &k.limit};
+    PAIRS(TATCELL_ERR_OPTION, (b.limits = limits, b.limit = NULL), &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_COUNT, b.count = 65, &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_SIZE, b.size = 0, &b, &k.limit, costs, NULL);
+    next.count = 65;
+    PAIRS(TATCELL_ERR_COUNT, , &b, &k.limit, costs, &next);
+    PAIRS(TATCELL_ERR_OVERLAP, b.counters = (tatcell_counters_t *)(void *)b.scratch, &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_OVERLAP, , &b, &k.limit, (const uint32_t *)(void *)b.scratch, NULL);
+    EQ(tatcell_table_check_pairs(&k.table, &b, &k.limit, NULL, NULL), 0);
+    EQ(b.pass, 15);
+    b.count = 0;
+    EQ(tatcell_table_check_pairs(&k.table, &b, NULL, NULL, NULL), 0);
+    kit_free(&k);
+    kit_free(&other);
+}
+
 int main(void) {
     RUN(both_limits_are_charged_or_none);
     RUN(links_have_permits_and_decisions_of_their_own);
@@ -278,5 +387,7 @@ int main(void) {
     RUN(an_extra_is_charged_once_it_has_passed);
     RUN(a_reservation_departs_at_the_latest_of_its_links);
     RUN(bad_arguments_are_refused_and_change_nothing);
+    RUN(pairs_answer_as_chains_do);
+    RUN(bad_pairs_are_refused_and_change_nothing);
     return check_failures != 0;
 }

@@ -117,6 +117,23 @@ TEST(custom_ladders_are_checked) {
     EXPECT(tatcell::ladder_spec().v6(wrong).v4(v4).options(one) == code::err_ladder);
 }
 
+TEST(pairs_charge_both_limits_of_each_key_or_none) {
+    static tatcell::table_memory<1000> memory;
+    const limit_spec packets(100, 1s, 10), bytes(100000, 1s, 4000);
+    tatcell::table table;
+    tatcell::table_limit first, second;
+    EXPECT(table.init(memory, tatcell::table_options(bytes).slowest(packets).seed(secret)));
+    EXPECT(first.init(table, packets) && second.init(table, bytes));
+    const std::uint32_t sources[] = {7, 7, 7, 8}, sizes[] = {1500, 1500, 1500, 1500};
+    tatcell::burst burst, next;
+    EXPECT(table.check_pairs(start, burst.limit(first).keys(sources), second, sizes, &next.limit(first)));
+    EQ(burst.pass(), 0xb);
+    const auto hash = table.hash(7u);
+    EQ(table.peek(first, start, *hash, 0).remaining, 8);
+    EQ(table.peek(second, start, (*hash).second(), 0).remaining, 1000);
+    EXPECT(table.check_pairs(start, burst, second, sizes, &burst) == code::err_option);
+}
+
 int main() {
     RUN(chains_charge_all_limits_or_none);
     RUN(chains_of_cells_and_keys_give_back_by_their_permits);
@@ -124,5 +141,6 @@ int main() {
     RUN(errors_of_chains_have_their_codes);
     RUN(ladders_hold_the_prefixes_of_an_address);
     RUN(custom_ladders_are_checked);
+    RUN(pairs_charge_both_limits_of_each_key_or_none);
     return check_failures != 0;
 }

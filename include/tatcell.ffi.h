@@ -489,6 +489,9 @@ int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uin
 int32_t tatcell_table_hash(const tatcell_table_t *table, const void *key, size_t key_len, uint64_t *hash);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
 int32_t tatcell_table_prefetch(const tatcell_table_t *table, const uint64_t *hashes, uint32_t count);
+int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t *burst,
+    const tatcell_limit_t *second, const uint32_t *second_costs, tatcell_burst_t *next);
+uint64_t tatcell_hash_second(uint64_t hash);
 int32_t tatcell_table_sweep(const tatcell_table_t *table, uint64_t now, uint64_t from, uint64_t count,
     uint64_t *next);
 int32_t tatcell_table_stats(const tatcell_table_t *table, uint64_t now, tatcell_stats_t *out);

@@ -1815,6 +1815,45 @@ int32_t tatcell_table_prefetch(const tatcell_table_t *table,
                                const uint64_t *hashes,
                                uint32_t count);
 
+/**
+ * Decides up to 64 requests at one now, in order, each under two limits of its key, bytes and packets for instance:
+ * both are charged, or none. Hashes and prefetches the keys of the next burst before that.
+ *
+ * The first debt of a key lies in the table at the hash of the key, the second at tatcell_hash_second of that. The
+ * verdicts, and what is charged, equal those of a chain of both (tatcell_chain_check) for each request in the same
+ * order. burst and next are as for tatcell_table_check_burst, but for what is said here.
+ *
+ * @param table        handle; not NULL.
+ * @param burst        what is decided; its limit and costs are the first of each request. Without limits, one a
+ *                     request, and without decisions. Not NULL.
+ * @param second       the second limit of all requests; from tatcell_limit_init_table, not NULL unless the burst is
+ *                     empty.
+ * @param second_costs units of each request under the second limit; NULL = 1 each.
+ * @param next         what will be decided by the next call, under the same table. NULL = nothing follows.
+ * @retval 0 decided; see burst->pass. Contended requests have bit 0.
+ * @retval TATCELL_ERR_OPTION as tatcell_table_check_burst, or burst has limits or decisions.
+ * @retval others as tatcell_table_check_burst. Nothing is decided, hashed or changed on error.
+ * Thread: any number with bursts of their own, unless the table is exclusive. Cost: two looks and two
+ * compare-and-swaps a request that passes, with the cache misses of all overlapped. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_pairs(const tatcell_table_t *table,
+                                  tatcell_burst_t *burst,
+                                  const tatcell_limit_t *second,
+                                  const uint32_t *second_costs,
+                                  tatcell_burst_t *next);
+
+/**
+ * Gives the hash of a key's second debt, from that of its first: where tatcell_table_check_pairs keeps it. For single
+ * calls on it.
+ *
+ * @param hash from tatcell_table_hash, or the caller's own keyed hash.
+ * @return the hash of the second debt.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+uint64_t tatcell_hash_second(uint64_t hash);
+
 /* ==== 10 Upkeep: sweeping, counting, walking, moving ============================================================= */
 
 /**

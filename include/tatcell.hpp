@@ -766,6 +766,8 @@ class key_hash {
 public:
     constexpr explicit key_hash(std::uint64_t value) noexcept : value_(value) {}
     constexpr std::uint64_t value() const noexcept { return value_; }
+    /// Where table::check_pairs keeps the second debt of the key (tatcell_hash_second).
+    key_hash second() const noexcept { return key_hash(tatcell_hash_second(value_)); }
 
 private:
     std::uint64_t value_;
@@ -1243,6 +1245,15 @@ public:
     result check_burst(instant now, burst &b, burst &next) const noexcept {
         b.get()->now = now.count();
         return result(tatcell_table_check_burst(&raw_, b.get(), next.get()));
+    }
+    /// Decides a burst under its limit and a second one, all or none for each request, and hashes and prefetches the
+    /// keys of the next, if there is one (tatcell_table_check_pairs). `second_costs`: units under the second limit,
+    /// null = one each. Errors as check_burst, and err_option for a burst with limits or decisions.
+    result check_pairs(instant now, burst &b, const table_limit &second, const std::uint32_t *second_costs = nullptr,
+                       burst *next = nullptr) const noexcept {
+        b.get()->now = now.count();
+        tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
+        return result(tatcell_table_check_pairs(&raw_, b.get(), second.get(), second_costs, ahead));
     }
     /// Starts loading the lines of up to 64 hashes, for calls that come next (tatcell_table_prefetch).
     result prefetch(const std::uint64_t *hashes, std::size_t count) const noexcept {

@@ -27,7 +27,8 @@
 //! - [`Limit`], [`LimitSpec`], [`limit!`]: units per period of ticks, and a burst. Validated once; `const`.
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
-//! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
+//! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
+//!   [`PairBurst`]: each under two limits.
 //! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
@@ -92,7 +93,7 @@ mod time;
 pub use algorithms::gcra::Change;
 pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
 pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
-pub use combine::{Chain, ChainError, LadderLimits, Link, TableRef, MAX_LINKS};
+pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
 pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};

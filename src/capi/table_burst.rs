@@ -140,7 +140,7 @@ pub unsafe extern "C" fn tatcell_table_check_burst(
 
 /// Where the hashes of a burst come from.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+pub(super) enum Source<'a> {
     /// No requests.
     Empty,
     /// The scratch has them, and their lines were asked for.
@@ -156,7 +156,11 @@ impl<'a> Source<'a> {
     /// # Safety
     /// The contract of kit.rs, for the pointers inside.
     #[inline(always)]
-    unsafe fn new(b: &tatcell_burst_t, prepared: bool, written: &Written) -> Result<Source<'a>, i32> {
+    pub(super) unsafe fn new(
+        b: &tatcell_burst_t,
+        prepared: bool,
+        written: &Written,
+    ) -> Result<Source<'a>, i32> {
         let count = b.count as usize;
         if b.flags != 0 {
             return Err(TATCELL_ERR_OPTION);
