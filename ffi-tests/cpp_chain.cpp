@@ -107,6 +107,10 @@ TEST(ladders_hold_the_prefixes_of_an_address) {
     EXPECT(counters.inserted == 4 && permits[3].stored != 0 && permits[4].stored == 0);
     EXPECT(ladder.refund(table, start, v4, permits) && ladder.peek(table, start, v4, 4));
     EXPECT(ladder.check(table, start, tatcell::address("123", 3)) == code::err_address);
+    const std::array<std::uint8_t, 16> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
+    const auto canonical = tatcell::address(mapped).canonical();
+    EXPECT(canonical && canonical->size == 4 && canonical->bytes[0] == 192 && canonical->bytes[3] == 1);
+    EXPECT(tatcell::address(*canonical).size() == 4 && tatcell::address("123", 3).canonical() == code::err_address);
 }
 
 TEST(custom_ladders_are_checked) {

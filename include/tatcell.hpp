@@ -197,7 +197,8 @@ inline bool abi_fits() noexcept {
            tatcell_cell32_size() == sizeof(tatcell_cell32_t) && tatcell_lease_size() == sizeof(tatcell_lease_t) &&
            tatcell_limit_size() == sizeof(tatcell_limit_t) && tatcell_permit_size() == sizeof(tatcell_permit_t) &&
            tatcell_counters_size() == sizeof(tatcell_counters_t) && tatcell_slot_size() == sizeof(tatcell_slot_t) &&
-           tatcell_table_handle_size() == sizeof(tatcell_table_t);
+           tatcell_table_handle_size() == sizeof(tatcell_table_t) &&
+           tatcell_ladder_size() == sizeof(tatcell_ladder_t);
 }
 
 // ==== 2 Time ========================================================================================================
@@ -1490,6 +1491,8 @@ static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
 
 // ==== 13 Ladders ====================================================================================================
 
+struct canonical_address;
+
 /// The bytes of an address in network order, 4 or 16: of an in_addr or in6_addr, or of an array.
 class address {
 public:
@@ -1499,11 +1502,27 @@ public:
     constexpr address(const T &a) noexcept : address(&a, sizeof a) {}
     constexpr const void *data() const noexcept { return data_; }
     constexpr std::size_t size() const noexcept { return size_; }
+    /// Its canonical form, as the ladder calls take it: an IPv4 address inside an IPv6 one is that IPv4 address
+    /// (tatcell_address_canonical).
+    inline outcome<canonical_address> canonical() const noexcept;
 
 private:
     const void *data_;
     std::size_t size_;
 };
+
+/// The bytes of an address in its canonical form: the first `size`, 4 or 16.
+struct canonical_address {
+    std::array<std::uint8_t, 16> bytes{};
+    std::size_t size = 0;
+    operator address() const noexcept { return {bytes.data(), size}; }
+};
+
+inline outcome<canonical_address> address::canonical() const noexcept {
+    canonical_address c;
+    const std::int32_t rc = tatcell_address_canonical(data_, size_, c.bytes.data(), &c.size);
+    return {rc, c};
+}
 
 /// Which prefixes of an address have a limit (tatcell_ladder_spec_t), the longest first; the defaults where nothing is
 /// said. It refers to the rungs that it is given.
