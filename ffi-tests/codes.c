@@ -13,16 +13,18 @@
 
 enum { FIRST = TATCELL_ERR_ADDRESS, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
-/* -13 was TATCELL_ERR_MEMORY of ABI 0; from -38 to -59 there is none yet. */
-static int is_unused(int32_t code) {
-    return code == -13 || (code < TATCELL_ERR_FOLDER && code > TATCELL_ERR_LINKS);
-}
-
 static unsigned char seen[CODES];
 
 static int32_t got(int32_t code) {
     if (code >= FIRST && code <= LAST) seen[code - FIRST] = 1;
     return code;
+}
+
+/* -13 was TATCELL_ERR_MEMORY of ABI 0; numbers between the blocks were never given. */
+static int unused(int32_t code) {
+    return code == -13 || (code < TATCELL_ERR_INHERIT && code > TATCELL_ERR_PEAK) ||
+           (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
+           (code < TATCELL_ERR_POLICIES && code > TATCELL_ERR_LINKS);
 }
 
 #define GIVES(want, call) EQ(got(call), want)
@@ -59,8 +61,17 @@ TEST(bad_limits_are_errors) {
     spec.soft = 3;
     GIVES(TATCELL_ERR_SOFT, tatcell_limit_init_spec(&limit, &spec));
     spec.soft = 0;
-    spec.flags = 16;
+    spec.flags = 32;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
+    spec.flags = TATCELL_LIMIT_ALIGNED;
+    GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
+    spec.algorithm = TATCELL_ALGORITHM_FIXED_WINDOW;
+    GIVES(TATCELL_ERR_ALGORITHM, tatcell_limit_init_spec(&limit, &spec)); /* a burst of its own */
+    spec.burst = 0;
+    spec.phase = SECOND;
+    GIVES(TATCELL_ERR_PHASE, tatcell_limit_init_spec(&limit, &spec));
+    GIVES(TATCELL_ERR_UNITS, tatcell_limit_init_window(&limit, UINT64_MAX, SECOND));
+    spec = kit_spec(1, SECOND, 2);
     spec.flags = TATCELL_LIMIT_RESOLUTION;
     spec.resolution = 64;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit_init_spec(&limit, &spec));
@@ -69,6 +80,18 @@ TEST(bad_limits_are_errors) {
     spec.flags = TATCELL_LIMIT_HEAL;
     GIVES(TATCELL_ERR_OPTION, tatcell_limit32_init_spec(&limit, &spec));
     GIVES(0, tatcell_limit_init_spec(&limit, &spec));
+}
+
+TEST(bad_meters_are_errors) {
+    tatcell_meter_params_t params;
+    tatcell_meter_spec_t spec = TATCELL_METER_SPEC_INIT;
+    spec.kind = TATCELL_METER_RFC2698;
+    spec.cir = 2, spec.rate2 = 1, spec.cbs = spec.burst2 = 1, spec.tick_hz = SECOND;
+    GIVES(TATCELL_ERR_PEAK, tatcell_meter_params_init(&params, &spec));
+    spec.cir = spec.rate2 = 46000000, spec.cbs = spec.burst2 = 4096, spec.span = UINT64_MAX;
+    GIVES(TATCELL_ERR_SHORT_SPAN, tatcell_meter_params_init(&params, &spec));
+    spec.span = 0;
+    GIVES(0, tatcell_meter_params_init(&params, &spec));
 }
 
 /* Heal needs a span of more than a year of nanoseconds: a resolution of at most 9. */
@@ -121,6 +144,14 @@ TEST(bad_table_options_are_errors) {
     GIVES(TATCELL_ERR_OVERLAP, tatcell_table_init((tatcell_table_t *)memory, memory, bytes, &o));
     o.slowest = &slow;
     GIVES(TATCELL_ERR_SPAN, tatcell_table_init(&table, memory, bytes, &o));
+    slow = kit_spec(10, SECOND, 0);
+    slow.algorithm = TATCELL_ALGORITHM_FIXED_WINDOW;
+    GIVES(TATCELL_ERR_ALGORITHM, tatcell_table_init(&table, memory, bytes, &o));
+    o.fastest = &slow;
+    o.policy = TATCELL_FULL_INHERIT;
+    GIVES(TATCELL_ERR_INHERIT, tatcell_table_init(&table, memory, bytes, &o));
+    o.fastest = &fast;
+    o.policy = 0;
     o.slowest = NULL;
     o.tag_bits = 11;
     GIVES(TATCELL_ERR_OPTION, tatcell_table_init(&table, memory, bytes, &o));
@@ -194,6 +225,16 @@ TEST(bad_calls_on_a_table_are_errors) {
     kit_free(&k);
 }
 
+TEST(bad_calls_for_http_fields_are_errors) {
+    tatcell_http_policy_t p = TATCELL_HTTP_POLICY_INIT;
+    p.name = "a\nb";
+    GIVES(TATCELL_ERR_HTTP_NAME, tatcell_http_lines(&p, 1, 1, TATCELL_HTTP_ALL, NULL, 0));
+    p.name = "a";
+    GIVES(TATCELL_ERR_FREQUENCY, tatcell_http_lines(&p, 1, 0, TATCELL_HTTP_ALL, NULL, 0));
+    GIVES(TATCELL_ERR_POLICIES, tatcell_http_lines(&p, 9, 1, TATCELL_HTTP_ALL, NULL, 0));
+    GIVES(0, tatcell_http_lines(&p, 1, 1, TATCELL_HTTP_ALL, NULL, 0));
+}
+
 /* Contended: threads charge one cell until somebody loses every attempt. */
 static struct {
     tatcell_cell_t cell;
@@ -243,6 +284,10 @@ TEST(bad_chains_and_ladders_are_errors) {
     GIVES(TATCELL_ERR_TWO_LIMITS, tatcell_chain_check(&chain, 0, NULL));
     links[1].limit = &limit, links[1].cost = UINT64_MAX;
     GIVES(TATCELL_ERR_COST, tatcell_chain_check(&chain, 0, NULL));
+    tatcell_decision_t out = TATCELL_DECISION_INIT;
+    EQ(tatcell_limit_init_window(&limit, 1, SECOND), 0);
+    chain.count = 1;
+    GIVES(TATCELL_ERR_ALGORITHM, tatcell_chain_reserve(&chain, 0, &out));
     EQ(cell.word, 0);
     tatcell_limit_spec_t one = kit_spec(1, SECOND, 2), fastest = one, slowest = one;
     tatcell_rung_t rung = {33, 1};
@@ -323,13 +368,13 @@ TEST(every_code_has_its_own_text_and_name) {
     for (int32_t a = FIRST; a <= LAST; a++) {
         NOTE("code %d", a);
         EXPECT(tatcell_strerror(a) != NULL && tatcell_strerror_name(a) != NULL);
-        EQ(strcmp(tatcell_strerror(a), "unknown code") == 0, is_unused(a));
-        EQ(strcmp(tatcell_strerror_name(a), "unknown") == 0, is_unused(a));
-        if (is_unused(a)) continue;
+        EQ(strcmp(tatcell_strerror(a), "unknown code") == 0, unused(a));
+        EQ(strcmp(tatcell_strerror_name(a), "unknown") == 0, unused(a));
+        if (unused(a)) continue;
         EXPECT(strlen(tatcell_strerror(a)) > 5);
         EXPECT(strncmp(tatcell_strerror_name(a), a < 0 ? "TATCELL_ERR_" : "TATCELL_", a < 0 ? 12 : 8) == 0);
         for (int32_t b = FIRST; b < a; b++) {
-            if (is_unused(b)) continue;
+            if (unused(b)) continue;
             EXPECT(strcmp(tatcell_strerror(a), tatcell_strerror(b)) != 0);
             EXPECT(strcmp(tatcell_strerror_name(a), tatcell_strerror_name(b)) != 0);
         }
@@ -341,6 +386,8 @@ TEST(every_code_has_its_own_text_and_name) {
     NAMED(TATCELL_ERR_NULL);
     NAMED(TATCELL_ERR_OVERLAP);
     NAMED(TATCELL_ERR_FOLDER);
+    NAMED(TATCELL_ERR_PEAK);
+    NAMED(TATCELL_ERR_SHORT_SPAN);
 }
 
 TEST(other_codes_are_unknown) {
@@ -353,11 +400,13 @@ int main(void) {
     RUN(verdicts_are_0_to_2);
     RUN(bad_pointers_and_sizes_are_errors);
     RUN(bad_limits_are_errors);
+    RUN(bad_meters_are_errors);
     RUN(heal_is_refused_where_the_resolution_is_above_9);
     RUN(limits_of_another_word_or_table_are_errors);
     RUN(bad_table_options_are_errors);
     RUN(bad_images_are_errors);
     RUN(bad_calls_on_a_table_are_errors);
+    RUN(bad_calls_for_http_fields_are_errors);
     RUN(bad_chains_and_ladders_are_errors);
     RUN(contended_is_reached_among_threads_or_not_at_all);
     RUN(a_call_that_loses_every_attempt_is_contended_and_charges_nothing);

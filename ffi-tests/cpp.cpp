@@ -221,6 +221,52 @@ TEST(specifications_say_every_option_of_the_structure) {
     EXPECT(std::memcmp(tatcell::limit_spec(0, ticks(0), 0).get(), &blank, sizeof blank) == 0);
 }
 
+TEST(buckets_and_windows_have_their_own_names) {
+    const auto token = tatcell::limit_spec::token_bucket(7, 1s, 20);
+    const auto leaky = tatcell::limit_spec::leaky_bucket(7, 1s, 20);
+    const tatcell::limit_spec plain(7, 1s, 20);
+    EXPECT(std::memcmp(token.get(), plain.get(), sizeof *plain.get()) == 0);
+    EXPECT(std::memcmp(leaky.get(), plain.get(), sizeof *plain.get()) == 0);
+    tatcell::limit limit;
+    tatcell::cell cell;
+    EXPECT(limit.init(token));
+    const auto taken = cell.check_ex(limit, instant(0), 5);
+    EXPECT(taken && taken.tokens() == 15 && taken.level() == 5);
+
+    tatcell::limit same;
+    EXPECT(same.init_token_bucket(7, 1s, 20) && std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    EXPECT(same.init_leaky_bucket(7, 1s, 20) && std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    EXPECT(same.init_window(3, 1s) && limit.init(tatcell::limit_spec::fixed_window(3, 1s)));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+
+    EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).aligned(250ms)));
+    tatcell::cell window;
+    EXPECT(window.check(limit, instant(0), 3));
+    const auto refused = window.check(limit, instant(0));
+    EXPECT(refused == code::non_conforming && refused.retry_after == 250ms);
+    EXPECT(limit.info()->algorithm == TATCELL_ALGORITHM_FIXED_WINDOW);
+    EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).aligned(1s)) == code::err_phase);
+    EXPECT(limit.init(tatcell::limit_spec::fixed_window(3, 1s).penalty(1)) == code::err_algorithm);
+}
+
+TEST(sliding_counters_and_quotas_have_their_own_names) {
+    tatcell::limit limit, same;
+    EXPECT(same.init_sliding(100, 1s) && limit.init(tatcell::limit_spec::sliding_counter(100, 1s)));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    tatcell::cell sliding;
+    EXPECT(sliding.check(limit, instant(0), 100));
+    const auto weighed = sliding.check_ex(limit, instant(1'250'000'000), 5);
+    EXPECT(weighed && weighed.remaining == 20);
+
+    EXPECT(same.init_quota_linear(10, 1s) && limit.init(tatcell::limit_spec::quota_linear(10, 1s)));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    tatcell::cell smooth;
+    EXPECT(smooth.check(limit, instant(0), 1) && smooth.check(limit, instant(0), 9));
+    const auto refused = smooth.check(limit, instant(0), 2);
+    EXPECT(refused == code::non_conforming && refused.retry_after == 1100ms);
+    EXPECT(limit.init(tatcell::limit_spec::quota_linear(10, 1s).max_debt(1)) == code::err_algorithm);
+}
+
 TEST(limits_tell_their_numbers) {
     tatcell::limit limit;
     EXPECT(limit.init(tatcell::limit_spec(3, 1s, 4).strict_refunds()));
@@ -378,6 +424,59 @@ TEST(leases_of_one_cell_admit_its_burst_together) {
     EXPECT(one.check(cell, tatcell::limit(), now) == code::err_limit);
 }
 
+// ---- Refusals and HTTP ----
+
+TEST(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others) {
+    tatcell::log_gate gate;
+    const auto first = gate.check(1s, instant(0));
+    EXPECT(first && *first == 0);
+    for (int i = 0; i < 7; i++) EXPECT(gate.check(1s, instant(500000000)) == code::non_conforming);
+    const auto next = gate.check(1s, instant(2000000000));
+    EXPECT(next && *next == 7);
+    EXPECT(!gate.check(1s, instant(2000000000)));
+    const auto taken = gate.take();
+    EXPECT(taken && *taken == 1);
+    EQ(*gate.take(), 0);
+}
+
+TEST(slip_flags_every_nth_refusal) {
+    tatcell::slip shared, mine;
+    for (int i = 0; i < 9; i++) {
+        EXPECT(static_cast<bool>(shared.check(3)) == (i % 3 == 0));
+        EXPECT(static_cast<bool>(mine.check_exclusive(3)) == (i % 3 == 0));
+        EXPECT(!shared.check(0));
+    }
+}
+
+TEST(http_fields_are_those_of_the_c_functions) {
+    const tatcell::frequency clock(1000);
+    tatcell::limit l;
+    tatcell::cell c;
+    EXPECT(l.init(2, ticks(1000), 10));
+    const tatcell::decision d = c.check_ex(l, instant(0), 7);
+    const std::uint8_t user[] = {'A', 'p', 'p', '-', '9', '9', '9'};
+    const tatcell::http_policy policies[] = {
+        tatcell::http_policy("burst").limit(l).decision(d),
+        tatcell::http_policy("bytes").quota(65536, ticks(60000)).unit("content-bytes").partition(user),
+    };
+    const tatcell::http_fields fields(clock, policies), one(clock, policies[0]);
+    char text[200], small[8];
+    const auto policy = fields.value(tatcell::http_field::ratelimit_policy, text);
+    EXPECT(policy && *policy == std::strlen(text));
+    EXPECT(std::string_view(text) ==
+           "\"burst\";q=10;w=5, \"bytes\";q=65536;qu=\"content-bytes\";w=60;pk=:QXBwLTk5OQ==:");
+    const auto both = one.lines(tatcell::http_field::ratelimit | tatcell::http_field::retry_after, text);
+    EXPECT(both && std::string_view(text) == "RateLimit: \"burst\";r=3;t=4\r\n");
+    const auto cut = one.value(tatcell::http_field::ratelimit, small);
+    EXPECT(cut && *cut == 15 && std::string_view(small) == "\"burst\"");
+    const tatcell::http_policy two_lines("a\n");
+    const auto bad = tatcell::http_fields(clock, two_lines).value(tatcell::http_field::ratelimit, small);
+    EXPECT(bad.failed() && bad == code::err_http_name && *bad == 0);
+    EXPECT(tatcell::http_fields(tatcell::frequency(0), policies).lines(tatcell::http_field::all, text) ==
+           code::err_frequency);
+    EXPECT(*tatcell::http_fields(clock, nullptr, 0).lines(tatcell::http_field::all, text) == 0);
+}
+
 int main() {
     RUN(every_code_of_the_header_is_an_enumerator_of_its_name_and_no_other_is);
     RUN(every_function_of_the_library_is_called_by_the_wrapper);
@@ -388,6 +487,8 @@ int main() {
     RUN(frequencies_convert_as_the_host_functions_do);
     RUN(limits_of_a_frequency_equal_those_of_a_period);
     RUN(specifications_say_every_option_of_the_structure);
+    RUN(buckets_and_windows_have_their_own_names);
+    RUN(sliding_counters_and_quotas_have_their_own_names);
     RUN(limits_tell_their_numbers);
     RUN(cell_admits_its_burst_and_says_when_to_come_back);
     RUN(decisions_have_times_and_flags);
@@ -397,5 +498,8 @@ int main() {
     RUN(exclusive_checks_answer_as_shared_ones);
     RUN(counters_sum);
     RUN(leases_of_one_cell_admit_its_burst_together);
+    RUN(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others);
+    RUN(slip_flags_every_nth_refusal);
+    RUN(http_fields_are_those_of_the_c_functions);
     return check_failures != 0;
 }

@@ -66,7 +66,7 @@ def cffi_decides():
     lib = ffi.dlopen(LIBRARY)
     equal(lib.TATCELL_ERR_NULL, -1)
     equal(lib.tatcell_abi_version(), lib.TATCELL_ABI_VERSION)
-    for name in ("cell", "cell32", "limit", "lease", "permit", "counters", "slot"):
+    for name in ("cell", "cell32", "limit", "lease", "permit", "counters", "slot", "meter", "meter_params"):
         equal(getattr(lib, f"tatcell_{name}_size")(), ffi.sizeof(f"tatcell_{name}_t"))
     equal(lib.tatcell_table_handle_size(), ffi.sizeof("tatcell_table_t"))
     equal(lib.tatcell_skew_none(), FOREVER)
@@ -132,7 +132,7 @@ def ctypes_of():
 
 def ctypes_decides():
     types, lib = ctypes_of()
-    for name in ("cell", "cell32", "limit", "lease", "permit", "counters", "slot"):
+    for name in ("cell", "cell32", "limit", "lease", "permit", "counters", "slot", "meter", "meter_params"):
         equal(getattr(lib, f"tatcell_{name}_size")(), ctypes.sizeof(types[f"tatcell_{name}_t"]))
     cell, limit, retry = types["tatcell_cell_t"](), types["tatcell_limit_t"](), ctypes.c_uint64()
     program(lambda: lib.tatcell_limit_init(ctypes.byref(limit), 1, 10**9, 5),

@@ -11,6 +11,7 @@ static const uint32_t bad_sizes[] = {0, 7, 8, 4100, 4097, 4104, 8192, UINT32_MAX
 static tatcell_limit_t limit;
 static tatcell_table_t table;
 static kit_table k;
+static tatcell_meter_params_t params;
 
 static void set_size(uint32_t size) {
     memcpy(big, &size, sizeof size);
@@ -93,6 +94,7 @@ static int32_t take_options(void *s) {
 static int32_t take_attach(void *s) {
     return tatcell_table_attach(&table, k.memory, k.bytes, (const tatcell_attach_options_t *)s);
 }
+static int32_t take_meter(void *s) { return tatcell_meter_params_init(&params, (const tatcell_meter_spec_t *)s); }
 static int32_t take_burst(void *s) { return tatcell_table_check_burst(&k.table, (tatcell_burst_t *)s, NULL); }
 static int32_t take_chain(void *s) { return tatcell_chain_check((tatcell_chain_t *)s, 0, NULL); }
 /* A link as large as its chain says; what it says of its own size is not read. */
@@ -107,6 +109,9 @@ static int32_t take_rungs(void *s) {
     return tatcell_ladder_table_specs(&one, (const tatcell_ladder_spec_t *)s, &fastest, &slowest);
 }
 
+static const tatcell_meter_spec_t meter = {sizeof meter, 0, TATCELL_METER_RFC2697, 0, 46000000, 2048, 0, 4096, SECOND,
+    0, 0};
+
 TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     tatcell_limit_spec_t spec = kit_spec(10, SECOND, 5);
     EQ(kit_make(&k, spec, 64, NULL), 0);
@@ -120,6 +125,7 @@ TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
         take_attach));
     tatcell_burst_t b = kit_burst(&k.limit, 0, "a key", 5, 0, 3);
     DO(options_grow(&b, sizeof b, TATCELL_BURST_MIN, take_burst));
+    DO(options_grow(&meter, sizeof meter, TATCELL_METER_SPEC_MIN, take_meter));
     static tatcell_cell_t chained;
     static tatcell_limit_t unlimited;
     EQ(tatcell_limit_init_unlimited(&unlimited), 0);
@@ -145,6 +151,7 @@ static int32_t stats(void *s) { return tatcell_table_stats(&k.table, 5, (tatcell
 static int32_t limit_info(void *s) { return tatcell_limit_info(&k.limit, (tatcell_limit_info_t *)s); }
 static int32_t limit_export(void *s) { return tatcell_limit_export(&k.limit, (tatcell_limit_numbers_t *)s); }
 static int32_t table_info(void *s) { return tatcell_table_info(&k.table, (tatcell_table_info_t *)s); }
+static int32_t meter_info(void *s) { return tatcell_meter_params_info(&params, (tatcell_meter_info_t *)s); }
 static int32_t table_export(void *s) { return tatcell_table_export(&k.table, (tatcell_table_numbers_t *)s); }
 static int32_t huge(void *s) {
     tatcell_host_memory_t *m = (tatcell_host_memory_t *)s;
@@ -165,6 +172,8 @@ TEST(results_fill_what_both_headers_know_and_keep_the_size) {
     DO(results_grow(sizeof(tatcell_limit_numbers_t), TATCELL_LIMIT_NUMBERS_MIN, limit_export));
     DO(results_grow(sizeof(tatcell_table_info_t), TATCELL_TABLE_INFO_MIN, table_info));
     DO(results_grow(sizeof(tatcell_table_numbers_t), TATCELL_TABLE_NUMBERS_MIN, table_export));
+    EQ(tatcell_meter_params_init(&params, &meter), 0);
+    DO(results_grow(sizeof(tatcell_meter_info_t), TATCELL_METER_INFO_MIN, meter_info));
     DO(results_grow(sizeof(tatcell_host_memory_t), TATCELL_HOST_MEMORY_MIN, huge));
     kit_free(&k);
 }

@@ -9,6 +9,10 @@
 TEST(sizes_equal_their_run_time_twins) {
     EQ(sizeof(tatcell_cell_t), TATCELL_CELL_SIZE);
     EQ(tatcell_cell_size(), TATCELL_CELL_SIZE);
+    EQ(tatcell_log_size(), TATCELL_LOG_SIZE);
+    EQ(tatcell_slip_size(), TATCELL_SLIP_SIZE);
+    EQ(sizeof(tatcell_log_t), TATCELL_LOG_SIZE);
+    EQ(sizeof(tatcell_slip_t), TATCELL_SLIP_SIZE);
     EQ(sizeof(tatcell_cell32_t), TATCELL_CELL32_SIZE);
     EQ(tatcell_cell32_size(), TATCELL_CELL32_SIZE);
     EQ(sizeof(tatcell_limit_t), TATCELL_LIMIT_SIZE);
@@ -23,6 +27,10 @@ TEST(sizes_equal_their_run_time_twins) {
     EQ(tatcell_counters_size(), TATCELL_COUNTERS_SIZE);
     EQ(sizeof(tatcell_slot_t), TATCELL_SLOT_SIZE);
     EQ(tatcell_slot_size(), TATCELL_SLOT_SIZE);
+    EQ(sizeof(tatcell_meter_t), TATCELL_METER_SIZE);
+    EQ(tatcell_meter_size(), TATCELL_METER_SIZE);
+    EQ(sizeof(tatcell_meter_params_t), TATCELL_METER_PARAMS_SIZE);
+    EQ(tatcell_meter_params_size(), TATCELL_METER_PARAMS_SIZE);
     EXPECT(tatcell_skew_none() == TATCELL_SKEW_NONE);
 }
 
@@ -44,9 +52,12 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_TABLE_INFO_MIN, 112);
     EQ(TATCELL_TABLE_NUMBERS_MIN, 80);
     EQ(TATCELL_MIGRATED_MIN, 48);
+    EQ(TATCELL_METER_SPEC_MIN, 72);
+    EQ(TATCELL_METER_INFO_MIN, 136);
     EQ(TATCELL_TABLE_OPTIONS_MIN, sizeof(void *) == 8 ? 80 : 64);
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
+    EQ(TATCELL_HTTP_POLICY_MIN, sizeof(void *) == 8 ? 72 : 48);
     EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
@@ -165,7 +176,9 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_limit_spec_t, skew, 72);
     AT(tatcell_limit_spec_t, resolution, 80);
     AT(tatcell_limit_spec_t, epoch, 84);
-    EQ(sizeof(tatcell_limit_spec_t), 88);
+    AT(tatcell_limit_spec_t, algorithm, 88);
+    AT(tatcell_limit_spec_t, phase, 96);
+    EQ(sizeof(tatcell_limit_spec_t), 104);
     AT(tatcell_counters_t, conforming, 0);
     AT(tatcell_counters_t, soft, 8);
     AT(tatcell_counters_t, shadow, 16);
@@ -203,10 +216,20 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_options_t, skew, 24 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, claim_lifetime, 32 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, tick_hz, 40 + 4 * sizeof(void *));
+    AT(tatcell_table_options_t, guard, 48 + 4 * sizeof(void *));
     AT(tatcell_attach_options_t, flags, 4);
     AT(tatcell_attach_options_t, policy, 8);
     AT(tatcell_attach_options_t, seed, 16);
     AT(tatcell_attach_options_t, tick_hz, 16 + 2 * sizeof(void *));
+    AT(tatcell_http_policy_t, flags, 4);
+    AT(tatcell_http_policy_t, name, 8);
+    AT(tatcell_http_policy_t, unit, 8 + sizeof(void *));
+    AT(tatcell_http_policy_t, partition, 8 + 2 * sizeof(void *));
+    AT(tatcell_http_policy_t, partition_len, 8 + 3 * sizeof(void *));
+    AT(tatcell_http_policy_t, limit, 8 + 4 * sizeof(void *));
+    AT(tatcell_http_policy_t, decision, 8 + 5 * sizeof(void *));
+    AT(tatcell_http_policy_t, quota, 8 + 6 * sizeof(void *));
+    AT(tatcell_http_policy_t, window, 16 + 6 * sizeof(void *));
     AT(tatcell_limit_info_t, resolution, 12);
     AT(tatcell_limit_info_t, units, 16);
     AT(tatcell_limit_info_t, span, 64);
@@ -215,6 +238,8 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_info_t, horizon, 48);
     AT(tatcell_table_info_t, sweep_interval, 80);
     AT(tatcell_table_info_t, generation, 104);
+    AT(tatcell_table_info_t, algorithm, 112);
+    AT(tatcell_table_info_t, guard, 120);
     AT(tatcell_limit_numbers_t, emission_q, 24);
     AT(tatcell_limit_numbers_t, room, 96);
     AT(tatcell_table_numbers_t, mask, 32);
@@ -237,6 +262,10 @@ TEST(numbers_are_those_of_abi_1) {
         {TATCELL_ERR_TOO_LARGE, -31}, {TATCELL_ERR_OVERLAP, -32}, {TATCELL_ERR_KEY_LENGTH, -33},
         {TATCELL_ERR_BUFFER, -34}, {TATCELL_ERR_TOO_FAST, -35}, {TATCELL_ERR_WRONG_SIZE, -36},
         {TATCELL_ERR_FOLDER, -37},
+        {TATCELL_ERR_HTTP_NAME, -55}, {TATCELL_ERR_FREQUENCY, -56}, {TATCELL_ERR_POLICIES, -57},
+        {TATCELL_HTTP_RATELIMIT, 1}, {TATCELL_HTTP_RATELIMIT_POLICY, 2}, {TATCELL_HTTP_RETRY_AFTER, 4},
+        {TATCELL_HTTP_X_LIMIT, 8}, {TATCELL_HTTP_X_REMAINING, 16}, {TATCELL_HTTP_X_RESET, 32}, {TATCELL_HTTP_ALL, 63},
+        {TATCELL_HTTP_POLICIES_MAX, 8}, {TATCELL_LOG_MOST, 1LL << 30},
         {TATCELL_ERR_LINKS, -60}, {TATCELL_ERR_TWO_LIMITS, -61}, {TATCELL_ERR_COST, -62}, {TATCELL_CHAIN_MAX, 8},
             {TATCELL_LINK_HASH, 1}, {TATCELL_ERR_LADDER, -63}, {TATCELL_ERR_ADDRESS, -64}, {TATCELL_LADDER_SIZE, 2304},
         {TATCELL_CHANGE_KEEP_TIME, 0}, {TATCELL_CHANGE_KEEP_UNITS, 1}, {TATCELL_CHANGE_RESET, 2},
@@ -283,6 +312,11 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_table_numbers_t, TATCELL_TABLE_NUMBERS_INIT);
     SIZE_THEN_ZERO(tatcell_migrated_t, TATCELL_MIGRATED_INIT);
     SIZE_THEN_ZERO(tatcell_host_memory_t, TATCELL_HOST_MEMORY_INIT);
+    SIZE_THEN_ZERO(tatcell_http_policy_t, TATCELL_HTTP_POLICY_INIT);
+    tatcell_log_t log_gate = TATCELL_LOG_INIT;
+    tatcell_slip_t slip = TATCELL_SLIP_INIT;
+    EQ(log_gate.word, 0);
+    EQ(slip.word, 0);
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_cell32_t cell32 = TATCELL_CELL32_INIT;
     tatcell_counters_t counters = TATCELL_COUNTERS_INIT;
@@ -290,6 +324,64 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     EQ(cell.word, 0);
     EQ(cell32.word, 0);
     EQ(memcmp(&counters, &zero, sizeof zero), 0);
+}
+
+TEST(meters_have_the_offsets_and_numbers_of_abi_1) {
+    struct { char c; tatcell_meter_t x; } a;
+    struct { char c; tatcell_meter_params_t x; } b;
+    EQ((char *)&a.x - (char *)&a, TATCELL_METER_ALIGN);
+    EQ((char *)&b.x - (char *)&b, TATCELL_METER_PARAMS_ALIGN);
+    EQ(TATCELL_METER_ALIGN, 8);
+    EQ(TATCELL_METER_PARAMS_ALIGN, 8);
+    EQ(TATCELL_METER_PARAMS_SIZE, 192);
+    AT(tatcell_meter_t, word, 0);
+    AT(tatcell_meter_spec_t, size, 0);
+    AT(tatcell_meter_spec_t, flags, 4);
+    AT(tatcell_meter_spec_t, kind, 8);
+    AT(tatcell_meter_spec_t, reserved, 12);
+    AT(tatcell_meter_spec_t, cir, 16);
+    AT(tatcell_meter_spec_t, cbs, 24);
+    AT(tatcell_meter_spec_t, rate2, 32);
+    AT(tatcell_meter_spec_t, burst2, 40);
+    AT(tatcell_meter_spec_t, tick_hz, 48);
+    AT(tatcell_meter_spec_t, span, 56);
+    AT(tatcell_meter_spec_t, skew, 64);
+    EQ(sizeof(tatcell_meter_spec_t), 72);
+    AT(tatcell_meter_info_t, size, 0);
+    AT(tatcell_meter_info_t, flags, 4);
+    AT(tatcell_meter_info_t, kind, 8);
+    AT(tatcell_meter_info_t, word_bits, 12);
+    AT(tatcell_meter_info_t, resolution, 16);
+    AT(tatcell_meter_info_t, committed_k, 20);
+    AT(tatcell_meter_info_t, second_k, 24);
+    AT(tatcell_meter_info_t, reserved, 28);
+    AT(tatcell_meter_info_t, cir, 32);
+    AT(tatcell_meter_info_t, cbs, 40);
+    AT(tatcell_meter_info_t, rate2, 48);
+    AT(tatcell_meter_info_t, burst2, 56);
+    AT(tatcell_meter_info_t, tick_hz, 64);
+    AT(tatcell_meter_info_t, committed_m, 72);
+    AT(tatcell_meter_info_t, second_m, 80);
+    AT(tatcell_meter_info_t, horizon, 88);
+    AT(tatcell_meter_info_t, skew, 96);
+    AT(tatcell_meter_info_t, span, 104);
+    AT(tatcell_meter_info_t, sweep_interval, 112);
+    AT(tatcell_meter_info_t, committed_rounding_ppb, 120);
+    AT(tatcell_meter_info_t, second_rounding_ppb, 128);
+    EQ(sizeof(tatcell_meter_info_t), 136);
+    SIZE_THEN_ZERO(tatcell_meter_spec_t, TATCELL_METER_SPEC_INIT);
+    SIZE_THEN_ZERO(tatcell_meter_info_t, TATCELL_METER_INFO_INIT);
+    tatcell_meter_t fresh = TATCELL_METER_INIT;
+    EQ(fresh.word, 0);
+    EQ(TATCELL_ERR_PEAK, -50);
+    EQ(TATCELL_ERR_SHORT_SPAN, -51);
+    EQ(TATCELL_METER_RFC2697, 2697);
+    EQ(TATCELL_METER_RFC2698, 2698);
+    EQ(TATCELL_METER_RFC4115, 4115);
+    EQ(TATCELL_METER_COUPLED, 1);
+    EQ(TATCELL_GREEN, 0);
+    EQ(TATCELL_YELLOW, 1);
+    EQ(TATCELL_RED, 2);
 }
 
 static tatcell_cell_t static_cell;
@@ -371,6 +463,7 @@ int main(void) {
     RUN(structures_have_the_offsets_of_abi_1);
     RUN(numbers_are_those_of_abi_1);
     RUN(initialisers_set_the_size_and_nothing_else);
+    RUN(meters_have_the_offsets_and_numbers_of_abi_1);
     RUN(zeroed_storage_is_a_fresh_cell);
     RUN(zeroed_limits_handles_and_images_are_refused);
     RUN(a_decision_is_written_to_its_last_byte_and_no_further);

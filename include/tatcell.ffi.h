@@ -47,6 +47,15 @@ enum {
     TATCELL_ERR_TOO_FAST = -35,
     TATCELL_ERR_WRONG_SIZE = -36,
     TATCELL_ERR_FOLDER = -37,
+    TATCELL_ERR_ALGORITHM = -38,
+    TATCELL_ERR_PHASE = -39,
+    TATCELL_ERR_UNITS = -40,
+    TATCELL_ERR_INHERIT = -41,
+    TATCELL_ERR_HTTP_NAME = -55,
+    TATCELL_ERR_FREQUENCY = -56,
+    TATCELL_ERR_POLICIES = -57,
+    TATCELL_ERR_PEAK = -50,
+    TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_ERR_LINKS = -60,
     TATCELL_ERR_TWO_LIMITS = -61,
     TATCELL_ERR_COST = -62,
@@ -57,10 +66,15 @@ enum {
     TATCELL_LAYOUT_VERSION = 2,
     TATCELL_LIMIT_SIZE = 128,
     TATCELL_LIMIT_ALIGN = 8,
+    TATCELL_ALGORITHM_GCRA = 0,
+    TATCELL_ALGORITHM_FIXED_WINDOW = 1,
+    TATCELL_ALGORITHM_SLIDING_COUNTER = 2,
+    TATCELL_ALGORITHM_QUOTA_LINEAR = 3,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
     TATCELL_LIMIT_RESOLUTION = 4,
     TATCELL_LIMIT_STRICT_REFUNDS = 8,
+    TATCELL_LIMIT_ALIGNED = 16,
     TATCELL_LIMIT_SPEC_MIN = 88,
     TATCELL_PERMIT_SIZE = 64,
     TATCELL_TRACKED = 0,
@@ -102,6 +116,32 @@ enum {
     TATCELL_TABLE_NUMBERS_MIN = 80,
     TATCELL_CELL32_SIZE = 4,
     TATCELL_CELL32_ALIGN = 4,
+    TATCELL_METER_SIZE = 8,
+    TATCELL_METER_ALIGN = 8,
+    TATCELL_METER_PARAMS_SIZE = 192,
+    TATCELL_METER_PARAMS_ALIGN = 8,
+    TATCELL_METER_RFC2697 = 2697,
+    TATCELL_METER_RFC2698 = 2698,
+    TATCELL_METER_RFC4115 = 4115,
+    TATCELL_METER_COUPLED = 1,
+    TATCELL_METER_SPEC_MIN = 72,
+    TATCELL_GREEN = 0,
+    TATCELL_YELLOW = 1,
+    TATCELL_RED = 2,
+    TATCELL_METER_INFO_MIN = 136,
+    TATCELL_LOG_SIZE = 8,
+    TATCELL_LOG_ALIGN = 8,
+    TATCELL_LOG_MOST = 1073741824,
+    TATCELL_SLIP_SIZE = 8,
+    TATCELL_SLIP_ALIGN = 8,
+    TATCELL_HTTP_RATELIMIT = 1,
+    TATCELL_HTTP_RATELIMIT_POLICY = 2,
+    TATCELL_HTTP_RETRY_AFTER = 4,
+    TATCELL_HTTP_X_LIMIT = 8,
+    TATCELL_HTTP_X_REMAINING = 16,
+    TATCELL_HTTP_X_RESET = 32,
+    TATCELL_HTTP_ALL = 63,
+    TATCELL_HTTP_POLICIES_MAX = 8,
     TATCELL_CHAIN_MAX = 8,
     TATCELL_LINK_HASH = 1,
     TATCELL_LADDER_SIZE = 2304,
@@ -135,6 +175,9 @@ typedef struct tatcell_limit_spec_t {
     uint64_t skew;
     int32_t resolution;
     uint32_t epoch;
+    uint32_t algorithm;
+    uint32_t reserved;
+    uint64_t phase;
 } tatcell_limit_spec_t;
 
 typedef struct tatcell_permit_t {
@@ -206,6 +249,7 @@ typedef struct tatcell_table_options_t {
     uint64_t skew;
     uint64_t claim_lifetime;
     uint64_t tick_hz;
+    uint64_t guard;
 } tatcell_table_options_t;
 
 typedef struct tatcell_attach_options_t {
@@ -281,6 +325,8 @@ typedef struct tatcell_limit_info_t {
     uint64_t skew;
     uint64_t span;
     uint64_t rate_error_ppb;
+    uint32_t algorithm;
+    uint32_t count_bits;
 } tatcell_limit_info_t;
 
 typedef struct tatcell_table_info_t {
@@ -301,6 +347,9 @@ typedef struct tatcell_table_info_t {
     uint64_t claim_lifetime;
     uint64_t tick_hz;
     uint64_t generation;
+    uint32_t algorithm;
+    uint32_t count_bits;
+    uint64_t guard;
 } tatcell_table_info_t;
 
 typedef struct tatcell_limit_numbers_t {
@@ -342,6 +391,73 @@ typedef struct tatcell_table_numbers_t {
 typedef struct tatcell_cell32_t {
     uint32_t word;
 } tatcell_cell32_t;
+
+typedef struct tatcell_meter_t {
+    uint64_t word;
+} tatcell_meter_t;
+
+typedef struct tatcell_meter_params_t {
+    uint64_t opaque[24];
+} tatcell_meter_params_t;
+
+typedef struct tatcell_meter_spec_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t span;
+    uint64_t skew;
+} tatcell_meter_spec_t;
+
+typedef struct tatcell_meter_info_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t word_bits;
+    int32_t resolution;
+    uint32_t committed_k;
+    uint32_t second_k;
+    uint32_t reserved;
+    uint64_t cir;
+    uint64_t cbs;
+    uint64_t rate2;
+    uint64_t burst2;
+    uint64_t tick_hz;
+    uint64_t committed_m;
+    uint64_t second_m;
+    uint64_t horizon;
+    uint64_t skew;
+    uint64_t span;
+    uint64_t sweep_interval;
+    uint64_t committed_rounding_ppb;
+    uint64_t second_rounding_ppb;
+} tatcell_meter_info_t;
+
+typedef struct tatcell_log_t {
+    uint64_t word;
+} tatcell_log_t;
+
+typedef struct tatcell_slip_t {
+    uint64_t word;
+} tatcell_slip_t;
+
+typedef struct tatcell_http_policy_t {
+    uint32_t size;
+    uint32_t flags;
+    const char *name;
+    const char *unit;
+    const void *partition;
+    size_t partition_len;
+    const tatcell_limit_t *limit;
+    const tatcell_decision_t *decision;
+    uint64_t quota;
+    uint64_t window;
+} tatcell_http_policy_t;
 
 typedef struct tatcell_link_t {
     uint32_t size;
@@ -406,6 +522,11 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit, uint64_t units_per_secon
     uint64_t burst);
 int32_t tatcell_limit_init_spec(tatcell_limit_t *limit, const tatcell_limit_spec_t *spec);
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
+int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t depth);
+int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
+int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit, uint64_t units, uint64_t period);
+int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit, uint64_t quota, uint64_t period);
 size_t tatcell_limit_size(void);
 uint64_t tatcell_skew_none(void);
 int32_t tatcell_counters_add(tatcell_counters_t *counters, const tatcell_counters_t *more);
@@ -526,6 +647,29 @@ int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 size_t tatcell_cell32_size(void);
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params, const tatcell_meter_spec_t *spec);
+int32_t tatcell_meter_check(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint32_t *swept);
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
+size_t tatcell_meter_size(void);
+size_t tatcell_meter_params_size(void);
+int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
+int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
+size_t tatcell_log_size(void);
+int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
+int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip, uint32_t n);
+size_t tatcell_slip_size(void);
+int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t field, char *buffer, size_t bytes);
+int32_t tatcell_http_lines(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t fields, char *buffer, size_t bytes);
 int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);

@@ -8,8 +8,9 @@
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
- *            10 Upkeep  11 Info and export  12 32-bit cells  13 Chains  14 Ladders. Clocks, random bytes and
- *            memory: tatcell_host.h. Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
+ *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP  16 Chains
+ *            17 Prefixes. Clocks, random bytes and memory: tatcell_host.h.
+ *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
  * ---- One limit, one cell ----
  *
@@ -240,6 +241,30 @@ extern "C" {
 #define TATCELL_ERR_WRONG_SIZE -36
 /** The folder that a file would be made in does not exist, or is not a folder. */
 #define TATCELL_ERR_FOLDER -37
+/**
+ * The limit's algorithm does not have this option or operation, or this kind of word or this table does not have the
+ * algorithm.
+ */
+#define TATCELL_ERR_ALGORITHM -38
+/** The phase of aligned windows is not below the window. */
+#define TATCELL_ERR_PHASE -39
+/**
+ * The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
+ * bits.
+ */
+#define TATCELL_ERR_UNITS -40
+/** A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY. */
+#define TATCELL_ERR_INHERIT -41
+/** A name or unit of a policy has a byte that a structured-field string cannot have. */
+#define TATCELL_ERR_HTTP_NAME -55
+/** A clock has 0 ticks a second. */
+#define TATCELL_ERR_FREQUENCY -56
+/** More than 8 policies in a response. */
+#define TATCELL_ERR_POLICIES -57
+/** The peak rate of a meter is below its committed rate. */
+#define TATCELL_ERR_PEAK -50
+/** The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts. */
+#define TATCELL_ERR_SHORT_SPAN -51
 /** A chain has no link, or more than 8. */
 #define TATCELL_ERR_LINKS -60
 /** One cell or key stands under two limits in a chain: they would share one debt. */
@@ -319,6 +344,24 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
     uint64_t opaque[16];
 } tatcell_limit_t;
 
+/** algorithm: GCRA, which is a token bucket and a leaky bucket as a meter; exact. */
+#define TATCELL_ALGORITHM_GCRA 0
+/**
+ * algorithm: at most units in a window of period ticks, which starts with its first request; up to twice as many in a
+ * window's length.
+ */
+#define TATCELL_ALGORITHM_FIXED_WINDOW 1
+/**
+ * algorithm: about units in any period ticks, from the counts of two windows; up to twice as many in a window's
+ * length.
+ */
+#define TATCELL_ALGORITHM_SLIDING_COUNTER 2
+/**
+ * algorithm: units in a window of period ticks, and who uses them up gets one after the other at that rate until it
+ * pauses; units is the quota.
+ */
+#define TATCELL_ALGORITHM_QUOTA_LINEAR 3
+
 /**
  * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
  * 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
@@ -331,6 +374,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
 #define TATCELL_LIMIT_RESOLUTION 4
 /** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
 #define TATCELL_LIMIT_STRICT_REFUNDS 8
+/** flags: fixed windows start at phase, phase + period and so on, for all keys alike. */
+#define TATCELL_LIMIT_ALIGNED 16
 /** skew: tolerate no backward step at all. */
 #define TATCELL_SKEW_NONE (~0ULL)
 
@@ -344,7 +389,7 @@ typedef struct tatcell_limit_spec_t {
     uint64_t units;
     /** Ticks of the caller's clock. */
     uint64_t period;
-    /** Most units at one instant after idle. */
+    /** Most units at one instant after idle. Algorithms other than GCRA: 0, or units. */
     uint64_t burst;
     /** Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst. */
     uint64_t soft;
@@ -367,12 +412,18 @@ typedef struct tatcell_limit_spec_t {
     int32_t resolution;
     /** Permits carry it; a refund of another epoch credits nothing. */
     uint32_t epoch;
+    /** A TATCELL_ALGORITHM_ constant. */
+    uint32_t algorithm;
+    /** 0. */
+    uint32_t reserved;
+    /** With TATCELL_LIMIT_ALIGNED: a tick at which a window starts; below period. */
+    uint64_t phase;
 } tatcell_limit_spec_t;
 
 /** Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes. */
 #define TATCELL_LIMIT_SPEC_MIN 88
 /** A specification with every option off; set units, period and burst. */
-#define TATCELL_LIMIT_SPEC_INIT {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_SPEC_INIT {sizeof(tatcell_limit_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
@@ -423,6 +474,9 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
  * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
  *         structure is of a newer header and uses what this library does not know.
  * @retval TATCELL_ERR_SOFT soft threshold above the burst.
+ * @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options.
+ * @retval TATCELL_ERR_PHASE phase is not below period.
+ * @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
  * @retval others as tatcell_limit_init.
  * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
  */
@@ -440,6 +494,112 @@ int32_t tatcell_limit_init_spec(tatcell_limit_t *limit,
  */
 TATCELL_API
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+
+/**
+ * Makes a token bucket for 64-bit cells: tokens flow in, and a request takes as many as it costs. It starts full.
+ *
+ * The same limit as tatcell_limit_init under its other name: remaining of a decision is the tokens left, burst less
+ * remaining what lies in a leaky bucket as a meter. All three give equal answers.
+ *
+ * @param limit    to initialise; not NULL.
+ * @param tokens   per period; not 0.
+ * @param period   ticks of the caller's clock; not 0.
+ * @param capacity tokens that the bucket holds, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit,
+                                        uint64_t tokens,
+                                        uint64_t period,
+                                        uint64_t capacity);
+
+/**
+ * Makes a leaky bucket as a meter for 64-bit cells: a request pours in what it costs, and units leak out. It starts
+ * empty.
+ *
+ * The same limit as tatcell_limit_init under its other name; see tatcell_limit_init_token_bucket. The leaky bucket as
+ * a queue is tatcell_cell_reserve.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  that leak out per period; not 0.
+ * @param period ticks of the caller's clock; not 0.
+ * @param depth  units that the bucket holds, at least 1.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
+                                        uint64_t units,
+                                        uint64_t period,
+                                        uint64_t depth);
+
+/**
+ * Makes a fixed window for 64-bit cells: at most units in period ticks, which start with the first request after the
+ * last window ended. With TATCELL_LIMIT_ALIGNED in a specification they start at fixed times instead.
+ *
+ * Up to 2 * units may pass within a window's length: all of one window at its end, all of the next at its start. The
+ * word holds the end of the window and a count: tatcell_limit_info tells span and resolution. Soft, room, debt and
+ * shadow are options of it; a delay, a penalty and heal are not. It cannot be reserved from.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
+ * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
+                                  uint64_t units,
+                                  uint64_t period);
+/**
+ * Makes a sliding window counter for 64-bit cells: about units in any period ticks. It counts two windows, and the
+ * previous one weighs as much as is still in sight of it; the first starts with the first request.
+ *
+ * An approximation of a log of all stamps, in one word: up to 2 * units - 1 may pass within a window's length where
+ * they come in bursts, and a request may be refused that the log would pass. Soft, room, debt and shadow are options
+ * of it; a delay, a penalty and heal are not. It cannot be reserved from. A refund credits the current window alone.
+ * A refusal and a full answer divide.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param units  per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init_window.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
+                                   uint64_t units,
+                                   uint64_t period);
+
+/**
+ * Makes a quota-linear limit for 64-bit cells: a quota at any speed in period ticks, which start with the first
+ * request. A key that uses it up gets, from the end of that window on, one unit after the other at quota / period,
+ * until it has paused for long enough to have the whole quota again.
+ *
+ * A greedy key so gets exactly the quota in its first window, and no more bursts; up to 2 * quota may pass within a
+ * window's length by a key that stops just short of its quota. A request of the whole quota that starts a window does
+ * not count as using it up, so with a quota of 1 there is one request a window. The rate is never faster than asked
+ * for. Soft and shadow are options of it; room, debt, a delay, a penalty and heal are not. It cannot be reserved from.
+ * A refund credits a window whose quota is not used up. A full answer divides.
+ *
+ * @param limit  to initialise; not NULL.
+ * @param quota  units per window; not 0.
+ * @param period length of a window in ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval others as tatcell_limit_init_window.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
+                                        uint64_t quota,
+                                        uint64_t period);
 
 /**
  * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
@@ -627,6 +787,9 @@ size_t tatcell_counters_size(void);
 /** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
 
+/** The state of a meter at some reading of the clock. */
+typedef struct State State;
+
 /**
  * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
  */
@@ -747,7 +910,7 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
  * back. When refused, out->retry_after is the time until the same request would be accepted.
  *
  * @param cell  not NULL.
- * @param limit 64-bit limit with a max_delay; not NULL.
+ * @param limit 64-bit limit with a max_delay, of GCRA; not NULL.
  * @param now   the caller's clock, ticks.
  * @param cost  units, at most the burst.
  * @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
@@ -755,6 +918,7 @@ int32_t tatcell_cell_charge(tatcell_cell_t *cell,
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
  * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
  * @retval others as tatcell_cell_check_ex.
  * Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
  */
@@ -774,7 +938,7 @@ int32_t tatcell_cell_reserve(tatcell_cell_t *cell,
  * @param limit    the limit that it was charged under; not NULL.
  * @param now      the caller's clock, ticks.
  * @param permit   from a decision; not NULL.
- * @param credited ticks of debt removed, rounded down; NULL = not wanted.
+ * @param credited ticks of debt removed, rounded down (units where the limit counts them); NULL = not wanted.
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_cell_check.
@@ -805,6 +969,8 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell,
  * @retval 0 done.
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval TATCELL_ERR_OPTION unknown how.
+ * @retval TATCELL_ERR_ALGORITHM the old state means nothing under the new limit: there is only TATCELL_CHANGE_RESET,
+ *         unless limits that count units agree in algorithm, period and bits.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell; while others still check with the old limit, both limits must have the same
  * resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
@@ -1071,12 +1237,17 @@ typedef struct tatcell_table_options_t {
     uint64_t claim_lifetime;
     /** Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it. */
     uint64_t tick_hz;
+    /**
+     * Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
+     * that is less. A slot is kept this much longer than its window.
+     */
+    uint64_t guard;
 } tatcell_table_options_t;
 
 /** Bytes of a tatcell_table_options_t in its first release: the least that a library takes. */
 #define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
 /** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * What an attaching or restoring process brings and expects. Start from TATCELL_ATTACH_OPTIONS_INIT. What it names
@@ -1117,8 +1288,10 @@ typedef struct tatcell_attach_options_t {
  * @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
  * @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
  * @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
- *         emission interval.
+ *         emission interval, or, where words hold a count, above one unit of time.
  * @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+ * @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
+ * @retval TATCELL_ERR_INHERIT counts cannot be inherited: TATCELL_FULL_DENY fails closed, too.
  * @retval a limit's error from fastest or slowest.
  * Nothing is changed on error.
  * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
@@ -1214,7 +1387,8 @@ int32_t tatcell_table_restore(tatcell_table_t *table,
  * @param table handle; not NULL.
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
- * @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
+ * @retval TATCELL_ERR_TOO_FAST faster, with a longer horizon, or counting more, than the table's options provided for.
+ * @retval TATCELL_ERR_ALGORITHM of another algorithm than the table.
  * @retval TATCELL_ERR_HANDLE table not initialised.
  * @retval others as tatcell_limit_init_spec.
  * Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
@@ -1502,6 +1676,7 @@ int32_t tatcell_table_charge_ex_hash(const tatcell_table_t *table,
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged. When to ask again is
  *         out->retry_after.
  * @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+ * @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
  * @retval others as tatcell_table_check_ex.
  * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
  */
@@ -2063,7 +2238,10 @@ typedef struct tatcell_limit_info_t {
     uint64_t period;
     /** Most units at one instant after idle; UINT64_MAX when unlimited. */
     uint64_t burst;
-    /** T, the emission interval, in q-units; 0 when unlimited. */
+    /**
+     * T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
+     * but quota-linear).
+     */
     uint64_t emission_q;
     /** H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing. */
     uint64_t horizon;
@@ -2071,12 +2249,19 @@ typedef struct tatcell_limit_info_t {
     uint64_t skew;
     /** Ticks after which an untouched word may read as a debt again, for at most horizon and skew. */
     uint64_t span;
-    /** How much slower the rate is than the one asked for, in billionths, rounded up; never faster. */
+    /**
+     * How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
+     * never faster or shorter.
+     */
     uint64_t rate_error_ppb;
+    /** A TATCELL_ALGORITHM_ constant. */
+    uint32_t algorithm;
+    /** Bits of the word that count units beside the time; 0 for GCRA. */
+    uint32_t count_bits;
 } tatcell_limit_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Tells what a limit came out as: its numbers, its span, and how far its rate is from the one asked for.
@@ -2137,10 +2322,16 @@ typedef struct tatcell_table_info_t {
     uint64_t tick_hz;
     /** How often the table was restored, and one; permits carry it. */
     uint64_t generation;
+    /** A TATCELL_ALGORITHM_ constant: by which all its keys are limited. */
+    uint32_t algorithm;
+    /** Bits of a slot that count units beside the time; 0 for GCRA. */
+    uint32_t count_bits;
+    /** Aligned windows: ticks by which callers' clocks may differ; else 0. */
+    uint64_t guard;
 } tatcell_table_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Tells what a table came out as: its size, span, skew and sweep interval.
@@ -2206,6 +2397,7 @@ typedef struct tatcell_limit_numbers_t {
  * @param limit   of any kind; not NULL.
  * @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
  * @retval 0 done.
+ * @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, and these numbers are.
  * @retval others as tatcell_limit_info.
  * Thread: any. Cost: none. Since 0.2.
  */
@@ -2260,6 +2452,7 @@ typedef struct tatcell_table_numbers_t {
  * @param table   handle; not NULL.
  * @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
  * @retval 0 done.
+ * @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA, and these numbers are.
  * @retval others as tatcell_table_info.
  * Thread: any. Cost: none. Since 0.2.
  */
@@ -2526,7 +2719,578 @@ int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
 TATCELL_API
 size_t tatcell_cell32_size(void);
 
-/* ==== 13 Chains: several limits for one request, all or none ==================================================== */
+/* ==== 13 Meters: packets marked green, yellow or red (RFC 2697, RFC 2698, RFC 4115) ============================== */
+
+/** Bytes of a tatcell_meter_t. */
+#define TATCELL_METER_SIZE 8
+/** Alignment of a tatcell_meter_t. */
+#define TATCELL_METER_ALIGN 8
+/** Bytes of a tatcell_meter_params_t; it never grows. */
+#define TATCELL_METER_PARAMS_SIZE 192
+/** Alignment of a tatcell_meter_params_t. */
+#define TATCELL_METER_PARAMS_ALIGN 8
+
+/** One shared meter. All zero (static storage, calloc, TATCELL_METER_INIT) is a meter whose buckets are full. */
+typedef struct TATCELL_ALIGNED(8) tatcell_meter_t {
+    /** The state word; copy it to save a meter. 0 = full. */
+    uint64_t word;
+} tatcell_meter_t;
+
+/** A meter whose buckets are full; all-zero memory is the same. */
+#define TATCELL_METER_INIT {0}
+
+/**
+ * The validated rates and bursts of meters. Initialise it with tatcell_meter_params_init; read-only afterwards, and
+ * then any number of threads and meters may use it at once. It may be copied. A zeroed one, and one of another version
+ * of the library, is refused with TATCELL_ERR_LIMIT. A meter belongs to one: to change it, reset the meter.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_meter_params_t {
+    /** Not for use. */
+    uint64_t opaque[24];
+} tatcell_meter_params_t;
+
+/** kind: one rate, two bursts (RFC 2697). What overflows the committed burst fills the excess burst. */
+#define TATCELL_METER_RFC2697 2697
+/**
+ * kind: committed and peak rate (RFC 2698). Green and yellow pay the peak burst, green the committed one as well.
+ */
+#define TATCELL_METER_RFC2698 2698
+/** kind: committed and excess rate (RFC 4115). Green pays the committed burst, yellow the excess one. */
+#define TATCELL_METER_RFC4115 4115
+/**
+ * flags: what overflows the committed burst fills the excess burst, as the coupling flag CF = 1 of MEF 10.3 has it.
+ * For TATCELL_METER_RFC4115 only; with an excess rate of 0 the meter is that of RFC 2697.
+ */
+#define TATCELL_METER_COUPLED 1
+
+/**
+ * A meter as its RFC describes it. Start from TATCELL_METER_SPEC_INIT. Rates are units a second, bursts units: bytes
+ * as the RFCs have it, or packets where the cost of each is 1.
+ */
+typedef struct tatcell_meter_spec_t {
+    /** sizeof(tatcell_meter_spec_t). */
+    uint32_t size;
+    /** TATCELL_METER_COUPLED or 0. */
+    uint32_t flags;
+    /** A TATCELL_METER_RFC constant; there is no default. */
+    uint32_t kind;
+    /** 0. */
+    uint32_t reserved;
+    /** The committed information rate. */
+    uint64_t cir;
+    /** The committed burst. */
+    uint64_t cbs;
+    /** The peak rate (RFC 2698, at least cir) or the excess rate (RFC 4115); 0 for RFC 2697. */
+    uint64_t rate2;
+    /** The peak burst (RFC 2698) or the excess burst. */
+    uint64_t burst2;
+    /** Ticks per second of the clock that now is read from; not 0. */
+    uint64_t tick_hz;
+    /**
+     * Ticks for which a meter may rest without a sweep. 0 = eight seconds where that can be had; another number that
+     * cannot is TATCELL_ERR_SHORT_SPAN. Longer spans round more.
+     */
+    uint64_t span;
+    /**
+     * Ticks by which a reading may be older than another. 0 = default (the horizon, or a 64th of the word's range
+     * where that is longer), TATCELL_SKEW_NONE = none.
+     */
+    uint64_t skew;
+} tatcell_meter_spec_t;
+
+/** Bytes of a tatcell_meter_spec_t in its first release: the least that a library takes. */
+#define TATCELL_METER_SPEC_MIN 72
+/** A specification with defaults; set kind, rates, bursts and tick_hz. */
+#define TATCELL_METER_SPEC_INIT {sizeof(tatcell_meter_spec_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Makes the parameters of a meter. Not changed on error.
+ *
+ * No rate is ever exceeded; what rounding takes, tatcell_meter_params_info tells.
+ *
+ * @param params to initialise; not NULL.
+ * @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE spec->size is not set.
+ * @retval TATCELL_ERR_OPTION unknown kind or flag, a second rate for RFC 2697, or TATCELL_METER_COUPLED for another
+ *         kind than RFC 4115; or the structure is of a newer header and uses what this library does not know.
+ * @retval TATCELL_ERR_RATE a rate is 0 that the RFC needs: cir for RFC 2697, one of both for RFC 2698, both for RFC
+ *         4115.
+ * @retval TATCELL_ERR_BURST a burst is 0 that the RFC needs: both for RFC 2697, one of both for RFC 2698, that of a
+ *         rate for RFC 4115.
+ * @retval TATCELL_ERR_PERIOD tick_hz is 0.
+ * @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
+ * @retval TATCELL_ERR_REPRESENT too fast for the clock, too large, or rates too far from each other.
+ * @retval TATCELL_ERR_HORIZON bursts and skew are too long for the word.
+ * @retval TATCELL_ERR_SHORT_SPAN the word cannot have the span that was asked for.
+ * Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
+                                  const tatcell_meter_spec_t *spec);
+
+/** A packet within the committed rate and burst; and what a meter that is colour-blind takes every packet for. */
+#define TATCELL_GREEN 0
+/** A packet above them, within the second rate and burst. */
+#define TATCELL_YELLOW 1
+/** A packet above both. */
+#define TATCELL_RED 2
+
+/**
+ * Marks one packet and charges it unless it is red.
+ *
+ * Sources: RFC 2697, RFC 2698, RFC 4115; MEF 10.3 for TATCELL_METER_COUPLED.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units: the bytes of the packet; 0 looks and never writes.
+ * @param pre    the colour that the packet came with, TATCELL_GREEN for a meter that is colour-blind.
+ * @param colour the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
+ *               without verdict. NULL = not wanted. Not written on error.
+ * @retval 0 green or yellow, charged.
+ * @retval TATCELL_NON_CONFORMING red; nothing charged.
+ * @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
+ * @retval TATCELL_CONTENDED no verdict; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT params not initialised.
+ * @retval TATCELL_ERR_OPTION pre is no colour.
+ * Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_meter_check(tatcell_meter_t *meter,
+                            const tatcell_meter_params_t *params,
+                            uint64_t now,
+                            uint64_t cost,
+                            uint32_t pre,
+                            uint32_t *colour);
+
+/**
+ * As tatcell_meter_check for a meter with one owner: plain load and store, no atomic instruction.
+ *
+ * @param meter  not NULL; nobody else uses it during the call.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units; 0 looks and never writes.
+ * @param pre    as tatcell_meter_check.
+ * @param colour as tatcell_meter_check.
+ * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
+ * Thread: one at a time on one meter. Cost: one load, one store. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter,
+                                      const tatcell_meter_params_t *params,
+                                      uint64_t now,
+                                      uint64_t cost,
+                                      uint32_t pre,
+                                      uint32_t *colour);
+
+/**
+ * Tells how a packet would be marked, without charging it.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param cost   units.
+ * @param pre    as tatcell_meter_check.
+ * @param colour as tatcell_meter_check.
+ * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
+ * Thread: any number on one meter; only reads. Cost: one load. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter,
+                           const tatcell_meter_params_t *params,
+                           uint64_t now,
+                           uint64_t cost,
+                           uint32_t pre,
+                           uint32_t *colour);
+
+/**
+ * Forgets a word that every reading of the clock within the skew finds full, so that its wrap shows no false debt. For
+ * meters that may rest: once within each sweep_interval of tatcell_meter_info_t. Changes no colour.
+ *
+ * @param meter  not NULL.
+ * @param params of this meter; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param swept  1 if there was something to forget, else 0. NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT bad argument.
+ * Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter,
+                            const tatcell_meter_params_t *params,
+                            uint64_t now,
+                            uint32_t *swept);
+
+/**
+ * Makes both buckets of a meter full. The way to other parameters, too, while nobody checks.
+ *
+ * @param meter not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one meter. Cost: one store. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+
+/** Bytes of a tatcell_meter_info_t in its first release: the least that a library takes. */
+#define TATCELL_METER_INFO_MIN 136
+
+/** What a meter came out as; times are ticks. */
+typedef struct tatcell_meter_info_t {
+    /** sizeof(tatcell_meter_info_t); never written. */
+    uint32_t size;
+    /** TATCELL_METER_COUPLED or 0. */
+    uint32_t flags;
+    /** A TATCELL_METER_RFC constant; TATCELL_METER_RFC2697 for a coupled meter with an excess rate of 0. */
+    uint32_t kind;
+    /** Bits of the word that hold the later time; the others hold the difference. */
+    uint32_t word_bits;
+    /** One q-unit is 2^-resolution ticks. */
+    int32_t resolution;
+    /** A unit of the committed rate takes committed_m / 2^committed_k q-units. */
+    uint32_t committed_k;
+    /** A unit of the second rate takes second_m / 2^second_k q-units. */
+    uint32_t second_k;
+    /** 0. */
+    uint32_t reserved;
+    /** As asked for. */
+    uint64_t cir;
+    /** As asked for; 0 where no rate fills it. */
+    uint64_t cbs;
+    /** As asked for. */
+    uint64_t rate2;
+    /** As asked for; 0 where no rate fills it. */
+    uint64_t burst2;
+    /** Ticks per second, as said. */
+    uint64_t tick_hz;
+    /** See committed_k. */
+    uint64_t committed_m;
+    /** See second_k. */
+    uint64_t second_m;
+    /** H, the longest debt that a store can make. */
+    uint64_t horizon;
+    /** S: a reading older than another by more than this finds the meter full. */
+    uint64_t skew;
+    /** After so many ticks an untouched meter may read as a debt again, for at most horizon and skew. */
+    uint64_t span;
+    /** Within so many ticks a meter that may rest wants one tatcell_meter_sweep. */
+    uint64_t sweep_interval;
+    /**
+     * The most that a charge of the committed bucket takes too much, in billionths of a unit: one q-unit. 0 where a
+     * unit takes a whole number of q-units.
+     */
+    uint64_t committed_rounding_ppb;
+    /** The same of the second bucket. */
+    uint64_t second_rounding_ppb;
+} tatcell_meter_info_t;
+
+/** Information to be filled in. */
+#define TATCELL_METER_INFO_INIT \
+    {sizeof(tatcell_meter_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Tells what a meter came out as: its word, its times, and what rounding takes.
+ *
+ * @param params not NULL.
+ * @param info   started from TATCELL_METER_INFO_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_LIMIT params not initialised.
+ * @retval TATCELL_ERR_SIZE info->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: two 128-bit divisions. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
+                                  tatcell_meter_info_t *info);
+
+/**
+ * Gives sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_meter_size(void);
+
+/**
+ * Gives sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_meter_params_size(void);
+
+/* ==== 14 Refusals: log lines that are counted instead of written, and cheap answers ============================== */
+
+/** Bytes of a tatcell_log_t. */
+#define TATCELL_LOG_SIZE 8
+/** Alignment of a tatcell_log_t. */
+#define TATCELL_LOG_ALIGN 8
+/** The largest count of lines left out: it means so many or more. */
+#define TATCELL_LOG_MOST 1073741824
+
+/**
+ * Lets one log line an interval be written and counts the others. All zero (static storage, TATCELL_LOG_INIT) is
+ * fresh: the first line is written.
+ *
+ * One gate has one interval. For many keys make an array and choose the gate by a hash of the key (tatcell_table_hash,
+ * so that strangers cannot choose whose they share): two keys of one gate have their lines merged, and nothing worse.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
+    /** When the next line may be written, and how many were left out. 0 = fresh. */
+    uint64_t word;
+} tatcell_log_t;
+
+/** A fresh gate, which lets the first line be written; all-zero memory is the same. */
+#define TATCELL_LOG_INIT {0}
+
+/**
+ * Decides one log line: to be written, or counted and left out.
+ *
+ *     static tatcell_log_t gates[256];
+ *     uint32_t more;
+ *     if (tatcell_log_check(&gates[hash & 255], 1000000000, now, &more) == TATCELL_PASS) {
+ *         if (more) fprintf(stderr, "%s refused, and %u more were not logged\n", address, more);
+ *         else fprintf(stderr, "%s refused\n", address);
+ *     }
+ *
+ * Lines that are written are at least one interval apart, and at most 0.3 % more; intervals below 2048 ticks are
+ * exact. Each line is written or counted exactly once, and each count told by exactly one written line. A reading of
+ * the clock that is older than another by more than one interval writes a line too many. A gate that rests for 2^21
+ * intervals or more may, with a chance of 2^-20, leave lines out for two intervals more.
+ *
+ * @param log      not NULL.
+ * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
+ * @param now      the caller's clock, ticks.
+ * @param left_out lines left out since the last one that was written; 0 where this one is. TATCELL_LOG_MOST means so
+ *                 many or more. NULL = not wanted.
+ * @retval 0 write the line.
+ * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: a load and an atomic addition where it is left out, one compare-and-swap
+ * where it is written. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_log_check(tatcell_log_t *log,
+                          uint64_t interval,
+                          uint64_t now,
+                          uint32_t *left_out);
+
+/**
+ * Takes the count of lines left out, for a line that a timer or the end of the program writes about them. When the
+ * next line may be written stays as it is.
+ *
+ * @param log      not NULL.
+ * @param left_out lines left out and not told before; TATCELL_LOG_MOST means so many or more. Not NULL.
+ * @retval 0 taken; also where the count was 0.
+ * @retval TATCELL_CONTENDED nothing was taken, ask again; left_out is 0.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_log_take(tatcell_log_t *log,
+                         uint32_t *left_out);
+
+/**
+ * Gives sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_log_size(void);
+
+/** Bytes of a tatcell_slip_t. */
+#define TATCELL_SLIP_SIZE 8
+/** Alignment of a tatcell_slip_t. */
+#define TATCELL_SLIP_ALIGN 8
+
+/**
+ * Counts refusals, so that every n-th gets a cheap answer: a truncated one of a DNS server (TC=1), which makes an
+ * honest client ask again by TCP and gives a forger nothing. All zero (static storage, TATCELL_SLIP_INIT) is fresh:
+ * the first refusal is flagged.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_slip_t {
+    /** Refusals so far; may be read at any time. */
+    uint64_t word;
+} tatcell_slip_t;
+
+/** A fresh counter, which flags the first refusal; all-zero memory is the same. */
+#define TATCELL_SLIP_INIT {0}
+
+/**
+ * Counts one refusal and says whether it gets the cheap answer. Of any n in a row exactly one does, among all threads
+ * that share the counter.
+ *
+ * @param slip not NULL.
+ * @param n    one refusal in so many; 0 = none, and none is counted; 1 = every one. The same in all calls.
+ * @retval 0 send the cheap answer.
+ * @retval TATCELL_NON_CONFORMING send nothing.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_slip_check(tatcell_slip_t *slip,
+                           uint32_t n);
+
+/**
+ * As tatcell_slip_check for a counter with one owner, of a thread for instance: no atomic instruction.
+ *
+ * @param slip not NULL; nobody else uses it during the call.
+ * @param n    as tatcell_slip_check.
+ * @retval as tatcell_slip_check.
+ * Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
+                                     uint32_t n);
+
+/**
+ * Gives sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_slip_size(void);
+
+/* ==== 15 HTTP: header fields of a response ======================================================================= */
+
+/** field: RateLimit, what is left and for how long. */
+#define TATCELL_HTTP_RATELIMIT 1
+/** field: RateLimit-Policy, the quotas; the same in every response. */
+#define TATCELL_HTTP_RATELIMIT_POLICY 2
+/** field: Retry-After, in seconds. */
+#define TATCELL_HTTP_RETRY_AFTER 4
+/** field: X-RateLimit-Limit, the burst. */
+#define TATCELL_HTTP_X_LIMIT 8
+/** field: X-RateLimit-Remaining, what is left. */
+#define TATCELL_HTTP_X_REMAINING 16
+/** field: X-RateLimit-Reset, seconds from now. */
+#define TATCELL_HTTP_X_RESET 32
+/** fields: all of them. */
+#define TATCELL_HTTP_ALL 63
+/** Most policies in one response. */
+#define TATCELL_HTTP_POLICIES_MAX 8
+
+/**
+ * A limit as clients know it, and what was decided by it. Start from TATCELL_HTTP_POLICY_INIT and set name; several
+ * stand in an array. Name, unit and partition have at most 1024 bytes each.
+ */
+typedef struct tatcell_http_policy_t {
+    /** sizeof(tatcell_http_policy_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /**
+     * Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have; quotes
+     * and backslashes are escaped. Not NULL.
+     */
+    const char *name;
+    /**
+     * What a unit is, where it is no request: "content-bytes", "concurrent-requests" or another of the registry; text
+     * as name. NULL = not said.
+     */
+    const char *unit;
+    /**
+     * Which part of the clients, users or resources the quota is for: any bytes, shown to the client in Base64.
+     * NULL = not said.
+     */
+    const void *partition;
+    /** Bytes of partition. */
+    size_t partition_len;
+    /**
+     * Gives quota (its burst) and window (in which a whole burst drains). Of any kind. NULL = quota and window do.
+     */
+    const tatcell_limit_t *limit;
+    /**
+     * What was decided; its verdict must be that of a call that gave no error. NULL = the policy stands in
+     * RateLimit-Policy alone.
+     */
+    const tatcell_decision_t *decision;
+    /** Without limit: units in a window. 0 = not said: then the policy is not in RateLimit-Policy. */
+    uint64_t quota;
+    /** Without limit: ticks. 0 = not said. */
+    uint64_t window;
+} tatcell_http_policy_t;
+
+/** Bytes of a tatcell_http_policy_t in its first release: the least that a library takes. */
+#define TATCELL_HTTP_POLICY_MIN (24 + 6 * sizeof(void *))
+/** A policy of which nothing is said; set name. */
+#define TATCELL_HTTP_POLICY_INIT {sizeof(tatcell_http_policy_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Writes the value of one header field: what the client is told of the limits that its request met.
+ *
+ * Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy; Retry-After is
+ * the longest wait of all refusals; X-RateLimit speaks of the policy that refused for longest, or has least left. A
+ * field has no value, and 0 is returned, where there is nothing to say: Retry-After of a request that passes, or can
+ * never pass; all but Retry-After (1) of a contended decision; all but RateLimit-Policy of one with
+ * TATCELL_FLAG_SHADOW; everything of an unlimited limit.
+ *
+ * Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
+ *
+ * @param policies         count of them, one behind the other; NULL only if count is 0.
+ * @param count            0..TATCELL_HTTP_POLICIES_MAX.
+ * @param ticks_per_second of the clock that the decisions were made with; not 0.
+ * @param field            one TATCELL_HTTP_ constant.
+ * @param buffer           gets the text and a NUL, cut where it ends. NULL only if bytes is 0.
+ * @param bytes            of buffer. 0 = nothing is written.
+ * @retval 0 or more: the length of the whole text, without its NUL; what is not less than bytes was cut.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE a structure's size is not set, or not that of the first.
+ * @retval TATCELL_ERR_POLICIES more than 8 policies.
+ * @retval TATCELL_ERR_FREQUENCY ticks_per_second is 0.
+ * @retval TATCELL_ERR_HTTP_NAME a name or unit has a byte outside of 0x20..0x7e.
+ * @retval TATCELL_ERR_LIMIT a limit is not initialised.
+ * @retval TATCELL_ERR_OPTION field is not one field, flags is not 0, limit comes with quota or window, or a decision
+ *         was not made by a call.
+ * @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes than can be.
+ * @retval TATCELL_ERR_OVERLAP the buffer overlaps what is read. Nothing is written on error.
+ * Thread: any. Cost: one division a number. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_http_value(const tatcell_http_policy_t *policies,
+                           uint32_t count,
+                           uint64_t ticks_per_second,
+                           uint32_t field,
+                           char *buffer,
+                           size_t bytes);
+
+/**
+ * Writes header fields as whole lines, "Name: value" and CR LF each, in the order RateLimit-Policy, RateLimit,
+ * Retry-After, X-RateLimit-Limit, -Remaining, -Reset. Fields without a value are left out.
+ *
+ *     tatcell_http_policy_t policy = TATCELL_HTTP_POLICY_INIT;
+ *     policy.name = "burst", policy.limit = &limit, policy.decision = &decision;
+ *     char lines[512];
+ *     int32_t length = tatcell_http_lines(&policy, 1, 1000000000, TATCELL_HTTP_ALL, lines, sizeof lines);
+ *     if (length < 0 || (size_t)length >= sizeof lines) lines[0] = 0;
+ *
+ * @param policies         as tatcell_http_value.
+ * @param count            as tatcell_http_value.
+ * @param ticks_per_second as tatcell_http_value.
+ * @param fields           any TATCELL_HTTP_ constants together.
+ * @param buffer           as tatcell_http_value.
+ * @param bytes            as tatcell_http_value.
+ * @retval 0 or more: as tatcell_http_value.
+ * @retval TATCELL_ERR_OPTION an unknown field, or as tatcell_http_value.
+ * @retval others as tatcell_http_value.
+ * Thread: any. Cost: one division a number. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
+                           uint32_t count,
+                           uint64_t ticks_per_second,
+                           uint32_t fields,
+                           char *buffer,
+                           size_t bytes);
+
+/* ==== 16 Chains: several limits for one request, all or none ==================================================== */
 
 /** Most links of a chain. */
 #define TATCELL_CHAIN_MAX 8
@@ -2678,6 +3442,8 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  * @param now   the caller's clock, ticks.
  * @param out   started from TATCELL_DECISION_INIT: departure, and the rest as for tatcell_chain_check. Not NULL.
  * @retval 0 reserved, all are charged.
+ * @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA, which alone knows when a request may leave; nothing is
+ *         changed.
  * @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also where it would wait longer than a max_delay.
  * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.2.
  */
@@ -2701,7 +3467,7 @@ TATCELL_API
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain,
                              uint64_t now);
 
-/* ==== 14 Ladders: limits for the prefixes of an address ========================================================== */
+/* ==== 17 Prefixes: limits for the prefixes of an address ========================================================= */
 
 /** Bytes of a tatcell_ladder_t; it never grows. */
 #define TATCELL_LADDER_SIZE 2304
@@ -2957,11 +3723,21 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_table_t) == TATCELL_TABLE_HANDLE_ALIGN,
 TATCELL_ASSERT_(sizeof(tatcell_permit_t) == TATCELL_PERMIT_SIZE, "permit size");
 TATCELL_ASSERT_(sizeof(tatcell_counters_t) == TATCELL_COUNTERS_SIZE, "counters size");
 TATCELL_ASSERT_(sizeof(tatcell_slot_t) == TATCELL_SLOT_SIZE, "slot size");
+TATCELL_ASSERT_(sizeof(tatcell_meter_t) == TATCELL_METER_SIZE, "meter size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_meter_t) == TATCELL_METER_ALIGN, "meter alignment");
+TATCELL_ASSERT_(sizeof(tatcell_meter_params_t) == TATCELL_METER_PARAMS_SIZE, "meter parameters size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_meter_params_t) == TATCELL_METER_PARAMS_ALIGN, "meter parameters alignment");
+TATCELL_ASSERT_(sizeof(tatcell_meter_spec_t) >= TATCELL_METER_SPEC_MIN, "meter specification size");
 TATCELL_ASSERT_(sizeof(tatcell_decision_t) >= TATCELL_DECISION_MIN, "decision size");
 TATCELL_ASSERT_(sizeof(tatcell_limit_spec_t) >= TATCELL_LIMIT_SPEC_MIN, "specification size");
 TATCELL_ASSERT_(sizeof(tatcell_table_options_t) >= TATCELL_TABLE_OPTIONS_MIN, "table options size");
 TATCELL_ASSERT_(sizeof(tatcell_attach_options_t) >= TATCELL_ATTACH_OPTIONS_MIN, "attach options size");
 TATCELL_ASSERT_(sizeof(tatcell_burst_t) >= TATCELL_BURST_MIN, "burst size");
+TATCELL_ASSERT_(sizeof(tatcell_log_t) == TATCELL_LOG_SIZE, "log gate size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate alignment");
+TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
+TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");

@@ -3,7 +3,7 @@
 //
 // CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
-//            9 Bursts  10 Tables  11 Host  12 Chains  13 Ladders
+//            9 Bursts  10 Tables  11 Meters  12 Host  13 Refusals  14 HTTP  15 Chains  16 Prefixes
 //
 // ---- A program ----
 //
@@ -141,6 +141,15 @@ enum class code : std::int32_t {
     err_too_fast = TATCELL_ERR_TOO_FAST,
     err_wrong_size = TATCELL_ERR_WRONG_SIZE,
     err_folder = TATCELL_ERR_FOLDER,
+    err_algorithm = TATCELL_ERR_ALGORITHM,
+    err_phase = TATCELL_ERR_PHASE,
+    err_units = TATCELL_ERR_UNITS,
+    err_inherit = TATCELL_ERR_INHERIT,
+    err_http_name = TATCELL_ERR_HTTP_NAME,
+    err_frequency = TATCELL_ERR_FREQUENCY,
+    err_policies = TATCELL_ERR_POLICIES,
+    err_peak = TATCELL_ERR_PEAK,
+    err_short_span = TATCELL_ERR_SHORT_SPAN,
     err_links = TATCELL_ERR_LINKS,
     err_two_limits = TATCELL_ERR_TWO_LIMITS,
     err_cost = TATCELL_ERR_COST,
@@ -197,7 +206,10 @@ inline bool abi_fits() noexcept {
            tatcell_cell32_size() == sizeof(tatcell_cell32_t) && tatcell_lease_size() == sizeof(tatcell_lease_t) &&
            tatcell_limit_size() == sizeof(tatcell_limit_t) && tatcell_permit_size() == sizeof(tatcell_permit_t) &&
            tatcell_counters_size() == sizeof(tatcell_counters_t) && tatcell_slot_size() == sizeof(tatcell_slot_t) &&
-           tatcell_table_handle_size() == sizeof(tatcell_table_t) &&
+           tatcell_meter_size() == sizeof(tatcell_meter_t) &&
+           tatcell_meter_params_size() == sizeof(tatcell_meter_params_t) &&
+           tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
+           tatcell_slip_size() == sizeof(tatcell_slip_t) &&
            tatcell_ladder_size() == sizeof(tatcell_ladder_t);
 }
 
@@ -369,6 +381,11 @@ struct [[nodiscard]] decision : tatcell_decision_t {
     constexpr ticks next_unit_in() const noexcept { return ticks(next_unit); }
     /// Until the whole burst is there again.
     constexpr ticks reset_in() const noexcept { return ticks(reset_after); }
+    /// The tokens left, in the words of a token bucket: `remaining`.
+    constexpr std::uint64_t tokens() const noexcept { return remaining; }
+    /// What lies in the bucket, in the words of a leaky bucket as a meter, in whole units, rounded up: the burst less
+    /// what remains.
+    constexpr std::uint64_t level() const noexcept { return remaining < burst ? burst - remaining : 0; }
     /// When the request may leave: now, or later for a reservation; instant(0) when it does not pass.
     constexpr instant departs_at() const noexcept { return instant(departure); }
 };
@@ -445,6 +462,33 @@ public:
     /// The C structure, started from TATCELL_LIMIT_SPEC_INIT.
     constexpr explicit limit_spec(const tatcell_limit_spec_t &raw) noexcept : raw_(raw) {}
 
+    /// A token bucket: `tokens` flow in per `period`, and it holds `capacity`. The limit of the first constructor under
+    /// its other name; what is left is decision::remaining.
+    static constexpr limit_spec token_bucket(std::uint64_t tokens, ticks period, std::uint64_t capacity) noexcept {
+        return limit_spec(tokens, period, capacity);
+    }
+    /// A leaky bucket as a meter: `units` leak out per `period`, and it is `depth` deep. The same limit again; what
+    /// lies in it is decision::level().
+    static constexpr limit_spec leaky_bucket(std::uint64_t units, ticks period, std::uint64_t depth) noexcept {
+        return limit_spec(units, period, depth);
+    }
+    /// A fixed window: at most `units` in `window`, which starts with its first request (tatcell_limit_init_window).
+    static constexpr limit_spec fixed_window(std::uint64_t units, ticks window) noexcept {
+        return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_FIXED_WINDOW);
+    }
+    /// A sliding window counter: about `units` in any `window` (tatcell_limit_init_sliding).
+    static constexpr limit_spec sliding_counter(std::uint64_t units, ticks window) noexcept {
+        return limit_spec(units, window, units).algorithm(TATCELL_ALGORITHM_SLIDING_COUNTER);
+    }
+    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear).
+    static constexpr limit_spec quota_linear(std::uint64_t quota, ticks window) noexcept {
+        return limit_spec(quota, window, quota).algorithm(TATCELL_ALGORITHM_QUOTA_LINEAR);
+    }
+    /// Fixed windows start at `phase` and whole windows later, for all keys alike. Below the window, else err_phase.
+    constexpr limit_spec &aligned(ticks phase) noexcept {
+        return raw_.phase = phase.count(), flag(TATCELL_LIMIT_ALIGNED);
+    }
+
     /// Units: passes above this debt are flagged decision::soft(). At most the burst, else err_soft.
     constexpr limit_spec &soft(std::uint64_t units) noexcept { return raw_.soft = units, *this; }
     /// Units: the most elastic room that a call may ask for.
@@ -474,6 +518,7 @@ public:
 
 private:
     static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();  // TATCELL_SKEW_NONE
+    constexpr limit_spec &algorithm(std::uint32_t a) noexcept { return raw_.algorithm = a, *this; }
     constexpr limit_spec &flag(std::uint32_t f) noexcept { return raw_.flags |= f, *this; }
     tatcell_limit_spec_t raw_;
 };
@@ -509,6 +554,11 @@ struct calls<tatcell_cell_t> {
     static constexpr auto init_rate = tatcell_limit_init_rate;
     static constexpr auto init_spec = tatcell_limit_init_spec;
     static constexpr auto init_unlimited = tatcell_limit_init_unlimited;
+    static constexpr auto init_token_bucket = tatcell_limit_init_token_bucket;
+    static constexpr auto init_leaky_bucket = tatcell_limit_init_leaky_bucket;
+    static constexpr auto init_window = tatcell_limit_init_window;
+    static constexpr auto init_sliding = tatcell_limit_init_sliding;
+    static constexpr auto init_quota_linear = tatcell_limit_init_quota_linear;
     static constexpr auto check = tatcell_cell_check;
     static constexpr auto check_exclusive = tatcell_cell_check_exclusive;
     static constexpr auto check_ex = tatcell_cell_check_ex;
@@ -555,6 +605,29 @@ public:
     }
     /// With options (tatcell_limit_init_spec). Further errors: err_soft, err_option.
     result init(const limit_spec &spec) noexcept { return result(calls::init_spec(&raw_, spec.get())); }
+    /// `tokens` flow in per `period`, and the bucket holds `capacity` (tatcell_limit_init_token_bucket). This and what
+    /// follows are for 64-bit cells.
+    result init_token_bucket(std::uint64_t tokens, ticks period, std::uint64_t capacity) noexcept {
+        return result(calls::init_token_bucket(&raw_, tokens, period.count(), capacity));
+    }
+    /// `units` leak out per `period`, and the bucket is `depth` deep (tatcell_limit_init_leaky_bucket).
+    result init_leaky_bucket(std::uint64_t units, ticks period, std::uint64_t depth) noexcept {
+        return result(calls::init_leaky_bucket(&raw_, units, period.count(), depth));
+    }
+    /// At most `units` in a window that starts with its first request (tatcell_limit_init_window). Errors: err_rate,
+    /// err_period where one is 0; err_units, err_horizon where they do not fit.
+    result init_window(std::uint64_t units, ticks window) noexcept {
+        return result(calls::init_window(&raw_, units, window.count()));
+    }
+    /// About `units` in any `window` (tatcell_limit_init_sliding). Errors as init_window.
+    result init_sliding(std::uint64_t units, ticks window) noexcept {
+        return result(calls::init_sliding(&raw_, units, window.count()));
+    }
+    /// A `quota` in `window`, then its rate for who uses it up (tatcell_limit_init_quota_linear). Errors as
+    /// init_window.
+    result init_quota_linear(std::uint64_t quota, ticks window) noexcept {
+        return result(calls::init_quota_linear(&raw_, quota, window.count()));
+    }
     /// A limit that everything conforms to (tatcell_limit_init_unlimited).
     result init_unlimited() noexcept { return result(calls::init_unlimited(&raw_)); }
 
@@ -891,6 +964,8 @@ public:
     /// For how long a thread that was stopped inside an insert keeps a slot; at least one tick.
     constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
     /// Of the callers' clock, for those who attach.
+    /// Tables of aligned windows: by how much the clocks of callers may differ.
+    constexpr table_options &guard(ticks d) noexcept { return raw_.guard = d.count(), *this; }
     constexpr table_options &clock(frequency f) noexcept { return raw_.tick_hz = f.hz(), *this; }
     /// One q-unit is 2^-r ticks, instead of what fits best.
     constexpr table_options &resolution(std::int32_t r) noexcept {
@@ -1304,7 +1379,146 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
     return result(tatcell_limit_init_unlimited_table(&raw_, t.get()));
 }
 
-// ==== 11 Host =======================================================================================================
+// ==== 11 Meters =====================================================================================================
+
+/// How a meter marks a packet, and how a packet was marked before it came.
+enum class colour : std::uint32_t {
+    green = TATCELL_GREEN,    ///< within the committed rate and burst
+    yellow = TATCELL_YELLOW,  ///< above them, within the second rate and burst
+    red = TATCELL_RED,        ///< above both
+};
+
+/// What a meter answers: the verdict, which passes green and yellow, and the colour. Red where there is no verdict.
+struct [[nodiscard]] marking : result {
+    tatcell::colour colour;
+    constexpr marking(std::int32_t c, std::uint32_t marked) noexcept
+        : result(c), colour(static_cast<tatcell::colour>(marked)) {}
+};
+
+/// A meter as its RFC describes it (tatcell_meter_spec_t): meter_spec::rfc2697(46000000, 2048, 4096). Rates are units a
+/// second, bursts units. The clock is one of nanoseconds unless its frequency is given.
+class meter_spec {
+public:
+    /// One rate, a committed and an excess burst, one of which may be 0.
+    static constexpr meter_spec rfc2697(std::uint64_t cir, std::uint64_t cbs, std::uint64_t ebs,
+                                        frequency clock = nanoseconds) noexcept {
+        return meter_spec(TATCELL_METER_RFC2697, clock, cir, cbs, 0, ebs);
+    }
+    /// Committed rate and burst, peak rate and burst; the peak rate is at least the committed one, else err_peak.
+    static constexpr meter_spec rfc2698(std::uint64_t cir, std::uint64_t cbs, std::uint64_t pir, std::uint64_t pbs,
+                                        frequency clock = nanoseconds) noexcept {
+        return meter_spec(TATCELL_METER_RFC2698, clock, cir, cbs, pir, pbs);
+    }
+    /// Committed rate and burst, excess rate and burst; one rate may be 0, and its burst counts as 0 then.
+    static constexpr meter_spec rfc4115(std::uint64_t cir, std::uint64_t cbs, std::uint64_t eir, std::uint64_t ebs,
+                                        frequency clock = nanoseconds) noexcept {
+        return meter_spec(TATCELL_METER_RFC4115, clock, cir, cbs, eir, ebs);
+    }
+
+    /// What overflows the committed burst of an RFC 4115 meter fills the excess burst (MEF 10.3, CF = 1).
+    constexpr meter_spec &coupled() noexcept { return raw_.flags |= TATCELL_METER_COUPLED, *this; }
+    /// For how long a meter may rest without a sweep; err_short_span where that cannot be.
+    constexpr meter_spec &span(ticks d) noexcept { return raw_.span = d.count(), *this; }
+    /// By how much a reading of the clock may be older than another.
+    constexpr meter_spec &skew(ticks d) noexcept { return raw_.skew = d.count() == 0 ? none : d.count(), *this; }
+
+    constexpr const tatcell_meter_spec_t *get() const noexcept { return &raw_; }
+
+private:
+    static constexpr frequency nanoseconds{1000000000};
+    static constexpr std::uint64_t none = std::numeric_limits<std::uint64_t>::max();  // TATCELL_SKEW_NONE
+    constexpr meter_spec(std::uint32_t kind, frequency clock, std::uint64_t cir, std::uint64_t cbs, std::uint64_t rate2,
+                         std::uint64_t burst2) noexcept
+        : raw_(TATCELL_METER_SPEC_INIT) {
+        raw_.kind = kind;
+        raw_.cir = cir;
+        raw_.cbs = cbs;
+        raw_.rate2 = rate2;
+        raw_.burst2 = burst2;
+        raw_.tick_hz = clock.hz();
+    }
+    tatcell_meter_spec_t raw_;
+};
+
+/// The validated rates and bursts of meters. They may be copied, and any number of threads may use one at once.
+class meter_params {
+public:
+    /// Makes them (tatcell_meter_params_init). Errors: err_rate, err_burst, err_period where one is 0 that the RFC
+    /// needs; err_peak; err_option; err_represent, err_horizon, err_short_span where they do not fit.
+    result init(const meter_spec &spec) noexcept { return result(tatcell_meter_params_init(&raw_, spec.get())); }
+    /// What they came out as: the word, its times, and what rounding takes (tatcell_meter_params_info).
+    outcome<tatcell_meter_info_t> info() const noexcept {
+        return detail::fill(tatcell_meter_info_t TATCELL_METER_INFO_INIT, tatcell_meter_params_info, &raw_);
+    }
+    const tatcell_meter_params_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_meter_params_t raw_{};
+};
+static_assert(sizeof(meter_params) == TATCELL_METER_PARAMS_SIZE, "same layout");
+
+/// A meter that lies elsewhere: in a flow, an array, shared memory. Copied as a pointer is.
+///
+/// Every call may return err_limit for parameters that had no init.
+class meter_ref {
+public:
+    constexpr meter_ref(tatcell_meter_t &raw) noexcept : raw_(&raw) {}
+    constexpr tatcell_meter_t *get() const noexcept { return raw_; }
+
+    /// Marks one packet and charges it unless it is red (tatcell_meter_check). Cost 0 looks and never writes.
+    /// `pre`: the colour that it came with; green for a meter that is colour-blind.
+    marking check(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) const noexcept {
+        return ask(tatcell_meter_check, p, now, cost, pre);
+    }
+    /// As check, for a meter that nobody else uses meanwhile (tatcell_meter_check_exclusive): no atomic instruction.
+    marking check_exclusive(const meter_params &p, instant now, std::uint64_t cost,
+                            colour pre = colour::green) const noexcept {
+        return ask(tatcell_meter_check_exclusive, p, now, cost, pre);
+    }
+    /// What check would answer; charges nothing (tatcell_meter_peek).
+    marking peek(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) const noexcept {
+        return ask(tatcell_meter_peek, p, now, cost, pre);
+    }
+    /// Forgets a word that every reading of the clock finds full: whether it did (tatcell_meter_sweep).
+    outcome<bool> sweep(const meter_params &p, instant now) const noexcept {
+        std::uint32_t swept = 0;
+        const std::int32_t c = tatcell_meter_sweep(raw_, p.get(), now.count(), &swept);
+        return {c, swept != 0};
+    }
+    /// Makes both buckets full (tatcell_meter_reset).
+    result reset() const noexcept { return result(tatcell_meter_reset(raw_)); }
+
+private:
+    template <class F>
+    marking ask(F f, const meter_params &p, instant now, std::uint64_t cost, colour pre) const noexcept {
+        std::uint32_t marked = TATCELL_RED;
+        const std::int32_t c = f(raw_, p.get(), now.count(), cost, static_cast<std::uint32_t>(pre), &marked);
+        return {c, marked};
+    }
+    tatcell_meter_t *raw_;
+};
+
+/// A meter with its own storage, no more bytes than its word. It cannot be copied: other threads may be writing it.
+class meter {
+public:
+    constexpr meter() noexcept = default;
+    meter(const meter &) = delete;
+    meter &operator=(const meter &) = delete;
+
+    /// For all other operations: meter.ref().sweep(...).
+    meter_ref ref() noexcept { return raw_; }
+    operator meter_ref() noexcept { return raw_; }
+    /// Marks one packet and charges it unless it is red.
+    marking check(const meter_params &p, instant now, std::uint64_t cost, colour pre = colour::green) noexcept {
+        return ref().check(p, now, cost, pre);
+    }
+
+private:
+    tatcell_meter_t raw_{};
+};
+static_assert(sizeof(meter) == TATCELL_METER_SIZE && alignof(meter) == TATCELL_METER_ALIGN, "a meter is its word");
+
+// ==== 12 Host =======================================================================================================
 
 #ifdef TATCELL_HOST_H
 /// Clocks, ticks, random bytes and memory from a Unix system (tatcell_host.h). TATCELL_NO_HOST leaves this out.
@@ -1418,7 +1632,129 @@ private:
 }  // namespace host
 #endif  // TATCELL_HOST_H
 
-// ==== 12 Chains =====================================================================================================
+// ==== 13 Refusals ===================================================================================================
+
+/// Lets one log line an interval be written and counts the others; for many keys an array, chosen by a hash of the key.
+/// Zeroed storage is fresh. It cannot be copied: other threads may be writing it.
+class log_gate {
+public:
+    constexpr log_gate() noexcept = default;
+    log_gate(const log_gate &) = delete;
+    log_gate &operator=(const log_gate &) = delete;
+
+    /// True: write the line, and that so many before it were left out. False: it is counted (tatcell_log_check).
+    outcome<std::uint32_t> check(ticks interval, instant now) noexcept {
+        return detail::fill(std::uint32_t{0}, tatcell_log_check, &raw_, interval.count(), now.count());
+    }
+    /// Takes the count of lines left out, for a line about them (tatcell_log_take). May be contended: ask again.
+    outcome<std::uint32_t> take() noexcept { return detail::fill(std::uint32_t{0}, tatcell_log_take, &raw_); }
+    tatcell_log_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_log_t raw_ TATCELL_LOG_INIT;
+};
+static_assert(sizeof(log_gate) == TATCELL_LOG_SIZE && alignof(log_gate) == TATCELL_LOG_ALIGN, "a gate is its word");
+
+/// Flags every n-th refusal for a cheap answer. Zeroed storage is fresh. It cannot be copied.
+class slip {
+public:
+    constexpr slip() noexcept = default;
+    slip(const slip &) = delete;
+    slip &operator=(const slip &) = delete;
+
+    /// True: this refusal gets the cheap answer (tatcell_slip_check). n = 0: none does, 1: every one.
+    result check(std::uint32_t n) noexcept { return result(tatcell_slip_check(&raw_, n)); }
+    /// As check, for the only owner: no atomic instruction (tatcell_slip_check_exclusive).
+    result check_exclusive(std::uint32_t n) noexcept { return result(tatcell_slip_check_exclusive(&raw_, n)); }
+    tatcell_slip_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_slip_t raw_ TATCELL_SLIP_INIT;
+};
+static_assert(sizeof(slip) == TATCELL_SLIP_SIZE && alignof(slip) == TATCELL_SLIP_ALIGN, "a counter is its word");
+
+// ==== 14 HTTP =======================================================================================================
+
+/// A header field, or several: retry_after | ratelimit.
+enum class http_field : std::uint32_t {
+    ratelimit = TATCELL_HTTP_RATELIMIT,                ///< what is left, and for how long
+    ratelimit_policy = TATCELL_HTTP_RATELIMIT_POLICY,  ///< the quotas
+    retry_after = TATCELL_HTTP_RETRY_AFTER,            ///< seconds to wait
+    x_limit = TATCELL_HTTP_X_LIMIT,                    ///< X-RateLimit-Limit
+    x_remaining = TATCELL_HTTP_X_REMAINING,            ///< X-RateLimit-Remaining
+    x_reset = TATCELL_HTTP_X_RESET,                    ///< X-RateLimit-Reset, seconds from now
+    all = TATCELL_HTTP_ALL,
+};
+constexpr http_field operator|(http_field a, http_field b) noexcept {
+    return static_cast<http_field>(static_cast<std::uint32_t>(a) | static_cast<std::uint32_t>(b));
+}
+
+/// A limit as clients know it, and what was decided by it (tatcell_http_policy_t), built by a chain of calls:
+/// http_policy("burst").limit(l).decision(d). It refers to what it was given.
+class http_policy {
+public:
+    /// Text that tells it from others; err_http_name where it has bytes outside of 0x20 to 0x7e.
+    explicit http_policy(const char *name) noexcept { raw_.name = name; }
+    /// Gives quota and window: its burst, and the time in which a whole burst drains.
+    http_policy &limit(const any_limit &l) noexcept { return raw_.limit = l.get(), *this; }
+    /// Instead of a limit: units in a window.
+    http_policy &quota(std::uint64_t units, ticks window) noexcept {
+        return raw_.quota = units, raw_.window = window.count(), *this;
+    }
+    /// What a unit is, where it is no request: "content-bytes" for instance.
+    http_policy &unit(const char *name) noexcept { return raw_.unit = name, *this; }
+    /// Which part of the clients the quota is for; they see it in Base64.
+    http_policy &partition(const key &k) noexcept {
+        return raw_.partition = k.data(), raw_.partition_len = k.size(), *this;
+    }
+    http_policy &decision(const tatcell_decision_t &d) noexcept { return raw_.decision = &d, *this; }
+    const tatcell_http_policy_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_http_policy_t raw_ TATCELL_HTTP_POLICY_INIT;
+};
+static_assert(sizeof(http_policy) == sizeof(tatcell_http_policy_t), "an array of one is an array of the other");
+
+/// The header fields of one response: of one policy, or of an array of up to 8. Refers to them.
+///
+/// What is written ends with a NUL and is cut where the buffer ends; the outcome has the length of the whole, so one
+/// that is not less than the buffer's was cut. Errors: those of tatcell_http_value; nothing is written then.
+class http_fields {
+public:
+    http_fields(frequency clock, const http_policy &p) noexcept : http_fields(clock, &p, 1) {}
+    http_fields(frequency clock, const http_policy *first, std::uint32_t count) noexcept
+        : first_(count != 0 ? first->get() : nullptr), count_(count), hz_(clock.hz()) {}
+    template <std::size_t N>
+    http_fields(frequency clock, const http_policy (&policies)[N]) noexcept
+        : http_fields(clock, policies, static_cast<std::uint32_t>(N)) {}
+
+    /// The value of one field, empty where it has none (tatcell_http_value).
+    outcome<std::size_t> value(http_field f, char *buffer, std::size_t bytes) const noexcept {
+        return length(tatcell_http_value(first_, count_, hz_, static_cast<std::uint32_t>(f), buffer, bytes));
+    }
+    template <std::size_t N>
+    outcome<std::size_t> value(http_field f, char (&buffer)[N]) const noexcept {
+        return value(f, buffer, N);
+    }
+    /// Whole lines of the fields that have a value (tatcell_http_lines).
+    outcome<std::size_t> lines(http_field f, char *buffer, std::size_t bytes) const noexcept {
+        return length(tatcell_http_lines(first_, count_, hz_, static_cast<std::uint32_t>(f), buffer, bytes));
+    }
+    template <std::size_t N>
+    outcome<std::size_t> lines(http_field f, char (&buffer)[N]) const noexcept {
+        return lines(f, buffer, N);
+    }
+
+private:
+    static outcome<std::size_t> length(std::int32_t rc) noexcept {
+        return {rc < 0 ? rc : TATCELL_PASS, rc < 0 ? 0 : static_cast<std::size_t>(rc)};
+    }
+    const tatcell_http_policy_t *first_;
+    std::uint32_t count_;
+    std::uint64_t hz_;
+};
+
+// ==== 15 Chains =====================================================================================================
 
 /// One limit of a chain (tatcell_link_t): a cell or the key of a table, its limit, and the cost in the limit's units.
 /// It refers to what it is given, the bytes of the key included.
@@ -1489,7 +1825,7 @@ private:
 };
 static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
 
-// ==== 13 Ladders ====================================================================================================
+// ==== 16 Prefixes ===================================================================================================
 
 struct canonical_address;
 

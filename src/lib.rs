@@ -27,11 +27,13 @@
 //! - [`Limit`], [`LimitSpec`], [`limit!`]: units per period of ticks, and a burst. Validated once; `const`.
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
+//! - [`Meter`], [`MeterSpec`], [`Colour`]: three-colour meters, RFC 2697, 2698 and 4115, in one word.
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
 //!   [`PairBurst`]: each under two limits.
 //! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
+//! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
 //!
 //! # Words
@@ -83,6 +85,7 @@ mod combine;
 mod cpu;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
+pub mod http;
 mod keys;
 mod limit;
 mod small;
@@ -91,11 +94,12 @@ mod table;
 mod time;
 
 pub use algorithms::gcra::Change;
-pub use answer::{Decision, Outcome, Permit, Tracking, Verdict};
-pub use cell::{Cell, Cell32, ExclusiveCell, Lease};
+pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
+pub use cell::{Cell, Cell32, ExclusiveCell, ExclusiveMeter, Lease, LogGate, LogLine, Meter, Slip};
 pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
 pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
-pub use limit::{Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
+pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
+pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{

@@ -2,7 +2,7 @@
 //!
 //! A tick is the unit of the caller's clock. A q-unit is `2^-s` ticks, the unit of state words: `shl` is s where it is
 //! positive (finer than a tick), `shr` is -s where it is negative (coarser; `now` is floored). At least one of them is
-//! 0.
+//! 0, but for words that hold a count below their time: there `shl` is the bits of the count.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -15,7 +15,8 @@ pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
     now.wrapping_shr(shr as u32).wrapping_shl(shl as u32)
 }
 
-/// Ticks after `now` at which the q-clock has advanced by `q`. `q << shr` fits: `Params::at` checked H + S.
+/// Ticks after `now` at which the q-clock has advanced by `q`. `q << shr` fits: `rate::at` and `window::at` checked
+/// H + S.
 #[inline(always)]
 pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
     if q == 0 || u16::from_ne_bytes([shl, shr]) == 0 {
@@ -51,5 +52,32 @@ pub(crate) const fn ticks_to_q_up(ticks: u64, shl: u32, shr: u32) -> u64 {
         u64::MAX
     } else {
         q as u64
+    }
+}
+
+/// `num / den` rounded up; saturates where `den` is 0, so that no division can panic.
+pub(crate) const fn ceil_div(num: u128, den: u128) -> u128 {
+    match num.checked_div(den) {
+        Some(q) if q.wrapping_mul(den) == num => q,
+        Some(q) => q.wrapping_add(1),
+        None => u128::MAX,
+    }
+}
+
+pub(crate) const fn max(a: u64, b: u64) -> u64 {
+    if a > b {
+        a
+    } else {
+        b
+    }
+}
+
+/// Ticks in whole seconds of a clock with this frequency, rounded up; without a frequency `u64::MAX`.
+pub(crate) const fn seconds_up(ticks: u64, ticks_per_second: u64) -> u64 {
+    match (ticks.checked_div(ticks_per_second), ticks.checked_rem(ticks_per_second)) {
+        (Some(whole), Some(0)) => whole,
+        // A rest needs a divisor of 2 or more, so there is room for one more.
+        (Some(whole), Some(_)) => whole.wrapping_add(1),
+        _ => u64::MAX,
     }
 }

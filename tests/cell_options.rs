@@ -345,19 +345,19 @@ fn change_keeps_time_or_tokens_or_resets_and_never_mints() {
         let grain = unit(s_new);
         let horizon = new.burst() as u128 * t_new as u128 * grain;
         let mut moved = cell.clone();
-        assert!(moved.change(&old, &new, now, Change::KeepTime));
+        assert!(moved.change(&old, &new, now, Change::KeepTime).unwrap());
         let is = lead(&new, &moved, now);
         assert!(is >= was.min(horizon.saturating_sub(grain)), "time was forgiven: {was} -> {is}");
         assert!(is < was + grain.max(1), "more than one q-unit was added: {was} -> {is}");
         let mut moved = cell.clone();
-        assert!(moved.change(&old, &new, now, Change::KeepUnits));
+        assert!(moved.change(&old, &new, now, Change::KeepUnits).unwrap());
         let after = moved.peek(&new, now, 0);
         // Units short of full stay what they were; rounding may cost part of one more.
         let short = old.burst() - before.remaining;
         let short_now = new.burst() - after.remaining;
         assert!(short_now <= short.max(1).min(new.burst()) + 1 && short_now + 1 >= short.min(new.burst()));
         assert!(short_now <= new.burst());
-        assert!(cell.change(&old, &new, now, Change::Reset));
+        assert!(cell.change(&old, &new, now, Change::Reset).unwrap());
         assert_eq!(cell.peek(&new, now, 0).remaining, new.burst());
     });
 }
@@ -368,12 +368,12 @@ fn change_of_rate_is_not_retroactive() {
     let (slow, fast) = (Limit::new(100, 1_000_000, 100).unwrap(), Limit::new(1_000, 1_000_000, 100).unwrap());
     let cell = Cell::new();
     assert!(cell.check(&slow, 0, 100).passes());
-    assert!(cell.change(&slow, &fast, 50_000, Change::KeepUnits));
+    assert!(cell.change(&slow, &fast, 50_000, Change::KeepUnits).unwrap());
     assert_eq!(cell.peek(&fast, 50_000, 0).remaining, 5);
     assert_eq!(cell.peek(&fast, 100_000, 0).remaining, 55);
     let cell = Cell::new();
     assert!(cell.check(&slow, 0, 100).passes());
-    assert!(cell.change(&slow, &fast, 50_000, Change::KeepTime));
+    assert!(cell.change(&slow, &fast, 50_000, Change::KeepTime).unwrap());
     // The debt of 950 ms stays in time, clamped to the new horizon of 100 ms.
     assert_eq!(cell.peek(&fast, 50_000, 0).reset_after, 100_000);
 }

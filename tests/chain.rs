@@ -202,7 +202,7 @@ fn play(rng: &mut Rng, reserve: bool) -> [u32; 3] {
             .collect();
         let chain = Chain::new(&made).expect("a chain");
         let looked = chain.peek(now);
-        let decided = if reserve { chain.reserve(now) } else { chain.check(now) };
+        let decided = if reserve { chain.reserve(now).unwrap() } else { chain.check(now) };
         assert_eq!(seen(&decided), wanted, "{links:?} at {now}, {specs:?}");
         if !reserve {
             assert_eq!((looked.verdict, looked.retry_after), (decided.verdict, decided.retry_after));
@@ -321,10 +321,43 @@ fn every_error_is_named_and_nothing_is_touched() {
         ChainError::ForeignLimit,
         ChainError::TwoLimits,
         ChainError::BadCost,
+        ChainError::BadAlgorithm,
     ]
     .map(|e| e.to_string())
     .into();
-    assert_eq!(texts.len(), 5);
+    assert_eq!(texts.len(), 6);
+}
+
+/// Windows count: they take part in a chain, but only GCRA knows when a request may leave.
+#[test]
+fn chains_take_every_algorithm_and_reserve_under_gcra_alone() {
+    let (lines, window) = (memory(4), LimitSpec::fixed_window(3, 1 << 12));
+    let table = Table::init(&lines, &TableOptions::new(window).seed([1; 16])).unwrap();
+    let (bucket, counted) = (limit(1, 100, 5), Limit::fixed_window(4, 100).unwrap());
+    let key = table.limit(&window).unwrap();
+    let cells = [Cell::new(), Cell::new()];
+    let links = [
+        Link::cell(&cells[0], &bucket, 1),
+        Link::cell(&cells[1], &counted, 1),
+        Link::hash(&table, &key, 7, 1),
+    ];
+    for links in [&links[..2], &links[1..], &links[..]] {
+        assert_eq!(Chain::new(links).unwrap().reserve(0), Err(ChainError::BadAlgorithm));
+    }
+    assert_eq!((cells[0].word(), cells[1].word(), table.stats(0).live), (0, 0, 0));
+    let chain = Chain::new(&links).unwrap();
+    let mut permits = [Permit::NONE; 3];
+    for left in (0..3).rev() {
+        let passed = chain.check_ex(50, None, |i, d| permits[i] = d.permit);
+        assert_eq!((passed.verdict, passed.policy, passed.remaining), (Verdict::Conforming, 2, left));
+    }
+    let refused = chain.check(50);
+    assert_eq!((refused.verdict, refused.policy), (Verdict::NonConforming, 2));
+    assert_eq!((cells[0].peek(&bucket, 50, 0).remaining, cells[1].peek(&counted, 50, 0).remaining), (2, 1));
+    assert!(chain.refund(50, &mut permits));
+    assert_eq!(permits, [Permit::NONE; 3]);
+    assert_eq!((cells[0].peek(&bucket, 50, 0).remaining, cells[1].peek(&counted, 50, 0).remaining), (3, 2));
+    assert_eq!(chain.peek(50).remaining, 1);
 }
 
 /// A full set is seen by the charge alone: the link before it has been charged by then, and gets it back.

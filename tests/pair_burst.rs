@@ -89,6 +89,36 @@ fn pair_bursts_decide_count_and_store_as_chains_do() {
     assert!(seen.iter().all(|&n| n > 30), "every kind of answer comes up: {seen:?}");
 }
 
+/// Under counts a pair goes the long way; the answers are those of chains as ever.
+#[test]
+fn pairs_of_windows_are_decided_as_chains() {
+    let (packets, bytes) = (LimitSpec::fixed_window(5, 1 << 16), LimitSpec::fixed_window(400, 1 << 12));
+    let (a, b) = (memory(18), memory(18));
+    let options = TableOptions::new(bytes).slowest(packets).seed([5; 16]);
+    let tables = [Table::init(&a, &options).unwrap(), Table::init(&b, &options).unwrap()];
+    let limits = [&tables[0].limit(&packets).unwrap(), &tables[0].limit(&bytes).unwrap()];
+    let mut rng = common::Rng(7);
+    let (mut now, mut passed) = (1 << 40, 0);
+    for round in 0..300 {
+        now += rng.scaled(15);
+        let hashes: [u64; 8] = core::array::from_fn(|_| tables[0].hash(&rng.below(6).to_le_bytes()).unwrap());
+        let sizes: [u32; 8] = core::array::from_fn(|_| rng.pick(&[0, 1, 40, 150, 401]));
+        let mut wanted = 0u64;
+        for (i, &hash) in hashes.iter().enumerate() {
+            let links = [
+                Link::hash(&tables[0], limits[0], hash, 1),
+                Link::hash(&tables[0], limits[1], second_hash(hash), sizes[i].into()),
+            ];
+            wanted |= (Chain::new(&links).unwrap().check(now).passes() as u64) << i;
+        }
+        let burst = PairBurst { limits, now, hashes: &hashes, costs: [None, Some(&sizes)] };
+        assert_eq!(burst.check(&tables[1], None, &[]), Ok(wanted), "round {round}");
+        passed += wanted.count_ones();
+    }
+    assert_eq!(image(&tables[1], now)[16..], image(&tables[0], now)[16..]);
+    assert!((100..2_300).contains(&passed), "{passed}");
+}
+
 #[test]
 fn a_wrong_pair_burst_decides_nothing() {
     let (a, b) = (memory(18), memory(18));

@@ -164,12 +164,12 @@ fn a_refund_or_change_to_no_debt_leaves_nothing_for_a_clock_that_steps_back() {
     for how in [Change::KeepTime, Change::KeepUnits, Change::Reset] {
         let cell = Cell::new();
         assert!(cell.check(&limit, 1_000, 1).passes());
-        assert!(cell.change(&limit, &wider, 1_100, how));
+        assert!(cell.change(&limit, &wider, 1_100, how).unwrap());
         back(&cell, &wider);
     }
     // A fresh cell stays fresh.
     let cell = Cell::new();
-    assert!(cell.change(&limit, &wider, 1_100, Change::KeepTime));
+    assert!(cell.change(&limit, &wider, 1_100, Change::KeepTime).unwrap());
     assert_eq!(cell.word(), 0);
     // What a lease gives back, it gives back the same way: here all of its piece.
     let limit = LimitSpec::new(1, 100, 64).skew(10_000).build().unwrap();

@@ -176,6 +176,26 @@ fn options_of_a_ladder_provide_for_all_its_tiers() {
     });
 }
 
+/// Tiers of windows: each counts for itself, and a table made by `table_options` has room for all.
+#[test]
+fn tiers_of_windows_count_for_themselves() {
+    for spec in [
+        LimitSpec::fixed_window(3, SECOND),
+        LimitSpec::sliding_counter(3, SECOND),
+        LimitSpec::quota_linear(3, SECOND),
+    ] {
+        let (ladder, lines) = (Ladder::DEFAULT, memory(130));
+        let table = Table::init(&lines, &options(&ladder, &spec)).unwrap();
+        let limits = LadderLimits::new(&table, &ladder, &spec).unwrap();
+        let asked = (0..3u8).flat_map(|host| [host; 5]);
+        let passed = asked.filter(|host| {
+            let host = Address::from([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, *host]);
+            limits.check(&table, SECOND, &host, 1).unwrap().passes()
+        });
+        assert_eq!(passed.map(u64::from).collect::<Vec<_>>(), [0, 0, 0, 1, 1, 1], "{spec:?}");
+    }
+}
+
 fn random_address(rng: &mut Rng) -> IpAddr {
     let host = rng.below(6) as u8;
     match rng.below(2) {

@@ -9,7 +9,7 @@ use std::ptr::null_mut;
 use std::rc::Rc;
 
 use crate::beds::{slots_for, spec, visits, Hashing};
-use crate::cells::{decide, CELL, SPENT, STEADY};
+use crate::cells::{decide, BATCH, CELL, HOT, SPENT, STEADY};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
@@ -77,6 +77,7 @@ struct Burst {
 type Size = unsafe extern "C" fn() -> usize;
 type LimitInit = unsafe extern "C" fn(*mut u64, u64, u64, u64) -> i32;
 type CellCheck = unsafe extern "C" fn(*mut u64, *const u64, u64, u64, *mut u64) -> i32;
+type LeaseCheck = unsafe extern "C" fn(*mut u64, *mut u64, *const u64, u64, u64, *mut u64) -> i32;
 type TableInit = unsafe extern "C" fn(*mut u64, *mut c_void, usize, *const Options) -> i32;
 type TableLimit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec) -> i32;
 type TableCheck =
@@ -90,6 +91,7 @@ struct Library {
     limit_init: LimitInit,
     cell_check: CellCheck,
     cell_check_exclusive: CellCheck,
+    lease_check: LeaseCheck,
     table_init: TableInit,
     table_limit: TableLimit,
     table_check: TableCheck,
@@ -125,6 +127,7 @@ fn load(path: &str) -> Option<Library> {
             limit_init: transmute::<*mut c_void, LimitInit>(find("tatcell_limit_init")?),
             cell_check: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check")?),
             cell_check_exclusive: transmute::<*mut c_void, CellCheck>(find("tatcell_cell_check_exclusive")?),
+            lease_check: transmute::<*mut c_void, LeaseCheck>(find("tatcell_lease_check")?),
             table_init: transmute::<*mut c_void, TableInit>(find("tatcell_table_init")?),
             table_limit: transmute::<*mut c_void, TableLimit>(find("tatcell_limit_init_table")?),
             table_check: transmute::<*mut c_void, TableCheck>(find("tatcell_table_check")?),
@@ -144,9 +147,14 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
     suite.add("c.exclusive", "C, exclusive cell, conforming", Mix::Pass, CELL, |_| {
         cell(lib, exclusive, STEADY, 5)
     });
-    suite.add("c.single1e3", "C, 1e3 keys, single call", Mix::Pass, visits(1_000), |_| {
-        row(&Rc::new(RefCell::new(Bed::new(lib, 1_000))), single)
-    });
+    suite.add("c.lease", "C, lease of 16384 over a cell, conforming", Mix::Pass, CELL, |_| lease(lib));
+    let mut add = |id: &str, text: &str, step: fn(&mut Bed, u64) -> u64| {
+        suite.add(id, text, Mix::Pass, visits(1_000), |_| {
+            row(&Rc::new(RefCell::new(Bed::new(lib, 1_000))), step)
+        });
+    };
+    add("c.single1e3", "C, 1e3 keys, single call", single);
+    add("c.ahead64_1e3", "C, 1e3 keys, burst of 64, next one in between", ahead::<64>);
     let mut made = None;
     let mut add = |id: &str, text: &str, step: fn(&mut Bed, u64) -> u64| {
         suite.add(id, text, Mix::Pass, visits(KEYS), |_| {
@@ -176,6 +184,24 @@ fn cell(lib: Library, check: CellCheck, (units, period, burst): (u64, u64, u64),
         let mut retry = 0;
         // SAFETY: as above.
         decide(n, &mut now, DT, |now| unsafe { check(&mut *word, limit.as_ptr(), now, 1, &mut retry) == 0 })
+    })
+}
+
+/// As `cell.lease`: the lease asks the cell once in 4096 decisions.
+fn lease(lib: Library) -> Body {
+    let (mut limit, (units, period, burst)) = (Library::object(lib.limit_size), HOT);
+    let (mut lease, mut word, mut now) = (Box::new([0u64; 8]), Box::new(0u64), DT);
+    // SAFETY: every pointer is to a live object of the header's type, here and in the loop; the batch comes first.
+    unsafe {
+        assert_eq!((lib.limit_init)(limit.as_mut_ptr(), units, period, burst), 0);
+        lease.as_mut_ptr().cast::<u32>().write(BATCH);
+    }
+    Box::new(move |n| {
+        let mut retry = 0;
+        // SAFETY: as above.
+        decide(n, &mut now, DT, |now| unsafe {
+            (lib.lease_check)(lease.as_mut_ptr(), &mut *word, limit.as_ptr(), now, 1, &mut retry) == 0
+        })
     })
 }
 

@@ -37,7 +37,9 @@ pub const GATED: &[&str] = &[
     "c.conforming",
     "c.denied",
     "c.exclusive",
+    "c.lease",
     "c.single1e3",
+    "c.ahead64_1e3",
 ];
 
 /// How far a count may lie above its line, in percent: with the compiler of the file, and with another.

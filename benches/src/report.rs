@@ -48,8 +48,9 @@ const GROUPS: &[(&str, &str, &str)] = &[
 /// The row that this one's ratio is to.
 fn base(row: &Row) -> String {
     let of_c = |name: &str| match name {
-        "conforming" | "denied" | "exclusive" => format!("cell.{name}"),
+        "conforming" | "denied" | "exclusive" | "lease" => format!("cell.{name}"),
         "single1e3" => "table1e3.single".into(),
+        "ahead64_1e3" => "table1e3.ahead64".into(),
         "single1e6" => "table1e6.single".into(),
         _ => format!("table1e6.{name}"),
     };

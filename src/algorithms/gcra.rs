@@ -19,8 +19,8 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::Operation;
-use crate::answer::{Answer, Decision, Permit, Step, Verdict};
+use super::state::{Kind, Op, Operation};
+use crate::answer::{Answer, Decision, Numbers, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
 // The window decode and the inequality, in one place: whatever decides inlines these two. Copies stand only where these
@@ -119,9 +119,9 @@ pub(crate) fn check(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
     if p.has(FLAG_SHADOW) {
         return Step::keep(Verdict::Conforming, Decision::SHADOW, lead, over);
     }
-    if p.has(FLAG_PENALTY) && lead < p.penalty_q && charge != 0 {
+    if p.has(FLAG_PENALTY) && lead < p.penalty_q() && charge != 0 {
         let next = limit.wrapping_add(over);
-        let next = if next < p.penalty_q { next } else { p.penalty_q };
+        let next = if next < p.penalty_q() { next } else { p.penalty_q() };
         // The wait grows with the lead.
         let over = over.wrapping_add(next.wrapping_sub(lead));
         return Step { store: Some(next), ..Step::keep(Verdict::NonConforming, 0, next, over) };
@@ -167,7 +167,7 @@ pub(crate) fn reserve(p: &Params, lead: u64, cost: u64) -> Step {
     }
     let (charge, limit) = asked(p, cost, 0);
     // The delay is room above the burst: D + delay <= H.
-    let next = match fits(lead, charge, limit.wrapping_add(p.delay_q)) {
+    let next = match fits(lead, charge, limit.wrapping_add(p.delay_q())) {
         Ok(next) => next,
         Err(over) => return Step::keep(Verdict::NonConforming, 0, lead, over),
     };
@@ -177,12 +177,28 @@ pub(crate) fn reserve(p: &Params, lead: u64, cost: u64) -> Step {
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
 }
 
+/// What is left at this lead. Divides.
+pub(super) const fn numbers(p: &Params, lead: u64, now: u64) -> Numbers {
+    let available = p.burst_q.saturating_sub(lead);
+    // t_q is 0 only for an unlimited limit.
+    let (remaining, next_unit) = match available.checked_div(p.t_q) {
+        None => (u64::MAX, 0),
+        Some(left) if left >= p.burst => (p.burst, 0),
+        Some(left) => {
+            // left + 1 <= burst, so this is at most burst_q.
+            let wanted = left.wrapping_add(1).wrapping_mul(p.t_q);
+            (left, lead.wrapping_add(wanted).wrapping_sub(p.burst_q))
+        }
+    };
+    Numbers { remaining, next_unit: p.ticks_up(next_unit, now), reset_after: p.ticks_up(lead, now) }
+}
+
 /// The part of a permit that may still be given back at `now`: min(stored, TAT after the charge - now), and 0 when the
 /// charge has drained, belongs to another epoch or generation or lies beyond H.
 ///
 /// The 64-bit tick of the charge decides its age: the TAT alone would look undrained again one span of the word later.
 pub(crate) const fn credit(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> u64 {
-    if permit.epoch != p.epoch || permit.generation != generation || !is_recent(p, permit.tick, now) {
+    if !is_fresh(p, permit, generation, now) {
         return 0;
     }
     let left = lead_of(permit.tat, p.now_q(now), mask, p.horizon_q);
@@ -193,10 +209,15 @@ pub(crate) const fn credit(p: &Params, permit: &Permit, generation: u64, now: u6
     }
 }
 
+/// Is a permit of this epoch and generation, and not too old to have anything left?
+pub(super) const fn is_fresh(p: &Params, permit: &Permit, generation: u64, now: u64) -> bool {
+    permit.epoch == p.epoch && permit.generation == generation && is_recent(p, permit.tick, now)
+}
+
 /// Was `tick` at most H before `now`, or at most S after it?
 const fn is_recent(p: &Params, tick: u64, now: u64) -> bool {
     let age = now.wrapping_sub(tick);
-    // H and S in ticks stay below 2^63 (checked by `Params::at`).
+    // H and S in ticks stay below 2^63 (checked by `rate::at`).
     let skew_q = p.window_q.saturating_sub(p.horizon_q);
     age <= p.ticks_up(p.horizon_q, 0) || age.wrapping_neg() <= p.ticks_up(skew_q, 0)
 }
@@ -208,32 +229,6 @@ pub(crate) const fn refund(lead: u64, credit: u64) -> Step {
     let next = lead.wrapping_sub(back);
     let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead: next, wait: 0, stored: back };
     Step { answer, store: if back == 0 { None } else { Some(next) } }
-}
-
-/// An operation on a lead, as a value: what cells and tables carry through their retry loops.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Op<'a> {
-    pub p: &'a Params,
-    pub kind: Kind,
-    pub cost: u64,
-    /// Elastic room in units (check), or credit in q-units (refund).
-    pub amount: u64,
-}
-
-/// Which operation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Kind {
-    Check,
-    Charge,
-    Reserve,
-    Refund,
-}
-
-impl<'a> Op<'a> {
-    #[inline(always)]
-    pub const fn new(p: &'a Params, kind: Kind, cost: u64, amount: u64) -> Op<'a> {
-        Op { p, kind, cost, amount }
-    }
 }
 
 impl Operation for Op<'_> {
@@ -264,12 +259,12 @@ impl Operation for Op<'_> {
     }
 
     #[inline(always)]
-    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
-        if lead > claim {
-            lead
-        } else {
-            claim
-        }
+    fn commit(&self, lead: u64, stored: u64, claim: u64) -> (u64, u64) {
+        let lead = if lead > claim { lead } else { claim };
+        // A refund of this charge must not bring the payload below the claim, or a stalled thread could take a later
+        // claim for its own: the permit is for what lies above it.
+        let above = lead.wrapping_sub(claim);
+        (lead, if stored < above { stored } else { above })
     }
 }
 

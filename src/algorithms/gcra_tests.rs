@@ -5,6 +5,7 @@
 use super::*;
 use crate::answer::Tracking;
 use crate::limit::params::{Width, FLAGS_NOT_PLAIN};
+use crate::limit::rate::build;
 use crate::limit::LimitSpec;
 
 /// SplitMix64.
@@ -105,7 +106,7 @@ fn some_params(seed: &mut u64) -> Params {
             1 => spec.max_debt(random(seed) % 9).max_delay(random(seed) % 9_999),
             _ => spec,
         };
-        if let Ok(p) = Params::build(&spec, Width::CELL64, Some(shift)) {
+        if let Ok(p) = build(&spec, Width::CELL64, Some(shift)) {
             return p;
         }
     }
@@ -164,7 +165,7 @@ fn no_step_overflows_at_the_ends_of_its_range() {
         LimitSpec::new(1, 1 << 20, 1 << 41).penalty(1 << 41).skew(1 << 60),
     ];
     for spec in specs {
-        let p = Params::build(&spec, Width::CELL64, spec.shift).unwrap_or_else(|e| panic!("{spec:?}: {e}"));
+        let p = build(&spec, Width::CELL64, spec.shift).unwrap_or_else(|e| panic!("{spec:?}: {e}"));
         for lead in [0, 1, p.t_q, p.burst_q, p.horizon_q, p.window_q] {
             for cost in [0, 1, 2, u32::MAX as u64, p.burst, p.burst.saturating_add(1), u64::MAX] {
                 for step in [
@@ -178,7 +179,14 @@ fn no_step_overflows_at_the_ends_of_its_range() {
                     let a = step.answer;
                     assert!(a.lead <= p.window_q && step.store.is_none_or(|l| l <= p.window_q));
                     for now in [0, 1, u64::MAX] {
-                        let d = a.decision(&p, now, cost, Tracking::Tracked, Permit::NONE);
+                        let d = a.decision(
+                            &p,
+                            now,
+                            cost,
+                            Tracking::Tracked,
+                            Permit::NONE,
+                            numbers(&p, a.lead, now),
+                        );
                         assert!(
                             d.remaining <= p.burst
                                 && (d.verdict == Verdict::Never || d.retry_after < 1 << 63)

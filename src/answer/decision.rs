@@ -80,6 +80,19 @@ impl Decision {
         }
     }
 
+    /// The tokens left in the bucket: `remaining`, in the words of a token bucket.
+    #[inline]
+    pub const fn tokens(&self) -> u64 {
+        self.remaining
+    }
+
+    /// The units in the bucket, in the words of a leaky bucket as a meter: the burst less what remains, rounded up to
+    /// whole units. At most the burst, also where elastic room or a debt lie above it.
+    #[inline]
+    pub const fn level(&self) -> u64 {
+        self.burst.saturating_sub(self.remaining)
+    }
+
     /// Says whether the request may pass.
     #[inline]
     pub const fn passes(&self) -> bool {

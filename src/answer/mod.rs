@@ -1,13 +1,16 @@
-//! What a decision answers: the short [`Outcome`], the full [`Decision`], and the [`Permit`] a refund needs.
+//! What a decision answers: the short [`Outcome`], the full [`Decision`], the [`Permit`] a refund needs, and the
+//! [`Marking`] of a meter.
 
 mod decision;
+mod marking;
 mod outcome;
 mod permit;
 mod step;
 mod verdict;
 
 pub use decision::{Decision, Tracking};
+pub use marking::{Colour, Marking};
 pub use outcome::Outcome;
 pub use permit::Permit;
-pub(crate) use step::{Answer, Place, Step};
+pub(crate) use step::{Answer, Numbers, Place, Step};
 pub use verdict::Verdict;

@@ -17,8 +17,19 @@ pub(crate) struct Answer {
     pub lead: u64,
     /// q-units until the same request conforms (0 when it does), or until it may depart.
     pub wait: u64,
-    /// q-units charged.
+    /// q-units charged; units of a limit that counts.
     pub stored: u64,
+}
+
+/// What is left of a limit, and when there is more of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    /// Units.
+    pub remaining: u64,
+    /// Ticks until one more remains; 0 when all do.
+    pub next_unit: u64,
+    /// Ticks until all remain.
+    pub reset_after: u64,
 }
 
 /// An answer and the lead to store, if any.
@@ -65,7 +76,7 @@ impl Answer {
             return Permit::NONE;
         }
         let ahead = if p.has(FLAG_STRICT) { self.stored } else { self.lead };
-        let tat = p.now_q(at.now).wrapping_add(ahead) & at.mask;
+        let tat = p.clock_q(at.now).wrapping_add(ahead) & at.mask;
         Permit {
             tat,
             stored: self.stored,
@@ -77,19 +88,16 @@ impl Answer {
         }
     }
 
-    /// The full answer. The only place that divides, and off the hot path.
-    pub fn decision(&self, p: &Params, now: u64, cost: u64, tracking: Tracking, permit: Permit) -> Decision {
-        let available = p.burst_q.saturating_sub(self.lead);
-        // t_q is 0 only for an unlimited limit.
-        let (remaining, next_unit) = match available.checked_div(p.t_q) {
-            None => (u64::MAX, 0),
-            Some(left) if left >= p.burst => (p.burst, 0),
-            Some(left) => {
-                // left + 1 <= burst, so this is at most burst_q.
-                let wanted = left.wrapping_add(1).wrapping_mul(p.t_q);
-                (left, self.lead.wrapping_add(wanted).wrapping_sub(p.burst_q))
-            }
-        };
+    /// The full answer.
+    pub const fn decision(
+        &self,
+        p: &Params,
+        now: u64,
+        cost: u64,
+        tracking: Tracking,
+        permit: Permit,
+        numbers: Numbers,
+    ) -> Decision {
         let wait = if self.wait == u64::MAX { u64::MAX } else { p.ticks_up(self.wait, now) };
         // A shadow limit lets pass at once what it says would have waited.
         let shadow = self.flags & Decision::SHADOW != 0;
@@ -105,10 +113,10 @@ impl Answer {
             policy: 0,
             cost,
             burst: p.burst,
-            remaining,
+            remaining: numbers.remaining,
             retry_after,
-            next_unit: p.ticks_up(next_unit, now),
-            reset_after: p.ticks_up(self.lead, now),
+            next_unit: numbers.next_unit,
+            reset_after: numbers.reset_after,
             departure,
             permit,
         }

@@ -1,12 +1,13 @@
 //! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
 
-use super::codes::TATCELL_ERR_OPTION;
+use super::codes::{limit_code, TATCELL_ERR_OPTION};
 use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
-use super::kit::{args, input, owned, owned_if, report, report_if, result_if};
-use super::limit::{limit64, tatcell_limit_t};
+use super::kit::{args, inside, Contract, Out, Plain};
+use super::limit::{only_gcra, tatcell_limit_t};
 use crate::algorithms::gcra::Change;
 use crate::answer::Permit;
 use crate::cell::{Cell, ExclusiveCell};
+use crate::limit::Limit;
 use crate::table::Counters;
 
 /// Bytes of a tatcell_cell_t.
@@ -44,14 +45,30 @@ pub(super) fn change(how: u32) -> Result<Change, i32> {
     }
 }
 
-/// A cell that others may use: same size and alignment, and every access is atomic.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn shared<'a>(p: *const tatcell_cell_t) -> Result<&'a Cell, i32> {
-    // SAFETY: passed on; any bytes are a cell.
-    unsafe { input(p.cast::<Cell>()) }
+// SAFETY: one word; all of them are states.
+unsafe impl Plain for Cell {}
+// SAFETY: the same.
+unsafe impl Plain for ExclusiveCell {}
+
+impl<'a> Contract<'a> {
+    /// A cell that others may use: every access is atomic.
+    #[inline(always)]
+    pub(super) fn cell(self, p: *const tatcell_cell_t) -> Result<&'a Cell, i32> {
+        self.input(inside(p))
+    }
+
+    /// A cell that only this call uses.
+    #[inline(always)]
+    fn exclusive_cell(self, p: *mut tatcell_cell_t) -> Result<&'a mut ExclusiveCell, i32> {
+        self.owned(inside::<_, ExclusiveCell>(p).cast_mut())
+    }
+}
+
+/// What the common case leaves, out of line and last, so that the common case saves no register for it.
+#[cold]
+#[inline(never)]
+fn again(cell: &Cell, limit: &Limit, now: u64, cost: u64, retry_after: Option<Out<'_, u64>>) -> i32 {
+    finish(cell.check_again(limit, now, cost), retry_after)
 }
 
 /// Decides one request and charges it if it conforms.
@@ -76,8 +93,11 @@ pub unsafe extern "C" fn tatcell_cell_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (cell, limit, retry) = args!(shared(cell), limit64(limit), result_if(retry_after));
-    finish(cell.check(limit, now, cost), retry)
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), retry = c.result_if(retry_after));
+    match cell.check_plain(limit, now, cost) {
+        Some(outcome) => finish(outcome, retry),
+        None => again(cell, limit, now, cost, retry),
+    }
 }
 
 /// Decides one request with the full answer.
@@ -105,7 +125,13 @@ pub unsafe extern "C" fn tatcell_cell_check_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (cell, limit, out, counters) = args!(shared(cell), limit64(limit), report(out), owned_if(counters));
+    args!(
+        c,
+        cell = c.cell(cell),
+        limit = c.limit64(limit),
+        out = c.report(out),
+        counters = c.owned_if(counters)
+    );
     let made = cell.check_ex(limit, now, cost, room);
     if let Some(counters) = counters {
         counters.count(&made, false);
@@ -130,7 +156,7 @@ pub unsafe extern "C" fn tatcell_cell_peek(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (cell, limit, out) = args!(shared(cell), limit64(limit), report(out));
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), out = c.report(out));
     fill(&cell.peek(limit, now, cost), out)
 }
 
@@ -153,7 +179,7 @@ pub unsafe extern "C" fn tatcell_cell_charge(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (cell, limit, out) = args!(shared(cell), limit64(limit), report_if(out));
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), out = c.report_if(out));
     fill_if(&cell.charge(limit, now, cost), out)
 }
 
@@ -163,7 +189,7 @@ pub unsafe extern "C" fn tatcell_cell_charge(
 /// back. When refused, out->retry_after is the time until the same request would be accepted.
 ///
 /// @param cell  not NULL.
-/// @param limit 64-bit limit with a max_delay; not NULL.
+/// @param limit 64-bit limit with a max_delay, of GCRA; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units, at most the burst.
 /// @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
@@ -171,6 +197,7 @@ pub unsafe extern "C" fn tatcell_cell_charge(
 /// @retval 0 reserved.
 /// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
 /// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
 /// @retval others as tatcell_cell_check_ex.
 /// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
 #[no_mangle]
@@ -182,7 +209,7 @@ pub unsafe extern "C" fn tatcell_cell_reserve(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (cell, limit, out) = args!(shared(cell), limit64(limit), report(out));
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), out = c.report(out), _gcra = only_gcra(&limit.0));
     fill(&cell.reserve(limit, now, cost), out)
 }
 
@@ -194,7 +221,7 @@ pub unsafe extern "C" fn tatcell_cell_reserve(
 /// @param limit    the limit that it was charged under; not NULL.
 /// @param now      the caller's clock, ticks.
 /// @param permit   from a decision; not NULL.
-/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @param credited ticks of debt removed, rounded down (units where the limit counts them); NULL = not wanted.
 /// @retval 0 done (perhaps nothing was left to give back).
 /// @retval TATCELL_CONTENDED nothing changed, ask again.
 /// @retval others as tatcell_cell_check.
@@ -207,8 +234,13 @@ pub unsafe extern "C" fn tatcell_cell_refund(
     permit: *const Permit,
     credited: *mut u64,
 ) -> i32 {
-    let (cell, limit, permit, credited) =
-        args!(shared(cell), limit64(limit), input(permit), result_if(credited));
+    args!(
+        c,
+        cell = c.cell(cell),
+        limit = c.limit64(limit),
+        permit = c.input(permit),
+        credited = c.result_if(credited)
+    );
     finish_refund(cell.refund(limit, now, permit), credited)
 }
 
@@ -222,6 +254,8 @@ pub unsafe extern "C" fn tatcell_cell_refund(
 /// @retval 0 done.
 /// @retval TATCELL_CONTENDED nothing changed, ask again.
 /// @retval TATCELL_ERR_OPTION unknown how.
+/// @retval TATCELL_ERR_ALGORITHM the old state means nothing under the new limit: there is only TATCELL_CHANGE_RESET,
+///         unless limits that count units agree in algorithm, period and bits.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell; while others still check with the old limit, both limits must have the same
 /// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
@@ -233,8 +267,11 @@ pub unsafe extern "C" fn tatcell_cell_change(
     now: u64,
     how: u32,
 ) -> i32 {
-    let (cell, old, new, how) = args!(shared(cell), limit64(old_limit), limit64(new_limit), change(how));
-    finish_done(cell.change(old, new, now, how))
+    args!(c, cell = c.cell(cell), old = c.limit64(old_limit), new = c.limit64(new_limit), how = change(how));
+    match cell.change(old, new, now, how) {
+        Ok(done) => finish_done(done),
+        Err(e) => limit_code(e),
+    }
 }
 
 /// Makes a cell fresh again: its full burst is available. Return or zero the leases of the cell first.
@@ -245,7 +282,8 @@ pub unsafe extern "C" fn tatcell_cell_change(
 /// Thread: any number on one cell. Cost: one store. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_cell_reset(cell: *mut tatcell_cell_t) -> i32 {
-    args!(shared(cell)).reset();
+    args!(c, cell = c.cell(cell));
+    cell.reset();
     finish_done(true)
 }
 
@@ -267,8 +305,7 @@ pub unsafe extern "C" fn tatcell_cell_check_exclusive(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (cell, limit, retry) =
-        args!(owned(cell.cast::<ExclusiveCell>()), limit64(limit), result_if(retry_after));
+    args!(c, cell = c.exclusive_cell(cell), limit = c.limit64(limit), retry = c.result_if(retry_after));
     finish(cell.check(limit, now, cost), retry)
 }
 

@@ -1,9 +1,10 @@
 //! `tatcell_cell32_*`: the 32-bit cell, for targets with 32-bit atomics or half the memory.
 
 use super::cell::change;
+use super::codes::limit_code;
 use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
-use super::kit::{args, input, owned_if, report, report_if, result_if};
-use super::limit::{limit32, tatcell_limit_t};
+use super::kit::{args, inside, Contract, Plain};
+use super::limit::tatcell_limit_t;
 use crate::answer::Permit;
 use crate::cell::Cell32;
 use crate::table::Counters;
@@ -30,14 +31,15 @@ const _: () = assert!(align_of::<tatcell_cell32_t>() == TATCELL_CELL32_ALIGN);
 const _: () =
     assert!(size_of::<Cell32>() == TATCELL_CELL32_SIZE && align_of::<Cell32>() <= TATCELL_CELL32_ALIGN);
 
-/// A cell that others may use: same size and alignment, and every access is atomic.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn shared<'a>(p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
-    // SAFETY: passed on; any bytes are a cell.
-    unsafe { input(p.cast::<Cell32>()) }
+// SAFETY: one word; all of them are states.
+unsafe impl Plain for Cell32 {}
+
+impl<'a> Contract<'a> {
+    /// A cell that others may use: every access is atomic.
+    #[inline(always)]
+    pub(super) fn cell32(self, p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
+        self.input(inside(p))
+    }
 }
 
 /// Decides one request and charges it if it conforms.
@@ -62,7 +64,7 @@ pub unsafe extern "C" fn tatcell_cell32_check(
     cost: u32,
     retry_after: *mut u64,
 ) -> i32 {
-    let (cell, limit, retry) = args!(shared(cell), limit32(limit), result_if(retry_after));
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), retry = c.result_if(retry_after));
     finish(cell.check(limit, now, u64::from(cost)), retry)
 }
 
@@ -91,7 +93,13 @@ pub unsafe extern "C" fn tatcell_cell32_check_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (cell, limit, out, counters) = args!(shared(cell), limit32(limit), report(out), owned_if(counters));
+    args!(
+        c,
+        cell = c.cell32(cell),
+        limit = c.limit32(limit),
+        out = c.report(out),
+        counters = c.owned_if(counters)
+    );
     let made = cell.check_ex(limit, now, u64::from(cost), room);
     if let Some(counters) = counters {
         counters.count(&made, false);
@@ -116,7 +124,7 @@ pub unsafe extern "C" fn tatcell_cell32_peek(
     cost: u32,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (cell, limit, out) = args!(shared(cell), limit32(limit), report(out));
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), out = c.report(out));
     fill(&cell.peek(limit, now, u64::from(cost)), out)
 }
 
@@ -139,7 +147,7 @@ pub unsafe extern "C" fn tatcell_cell32_charge(
     cost: u32,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (cell, limit, out) = args!(shared(cell), limit32(limit), report_if(out));
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), out = c.report_if(out));
     fill_if(&cell.charge(limit, now, u64::from(cost)), out)
 }
 
@@ -168,7 +176,7 @@ pub unsafe extern "C" fn tatcell_cell32_reserve(
     cost: u32,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (cell, limit, out) = args!(shared(cell), limit32(limit), report(out));
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), out = c.report(out));
     fill(&cell.reserve(limit, now, u64::from(cost)), out)
 }
 
@@ -193,8 +201,13 @@ pub unsafe extern "C" fn tatcell_cell32_refund(
     permit: *const Permit,
     credited: *mut u64,
 ) -> i32 {
-    let (cell, limit, permit, credited) =
-        args!(shared(cell), limit32(limit), input(permit), result_if(credited));
+    args!(
+        c,
+        cell = c.cell32(cell),
+        limit = c.limit32(limit),
+        permit = c.input(permit),
+        credited = c.result_if(credited)
+    );
     finish_refund(cell.refund(limit, now, permit), credited)
 }
 
@@ -219,8 +232,17 @@ pub unsafe extern "C" fn tatcell_cell32_change(
     now: u64,
     how: u32,
 ) -> i32 {
-    let (cell, old, new, how) = args!(shared(cell), limit32(old_limit), limit32(new_limit), change(how));
-    finish_done(cell.change(old, new, now, how))
+    args!(
+        c,
+        cell = c.cell32(cell),
+        old = c.limit32(old_limit),
+        new = c.limit32(new_limit),
+        how = change(how)
+    );
+    match cell.change(old, new, now, how) {
+        Ok(done) => finish_done(done),
+        Err(e) => limit_code(e),
+    }
 }
 
 /// Makes a cell fresh again: its full burst is available.
@@ -231,7 +253,8 @@ pub unsafe extern "C" fn tatcell_cell32_change(
 /// Thread: any number on one cell. Cost: one store. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_cell32_reset(cell: *mut tatcell_cell32_t) -> i32 {
-    args!(shared(cell)).reset();
+    args!(c, cell = c.cell32(cell));
+    cell.reset();
     finish_done(true)
 }
 

@@ -2,19 +2,16 @@
 
 use core::ffi::c_void;
 
-use super::cell::{shared, tatcell_cell_t};
-use super::cell32::{shared as shared32, tatcell_cell32_t};
+use super::cell::tatcell_cell_t;
+use super::cell32::tatcell_cell32_t;
 use super::codes::{
-    TATCELL_ERR_COST, TATCELL_ERR_FOREIGN, TATCELL_ERR_LINKS, TATCELL_ERR_NULL, TATCELL_ERR_OPTION,
-    TATCELL_ERR_TWO_LIMITS,
+    TATCELL_ERR_ALGORITHM, TATCELL_ERR_COST, TATCELL_ERR_FOREIGN, TATCELL_ERR_LINKS, TATCELL_ERR_NULL,
+    TATCELL_ERR_OPTION, TATCELL_ERR_TWO_LIMITS,
 };
-use super::decision::{fill_if, finish_done, tatcell_decision_t};
-use super::kit::{
-    self, args, buffer, options, owned_if, possible, report, report_if, result_if, rows, strided, Grows,
-    Report, Rows, Span,
-};
-use super::limit::{limit32, limit64, table_limit, tatcell_limit_t};
-use super::table::{either, handle, tatcell_table_t, Any, Handle};
+use super::decision::{fill, fill_if, finish_done, tatcell_decision_t};
+use super::kit::{args, possible, Contract, Grows, Rows, Span};
+use super::limit::tatcell_limit_t;
+use super::table::{either, tatcell_table_t, Any, Handle};
 use super::table_check::{hash_of, refused};
 use crate::answer::{Decision, Permit};
 use crate::combine::{Chain, ChainError, Link, TableRef, MAX_LINKS};
@@ -113,6 +110,7 @@ fn chain_code(e: ChainError) -> i32 {
         ChainError::ForeignLimit => TATCELL_ERR_FOREIGN,
         ChainError::TwoLimits => TATCELL_ERR_TWO_LIMITS,
         ChainError::BadCost => TATCELL_ERR_COST,
+        ChainError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
     }
 }
 
@@ -125,10 +123,7 @@ pub(super) fn chained(table: &Handle) -> TableRef<'_> {
 }
 
 /// A link of C.
-///
-/// # Safety
-/// The contract of kit.rs, for the pointers inside.
-unsafe fn link<'a>(l: &tatcell_link_t) -> Result<Link<'a>, i32> {
+fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
     let by_hash = l.flags & TATCELL_LINK_HASH != 0;
     let forms = [!l.cell.is_null(), !l.cell32.is_null(), !l.table.is_null()];
     match forms.into_iter().filter(|form| *form).count() {
@@ -139,18 +134,15 @@ unsafe fn link<'a>(l: &tatcell_link_t) -> Result<Link<'a>, i32> {
     if l.flags & !TATCELL_LINK_HASH != 0 || by_hash && l.table.is_null() {
         return Err(TATCELL_ERR_OPTION);
     }
-    // SAFETY: passed on.
-    let made = unsafe {
-        if !l.cell.is_null() {
-            Link::cell(shared(l.cell)?, limit64(l.limit)?, l.cost)
-        } else if !l.cell32.is_null() {
-            Link::cell32(shared32(l.cell32)?, limit32(l.limit)?, l.cost)
-        } else {
-            let (table, limit) = (handle(l.table)?, table_limit(l.limit)?);
-            either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
-            let hash = if by_hash { l.hash } else { hash_of(table, kit::key(l.key, l.key_len)?)? };
-            Link::hash(chained(table), limit, hash, l.cost)
-        }
+    let made = if !l.cell.is_null() {
+        Link::cell(c.cell(l.cell)?, c.limit64(l.limit)?, l.cost)
+    } else if !l.cell32.is_null() {
+        Link::cell32(c.cell32(l.cell32)?, c.limit32(l.limit)?, l.cost)
+    } else {
+        let (table, limit) = (c.handle(l.table)?, c.table_limit(l.limit)?);
+        either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+        let hash = if by_hash { l.hash } else { hash_of(table, c.key(l.key, l.key_len)?)? };
+        Link::hash(chained(table), limit, hash, l.cost)
     };
     Ok(made.extra(l.extra))
 }
@@ -159,72 +151,68 @@ unsafe fn link<'a>(l: &tatcell_link_t) -> Result<Link<'a>, i32> {
 struct Work<'a> {
     chain: Chain<'a>,
     permits: &'a mut [Permit],
-    decisions: Option<Rows<tatcell_decision_t>>,
+    decisions: Option<Rows<'a, tatcell_decision_t>>,
     counters: Option<&'a mut Counters>,
 }
 
 impl<'a> Work<'a> {
-    /// # Safety
-    /// The contract of kit.rs, for the pointers inside.
-    unsafe fn new(chain: *const tatcell_chain_t, out: *const tatcell_decision_t) -> Result<Work<'a>, i32> {
-        // SAFETY: passed on.
-        let c = unsafe { options(chain) }?;
-        let count = c.count as usize;
-        if c.flags != 0 || c.reserved != 0 {
+    fn new(
+        c: Contract<'a>,
+        chain: *const tatcell_chain_t,
+        out: *const tatcell_decision_t,
+    ) -> Result<Work<'a>, i32> {
+        let given = c.options(chain)?;
+        let count = given.count as usize;
+        if given.flags != 0 || given.reserved != 0 {
             return Err(TATCELL_ERR_OPTION);
         }
         if count == 0 || count > MAX_LINKS {
             return Err(TATCELL_ERR_LINKS);
         }
-        // SAFETY: passed on.
-        let (each, decisions) =
-            unsafe { (strided(c.links, c.link_size, count)?, rows(c.decisions, c.decision_size, count)?) };
+        let each = c.strided(given.links, given.link_size, count)?;
+        let decisions = c.rows(given.decisions, given.decision_size, count)?;
         let bytes = count.wrapping_mul(size_of::<Permit>());
-        if !c.permits.is_null() {
-            possible(c.permits, bytes)?;
+        if !given.permits.is_null() {
+            possible(given.permits, bytes)?;
         }
-        // SAFETY: passed on.
-        unsafe { result_if(c.counters) }?;
+        c.result_if(given.counters)?;
         // What the call writes, and what it reads.
-        let permits = Span::of(c.permits, count);
+        let permits = Span::of(given.permits, count);
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
         let read = [Span::of(chain, 1), each.span()];
-        let (out, counted) = (Span::of(out, 1), Span::of(c.counters, 1));
+        let (out, counted) = (Span::of(out, 1), Span::of(given.counters, 1));
         out.apart_from(&read)?;
         permits.apart_from(&[read[0], read[1], out])?;
         decided.apart_from(&[read[0], read[1], out, permits])?;
         counted.apart_from(&[read[0], read[1], out, permits, decided])?;
-        // SAFETY: passed on; link i is one of `count`.
-        let first = unsafe { link(&each.get(0)?) }?;
-        let mut links = [first; MAX_LINKS];
+        let mut links = [link(c, &each.get(0)?)?; MAX_LINKS];
         for (i, place) in links.iter_mut().enumerate().take(count).skip(1) {
-            // SAFETY: as above.
-            *place = unsafe { link(&each.get(i)?) }?;
+            *place = link(c, &each.get(i)?)?;
         }
         let chain = Chain::new(links.get(..count).unwrap_or(&[])).map_err(chain_code)?;
-        // SAFETY: passed on.
-        let permits = if c.permits.is_null() { &mut [] } else { unsafe { buffer(c.permits, bytes) }? };
-        // SAFETY: passed on.
-        let counters = unsafe { owned_if(c.counters) }?;
-        Ok(Work { chain, permits, decisions, counters })
+        let permits = if given.permits.is_null() { &mut [] } else { c.buffer(given.permits, bytes)? };
+        Ok(Work { chain, permits, decisions, counters: c.owned_if(given.counters)? })
     }
 
-    /// Runs a call and hands its answers out.
+    /// Runs a call and hands the answers of the links out.
     fn decide(
         self,
-        out: Option<Report<tatcell_decision_t>>,
-        call: impl FnOnce(&Chain<'_>, Option<&mut Counters>, &mut dyn FnMut(usize, &Decision)) -> Decision,
-    ) -> i32 {
+        call: impl FnOnce(
+            &Chain<'_>,
+            Option<&mut Counters>,
+            &mut dyn FnMut(usize, &Decision),
+        ) -> Result<Decision, ChainError>,
+    ) -> Result<Decision, i32> {
         let Work { chain, permits, decisions, counters } = self;
-        let made = call(&chain, counters, &mut |i, answer| {
+        let mut each = |i: usize, answer: &Decision| {
             if let Some(permit) = permits.get_mut(i) {
                 *permit = answer.permit;
             }
             if let Some(decisions) = decisions {
                 decisions.put(i, &tatcell_decision_t::of(answer));
             }
-        });
-        fill_if(&made, out)
+        };
+        call(&chain, counters, &mut each).map_err(chain_code)
     }
 }
 
@@ -270,8 +258,13 @@ pub unsafe extern "C" fn tatcell_chain_check(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (out, work) = args!(report_if(out), Work::new(chain, out));
-    work.decide(out, |chain, counters, each| chain.check_ex(now, counters, each))
+    args!(
+        c,
+        to = c.report_if(out),
+        work = Work::new(c, chain, out),
+        made = work.decide(|chain, counters, each| Ok(chain.check_ex(now, counters, each)))
+    );
+    fill_if(&made, to)
 }
 
 /// Tells what tatcell_chain_check would answer, without charging anything. Permits, decisions and counters are left
@@ -288,8 +281,8 @@ pub unsafe extern "C" fn tatcell_chain_peek(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (out, work) = args!(report(out), Work::new(chain, out));
-    fill_if(&work.chain.peek(now), Some(out))
+    args!(c, to = c.report(out), work = Work::new(c, chain, out));
+    fill(&work.chain.peek(now), to)
 }
 
 /// Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
@@ -302,6 +295,8 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_DECISION_INIT: departure, and the rest as for tatcell_chain_check. Not NULL.
 /// @retval 0 reserved, all are charged.
+/// @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA, which alone knows when a request may leave; nothing is
+///         changed.
 /// @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also where it would wait longer than a max_delay.
 /// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.2.
 #[no_mangle]
@@ -311,8 +306,13 @@ pub unsafe extern "C" fn tatcell_chain_reserve(
     now: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (out, work) = args!(report(out), Work::new(chain, out));
-    work.decide(Some(out), |chain, counters, each| chain.reserve_ex(now, counters, each))
+    args!(
+        c,
+        to = c.report(out),
+        work = Work::new(c, chain, out),
+        made = work.decide(|chain, counters, each| chain.reserve_ex(now, counters, each))
+    );
+    fill(&made, to)
 }
 
 /// Gives back what the permits of the links prove was charged and has not drained since, the last link first. Each
@@ -326,7 +326,7 @@ pub unsafe extern "C" fn tatcell_chain_reserve(
 /// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_chain_refund(chain: *const tatcell_chain_t, now: u64) -> i32 {
-    let work = args!(Work::new(chain, core::ptr::null()));
+    args!(c, work = Work::new(c, chain, core::ptr::null()));
     if work.permits.is_empty() {
         return TATCELL_ERR_NULL;
     }

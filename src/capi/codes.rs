@@ -3,7 +3,7 @@
 use core::ffi::c_char;
 
 use crate::answer::Verdict;
-use crate::limit::LimitError;
+use crate::limit::{LimitError, MeterError};
 use crate::table::TableError;
 
 /// Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).
@@ -91,6 +91,26 @@ pub const TATCELL_ERR_TOO_FAST: i32 = -35;
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
 /// The folder that a file would be made in does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
+/// The limit's algorithm does not have this option or operation, or this kind of word or this table does not have the
+/// algorithm.
+pub const TATCELL_ERR_ALGORITHM: i32 = -38;
+/// The phase of aligned windows is not below the window.
+pub const TATCELL_ERR_PHASE: i32 = -39;
+/// The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
+/// bits.
+pub const TATCELL_ERR_UNITS: i32 = -40;
+/// A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY.
+pub const TATCELL_ERR_INHERIT: i32 = -41;
+/// A name or unit of a policy has a byte that a structured-field string cannot have.
+pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
+/// A clock has 0 ticks a second.
+pub const TATCELL_ERR_FREQUENCY: i32 = -56;
+/// More than 8 policies in a response.
+pub const TATCELL_ERR_POLICIES: i32 = -57;
+/// The peak rate of a meter is below its committed rate.
+pub const TATCELL_ERR_PEAK: i32 = -50;
+/// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
+pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
 /// A chain has no link, or more than 8.
 pub const TATCELL_ERR_LINKS: i32 = -60;
 /// One cell or key stands under two limits in a chain: they would share one debt.
@@ -206,6 +226,15 @@ describe! {
     TATCELL_ERR_TOO_FAST "limit is faster or longer than the table's options provide for"
     TATCELL_ERR_WRONG_SIZE "memory has another size than the image, or than was asked for"
     TATCELL_ERR_FOLDER "the folder of the path does not exist"
+    TATCELL_ERR_ALGORITHM "the limit's algorithm does not have this"
+    TATCELL_ERR_PHASE "phase is not below the window"
+    TATCELL_ERR_UNITS "the limit counts more units than the word has bits for"
+    TATCELL_ERR_INHERIT "a count cannot be inherited: use TATCELL_FULL_DENY"
+    TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
+    TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
+    TATCELL_ERR_POLICIES "more than 8 policies"
+    TATCELL_ERR_PEAK "the peak rate is below the committed rate"
+    TATCELL_ERR_SHORT_SPAN "the word cannot have the span that was asked for"
     TATCELL_ERR_LINKS "a chain has no link, or more than 8"
     TATCELL_ERR_TWO_LIMITS "one cell or key stands under two limits"
     TATCELL_ERR_COST "costs of one cell or key exceed 64 bits"
@@ -253,6 +282,23 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
         LimitError::HorizonTooLong => TATCELL_ERR_HORIZON,
         LimitError::BadSoft => TATCELL_ERR_SOFT,
         LimitError::BadResolution | LimitError::BadHeal | LimitError::NotSmall => TATCELL_ERR_OPTION,
+        LimitError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
+        LimitError::BadPhase => TATCELL_ERR_PHASE,
+        LimitError::TooManyUnits => TATCELL_ERR_UNITS,
+    }
+}
+
+/// The code of a meter error.
+pub(super) const fn meter_code(e: MeterError) -> i32 {
+    match e {
+        MeterError::ZeroRate => TATCELL_ERR_RATE,
+        MeterError::ZeroBurst => TATCELL_ERR_BURST,
+        MeterError::ZeroFrequency => TATCELL_ERR_PERIOD,
+        MeterError::PeakBelowCommitted => TATCELL_ERR_PEAK,
+        MeterError::BadCoupling => TATCELL_ERR_OPTION,
+        MeterError::NotRepresentable => TATCELL_ERR_REPRESENT,
+        MeterError::HorizonTooLong => TATCELL_ERR_HORIZON,
+        MeterError::SpanTooShort => TATCELL_ERR_SHORT_SPAN,
     }
 }
 
@@ -270,6 +316,8 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         | TableError::NotSmall
         | TableError::BadCosts => TATCELL_ERR_OPTION,
         TableError::Overlap => TATCELL_ERR_OVERLAP,
+        TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
+        TableError::BadPolicy => TATCELL_ERR_INHERIT,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
         TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,

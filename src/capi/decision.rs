@@ -1,7 +1,7 @@
 //! `tatcell_decision_t`, and how answers leave the library.
 
 use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NEVER, TATCELL_NON_CONFORMING, TATCELL_PASS};
-use super::kit::{Grows, Out, Report};
+use super::kit::{Grows, Out, Plain, Report};
 use crate::answer::{Decision, Outcome, Permit, Tracking};
 
 /// tracking: the key has its own slot; the answer is exact.
@@ -32,6 +32,8 @@ const _: () = assert!(TATCELL_FLAG_ELASTIC == Decision::ELASTIC);
 /// Bytes of a tatcell_permit_t; it never grows.
 pub const TATCELL_PERMIT_SIZE: usize = 64;
 const _: () = assert!(size_of::<Permit>() == TATCELL_PERMIT_SIZE);
+// SAFETY: numbers without padding (asserted).
+unsafe impl Plain for Permit {}
 /// Bytes of a tatcell_decision_t in its first release: the least that a library takes.
 pub const TATCELL_DECISION_MIN: usize = 144;
 
@@ -102,13 +104,13 @@ impl tatcell_decision_t {
 }
 
 /// Fills a decision in and gives its verdict.
-pub(super) fn fill(made: &Decision, out: Report<tatcell_decision_t>) -> i32 {
+pub(super) fn fill(made: &Decision, out: Report<'_, tatcell_decision_t>) -> i32 {
     out.put(&tatcell_decision_t::of(made));
     verdict_code(made.verdict)
 }
 
 /// As [`fill`], where the decision may not be wanted.
-pub(super) fn fill_if(made: &Decision, out: Option<Report<tatcell_decision_t>>) -> i32 {
+pub(super) fn fill_if(made: &Decision, out: Option<Report<'_, tatcell_decision_t>>) -> i32 {
     match out {
         Some(out) => fill(made, out),
         None => verdict_code(made.verdict),
@@ -119,7 +121,7 @@ pub(super) fn fill_if(made: &Decision, out: Option<Report<tatcell_decision_t>>) 
 ///
 /// One question a match: the four cases together would become an indirect jump in every function that ends here.
 #[inline(always)]
-pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<u64>>) -> i32 {
+pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<'_, u64>>) -> i32 {
     let (code, ticks) = match outcome {
         Outcome::Conforming => (TATCELL_PASS, 0),
         Outcome::NonConforming { retry_after } => (TATCELL_NON_CONFORMING, retry_after),
@@ -140,7 +142,7 @@ fn rare(outcome: Outcome) -> (i32, u64) {
 }
 
 /// Writes what a refund gave back; None is contended.
-pub(super) fn finish_refund(back: Option<u64>, credited: Option<Out<u64>>) -> i32 {
+pub(super) fn finish_refund(back: Option<u64>, credited: Option<Out<'_, u64>>) -> i32 {
     if let Some(out) = credited {
         out.put(back.unwrap_or(0));
     }

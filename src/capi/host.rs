@@ -8,7 +8,7 @@ use super::codes::{
     TATCELL_ERR_OPTION, TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL,
     TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
-use super::kit::{args, buffer, known, report, result, result_if, text, Grows, Out, Report};
+use super::kit::{args, Contract, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
 
 /// clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix.
@@ -92,7 +92,11 @@ const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
 }
 
 /// Writes a number, or the errno, and gives the code.
-fn finish(made: Result<u64, HostError>, out: Option<Out<u64>>, system_error: Option<Out<i32>>) -> i32 {
+fn finish(
+    made: Result<u64, HostError>,
+    out: Option<Out<'_, u64>>,
+    system_error: Option<Out<'_, i32>>,
+) -> i32 {
     let (code, errno) = match (made, out) {
         (Ok(value), Some(out)) => {
             out.put(value);
@@ -119,17 +123,16 @@ const fn clock(number: u32) -> Result<Clock, i32> {
 }
 
 /// A structure that was brought, and where what becomes of it is written.
-type Place = (tatcell_host_memory_t, Report<tatcell_host_memory_t>);
+type Place<'a> = (tatcell_host_memory_t, Report<'a, tatcell_host_memory_t>);
 
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn place(p: *mut tatcell_host_memory_t) -> Result<Place, i32> {
-    // SAFETY: passed on.
-    unsafe { Ok((known(p)?, report(p)?)) }
+impl<'a> Contract<'a> {
+    fn place(self, p: *mut tatcell_host_memory_t) -> Result<Place<'a>, i32> {
+        Ok((self.known(p)?, self.report(p)?))
+    }
 }
 
 /// Writes a mapping, which is the caller's from now on, or the errno, and gives the code.
-fn give(made: Result<Memory, HostError>, bytes: usize, (now, out): Place) -> i32 {
+fn give(made: Result<Memory, HostError>, bytes: usize, (now, out): Place<'_>) -> i32 {
     let (code, next) = match made {
         Ok(memory) => {
             let (pages, start, bytes) = (memory.pages() as u32, memory.as_ptr().cast(), memory.bytes());
@@ -157,7 +160,7 @@ fn give(made: Result<Memory, HostError>, bytes: usize, (now, out): Place) -> i32
 /// Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_clock(clock: u32, now: *mut u64, system_error: *mut i32) -> i32 {
-    let (clock, now, system_error) = args!(self::clock(clock), result(now), result_if(system_error));
+    args!(c, clock = self::clock(clock), now = c.result(now), system_error = c.result_if(system_error));
     finish(host::now_ns(clock), Some(now), system_error)
 }
 
@@ -174,7 +177,12 @@ pub unsafe extern "C" fn tatcell_host_clock_resolution(
     nanoseconds: *mut u64,
     system_error: *mut i32,
 ) -> i32 {
-    let (clock, out, system_error) = args!(self::clock(clock), result(nanoseconds), result_if(system_error));
+    args!(
+        c,
+        clock = self::clock(clock),
+        out = c.result(nanoseconds),
+        system_error = c.result_if(system_error)
+    );
     finish(host::resolution_ns(clock), Some(out), system_error)
 }
 
@@ -210,8 +218,12 @@ pub unsafe extern "C" fn tatcell_host_ticks_calibrate(
     uncertainty_ppb: *mut u64,
     system_error: *mut i32,
 ) -> i32 {
-    let (rate, uncertainty, system_error) =
-        args!(result(ticks_per_second), result_if(uncertainty_ppb), result_if(system_error));
+    args!(
+        c,
+        rate = c.result(ticks_per_second),
+        uncertainty = c.result_if(uncertainty_ppb),
+        system_error = c.result_if(system_error)
+    );
     let made = TickClock::calibrate(interval_ns);
     if let (Ok(clock), Some(out)) = (made, uncertainty) {
         out.put(clock.uncertainty_ppb().into());
@@ -262,7 +274,7 @@ pub unsafe extern "C" fn tatcell_host_random(
     count: usize,
     system_error: *mut i32,
 ) -> i32 {
-    let (error, out) = args!(result_if(system_error), buffer(bytes.cast::<u8>(), count));
+    args!(c, error = c.result_if(system_error), out = c.buffer(bytes.cast::<u8>(), count));
     match count {
         0 => TATCELL_ERR_TOO_SMALL,
         1..=256 => finish(host::fill(out).map(|()| 0), None, error),
@@ -289,7 +301,7 @@ pub unsafe extern "C" fn tatcell_host_memory_map(
     flags: u32,
     memory: *mut tatcell_host_memory_t,
 ) -> i32 {
-    let out = args!(place(memory));
+    args!(c, out = c.place(memory));
     if flags & !(TATCELL_HOST_HUGE | TATCELL_HOST_FORK_SHARED) != 0 {
         return TATCELL_ERR_OPTION;
     }
@@ -326,7 +338,7 @@ pub unsafe extern "C" fn tatcell_host_memory_create(
     mode: u32,
     memory: *mut tatcell_host_memory_t,
 ) -> i32 {
-    let (name, out) = args!(text(name), place(memory));
+    args!(c, name = c.text(name), out = c.place(memory));
     if mode & !0o777 != 0 {
         return TATCELL_ERR_OPTION;
     }
@@ -354,7 +366,7 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
     bytes: usize,
     memory: *mut tatcell_host_memory_t,
 ) -> i32 {
-    let (name, out) = args!(text(name), place(memory));
+    args!(c, name = c.text(name), out = c.place(memory));
     give(Memory::attach(name, bytes), bytes, out)
 }
 
@@ -368,7 +380,7 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
 /// Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_memory_t) -> i32 {
-    let (now, out) = args!(place(memory));
+    args!(c, (now, out) = c.place(memory));
     // SAFETY: the contract: its own mapping, used by nobody any more.
     let (code, next) = match unsafe { host::unmap(now.memory.cast(), now.bytes) } {
         Ok(()) => (TATCELL_PASS, tatcell_host_memory_t::NONE),
@@ -392,7 +404,7 @@ pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_mem
 /// Thread: any. Cost: one system call. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unlink(name: *const c_char, system_error: *mut i32) -> i32 {
-    let (name, system_error) = args!(text(name), result_if(system_error));
+    args!(c, name = c.text(name), system_error = c.result_if(system_error));
     finish(host::unlink(name).map(|()| 0), None, system_error)
 }
 
@@ -413,7 +425,7 @@ pub unsafe extern "C" fn tatcell_host_memory_huge_bytes(
     bytes: *mut u64,
     system_error: *mut i32,
 ) -> i32 {
-    let (memory, out, system_error) = args!(known(memory), result(bytes), result_if(system_error));
+    args!(c, memory = c.known(memory), out = c.result(bytes), system_error = c.result_if(system_error));
     let counted = host::huge_bytes(memory.memory.addr(), memory.bytes);
     finish(counted.map(|bytes| bytes as u64), Some(out), system_error)
 }

@@ -1,13 +1,14 @@
 //! `tatcell_*_info` and `tatcell_*_export`: what limits and tables came out as.
 
-use super::codes::TATCELL_PASS;
-use super::kit::{args, report, Grows};
+use super::codes::{TATCELL_ERR_ALGORITHM, TATCELL_PASS};
+use super::kit::{args, Grows};
 use super::limit::{
-    any_limit, tatcell_limit_t, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW, TATCELL_LIMIT_STRICT_REFUNDS,
+    only_gcra, tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
+    TATCELL_LIMIT_STRICT_REFUNDS,
 };
-use super::table::{either, handle, tatcell_table_t};
+use super::table::{either, tatcell_table_t};
 use super::table_options::TATCELL_TABLE_EXCLUSIVE;
-use crate::limit::params::{Params, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
+use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 use crate::table::{Access, Table};
 
 /// Bytes of a tatcell_limit_info_t in its first release: the least that a library takes.
@@ -36,7 +37,8 @@ pub struct tatcell_limit_info_t {
     pub period: u64,
     /// Most units at one instant after idle; UINT64_MAX when unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units; 0 when unlimited.
+    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
+    /// but quota-linear).
     pub emission_q: u64,
     /// H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing.
     pub horizon: u64,
@@ -44,15 +46,20 @@ pub struct tatcell_limit_info_t {
     pub skew: u64,
     /// Ticks after which an untouched word may read as a debt again, for at most horizon and skew.
     pub span: u64,
-    /// How much slower the rate is than the one asked for, in billionths, rounded up; never faster.
+    /// How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
+    /// never faster or shorter.
     pub rate_error_ppb: u64,
+    /// A TATCELL_ALGORITHM_ constant.
+    pub algorithm: u32,
+    /// Bits of the word that count units beside the time; 0 for GCRA.
+    pub count_bits: u32,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_limit_info_t {
     const FIRST: usize = TATCELL_LIMIT_INFO_MIN;
 }
-const _: () = assert!(size_of::<tatcell_limit_info_t>() == 4 * 4 + 8 * 8);
+const _: () = assert!(size_of::<tatcell_limit_info_t>() == 6 * 4 + 8 * 8);
 
 /// The numbers that decide a request, in q-units, for a program that decides by itself (BPF): the key conforms iff
 /// lead + cost * emission_q <= burst_q.
@@ -136,13 +143,19 @@ pub struct tatcell_table_info_t {
     pub tick_hz: u64,
     /// How often the table was restored, and one; permits carry it.
     pub generation: u64,
+    /// A TATCELL_ALGORITHM_ constant: by which all its keys are limited.
+    pub algorithm: u32,
+    /// Bits of a slot that count units beside the time; 0 for GCRA.
+    pub count_bits: u32,
+    /// Aligned windows: ticks by which callers' clocks may differ; else 0.
+    pub guard: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_table_info_t {
     const FIRST: usize = TATCELL_TABLE_INFO_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_info_t>() == 6 * 4 + 11 * 8);
+const _: () = assert!(size_of::<tatcell_table_info_t>() == 8 * 4 + 12 * 8);
 
 /// The numbers that read and write a table's slots, for a program that does it by itself (BPF). The seed is not among
 /// them: it is the caller's.
@@ -190,6 +203,7 @@ fn limit_flags(p: &Params) -> u32 {
         (FLAG_HEAL, TATCELL_LIMIT_HEAL),
         (FLAG_SHADOW, TATCELL_LIMIT_SHADOW),
         (FLAG_STRICT, TATCELL_LIMIT_STRICT_REFUNDS),
+        (FLAG_ALIGNED, TATCELL_LIMIT_ALIGNED),
     ];
     all.iter().fold(0, |flags, &(inside, outside)| if p.has(inside) { flags | outside } else { flags })
 }
@@ -208,7 +222,7 @@ pub unsafe extern "C" fn tatcell_limit_info(
     limit: *const tatcell_limit_t,
     info: *mut tatcell_limit_info_t,
 ) -> i32 {
-    let (limit, out) = args!(any_limit(limit), report(info));
+    args!(c, limit = c.any_limit(limit), out = c.report(info));
     let made = limit.info();
     out.put(&tatcell_limit_info_t {
         size: 0,
@@ -223,6 +237,8 @@ pub unsafe extern "C" fn tatcell_limit_info(
         skew: made.skew,
         span: made.span,
         rate_error_ppb: made.rate_error_ppb,
+        algorithm: made.algorithm as u32,
+        count_bits: made.count_bits,
     });
     TATCELL_PASS
 }
@@ -232,6 +248,7 @@ pub unsafe extern "C" fn tatcell_limit_info(
 /// @param limit   of any kind; not NULL.
 /// @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
 /// @retval 0 done.
+/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, and these numbers are.
 /// @retval others as tatcell_limit_info.
 /// Thread: any. Cost: none. Since 0.2.
 #[no_mangle]
@@ -239,8 +256,7 @@ pub unsafe extern "C" fn tatcell_limit_export(
     limit: *const tatcell_limit_t,
     numbers: *mut tatcell_limit_numbers_t,
 ) -> i32 {
-    let (limit, out) = args!(any_limit(limit), report(numbers));
-    let p = &limit.0;
+    args!(c, limit = c.any_limit(limit), p = only_gcra(&limit.0), out = c.report(numbers));
     out.put(&tatcell_limit_numbers_t {
         size: 0,
         flags: limit_flags(p),
@@ -253,9 +269,9 @@ pub unsafe extern "C" fn tatcell_limit_export(
         horizon_q: p.horizon_q,
         window_q: p.window_q,
         soft_q: p.soft_q,
-        delay_q: p.delay_q,
+        delay_q: p.delay_q(),
         debt_q: p.debt_q,
-        penalty_q: p.penalty_q,
+        penalty_q: p.penalty_q(),
         burst: p.burst,
         room: p.room,
     });
@@ -275,7 +291,7 @@ pub unsafe extern "C" fn tatcell_table_info(
     table: *const tatcell_table_t,
     info: *mut tatcell_table_info_t,
 ) -> i32 {
-    let (table, out) = args!(handle(table), report(info));
+    args!(c, table = c.handle(table), out = c.report(info));
     let made = either!(table, t => t.info());
     out.put(&tatcell_table_info_t {
         size: 0,
@@ -295,6 +311,9 @@ pub unsafe extern "C" fn tatcell_table_info(
         claim_lifetime: made.claim_lifetime,
         tick_hz: made.tick_hz,
         generation: made.generation,
+        algorithm: made.algorithm as u32,
+        count_bits: made.count_bits,
+        guard: made.guard,
     });
     TATCELL_PASS
 }
@@ -325,6 +344,7 @@ fn table_numbers<M: Access>(table: &Table<'_, M>) -> tatcell_table_numbers_t {
 /// @param table   handle; not NULL.
 /// @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
 /// @retval 0 done.
+/// @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA, and these numbers are.
 /// @retval others as tatcell_table_info.
 /// Thread: any. Cost: none. Since 0.2.
 #[no_mangle]
@@ -332,7 +352,10 @@ pub unsafe extern "C" fn tatcell_table_export(
     table: *const tatcell_table_t,
     numbers: *mut tatcell_table_numbers_t,
 ) -> i32 {
-    let (table, out) = args!(handle(table), report(numbers));
+    args!(c, table = c.handle(table), out = c.report(numbers));
+    if either!(table, t => !t.geometry.is_gcra()) {
+        return TATCELL_ERR_ALGORITHM;
+    }
     out.put(&either!(table, t => table_numbers(t)));
     TATCELL_PASS
 }

@@ -8,11 +8,9 @@ use super::codes::{
     TATCELL_ERR_OPTION, TATCELL_PASS,
 };
 use super::decision::{fill, fill_if, finish_done, tatcell_decision_t};
-use super::kit::{
-    apart, args, array, buffer, key, marked, options, owned_if, report, report_if, result, Grows, Span,
-};
+use super::kit::{apart, args, inside, Contract, Grows, Marked, Plain, Span};
 use super::limit::{spec, tatcell_limit_spec_t};
-use super::table::{handle, tatcell_table_t, Handle};
+use super::table::{tatcell_table_t, Handle};
 use crate::answer::Permit;
 use crate::combine::{Chain, LadderLimits, MAX_LINKS};
 use crate::keys::{Address, Ladder, Rung};
@@ -28,6 +26,9 @@ pub struct tatcell_rung_t {
     /// How many times the limit of one address all addresses of such a prefix have together; not 0.
     pub multiplier: u32,
 }
+
+// SAFETY: repr(C), integers.
+unsafe impl Plain for tatcell_rung_t {}
 
 /// Bytes of a tatcell_ladder_spec_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_LADDER_SPEC_MIN: usize = 16 + 2 * size_of::<*const u8>();
@@ -89,67 +90,72 @@ const _: () = assert!(align_of::<tatcell_ladder_t>() == TATCELL_LADDER_ALIGN);
 const _: () =
     assert!(size_of::<Inside>() <= TATCELL_LADDER_SIZE && align_of::<Inside>() <= TATCELL_LADDER_ALIGN);
 
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn ladder<'a>(p: *const tatcell_ladder_t) -> Result<&'a LadderLimits, i32> {
-    // SAFETY: passed on; nothing but tatcell_ladder_init writes the mark, before an Inside.
-    let inside = unsafe { marked(p.cast::<Inside>(), READY) }?;
-    inside.map(|inside| &inside.limits).ok_or(TATCELL_ERR_HANDLE)
+// SAFETY: its mark first, and nothing but tatcell_ladder_init writes that, with all of an Inside behind it.
+unsafe impl Marked for Inside {
+    const MARK: u64 = READY;
+    const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
-/// The ladder of a specification; NULL is the defaults.
-///
-/// # Safety
-/// The contract of kit.rs, for the pointers inside too.
-unsafe fn rungs(p: *const tatcell_ladder_spec_t) -> Result<Ladder, i32> {
-    if p.is_null() {
-        return Ok(Ladder::DEFAULT);
+impl<'a> Contract<'a> {
+    /// What lies inside a ladder.
+    fn ladder(self, p: *const tatcell_ladder_t) -> Result<&'a LadderLimits, i32> {
+        self.marked::<Inside>(inside(p)).map(|inside| &inside.limits)
     }
-    // SAFETY: passed on.
-    let given = unsafe { options(p) }?;
-    if given.flags != 0 {
-        return Err(TATCELL_ERR_OPTION);
-    }
-    // SAFETY: passed on.
-    let (v4, v6) =
-        unsafe { (family(given.v4, given.v4_count, true)?, family(given.v6, given.v6_count, false)?) };
-    Ladder::new(v4.0.get(..v4.1).unwrap_or(&[]), v6.0.get(..v6.1).unwrap_or(&[]))
-        .map_err(|_| TATCELL_ERR_LADDER)
-}
 
-/// The rungs of one family, and how many; the defaults where none are given.
-///
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn family(p: *const tatcell_rung_t, count: u32, v4: bool) -> Result<([Rung; MAX_LINKS], usize), i32> {
-    let mut each = [Rung { bits: 0, multiplier: 0 }; MAX_LINKS];
-    let (count, defaults) = (count as usize, Ladder::DEFAULT);
-    if count == 0 {
-        let defaults = defaults.rungs(v4);
-        each.iter_mut().zip(defaults).for_each(|(to, rung)| *to = *rung);
-        return Ok((each, defaults.len()));
+    /// The ladder of a specification; NULL is the defaults.
+    fn rungs(self, p: *const tatcell_ladder_spec_t) -> Result<Ladder, i32> {
+        if p.is_null() {
+            return Ok(Ladder::DEFAULT);
+        }
+        let given = self.options(p)?;
+        if given.flags != 0 {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        let v4 = self.family(given.v4, given.v4_count, true)?;
+        let v6 = self.family(given.v6, given.v6_count, false)?;
+        Ladder::new(v4.0.get(..v4.1).unwrap_or(&[]), v6.0.get(..v6.1).unwrap_or(&[]))
+            .map_err(|_| TATCELL_ERR_LADDER)
     }
-    if count > MAX_LINKS {
-        return Err(TATCELL_ERR_LADDER);
-    }
-    // SAFETY: passed on.
-    for (to, from) in each.iter_mut().zip(unsafe { array(p, count) }?) {
-        let bits = u8::try_from(from.bits).map_err(|_| TATCELL_ERR_LADDER)?;
-        *to = Rung { bits, multiplier: from.multiplier };
-    }
-    Ok((each, count))
-}
 
-/// An address of C: 4 or 16 bytes.
-///
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn address(p: *const c_void, length: usize) -> Result<Address, i32> {
-    if length != 4 && length != 16 {
-        return Err(TATCELL_ERR_ADDRESS);
+    /// The rungs of one family, and how many; the defaults where none are given.
+    fn family(
+        self,
+        p: *const tatcell_rung_t,
+        count: u32,
+        v4: bool,
+    ) -> Result<([Rung; MAX_LINKS], usize), i32> {
+        let mut each = [Rung { bits: 0, multiplier: 0 }; MAX_LINKS];
+        let (count, defaults) = (count as usize, Ladder::DEFAULT);
+        if count == 0 {
+            let defaults = defaults.rungs(v4);
+            each.iter_mut().zip(defaults).for_each(|(to, rung)| *to = *rung);
+            return Ok((each, defaults.len()));
+        }
+        if count > MAX_LINKS {
+            return Err(TATCELL_ERR_LADDER);
+        }
+        for (to, from) in each.iter_mut().zip(self.array(p, count)?) {
+            let bits = u8::try_from(from.bits).map_err(|_| TATCELL_ERR_LADDER)?;
+            *to = Rung { bits, multiplier: from.multiplier };
+        }
+        Ok((each, count))
     }
-    // SAFETY: passed on.
-    Address::new(unsafe { key(p, length) }?).ok_or(TATCELL_ERR_ADDRESS)
+
+    /// An address: 4 or 16 bytes.
+    fn address(self, p: *const c_void, length: usize) -> Result<Address, i32> {
+        if length != 4 && length != 16 {
+            return Err(TATCELL_ERR_ADDRESS);
+        }
+        Address::new(self.key(p, length)?).ok_or(TATCELL_ERR_ADDRESS)
+    }
+
+    /// Permits of all tiers; NULL is none of them.
+    fn permits_if(self, p: *mut Permit) -> Result<&'a mut [Permit], i32> {
+        if p.is_null() {
+            return Ok(&mut []);
+        }
+        self.buffer(p, MAX_LINKS * size_of::<Permit>())
+    }
 }
 
 /// The chain of an address.
@@ -197,10 +203,16 @@ pub unsafe extern "C" fn tatcell_ladder_table_specs(
     fastest: *mut tatcell_limit_spec_t,
     slowest: *mut tatcell_limit_spec_t,
 ) -> i32 {
-    let (given, ladder, (), fastest, slowest) =
-        args!(options(spec), self::rungs(rungs), apart(fastest, slowest), report(fastest), report(slowest));
-    let one = args!(self::spec(&given));
-    let (fast, slow) = args!(ladder.specs(&one).map_err(limit_code));
+    args!(
+        c,
+        given = c.options(spec),
+        ladder = c.rungs(rungs),
+        () = apart(fastest, slowest),
+        fastest = c.report(fastest),
+        slowest = c.report(slowest),
+        one = self::spec(&given),
+        (fast, slow) = ladder.specs(&one).map_err(limit_code)
+    );
     fastest.put(&with_units(&given, &fast));
     slowest.put(&with_units(&given, &slow));
     TATCELL_PASS
@@ -225,9 +237,15 @@ pub unsafe extern "C" fn tatcell_ladder_init(
     spec: *const tatcell_limit_spec_t,
     rungs: *const tatcell_ladder_spec_t,
 ) -> i32 {
-    let (out, table, given, asked) = args!(result(ladder), handle(table), options(spec), self::rungs(rungs));
-    let one = args!(self::spec(&given));
-    let limits = args!(LadderLimits::new(chained(table), &asked, &one).map_err(table_code));
+    args!(
+        c,
+        out = c.result(ladder),
+        table = c.handle(table),
+        given = c.options(spec),
+        asked = c.rungs(rungs),
+        one = self::spec(&given),
+        limits = LadderLimits::new(chained(table), &asked, &one).map_err(table_code)
+    );
     out.put_inside(Inside { mark: READY, limits });
     TATCELL_PASS
 }
@@ -269,17 +287,18 @@ pub unsafe extern "C" fn tatcell_ladder_check(
     counters: *mut Counters,
 ) -> i32 {
     let spans = [Span::of(out, 1), Span::of(permits, MAX_LINKS), Span::of(counters, 1)];
-    let (limits, table, address, out, (), (), permits, counters) = args!(
-        self::ladder(ladder),
-        handle(table),
-        self::address(address, address_len),
-        report_if(out),
-        spans[0].apart_from(&[spans[1], spans[2]]),
-        spans[1].apart(spans[2]),
-        permits_if(permits),
-        owned_if(counters)
+    args!(
+        c,
+        limits = c.ladder(ladder),
+        table = c.handle(table),
+        address = c.address(address, address_len),
+        out = c.report_if(out),
+        () = spans[0].apart_from(&[spans[1], spans[2]]),
+        () = spans[1].apart(spans[2]),
+        permits = c.permits_if(permits),
+        counters = c.owned_if(counters),
+        chain = chain_of(limits, table, &address, cost)
     );
-    let chain = args!(chain_of(limits, table, &address, cost));
     permits.fill(Permit::NONE);
     let made = chain.check_ex(now, counters, |i, answer| {
         if let Some(permit) = permits.get_mut(i) {
@@ -310,9 +329,15 @@ pub unsafe extern "C" fn tatcell_ladder_peek(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (limits, table, address, out) =
-        args!(self::ladder(ladder), handle(table), self::address(address, address_len), report(out));
-    fill(&args!(chain_of(limits, table, &address, cost)).peek(now), out)
+    args!(
+        c,
+        limits = c.ladder(ladder),
+        table = c.handle(table),
+        address = c.address(address, address_len),
+        out = c.report(out),
+        chain = chain_of(limits, table, &address, cost)
+    );
+    fill(&chain.peek(now), out)
 }
 
 /// Gives back what the permits of an address's tiers prove was charged and has not drained since; those given back
@@ -337,13 +362,15 @@ pub unsafe extern "C" fn tatcell_ladder_refund(
     address_len: usize,
     permits: *mut Permit,
 ) -> i32 {
-    let (limits, table, address, permits) = args!(
-        self::ladder(ladder),
-        handle(table),
-        self::address(address, address_len),
-        buffer(permits, MAX_LINKS * size_of::<Permit>())
+    args!(
+        c,
+        limits = c.ladder(ladder),
+        table = c.handle(table),
+        address = c.address(address, address_len),
+        permits = c.buffer(permits, MAX_LINKS * size_of::<Permit>()),
+        chain = chain_of(limits, table, &address, 0)
     );
-    finish_done(args!(chain_of(limits, table, &address, 0)).refund(now, permits))
+    finish_done(chain.refund(now, permits))
 }
 
 /// Tells which prefix a decision's policy means.
@@ -365,8 +392,7 @@ pub unsafe extern "C" fn tatcell_ladder_rung(
     policy: u32,
     rung: *mut tatcell_rung_t,
 ) -> i32 {
-    let (limits, address, out) =
-        args!(self::ladder(ladder), self::address(address, address_len), result(rung));
+    args!(c, limits = c.ladder(ladder), address = c.address(address, address_len), out = c.result(rung));
     let Some(tier) = limits.tier(&address, policy) else { return TATCELL_END };
     out.put(tatcell_rung_t { bits: tier.bits.into(), multiplier: tier.multiplier });
     TATCELL_PASS
@@ -393,10 +419,11 @@ pub unsafe extern "C" fn tatcell_address_canonical(
     canonical: *mut u8,
     canonical_len: *mut usize,
 ) -> i32 {
-    let (address, bytes, length) = args!(
-        self::address(address, address_len),
-        result(canonical.cast::<[u8; 16]>()),
-        result(canonical_len)
+    args!(
+        c,
+        address = c.address(address, address_len),
+        bytes = c.result(canonical.cast::<[u8; 16]>()),
+        length = c.result(canonical_len)
     );
     let mut all = [0; 16];
     all.iter_mut().zip(address.bytes()).for_each(|(to, from)| *to = *from);
@@ -412,17 +439,4 @@ pub unsafe extern "C" fn tatcell_address_canonical(
 #[no_mangle]
 pub extern "C" fn tatcell_ladder_size() -> usize {
     TATCELL_LADDER_SIZE
-}
-
-/// Permits of all tiers; NULL is none of them.
-///
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn permits_if<'a>(p: *mut Permit) -> Result<&'a mut [Permit], i32> {
-    let bytes = MAX_LINKS * size_of::<Permit>();
-    if p.is_null() {
-        return Ok(&mut []);
-    }
-    // SAFETY: passed on.
-    unsafe { buffer(p, bytes) }
 }

@@ -1,11 +1,13 @@
 //! `tatcell_lease_*`: units of a shared cell, taken ahead by one core.
 
-use super::cell::{shared, tatcell_cell_t};
+use super::cell::tatcell_cell_t;
 use super::codes::TATCELL_PASS;
 use super::decision::finish;
-use super::kit::{apart, args, owned, result, result_if};
-use super::limit::{limit64, tatcell_limit_t};
-use crate::cell::Lease;
+use super::kit::{apart, args, inside, placed, Contract, Out, Plain};
+use super::limit::tatcell_limit_t;
+use crate::answer::Outcome;
+use crate::cell::{Cell, Lease};
+use crate::limit::Limit;
 
 /// Bytes of a tatcell_lease_t; it never grows.
 pub const TATCELL_LEASE_SIZE: usize = 64;
@@ -39,20 +41,40 @@ const _: () = assert!(align_of::<tatcell_lease_t>() == TATCELL_LEASE_ALIGN);
 const _: () = assert!(size_of::<Lease>() == TATCELL_LEASE_SIZE);
 const _: () = assert!(align_of::<Lease>() == TATCELL_LEASE_ALIGN);
 
-/// A lease, which nobody else uses during the call.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-unsafe fn mine<'a>(
-    lease: *mut tatcell_lease_t,
-    cell: *mut tatcell_cell_t,
-    limit: *const tatcell_limit_t,
-) -> Result<&'a mut Lease, i32> {
-    apart(lease, cell)?;
-    apart(lease, limit)?;
-    // SAFETY: passed on; same size and alignment (asserted), any bytes are a lease, and it overlaps nothing.
-    unsafe { owned(lease.cast::<Lease>()) }
+// SAFETY: numbers without padding.
+unsafe impl Plain for Lease {}
+
+impl<'a> Contract<'a> {
+    /// A lease, which nobody else uses during the call, its cell and its limit. Whether it lies apart from them is one
+    /// comparison each, as none is NULL by then.
+    #[inline(always)]
+    fn lease(
+        self,
+        lease: *mut tatcell_lease_t,
+        cell: *mut tatcell_cell_t,
+        limit: *const tatcell_limit_t,
+    ) -> Result<(&'a mut Lease, &'a Cell, &'a Limit), i32> {
+        placed(lease)?;
+        placed(cell)?;
+        placed(limit)?;
+        apart(lease, cell)?;
+        apart(lease, limit)?;
+        let lease = self.owned(inside::<_, Lease>(lease).cast_mut())?;
+        Ok((lease, self.cell(cell)?, self.limit64(limit)?))
+    }
+}
+
+/// What the lease cannot pay, out of line and last, so that what it can pay saves no register for it.
+#[inline(never)]
+fn ask(
+    lease: &mut Lease,
+    cell: &Cell,
+    limit: &Limit,
+    now: u64,
+    cost: u64,
+    retry_after: Option<Out<'_, u64>>,
+) -> i32 {
+    finish(lease.ask(cell, limit, now, cost), retry_after)
 }
 
 /// Decides one request, from what the lease holds or, for what is missing, from the cell.
@@ -83,9 +105,11 @@ pub unsafe extern "C" fn tatcell_lease_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (lease, cell, limit, retry) =
-        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result_if(retry_after));
-    finish(lease.check(cell, limit, now, cost), retry)
+    args!(c, (lease, cell, limit) = c.lease(lease, cell, limit), retry = c.result_if(retry_after));
+    match lease.spend(cell, limit, now, cost) {
+        true => finish(Outcome::Conforming, retry),
+        false => ask(lease, cell, limit, now, cost, retry),
+    }
 }
 
 /// Gives what is left back to the cell, before a core goes idle or the cell is reset; afterwards the lease holds
@@ -109,8 +133,7 @@ pub unsafe extern "C" fn tatcell_lease_return(
     now: u64,
     given: *mut u64,
 ) -> i32 {
-    let (lease, cell, limit, out) =
-        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result_if(given));
+    args!(c, (lease, cell, limit) = c.lease(lease, cell, limit), out = c.result_if(given));
     let ticks = lease.give_back(cell, limit, now);
     if let Some(out) = out {
         out.put(ticks);
@@ -136,8 +159,7 @@ pub unsafe extern "C" fn tatcell_lease_held(
     now: u64,
     units: *mut u64,
 ) -> i32 {
-    let (lease, cell, limit, out) =
-        args!(mine(lease, cell, limit), shared(cell), limit64(limit), result(units));
+    args!(c, (lease, cell, limit) = c.lease(lease, cell, limit), out = c.result(units));
     out.put(lease.held(cell, limit, now));
     TATCELL_PASS
 }

@@ -1,9 +1,12 @@
 //! `tatcell_limit_*` and `tatcell_limit32_*`: limits and their specifications.
 
-use super::codes::{limit_code, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_PASS};
-use super::kit::{args, input, marked, options, result, Grows, Out};
+use super::codes::{
+    limit_code, TATCELL_ERR_ALGORITHM, TATCELL_ERR_FOREIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION,
+    TATCELL_PASS,
+};
+use super::kit::{args, inside, Contract, Grows, Marked, Out, Plain};
 use crate::limit::params::{is_of, Kind, Params, MARK_CELL32, MARK_CELL64};
-use crate::limit::{Limit, Limit32, LimitError, LimitSpec, TableLimit};
+use crate::limit::{Algorithm, Limit, Limit32, LimitError, LimitSpec, TableLimit};
 
 /// Bytes of a tatcell_limit_t; it never grows.
 pub const TATCELL_LIMIT_SIZE: usize = 128;
@@ -36,11 +39,33 @@ pub const TATCELL_LIMIT_SHADOW: u32 = 2;
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
 /// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on.
 pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
+/// flags: fixed windows start at phase, phase + period and so on, for all keys alike.
+pub const TATCELL_LIMIT_ALIGNED: u32 = 16;
 /// skew: tolerate no backward step at all.
 pub(super) const TATCELL_SKEW_NONE: u64 = u64::MAX;
 
-const FLAGS: u32 =
-    TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW | TATCELL_LIMIT_RESOLUTION | TATCELL_LIMIT_STRICT_REFUNDS;
+const FLAGS: u32 = TATCELL_LIMIT_HEAL
+    | TATCELL_LIMIT_SHADOW
+    | TATCELL_LIMIT_RESOLUTION
+    | TATCELL_LIMIT_STRICT_REFUNDS
+    | TATCELL_LIMIT_ALIGNED;
+
+/// algorithm: GCRA, which is a token bucket and a leaky bucket as a meter; exact.
+pub const TATCELL_ALGORITHM_GCRA: u32 = 0;
+/// algorithm: at most units in a window of period ticks, which starts with its first request; up to twice as many in a
+/// window's length.
+pub const TATCELL_ALGORITHM_FIXED_WINDOW: u32 = 1;
+/// algorithm: about units in any period ticks, from the counts of two windows; up to twice as many in a window's
+/// length.
+pub const TATCELL_ALGORITHM_SLIDING_COUNTER: u32 = 2;
+/// algorithm: units in a window of period ticks, and who uses them up gets one after the other at that rate until it
+/// pauses; units is the quota.
+pub const TATCELL_ALGORITHM_QUOTA_LINEAR: u32 = 3;
+
+const _: () = assert!(TATCELL_ALGORITHM_GCRA == Algorithm::Gcra as u32);
+const _: () = assert!(TATCELL_ALGORITHM_FIXED_WINDOW == Algorithm::FixedWindow as u32);
+const _: () = assert!(TATCELL_ALGORITHM_SLIDING_COUNTER == Algorithm::SlidingCounter as u32);
+const _: () = assert!(TATCELL_ALGORITHM_QUOTA_LINEAR == Algorithm::QuotaLinear as u32);
 
 /// Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes.
 pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;
@@ -57,7 +82,7 @@ pub struct tatcell_limit_spec_t {
     pub units: u64,
     /// Ticks of the caller's clock.
     pub period: u64,
-    /// Most units at one instant after idle.
+    /// Most units at one instant after idle. Algorithms other than GCRA: 0, or units.
     pub burst: u64,
     /// Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst.
     pub soft: u64,
@@ -76,20 +101,33 @@ pub struct tatcell_limit_spec_t {
     pub resolution: i32,
     /// Permits carry it; a refund of another epoch credits nothing.
     pub epoch: u32,
+    /// A TATCELL_ALGORITHM_ constant.
+    pub algorithm: u32,
+    /// 0.
+    pub reserved: u32,
+    /// With TATCELL_LIMIT_ALIGNED: a tick at which a window starts; below period.
+    pub phase: u64,
 }
 
 // SAFETY: repr(C), its size first, integers without padding (asserted).
 unsafe impl Grows for tatcell_limit_spec_t {
     const FIRST: usize = TATCELL_LIMIT_SPEC_MIN;
 }
-const _: () = assert!(size_of::<tatcell_limit_spec_t>() == 4 * 4 + 9 * 8);
+const _: () = assert!(size_of::<tatcell_limit_spec_t>() == 6 * 4 + 10 * 8);
 
 /// A specification from C.
 pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
-    if s.flags & !FLAGS != 0 {
+    let aligned = s.flags & TATCELL_LIMIT_ALIGNED != 0;
+    if s.flags & !FLAGS != 0 || s.reserved != 0 || !aligned && s.phase != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
-    let mut spec = LimitSpec::new(s.units, s.period, s.burst)
+    let algorithm = Algorithm::of(s.algorithm).ok_or(TATCELL_ERR_OPTION)?;
+    if aligned && algorithm != Algorithm::FixedWindow {
+        return Err(TATCELL_ERR_OPTION);
+    }
+    let burst = if s.burst == 0 && algorithm != Algorithm::Gcra { s.units } else { s.burst };
+    let mut spec = LimitSpec::new(s.units, s.period, burst)
+        .algorithm(algorithm)
         .soft(s.soft)
         .max_room(s.max_room)
         .max_delay(s.max_delay)
@@ -111,37 +149,56 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     if s.flags & TATCELL_LIMIT_SHADOW != 0 {
         spec = spec.shadow();
     }
+    if aligned {
+        spec = spec.aligned(s.phase);
+    }
     Ok(spec)
 }
 
-/// A limit for 64-bit cells.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn limit64<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit, i32> {
-    // SAFETY: passed on; a Limit is Params, which any bytes are and which start with their mark.
-    unsafe { marked(p.cast::<Limit>(), MARK_CELL64) }?.ok_or(TATCELL_ERR_LIMIT)
+// SAFETY: Params, which start with their mark; any bytes are Params.
+unsafe impl Marked for Limit {
+    const MARK: u64 = MARK_CELL64;
+    const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
-
-/// A limit for 32-bit cells.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn limit32<'a>(p: *const tatcell_limit_t) -> Result<&'a Limit32, i32> {
-    // SAFETY: as above.
-    unsafe { marked(p.cast::<Limit32>(), MARK_CELL32) }?.ok_or(TATCELL_ERR_LIMIT)
+// SAFETY: the same.
+unsafe impl Marked for Limit32 {
+    const MARK: u64 = MARK_CELL32;
+    const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
+// SAFETY: Params: numbers without padding.
+unsafe impl Plain for TableLimit {}
 
-/// What may be a limit of some table; the table compares its mark.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn table_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
-    // SAFETY: passed on; a TableLimit is Params, which any bytes are.
-    unsafe { input(p.cast::<TableLimit>()) }
+impl<'a> Contract<'a> {
+    /// A limit for 64-bit cells.
+    #[inline(always)]
+    pub(super) fn limit64(self, p: *const tatcell_limit_t) -> Result<&'a Limit, i32> {
+        self.marked(inside(p))
+    }
+
+    /// A limit for 32-bit cells.
+    #[inline(always)]
+    pub(super) fn limit32(self, p: *const tatcell_limit_t) -> Result<&'a Limit32, i32> {
+        self.marked(inside(p))
+    }
+
+    /// What may be a limit of some table; the table compares its mark.
+    #[inline(always)]
+    pub(super) fn table_limit(self, p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
+        self.input(inside(p))
+    }
+
+    /// A limit of any kind.
+    pub(super) fn any_limit(self, p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
+        let limit = self.table_limit(p)?;
+        let p = &limit.0;
+        // Half of a table's mark is not known here, so the numbers must agree as well.
+        let sound = p.t_q.wrapping_mul(p.burst) == p.burst_q || p.t_q == 0 && p.burst == u64::MAX;
+        match p.mark {
+            MARK_CELL64 | MARK_CELL32 => Ok(limit),
+            mark if is_of(mark, Kind::Table) && sound => Ok(limit),
+            _ => Err(TATCELL_ERR_LIMIT),
+        }
+    }
 }
 
 /// The code for a limit that is not of the table it was used with.
@@ -154,25 +211,18 @@ pub(super) fn not_own(limit: &TableLimit) -> i32 {
     }
 }
 
-/// A limit of any kind.
-///
-/// # Safety
-/// The contract of kit.rs.
-pub(super) unsafe fn any_limit<'a>(p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
-    // SAFETY: passed on.
-    let limit = unsafe { table_limit(p) }?;
-    let p = &limit.0;
-    // Half of a table's mark is not known here, so the numbers must agree as well.
-    let sound = p.t_q.wrapping_mul(p.burst) == p.burst_q || p.t_q == 0 && p.burst == u64::MAX;
-    match p.mark {
-        MARK_CELL64 | MARK_CELL32 => Ok(limit),
-        mark if is_of(mark, Kind::Table) && sound => Ok(limit),
-        _ => Err(TATCELL_ERR_LIMIT),
+/// Refuses a limit whose algorithm cannot do what only GCRA can.
+#[inline(always)]
+pub(super) fn only_gcra(limit: &Params) -> Result<&Params, i32> {
+    if limit.is_gcra() {
+        Ok(limit)
+    } else {
+        Err(TATCELL_ERR_ALGORITHM)
     }
 }
 
 /// Writes a limit, if there is one.
-pub(super) fn store(made: Result<Params, LimitError>, out: Out<tatcell_limit_t>) -> i32 {
+pub(super) fn store(made: Result<Params, LimitError>, out: Out<'_, tatcell_limit_t>) -> i32 {
     match made {
         Ok(params) => {
             out.put_inside(params);
@@ -203,7 +253,7 @@ pub unsafe extern "C" fn tatcell_limit_init(
     period: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::new(units, period, burst).map(|l| l.0), limit)
 }
 
@@ -223,7 +273,7 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
     ticks_per_second: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
 }
 
@@ -236,6 +286,9 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
 /// @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
 ///         structure is of a newer header and uses what this library does not know.
 /// @retval TATCELL_ERR_SOFT soft threshold above the burst.
+/// @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options.
+/// @retval TATCELL_ERR_PHASE phase is not below period.
+/// @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
 /// @retval others as tatcell_limit_init.
 /// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
 #[no_mangle]
@@ -243,8 +296,7 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
     limit: *mut tatcell_limit_t,
     spec: *const tatcell_limit_spec_t,
 ) -> i32 {
-    let (limit, given) = args!(result(limit), options(spec));
-    let spec = args!(self::spec(&given));
+    args!(c, limit = c.result(limit), given = c.options(spec), spec = self::spec(&given));
     store(spec.build().map(|l| l.0), limit)
 }
 
@@ -256,7 +308,8 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
 /// Thread: one writer, nobody reading. Cost: none. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
-    store(Ok(Limit::UNLIMITED.0), args!(result(limit)))
+    args!(c, limit = c.result(limit));
+    store(Ok(Limit::UNLIMITED.0), limit)
 }
 
 /// Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.
@@ -279,7 +332,7 @@ pub unsafe extern "C" fn tatcell_limit32_init(
     period: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit32::new(units, period, burst).map(|l| l.0), limit)
 }
 
@@ -299,7 +352,7 @@ pub unsafe extern "C" fn tatcell_limit32_init_rate(
     ticks_per_second: u64,
     burst: u64,
 ) -> i32 {
-    let limit = args!(result(limit));
+    args!(c, limit = c.result(limit));
     store(Limit32::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
 }
 
@@ -317,8 +370,7 @@ pub unsafe extern "C" fn tatcell_limit32_init_spec(
     limit: *mut tatcell_limit_t,
     spec: *const tatcell_limit_spec_t,
 ) -> i32 {
-    let (limit, given) = args!(result(limit), options(spec));
-    let spec = args!(self::spec(&given));
+    args!(c, limit = c.result(limit), given = c.options(spec), spec = self::spec(&given));
     store(spec.build32().map(|l| l.0), limit)
 }
 
@@ -330,7 +382,8 @@ pub unsafe extern "C" fn tatcell_limit32_init_spec(
 /// Thread: one writer, nobody reading. Cost: none. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit32_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
-    store(Ok(Limit32::UNLIMITED.0), args!(result(limit)))
+    args!(c, limit = c.result(limit));
+    store(Ok(Limit32::UNLIMITED.0), limit)
 }
 
 /// Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.

@@ -1,9 +1,9 @@
 //! `tatcell_limit_init_*table`: limits for the keys of one table.
 
 use super::codes::table_code;
-use super::kit::{args, options, result};
+use super::kit::args;
 use super::limit::{spec, store, tatcell_limit_spec_t, tatcell_limit_t};
-use super::table::{either, handle, tatcell_table_t};
+use super::table::{either, tatcell_table_t};
 
 /// Makes a limit for use with one table. Different keys may have different limits.
 ///
@@ -15,7 +15,8 @@ use super::table::{either, handle, tatcell_table_t};
 /// @param table handle; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_TOO_FAST faster, or with a longer horizon, than the table's options provided for.
+/// @retval TATCELL_ERR_TOO_FAST faster, with a longer horizon, or counting more, than the table's options provided for.
+/// @retval TATCELL_ERR_ALGORITHM of another algorithm than the table.
 /// @retval TATCELL_ERR_HANDLE table not initialised.
 /// @retval others as tatcell_limit_init_spec.
 /// Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
@@ -25,9 +26,14 @@ pub unsafe extern "C" fn tatcell_limit_init_table(
     table: *const tatcell_table_t,
     spec: *const tatcell_limit_spec_t,
 ) -> i32 {
-    let (limit, table, given) = args!(result(limit), handle(table), options(spec));
-    let spec = args!(self::spec(&given));
-    let made = args!(either!(table, t => t.limit(&spec)).map_err(table_code));
+    args!(
+        c,
+        limit = c.result(limit),
+        table = c.handle(table),
+        given = c.options(spec),
+        spec = self::spec(&given),
+        made = either!(table, t => t.limit(&spec)).map_err(table_code)
+    );
     store(Ok(made.0), limit)
 }
 
@@ -43,6 +49,6 @@ pub unsafe extern "C" fn tatcell_limit_init_unlimited_table(
     limit: *mut tatcell_limit_t,
     table: *const tatcell_table_t,
 ) -> i32 {
-    let (limit, table) = args!(result(limit), handle(table));
+    args!(c, limit = c.result(limit), table = c.handle(table));
     store(Ok(either!(table, t => t.unlimited()).0), limit)
 }

@@ -1,9 +1,9 @@
 //! The C ABI: checks pointers, forms references, calls Rust. No logic lives here and nothing imports it.
 //!
 //! - `codes`: what functions return, and its names and texts.
-//! - `kit`: where pointers are checked; all unsafe code.
-//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `chain`, `ladder`, `decision`, `table` (and what is done
-//!   with one), `info`, `host`.
+//! - `kit`: where pointers are checked, under the contract that each call makes once; all unsafe code.
+//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `chain`, `ladder`, `decision`, `table` (and what is
+//!   done with one), `info`, `http`, `log`, `slip`, `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
 #![allow(non_camel_case_types)]
@@ -17,12 +17,18 @@ mod codes;
 mod decision;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 mod host;
+mod http;
 mod info;
 mod kit;
 mod ladder;
 mod lease;
 mod limit;
+mod limit_algorithms;
 mod limit_table;
+mod log;
+mod meter;
+mod meter_params;
+mod slip;
 mod table;
 mod table_burst;
 mod table_charge;

@@ -3,10 +3,8 @@
 use core::ffi::c_void;
 
 use super::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS};
-use super::kit::{args, buffer, lines, marked, options, possible, result, result_if, words, Out, Span};
-use super::table_options::{
-    attach_options, table_options, tatcell_attach_options_t, tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE,
-};
+use super::kit::{args, inside, possible, Contract, Marked, Out, Span};
+use super::table_options::{tatcell_attach_options_t, tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
 use crate::limit::params::{self, Kind};
 use crate::table::{Access, Exclusive, Line, Shared, Table, TableError};
 
@@ -62,18 +60,22 @@ macro_rules! either {
 }
 pub(super) use either;
 
-/// What lies inside a handle.
-///
-/// # Safety
-/// The contract of kit.rs.
-#[inline(always)]
-pub(super) unsafe fn handle<'a>(p: *const tatcell_table_t) -> Result<&'a Handle, i32> {
-    // SAFETY: passed on; nothing but `publish` writes the mark, before a Handle.
-    unsafe { marked(p.cast::<Handle>(), READY) }?.ok_or(TATCELL_ERR_HANDLE)
+// SAFETY: its mark first, and nothing but `publish` writes that, with all of a Handle behind it.
+unsafe impl Marked for Handle {
+    const MARK: u64 = READY;
+    const ERROR: i32 = TATCELL_ERR_HANDLE;
+}
+
+impl<'a> Contract<'a> {
+    /// What lies inside a handle.
+    #[inline(always)]
+    pub(super) fn handle(self, p: *const tatcell_table_t) -> Result<&'a Handle, i32> {
+        self.marked(inside(p))
+    }
 }
 
 /// Writes a handle, if there is one.
-pub(super) fn publish(made: Result<Any, TableError>, out: Out<tatcell_table_t>) -> i32 {
+pub(super) fn publish(made: Result<Any, TableError>, out: Out<'_, tatcell_table_t>) -> i32 {
     match made {
         Ok(table) => {
             let ticket = match &table {
@@ -104,8 +106,10 @@ fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
 /// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
 /// @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
 /// @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
-///         emission interval.
+///         emission interval, or, where words hold a count, above one unit of time.
 /// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+/// @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
+/// @retval TATCELL_ERR_INHERIT counts cannot be inherited: TATCELL_FULL_DENY fails closed, too.
 /// @retval a limit's error from fastest or slowest.
 /// Nothing is changed on error.
 /// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
@@ -116,8 +120,14 @@ pub unsafe extern "C" fn tatcell_table_init(
     bytes: usize,
     options: *const tatcell_table_options_t,
 ) -> i32 {
-    let (out, lines, given) = args!(result(table), lines(memory, bytes), self::options(options));
-    let (options, ()) = args!(table_options(&given), Span::of(table, 1).apart(Span::bytes(memory, bytes)));
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        given = c.options(options),
+        options = c.table_options(&given),
+        () = Span::of(table, 1).apart(Span::bytes(memory, bytes))
+    );
     let made = if given.flags & TATCELL_TABLE_EXCLUSIVE != 0 {
         Table::<Exclusive>::init_as(lines, &options).map(Any::Exclusive)
     } else {
@@ -153,11 +163,12 @@ pub unsafe extern "C" fn tatcell_table_attach(
     bytes: usize,
     options: *const tatcell_attach_options_t,
 ) -> i32 {
-    let (out, lines, (options, exclusive), ()) = args!(
-        result(table),
-        lines(memory, bytes),
-        attach_options(options),
-        Span::of(table, 1).apart(Span::bytes(memory, bytes)),
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        (options, exclusive) = c.attach_options(options),
+        () = Span::of(table, 1).apart(Span::bytes(memory, bytes))
     );
     let made = if exclusive {
         Table::<Exclusive>::attach_as(lines, &options).map(Any::Exclusive)
@@ -192,12 +203,13 @@ pub unsafe extern "C" fn tatcell_table_restore(
     clock_offset: i64,
 ) -> i32 {
     let others = [Span::of(table, 1), Span::bytes(image, image_bytes)];
-    let (out, lines, image, (options, exclusive), ()) = args!(
-        result(table),
-        lines(memory, bytes),
-        words(image, image_bytes),
-        attach_options(options),
-        Span::bytes(memory, bytes).apart_from(&others),
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        image = c.words(image, image_bytes),
+        (options, exclusive) = c.attach_options(options),
+        () = Span::bytes(memory, bytes).apart_from(&others)
     );
     let lines = whole_sets(lines);
     let made = if exclusive {
@@ -217,10 +229,11 @@ fn whole_sets(lines: &'static [Line]) -> &'static [Line] {
 }
 
 /// The memory of a table, header included.
-pub(super) fn own_memory<M: Access>(table: &Table<'_, M>) -> Span {
-    let bytes = table.image_words().wrapping_mul(size_of::<u64>());
-    let header = bytes.wrapping_sub(size_of_val(table.slots));
-    Span::bytes(table.slots.as_ptr().wrapping_byte_sub(header), bytes)
+pub(super) fn own_memory(handle: &Handle) -> Span {
+    let (words, slots) = either!(handle, t => (t.image_words(), t.slots));
+    let bytes = words.wrapping_mul(size_of::<u64>());
+    let header = bytes.wrapping_sub(size_of_val(slots));
+    Span::bytes(slots.as_ptr().wrapping_byte_sub(header), bytes)
 }
 
 /// Copies the image of a table, each word whole; what has expired at now is left out.
@@ -243,13 +256,13 @@ pub unsafe extern "C" fn tatcell_table_save(
     bytes: usize,
     used: *mut usize,
 ) -> i32 {
-    let handle = args!(handle(table));
-    let own = either!(handle, t => own_memory(t));
-    let (used, (), (), image) = args!(
-        result_if(used),
-        possible(image.cast::<u64>(), bytes),
-        Span::bytes(image, bytes).apart_from(&[own, Span::of(table, 1)]),
-        buffer(image.cast::<u64>(), bytes),
+    args!(
+        c,
+        handle = c.handle(table),
+        used = c.result_if(used),
+        () = possible(image.cast::<u64>(), bytes),
+        () = Span::bytes(image, bytes).apart_from(&[own_memory(handle), Span::of(table, 1)]),
+        image = c.buffer(image.cast::<u64>(), bytes)
     );
     match either!(handle, t => t.save(now, image)) {
         Ok(n) => {

@@ -2,14 +2,11 @@
 
 use core::ffi::c_void;
 
-use super::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_PASS};
+use super::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use super::decision::tatcell_decision_t;
-use super::kit::{
-    self, apart, args, array, owned_if, owned_options_if, pointers, rows, Grows, KeyList, Pointers, Rows,
-    Span, Written,
-};
-use super::limit::{table_limit, tatcell_limit_t};
-use super::table::{either, handle, tatcell_table_t};
+use super::kit::{apart, args, placed, Contract, Grows, KeyList, Rows, Span, Written};
+use super::limit::tatcell_limit_t;
+use super::table::{either, tatcell_table_t};
 use super::table_check::refused;
 use crate::limit::TableLimit;
 use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
@@ -121,21 +118,26 @@ pub unsafe extern "C" fn tatcell_table_check_burst(
     burst: *mut tatcell_burst_t,
     next: *mut tatcell_burst_t,
 ) -> i32 {
-    if core::ptr::eq(burst, next) && !burst.is_null() {
-        return TATCELL_ERR_OPTION;
-    }
-    let written = [Span::of(burst, 1), Span::of(next, 1)];
-    let (table, (), burst, mut next) =
-        args!(handle(table), apart(burst, next), owned_options_if(burst), owned_options_if(next));
-    let Some(burst) = burst else { return TATCELL_ERR_NULL };
-    let work = args!(Work::new(burst, next.as_deref(), table.ticket, written));
-    let pass = args!(either!(table, t => work.run(t, burst, next.as_deref_mut())));
-    burst.pass = pass;
-    burst.prepared = 0;
-    if let Some(next) = next {
-        next.prepared = table.ticket.wrapping_add(next.count.into());
-    }
+    args!(
+        c,
+        table = c.handle(table),
+        () = placed(burst),
+        () = two(burst, next),
+        burst = c.owned_options(burst),
+        next = c.owned_options_if(next),
+        work = Work::new(c, burst, next.as_deref(), table.ticket),
+        () = either!(table, t => work.run(t, burst, next, table.ticket))
+    );
     TATCELL_PASS
+}
+
+/// Refuses one burst given twice, and two that overlap.
+#[inline(always)]
+pub(super) fn two(burst: *const tatcell_burst_t, next: *const tatcell_burst_t) -> Result<(), i32> {
+    if core::ptr::eq(burst, next) {
+        return Err(TATCELL_ERR_OPTION);
+    }
+    apart(burst, next)
 }
 
 /// Where the hashes of a burst come from.
@@ -152,11 +154,9 @@ pub(super) enum Source<'a> {
 
 impl<'a> Source<'a> {
     /// Checks the keys of a burst, which must lie apart from what is written.
-    ///
-    /// # Safety
-    /// The contract of kit.rs, for the pointers inside.
     #[inline(always)]
-    pub(super) unsafe fn new(
+    pub(super) fn new(
+        c: Contract<'a>,
         b: &tatcell_burst_t,
         prepared: bool,
         written: &Written,
@@ -177,17 +177,14 @@ impl<'a> Source<'a> {
         }
         if hashes {
             written.apart(Span::of(b.hashes, count))?;
-            // SAFETY: passed on.
-            return Ok(Source::Hashes(unsafe { array(b.hashes, count) }?));
+            return Ok(Source::Hashes(c.array(b.hashes, count)?));
         }
         if prepared {
             return Ok(Source::Scratch);
         }
         written.apart(Span::of(b.key_pointers, count))?;
         written.apart(Span::of(b.key_lens, count))?;
-        // SAFETY: passed on.
-        let keys =
-            unsafe { kit::keys((b.keys, b.stride as isize), b.key_pointers, b.key_len, b.key_lens, count) }?;
+        let keys = c.keys((b.keys, b.stride as isize), b.key_pointers, b.key_len, b.key_lens, count)?;
         keys.apart_from(written, count)?;
         Ok(Source::Keys(keys))
     }
@@ -197,31 +194,27 @@ impl<'a> Source<'a> {
 #[derive(Clone, Copy)]
 enum Limits<'a> {
     One(&'a TableLimit),
-    Each(Pointers<'a, TableLimit>),
+    Each(&'a [&'a TableLimit]),
 }
 
 impl<'a> Limits<'a> {
-    /// # Safety
-    /// The contract of kit.rs, for the pointers inside.
-    unsafe fn new(b: &tatcell_burst_t, written: &Written) -> Result<Limits<'a>, i32> {
+    fn new(c: Contract<'a>, b: &tatcell_burst_t, written: &Written) -> Result<Limits<'a>, i32> {
         if b.limits.is_null() {
             written.apart(Span::of(b.limit, 1))?;
-            // SAFETY: passed on.
-            return Ok(Limits::One(unsafe { table_limit(b.limit) }?));
+            return Ok(Limits::One(c.table_limit(b.limit)?));
         }
         if !b.limit.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
         written.apart(Span::of(b.limits, b.count as usize))?;
-        // SAFETY: passed on; what a limit is, the table asks.
-        let each = unsafe { pointers(b.limits.cast::<*const TableLimit>(), b.count as usize) }?;
-        Ok(Limits::Each(each))
+        // What a limit is, the table asks.
+        Ok(Limits::Each(c.inputs(b.limits.cast::<*const TableLimit>(), b.count as usize)?))
     }
 
     fn get(self, i: usize) -> Option<&'a TableLimit> {
         match self {
             Limits::One(limit) => Some(limit),
-            Limits::Each(limits) => limits.get(i),
+            Limits::Each(limits) => limits.get(i).copied(),
         }
     }
 
@@ -242,7 +235,7 @@ struct Work<'a> {
     fetched: bool,
     limits: Option<Limits<'a>>,
     costs: Option<&'a [u32]>,
-    decisions: Option<Rows<tatcell_decision_t>>,
+    decisions: Option<Rows<'a, tatcell_decision_t>>,
     counters: Option<&'a mut Counters>,
     next: Source<'a>,
     /// The hint.
@@ -250,19 +243,18 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// # Safety
-    /// The contract of kit.rs, for the pointers inside.
-    unsafe fn new(
+    fn new(
+        c: Contract<'a>,
         burst: &tatcell_burst_t,
         next: Option<&tatcell_burst_t>,
         ticket: u64,
-        [this, that]: [Span; 2],
     ) -> Result<Work<'a>, i32> {
         let count = burst.count as usize;
         let fetched = burst.prepared == ticket.wrapping_add(count as u64);
-        // SAFETY: passed on.
-        let decisions = unsafe { rows(burst.decisions, burst.decision_size, count) }?;
+        let decisions = c.rows(burst.decisions, burst.decision_size, count)?;
         // What the call writes: both structures, decisions and counters.
+        let this = Span::of(burst, 1);
+        let that = next.map_or(Span::NOTHING, |next| Span::of(next, 1));
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
         let counted = Span::of(burst.counters, 1);
         if !burst.decisions.is_null() || !burst.counters.is_null() {
@@ -271,21 +263,18 @@ impl<'a> Work<'a> {
         }
         let written = &Written::new(this, [this, that, decided, counted]);
         written.apart(Span::of(burst.costs, count))?;
-        // SAFETY: passed on.
-        unsafe {
-            let costs = if burst.costs.is_null() { None } else { Some(array(burst.costs, count)?) };
-            Ok(Work {
-                now: burst.now,
-                source: Source::new(burst, fetched, written)?,
-                fetched,
-                limits: if count == 0 { None } else { Some(Limits::new(burst, written)?) },
-                costs,
-                decisions,
-                counters: owned_if(burst.counters)?,
-                next: next.map_or(Ok(Source::Empty), |next| Source::new(next, false, written))?,
-                last: next.map_or(burst.pass, |next| next.pass),
-            })
-        }
+        let costs = if burst.costs.is_null() { None } else { Some(c.array(burst.costs, count)?) };
+        Ok(Work {
+            now: burst.now,
+            source: Source::new(c, burst, fetched, written)?,
+            fetched,
+            limits: if count == 0 { None } else { Some(Limits::new(c, burst, written)?) },
+            costs,
+            decisions,
+            counters: c.owned_if(burst.counters)?,
+            next: next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, written))?,
+            last: next.map_or(burst.pass, |next| next.pass),
+        })
     }
 
     /// Hashes what must be hashed, asks for the lines, decides.
@@ -294,8 +283,9 @@ impl<'a> Work<'a> {
         self,
         table: &Table<'_, M>,
         burst: &mut tatcell_burst_t,
-        next: Option<&mut tatcell_burst_t>,
-    ) -> Result<u64, i32> {
+        mut next: Option<&mut tatcell_burst_t>,
+        ticket: u64,
+    ) -> Result<(), i32> {
         let count = burst.count as usize;
         if let Some(limits) = self.limits {
             limits.are_of(table, count)?;
@@ -312,7 +302,7 @@ impl<'a> Work<'a> {
         if matches!(self.source, Source::Hashes(_)) && !self.fetched {
             table.prefetch(hashes);
         }
-        let ahead = match next {
+        let ahead = match &mut next {
             Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or(&mut []),
             None => &mut [],
         };
@@ -343,6 +333,11 @@ impl<'a> Work<'a> {
                 Ok(table.decide_each(now, hashes, request, counters, each))
             }
         };
-        made.map_err(table_code)
+        burst.pass = made.map_err(table_code)?;
+        burst.prepared = 0;
+        if let Some(next) = next {
+            next.prepared = ticket.wrapping_add(next.count.into());
+        }
+        Ok(())
     }
 }

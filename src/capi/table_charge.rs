@@ -3,9 +3,9 @@
 use core::ffi::c_void;
 
 use super::decision::{fill, fill_if, finish_done, finish_refund, tatcell_decision_t};
-use super::kit::{apart, args, input, key, owned_if, report, report_if, result_if, Out, Report};
-use super::limit::{table_limit, tatcell_limit_t};
-use super::table::{either, handle, tatcell_table_t, Handle};
+use super::kit::{apart, args, Out, Report};
+use super::limit::tatcell_limit_t;
+use super::table::{either, tatcell_table_t, Handle};
 use super::table_check::{hash_of, refused};
 use crate::answer::Permit;
 use crate::limit::TableLimit;
@@ -18,7 +18,7 @@ fn charge(
     table: &Handle,
     limit: &TableLimit,
     (now, hash, cost): Asked,
-    out: Option<Report<tatcell_decision_t>>,
+    out: Option<Report<'_, tatcell_decision_t>>,
     counters: Option<&mut Counters>,
 ) -> i32 {
     match either!(table, t => t.charge(limit, now, hash, cost, counters)) {
@@ -31,7 +31,7 @@ fn reserve(
     table: &Handle,
     limit: &TableLimit,
     (now, hash, cost): Asked,
-    out: Report<tatcell_decision_t>,
+    out: Report<'_, tatcell_decision_t>,
     counters: Option<&mut Counters>,
 ) -> i32 {
     match either!(table, t => t.reserve(limit, now, hash, cost, counters)) {
@@ -45,7 +45,7 @@ fn refund(
     limit: &TableLimit,
     (now, hash): (u64, u64),
     permit: &Permit,
-    credited: Option<Out<u64>>,
+    credited: Option<Out<'_, u64>>,
 ) -> i32 {
     match either!(table, t => t.refund(limit, now, hash, permit)) {
         Ok(back) => finish_refund(back, credited),
@@ -76,9 +76,14 @@ pub unsafe extern "C" fn tatcell_table_charge(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (table, limit, key, out) =
-        args!(handle(table), table_limit(limit), self::key(key, key_len), report_if(out));
-    let hash = args!(hash_of(table, key));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        out = c.report_if(out),
+        hash = hash_of(table, key)
+    );
     charge(table, limit, (now, hash, cost), out, None)
 }
 
@@ -101,7 +106,7 @@ pub unsafe extern "C" fn tatcell_table_charge_hash(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (table, limit, out) = args!(handle(table), table_limit(limit), report_if(out));
+    args!(c, table = c.handle(table), limit = c.table_limit(limit), out = c.report_if(out));
     charge(table, limit, (now, hash, cost), out, None)
 }
 
@@ -129,15 +134,16 @@ pub unsafe extern "C" fn tatcell_table_charge_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (table, limit, key, (), out, counters) = args!(
-        handle(table),
-        table_limit(limit),
-        self::key(key, key_len),
-        apart(out, counters),
-        report_if(out),
-        owned_if(counters)
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        () = apart(out, counters),
+        out = c.report_if(out),
+        counters = c.owned_if(counters),
+        hash = hash_of(table, key)
     );
-    let hash = args!(hash_of(table, key));
     charge(table, limit, (now, hash, cost), out, counters)
 }
 
@@ -162,8 +168,14 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (table, limit, (), out, counters) =
-        args!(handle(table), table_limit(limit), apart(out, counters), report_if(out), owned_if(counters));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        () = apart(out, counters),
+        out = c.report_if(out),
+        counters = c.owned_if(counters)
+    );
     charge(table, limit, (now, hash, cost), out, counters)
 }
 
@@ -184,6 +196,7 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
 /// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged. When to ask again is
 ///         out->retry_after.
 /// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
 /// @retval others as tatcell_table_check_ex.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
 #[no_mangle]
@@ -197,9 +210,14 @@ pub unsafe extern "C" fn tatcell_table_reserve(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (table, limit, key, out) =
-        args!(handle(table), table_limit(limit), self::key(key, key_len), report(out));
-    let hash = args!(hash_of(table, key));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        out = c.report(out),
+        hash = hash_of(table, key)
+    );
     reserve(table, limit, (now, hash, cost), out, None)
 }
 
@@ -223,7 +241,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_hash(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (table, limit, out) = args!(handle(table), table_limit(limit), report(out));
+    args!(c, table = c.handle(table), limit = c.table_limit(limit), out = c.report(out));
     reserve(table, limit, (now, hash, cost), out, None)
 }
 
@@ -252,15 +270,16 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (table, limit, key, (), out, counters) = args!(
-        handle(table),
-        table_limit(limit),
-        self::key(key, key_len),
-        apart(out, counters),
-        report(out),
-        owned_if(counters)
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        () = apart(out, counters),
+        out = c.report(out),
+        counters = c.owned_if(counters),
+        hash = hash_of(table, key)
     );
-    let hash = args!(hash_of(table, key));
     reserve(table, limit, (now, hash, cost), out, counters)
 }
 
@@ -286,8 +305,14 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (table, limit, (), out, counters) =
-        args!(handle(table), table_limit(limit), apart(out, counters), report(out), owned_if(counters));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        () = apart(out, counters),
+        out = c.report(out),
+        counters = c.owned_if(counters)
+    );
     reserve(table, limit, (now, hash, cost), out, counters)
 }
 
@@ -320,9 +345,15 @@ pub unsafe extern "C" fn tatcell_table_refund(
     permit: *const Permit,
     credited: *mut u64,
 ) -> i32 {
-    let (table, limit, key, permit, credited) =
-        args!(handle(table), table_limit(limit), self::key(key, key_len), input(permit), result_if(credited));
-    let hash = args!(hash_of(table, key));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        permit = c.input(permit),
+        credited = c.result_if(credited),
+        hash = hash_of(table, key)
+    );
     refund(table, limit, (now, hash), permit, credited)
 }
 
@@ -345,8 +376,13 @@ pub unsafe extern "C" fn tatcell_table_refund_hash(
     permit: *const Permit,
     credited: *mut u64,
 ) -> i32 {
-    let (table, limit, permit, credited) =
-        args!(handle(table), table_limit(limit), input(permit), result_if(credited));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        permit = c.input(permit),
+        credited = c.result_if(credited)
+    );
     refund(table, limit, (now, hash), permit, credited)
 }
 
@@ -371,8 +407,7 @@ pub unsafe extern "C" fn tatcell_table_reset(
     key: *const c_void,
     key_len: usize,
 ) -> i32 {
-    let (table, key) = args!(handle(table), self::key(key, key_len));
-    let hash = args!(hash_of(table, key));
+    args!(c, table = c.handle(table), key = c.key(key, key_len), hash = hash_of(table, key));
     finish_done(either!(table, t => t.reset_key(now, hash)))
 }
 
@@ -385,6 +420,6 @@ pub unsafe extern "C" fn tatcell_table_reset(
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reset less the hash. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_reset_hash(table: *const tatcell_table_t, now: u64, hash: u64) -> i32 {
-    let table = args!(handle(table));
+    args!(c, table = c.handle(table));
     finish_done(either!(table, t => t.reset_key(now, hash)))
 }

@@ -4,9 +4,9 @@ use core::ffi::c_void;
 
 use super::codes::{table_code, TATCELL_PASS};
 use super::decision::{fill, finish, tatcell_decision_t};
-use super::kit::{apart, args, key, owned_if, report, result, result_if, Report};
-use super::limit::{not_own, table_limit, tatcell_limit_t};
-use super::table::{either, handle, tatcell_table_t, Handle};
+use super::kit::{apart, args, Report};
+use super::limit::{not_own, tatcell_limit_t};
+use super::table::{either, tatcell_table_t, Handle};
 use crate::answer::Outcome;
 use crate::limit::TableLimit;
 use crate::table::{Access, Counters, Request, Table, TableError};
@@ -28,7 +28,7 @@ pub(super) fn hash_of(table: &Handle, key: &[u8]) -> Result<u64, i32> {
 fn check_ex(
     table: &Handle,
     (request, hash): (&Request<'_>, u64),
-    out: Report<tatcell_decision_t>,
+    out: Report<'_, tatcell_decision_t>,
     counters: Option<&mut Counters>,
 ) -> i32 {
     match either!(table, t => t.check_ex(request, hash, counters)) {
@@ -42,7 +42,7 @@ fn peek(
     limit: &TableLimit,
     now: u64,
     (hash, cost): (u64, u64),
-    out: Report<tatcell_decision_t>,
+    out: Report<'_, tatcell_decision_t>,
 ) -> i32 {
     match either!(table, t => t.peek(limit, now, hash, cost)) {
         Ok(made) => fill(&made, out),
@@ -74,8 +74,14 @@ pub unsafe extern "C" fn tatcell_table_hash(
     key_len: usize,
     hash: *mut u64,
 ) -> i32 {
-    let (table, key, out) = args!(handle(table), self::key(key, key_len), result(hash));
-    out.put(args!(hash_of(table, key)));
+    args!(
+        c,
+        table = c.handle(table),
+        key = c.key(key, key_len),
+        out = c.result(hash),
+        hash = hash_of(table, key)
+    );
+    out.put(hash);
     TATCELL_PASS
 }
 
@@ -109,8 +115,13 @@ pub unsafe extern "C" fn tatcell_table_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (table, limit, key, retry) =
-        args!(handle(table), table_limit(limit), self::key(key, key_len), result_if(retry_after));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        retry = c.result_if(retry_after)
+    );
     let outcome = either!(table, t => match t.hash(key).and_then(|hash| t.own(limit).map(|()| hash)) {
         Ok(hash) => check_one(t, limit, now, hash, cost),
         Err(e) => return refused(e, limit),
@@ -138,7 +149,7 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    let (table, limit, retry) = args!(handle(table), table_limit(limit), result_if(retry_after));
+    args!(c, table = c.handle(table), limit = c.table_limit(limit), retry = c.result_if(retry_after));
     let outcome = either!(table, t => match t.own(limit) {
         Ok(()) => check_one(t, limit, now, hash, cost),
         Err(e) => return refused(e, limit),
@@ -175,15 +186,16 @@ pub unsafe extern "C" fn tatcell_table_check_ex(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (table, limit, key, (), out, counters) = args!(
-        handle(table),
-        table_limit(limit),
-        self::key(key, key_len),
-        apart(out, counters),
-        report(out),
-        owned_if(counters)
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        () = apart(out, counters),
+        out = c.report(out),
+        counters = c.owned_if(counters),
+        hash = hash_of(table, key)
     );
-    let hash = args!(hash_of(table, key));
     check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
 }
 
@@ -211,8 +223,14 @@ pub unsafe extern "C" fn tatcell_table_check_ex_hash(
     out: *mut tatcell_decision_t,
     counters: *mut Counters,
 ) -> i32 {
-    let (table, limit, (), out, counters) =
-        args!(handle(table), table_limit(limit), apart(out, counters), report(out), owned_if(counters));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        () = apart(out, counters),
+        out = c.report(out),
+        counters = c.owned_if(counters)
+    );
     check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
 }
 
@@ -237,9 +255,14 @@ pub unsafe extern "C" fn tatcell_table_peek(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (table, limit, key, out) =
-        args!(handle(table), table_limit(limit), self::key(key, key_len), report(out));
-    let hash = args!(hash_of(table, key));
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        out = c.report(out),
+        hash = hash_of(table, key)
+    );
     peek(table, limit, now, (hash, cost), out)
 }
 
@@ -262,6 +285,6 @@ pub unsafe extern "C" fn tatcell_table_peek_hash(
     cost: u64,
     out: *mut tatcell_decision_t,
 ) -> i32 {
-    let (table, limit, out) = args!(handle(table), table_limit(limit), report(out));
+    args!(c, table = c.handle(table), limit = c.table_limit(limit), out = c.report(out));
     peek(table, limit, now, (hash, cost), out)
 }

@@ -3,9 +3,9 @@
 use core::ffi::c_void;
 
 use super::codes::{table_code, TATCELL_PASS};
-use super::kit::{args, lines, options, report, result, Grows, Report, Span};
-use super::table::{either, handle, own_memory, publish, tatcell_table_t, Any};
-use super::table_options::{table_options, tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
+use super::kit::{args, Grows, Report, Span};
+use super::table::{either, own_memory, publish, tatcell_table_t, Any};
+use super::table_options::{tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
 use crate::table::{Exclusive, Line, Migrated, Shared};
 
 /// Bytes of a tatcell_migrated_t in its first release: the least that a library takes.
@@ -38,7 +38,7 @@ unsafe impl Grows for tatcell_migrated_t {
 }
 const _: () = assert!(size_of::<tatcell_migrated_t>() == 2 * 4 + 5 * 8);
 
-fn tell(made: &Migrated, out: Report<tatcell_migrated_t>) {
+fn tell(made: &Migrated, out: Report<'_, tatcell_migrated_t>) {
     let Migrated { copied, merged, dropped, clamped, opened } = *made;
     out.put(&tatcell_migrated_t { size: 0, reserved: 0, copied, merged, dropped, clamped, opened });
 }
@@ -75,14 +75,17 @@ pub unsafe extern "C" fn tatcell_table_migrate(
     now: u64,
     migrated: *mut tatcell_migrated_t,
 ) -> i32 {
-    let (out, lines, given, from_handle, report) =
-        args!(result(table), lines(memory, bytes), self::options(options), handle(from), report(migrated),);
-    let old = either!(from_handle, t => own_memory(t));
-    let others = [Span::of(table, 1), Span::of(from, 1), old];
-    let (options, (), ()) = args!(
-        table_options(&given),
-        Span::bytes(memory, bytes).apart_from(&others),
-        Span::of(table, 1).apart_from(&[Span::of(from, 1), old]),
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        given = c.options(options),
+        from_handle = c.handle(from),
+        report = c.report(migrated),
+        options = c.table_options(&given),
+        old = Ok(own_memory(from_handle)),
+        () = Span::bytes(memory, bytes).apart_from(&[Span::of(table, 1), Span::of(from, 1), old]),
+        () = Span::of(table, 1).apart_from(&[Span::of(from, 1), old])
     );
     let made = if given.flags & TATCELL_TABLE_EXCLUSIVE != 0 {
         either!(from_handle, t => t.migrate_as::<Exclusive>(lines, &options, now))
@@ -118,8 +121,13 @@ pub unsafe extern "C" fn tatcell_table_migrate_foresee(
     now: u64,
     migrated: *mut tatcell_migrated_t,
 ) -> i32 {
-    let (from, given, out) = args!(handle(from), self::options(options), report(migrated));
-    let options = args!(table_options(&given));
+    args!(
+        c,
+        from = c.handle(from),
+        given = c.options(options),
+        out = c.report(migrated),
+        options = c.table_options(&given)
+    );
     match either!(from, t => t.foresee_migration(bytes / size_of::<Line>(), &options, now)) {
         Ok(told) => {
             tell(&told, out);

@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use super::codes::{TATCELL_ERR_HASH_UNAVAILABLE, TATCELL_ERR_OPTION, TATCELL_PASS};
-use super::kit::{input_if, options, Grows};
+use super::kit::{Contract, Grows};
 use super::limit::{spec, tatcell_limit_spec_t};
 use crate::keys::HashKind;
 use crate::table::{AttachOptions, FullPolicy, TableOptions};
@@ -73,13 +73,16 @@ pub struct tatcell_table_options_t {
     pub claim_lifetime: u64,
     /// Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it.
     pub tick_hz: u64,
+    /// Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
+    /// that is less. A slot is kept this much longer than its window.
+    pub guard: u64,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_table_options_t {
     const FIRST: usize = TATCELL_TABLE_OPTIONS_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 3 * 8);
+const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 4 * 8);
 
 /// Bytes of a tatcell_attach_options_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
@@ -118,77 +121,70 @@ fn hash_kind(number: u32) -> Result<HashKind, i32> {
     u8::try_from(number).ok().and_then(HashKind::from_number).ok_or(TATCELL_ERR_OPTION)
 }
 
-/// 16 secret bytes; NULL is None.
-///
-/// # Safety
-/// The contract of kit.rs.
-unsafe fn seed(p: *const u8) -> Result<Option<[u8; 16]>, i32> {
-    // SAFETY: passed on; bytes have no alignment.
-    Ok(unsafe { input_if(p.cast::<[u8; 16]>()) }?.copied())
-}
+impl Contract<'_> {
+    /// Options from C.
+    pub(super) fn table_options(self, o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
+        let unknown = o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION) != 0;
+        if unknown || !o.reserved.is_null() {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        let slowest = if o.slowest.is_null() { o.fastest } else { o.slowest };
+        let (fastest, slowest, seed) = (self.options(o.fastest)?, self.options(slowest)?, self.seed(o.seed)?);
+        let mut made = TableOptions::new(spec(&fastest)?)
+            .slowest(spec(&slowest)?)
+            .policy(policy(o.policy)?)
+            .hash(hash_kind(o.hash)?)
+            .tick_hz(o.tick_hz);
+        if let Some(seed) = seed {
+            made = made.seed(seed);
+        }
+        if o.tag_bits != 0 {
+            made = made.tag_bits(o.tag_bits);
+        }
+        if o.flags & TATCELL_TABLE_RESOLUTION != 0 {
+            made = made.resolution(i8::try_from(o.resolution).map_err(|_| TATCELL_ERR_OPTION)?);
+        }
+        if o.skew != 0 {
+            made = made.skew(o.skew);
+        }
+        if o.claim_lifetime != 0 {
+            made = made.claim_lifetime(o.claim_lifetime);
+        }
+        if o.guard != 0 {
+            made = made.guard(o.guard);
+        }
+        Ok(made)
+    }
 
-/// Options from C.
-///
-/// # Safety
-/// The contract of kit.rs, for the pointers inside.
-pub(super) unsafe fn table_options(o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
-    let unknown = o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION) != 0;
-    if unknown || !o.reserved.is_null() {
-        return Err(TATCELL_ERR_OPTION);
+    /// Attach options from C, and whether the image is an exclusive one.
+    pub(super) fn attach_options(
+        self,
+        p: *const tatcell_attach_options_t,
+    ) -> Result<(AttachOptions, bool), i32> {
+        let o = self.options(p)?;
+        let unknown = o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_POLICY) != 0;
+        if unknown || o.reserved != 0 || !o.reserved_pointer.is_null() {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        let mut made = AttachOptions::new();
+        if let Some(seed) = self.seed(o.seed)? {
+            made = made.seed(seed);
+        }
+        if o.flags & TATCELL_TABLE_POLICY != 0 {
+            made = made.policy(policy(o.policy)?);
+        } else if o.policy != 0 {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        if o.tick_hz != 0 {
+            made = made.tick_hz(o.tick_hz);
+        }
+        Ok((made, o.flags & TATCELL_TABLE_EXCLUSIVE != 0))
     }
-    let slowest = if o.slowest.is_null() { o.fastest } else { o.slowest };
-    // SAFETY: passed on.
-    let (fastest, slowest, seed) = unsafe { (options(o.fastest)?, options(slowest)?, seed(o.seed)?) };
-    let mut made = TableOptions::new(spec(&fastest)?)
-        .slowest(spec(&slowest)?)
-        .policy(policy(o.policy)?)
-        .hash(hash_kind(o.hash)?)
-        .tick_hz(o.tick_hz);
-    if let Some(seed) = seed {
-        made = made.seed(seed);
-    }
-    if o.tag_bits != 0 {
-        made = made.tag_bits(o.tag_bits);
-    }
-    if o.flags & TATCELL_TABLE_RESOLUTION != 0 {
-        made = made.resolution(i8::try_from(o.resolution).map_err(|_| TATCELL_ERR_OPTION)?);
-    }
-    if o.skew != 0 {
-        made = made.skew(o.skew);
-    }
-    if o.claim_lifetime != 0 {
-        made = made.claim_lifetime(o.claim_lifetime);
-    }
-    Ok(made)
-}
 
-/// Attach options from C, and whether the image is an exclusive one.
-///
-/// # Safety
-/// The contract of kit.rs.
-pub(super) unsafe fn attach_options(
-    p: *const tatcell_attach_options_t,
-) -> Result<(AttachOptions, bool), i32> {
-    // SAFETY: passed on.
-    let o = unsafe { options(p) }?;
-    let unknown = o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_POLICY) != 0;
-    if unknown || o.reserved != 0 || !o.reserved_pointer.is_null() {
-        return Err(TATCELL_ERR_OPTION);
+    /// 16 secret bytes; NULL is None.
+    fn seed(self, p: *const u8) -> Result<Option<[u8; 16]>, i32> {
+        Ok(self.input_if(p.cast::<[u8; 16]>())?.copied())
     }
-    let mut made = AttachOptions::new();
-    // SAFETY: passed on.
-    if let Some(seed) = unsafe { seed(o.seed) }? {
-        made = made.seed(seed);
-    }
-    if o.flags & TATCELL_TABLE_POLICY != 0 {
-        made = made.policy(policy(o.policy)?);
-    } else if o.policy != 0 {
-        return Err(TATCELL_ERR_OPTION);
-    }
-    if o.tick_hz != 0 {
-        made = made.tick_hz(o.tick_hz);
-    }
-    Ok((made, o.flags & TATCELL_TABLE_EXCLUSIVE != 0))
 }
 
 /// Tells whether this processor can compute a hash.

@@ -1,11 +1,11 @@
 //! `tatcell_table_check_pairs`: many keys at once, each under two limits.
 
 use super::chain::chained;
-use super::codes::{table_code, TATCELL_ERR_NULL, TATCELL_ERR_OPTION, TATCELL_PASS};
-use super::kit::{apart, args, array, owned_if, owned_options_if, Span, Written};
-use super::limit::{table_limit, tatcell_limit_t};
-use super::table::{either, handle, tatcell_table_t, Handle};
-use super::table_burst::{tatcell_burst_t, Source};
+use super::codes::{table_code, TATCELL_ERR_OPTION, TATCELL_PASS};
+use super::kit::{args, placed, Contract, Span, Written};
+use super::limit::tatcell_limit_t;
+use super::table::{either, tatcell_table_t, Handle};
+use super::table_burst::{tatcell_burst_t, two, Source};
 use super::table_check::refused;
 use crate::combine::{second_hash, PairBurst};
 use crate::limit::TableLimit;
@@ -39,15 +39,17 @@ pub unsafe extern "C" fn tatcell_table_check_pairs(
     second_costs: *const u32,
     next: *mut tatcell_burst_t,
 ) -> i32 {
-    if core::ptr::eq(burst, next) && !burst.is_null() {
-        return TATCELL_ERR_OPTION;
-    }
     let spans = [Span::of(burst, 1), Span::of(next, 1)];
-    let (table, (), burst, mut next) =
-        args!(handle(table), apart(burst, next), owned_options_if(burst), owned_options_if(next));
-    let Some(burst) = burst else { return TATCELL_ERR_NULL };
-    let work = args!(Work::new(table, burst, next.as_deref(), (second, second_costs), spans));
-    let pass = args!(work.run(table, burst, next.as_deref_mut()));
+    args!(
+        c,
+        table = c.handle(table),
+        () = placed(burst),
+        () = two(burst, next),
+        burst = c.owned_options(burst),
+        mut next = c.owned_options_if(next),
+        work = Work::new(c, table, burst, next.as_deref(), (second, second_costs), spans),
+        pass = work.run(table, burst, next.as_deref_mut())
+    );
     burst.pass = pass;
     burst.prepared = 0;
     if let Some(next) = next {
@@ -70,9 +72,8 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    /// # Safety
-    /// The contract of kit.rs, for the pointers inside.
-    unsafe fn new(
+    fn new(
+        c: Contract<'a>,
         table: &Handle,
         burst: &tatcell_burst_t,
         next: Option<&tatcell_burst_t>,
@@ -93,20 +94,17 @@ impl<'a> Work<'a> {
         for limit in [burst.limit, second] {
             written.apart(Span::of(limit, 1))?;
         }
-        // SAFETY: passed on.
-        unsafe {
-            let source = Source::new(burst, fetched, written)?;
-            let next = next.map_or(Ok(Source::Empty), |next| Source::new(next, false, written))?;
-            let given = |p: *const u32| if p.is_null() { Ok(None) } else { array(p, count).map(Some) };
-            let costs = [given(burst.costs)?, given(second_costs)?];
-            let limits =
-                if count == 0 { None } else { Some([table_limit(burst.limit)?, table_limit(second)?]) };
-            for limit in limits.iter().flatten() {
-                either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
-            }
-            let counters = owned_if(burst.counters)?;
-            Ok(Work { now: burst.now, source, fetched, limits, costs, counters, next })
+        let source = Source::new(c, burst, fetched, written)?;
+        let next = next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, written))?;
+        let given = |p: *const u32| if p.is_null() { Ok(None) } else { c.array(p, count).map(Some) };
+        let costs = [given(burst.costs)?, given(second_costs)?];
+        let limits =
+            if count == 0 { None } else { Some([c.table_limit(burst.limit)?, c.table_limit(second)?]) };
+        for limit in limits.iter().flatten() {
+            either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
         }
+        let counters = c.owned_if(burst.counters)?;
+        Ok(Work { now: burst.now, source, fetched, limits, costs, counters, next })
     }
 
     /// Hashes what must be hashed and decides.

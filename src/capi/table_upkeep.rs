@@ -1,13 +1,15 @@
 //! `tatcell_table_*`: sizing, prefetching, sweeping, counting, walking.
 
 use super::codes::{TATCELL_END, TATCELL_PASS};
-use super::kit::{apart, args, array, input, owned, report, result, result_if, Grows};
-use super::table::{either, handle, tatcell_table_t};
+use super::kit::{apart, args, Grows, Plain};
+use super::table::{either, tatcell_table_t};
 use crate::table::{full_set_ppb, lines_for, lines_for_load, Counters, Line};
 
 /// Bytes of a tatcell_counters_t; it never grows.
 pub const TATCELL_COUNTERS_SIZE: usize = 128;
 const _: () = assert!(size_of::<Counters>() == TATCELL_COUNTERS_SIZE);
+// SAFETY: numbers without padding (asserted).
+unsafe impl Plain for Counters {}
 /// Bytes of a tatcell_slot_t; it never grows.
 pub const TATCELL_SLOT_SIZE: usize = 64;
 const _: () = assert!(size_of::<tatcell_slot_t>() == TATCELL_SLOT_SIZE);
@@ -107,7 +109,7 @@ pub unsafe extern "C" fn tatcell_table_prefetch(
     hashes: *const u64,
     count: u32,
 ) -> i32 {
-    let (table, hashes) = args!(handle(table), array(hashes, count as usize));
+    args!(c, table = c.handle(table), hashes = c.array(hashes, count as usize));
     either!(table, t => t.prefetch(hashes));
     TATCELL_PASS
 }
@@ -131,7 +133,7 @@ pub unsafe extern "C" fn tatcell_table_sweep(
     count: u64,
     next: *mut u64,
 ) -> i32 {
-    let (table, next) = args!(handle(table), result_if(next));
+    args!(c, table = c.handle(table), next = c.result_if(next));
     let at = either!(table, t => t.sweep(now, whole(from), whole(count)));
     if let Some(out) = next {
         out.put(at as u64);
@@ -159,7 +161,7 @@ pub unsafe extern "C" fn tatcell_table_stats(
     now: u64,
     out: *mut tatcell_stats_t,
 ) -> i32 {
-    let (table, out) = args!(handle(table), report(out));
+    args!(c, table = c.handle(table), out = c.report(out));
     let made = either!(table, t => t.stats(now));
     out.put(&tatcell_stats_t {
         size: 0,
@@ -190,7 +192,7 @@ pub unsafe extern "C" fn tatcell_table_next(
     from: u64,
     out: *mut tatcell_slot_t,
 ) -> i32 {
-    let (table, out) = args!(handle(table), result(out));
+    args!(c, table = c.handle(table), out = c.result(out));
     match either!(table, t => t.next_live(now, whole(from))) {
         Some(slot) => {
             let (number, tag, reset_after) = (slot.number.into(), slot.tag, slot.reset_after);
@@ -211,7 +213,7 @@ pub unsafe extern "C" fn tatcell_table_next(
 /// Thread: while nobody counts in either. Cost: some additions. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_counters_add(counters: *mut Counters, more: *const Counters) -> i32 {
-    let ((), sum, more) = args!(apart(counters, more), owned(counters), input(more));
+    args!(c, () = apart(counters, more), sum = c.owned(counters), more = c.input(more));
     sum.add(more);
     TATCELL_PASS
 }

@@ -63,7 +63,7 @@ use crate::answer::Outcome;
 use crate::cell::Cell;
 use crate::limit::params::Params;
 use crate::limit::Limit;
-use crate::time::ticks_down;
+use crate::time::{now_q, ticks_down};
 
 const MASK: u64 = u64::MAX;
 
@@ -137,17 +137,38 @@ impl Lease {
     /// one compare-and-swap on the cell, or one load when refused. Cost: O(1), no division.
     #[inline]
     pub fn check(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> Outcome {
+        match self.spend(cell, limit, now, cost) {
+            true => Outcome::Conforming,
+            false => self.ask(cell, limit, now, cost),
+        }
+    }
+
+    /// Pays from what the lease holds, if it can: no shared memory is touched.
+    #[inline(always)]
+    pub(crate) fn spend(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> bool {
         let p = &limit.0;
-        if now.wrapping_sub(self.since) < self.life && self.cell == address(cell) && self.mode == mode(p) {
-            // Younger than its life, so the q-clock has not passed `high`, let alone wrapped.
-            let age = p.now_q(now).wrapping_sub(self.base);
-            let low = if self.low > age { self.low } else { age };
-            let charge = cost.saturating_mul(p.t_q);
-            if charge <= self.high.saturating_sub(low) {
-                self.low = low.wrapping_add(charge);
-                return Outcome::Conforming;
+        if now.wrapping_sub(self.since) >= self.life || self.cell != address(cell) || self.mode != mode(p) {
+            return false;
+        }
+        // Younger than its life, so the q-clock has not passed `high`, let alone wrapped.
+        // The resolution is that of the mode, which is in a register by now.
+        let [shl, shr, ..] = self.mode.to_ne_bytes();
+        let age = now_q(now, shl, shr).wrapping_sub(self.base);
+        let low = if self.low > age { self.low } else { age };
+        match cost.checked_mul(p.t_q).and_then(|charge| low.checked_add(charge)) {
+            Some(next) if next <= self.high => {
+                self.low = next;
+                true
             }
-        } else if self.life == 0 {
+            _ => false,
+        }
+    }
+
+    /// Decides a request that [`spend`](Self::spend) could not pay.
+    #[inline(always)]
+    pub(crate) fn ask(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> Outcome {
+        let p = &limit.0;
+        if self.life == 0 {
             // Nothing is held. Refuse here; a refusal changes nothing. And leave a cell alone that is too poor to take
             // anything ahead: then this is the plain check.
             let lead = whole_lead(cell.word(), p.now_q(now), MASK, p.window_q);
@@ -326,10 +347,11 @@ fn address(cell: &Cell) -> u64 {
     core::ptr::from_ref(cell).addr() as u64
 }
 
-/// What must be the same for a piece of the axis to mean the same: resolution and flags (none). Never 0.
+/// What must be the same for a piece of the axis to mean the same: resolution and flags (none). Never 0, for the bits
+/// of the word are not; as these four bytes lie in Params, they are read and compared at once.
 #[inline(always)]
 fn mode(p: &Params) -> u32 {
-    u32::from_ne_bytes([p.shl, p.shr, p.flags, 1])
+    u32::from_ne_bytes([p.shl, p.shr, p.flags, p.bits])
 }
 
 const _: () = assert!(core::mem::size_of::<Lease>() == 64);

@@ -121,7 +121,7 @@ fn change_of_rate_beside_checks_is_serial() {
         assert!(cell.check(&old, NOW, 1).passes());
         let (a, b, c) = (cell.clone(), cell.clone(), cell.clone());
         let (changed, b, c) = race3(
-            move || a.change(&old, &new, NOW, Change::KeepUnits),
+            move || a.change(&old, &new, NOW, Change::KeepUnits).unwrap(),
             move || b.check(&old, NOW, 1),
             move || c.check(&old, NOW, 1),
         );

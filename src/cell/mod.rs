@@ -17,15 +17,29 @@
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 
 mod lease;
+mod log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
+#[cfg(all(test, tatcell_loom))]
+mod loom_meters;
+#[cfg(all(test, tatcell_loom))]
+mod loom_quota;
+#[cfg(all(test, tatcell_loom))]
+mod loom_refusals;
+#[cfg(all(test, tatcell_loom))]
+mod loom_sliding;
+mod meter;
+mod slip;
 
 pub use lease::Lease;
+pub use log::{LogGate, LogLine};
+pub use meter::{ExclusiveMeter, Meter};
+pub use slip::Slip;
 
-use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Kind, Op, Plain};
-use crate::algorithms::Operation;
+use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
+use crate::algorithms::{self, Call, Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
-use crate::limit::{Limit, Limit32};
+use crate::limit::{Limit, Limit32, LimitError};
 use crate::sync::{update32, update64, AtomicU32, AtomicU64, Ordering};
 use crate::time::ticks_down;
 
@@ -178,12 +192,26 @@ macro_rules! operations {
             /// Decodes, steps and encodes: every operation but the plain check is one [`Op`].
             #[inline(never)]
             fn drive($($recv)+, op: &Op<'_>, now: u64) -> Option<Answer> {
+                if !op.p.is_gcra() {
+                    return $me.drive_count(op, now);
+                }
                 let now_q = op.p.now_q(now);
                 $me.update(|word| {
                     let (lead, healed) = decode(op.p, word as u64, now_q, Self::MASK);
                     let step = op.step(lead);
                     let store = if healed { Some(step.store.unwrap_or(lead)) } else { step.store };
                     (step.answer, store.map(|lead| Self::stored(now, now_q, lead)))
+                })
+            }
+
+            /// As [`drive`](Self::drive) where the word holds a count.
+            #[cold]
+            #[inline(never)]
+            fn drive_count($($recv)+, op: &Op<'_>, now: u64) -> Option<Answer> {
+                let (now_q, call) = (op.p.clock_q(now), Call::new(op, now));
+                $me.update(|word| {
+                    let step = call.step(whole_lead(word as u64, now_q, Self::MASK, op.p.window_q));
+                    (step.answer, step.store.map(|lead| encode(now_q, lead, Self::MASK) as $word))
                 })
             }
 
@@ -209,27 +237,35 @@ macro_rules! operations {
             /// Source: ITU-T I.371 annex A (virtual scheduling), with weights.
             #[inline]
             pub fn check($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
+                match $me.check_plain(limit, now, cost) {
+                    Some(outcome) => outcome,
+                    None => $me.check_again(limit, now, cost),
+                }
+            }
+
+            /// The common case: no options, a cost within the burst, and one attempt.
+            #[inline(always)]
+            pub(crate) fn check_plain($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
                 let p = &limit.0;
                 let now_q = p.now_q(now);
                 let word = $me.word();
                 let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
                 match gcra::plain(p, lead, cost) {
-                    Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
-                    Plain::Store(lead) => {
-                        if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) {
-                            return Outcome::Conforming;
-                        }
+                    Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
+                    Plain::Store(lead) if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) => {
+                        Some(Outcome::Conforming)
                     }
-                    Plain::Other => {}
+                    _ => None,
                 }
-                $me.check_again(limit, now, cost)
             }
 
             /// Options, a cost above the burst, or a first attempt lost to a rival.
             #[cold]
             #[inline(never)]
-            fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
-                match $me.drive(&Op::new(&limit.0, Kind::Check, cost, 0), now) {
+            pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
+                let op = Op::new(&limit.0, Kind::Check, cost, 0);
+                let made = if limit.0.is_gcra() { $me.drive(&op, now) } else { $me.drive_count(&op, now) };
+                match made {
                     Some(answer) => answer.outcome(&limit.0, now),
                     None => Outcome::Contended,
                 }
@@ -254,15 +290,16 @@ macro_rules! operations {
 
             /// Gives back what a permit proves was charged and has not drained since.
             ///
-            /// Returns the ticks of debt removed, rounded down; `None` when contended (nothing changed, ask again).
+            /// Returns the ticks of debt removed, rounded down (where the limit counts units, those); `None` when
+            /// contended (nothing changed, ask again).
             /// Use a permit once: a second refund of it would give back another request's charge, and so would a refund
             /// after a reset (give the limit another epoch when you reset). Of several permits of one key refund the
             /// newest first, or make the limit with [`strict_refunds`](crate::LimitSpec::strict_refunds).
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
-                let credit = gcra::credit(&limit.0, permit, 0, now, Self::MASK);
-                let answer = $me.drive(&Op::new(&limit.0, Kind::Refund, 0, credit), now)?;
-                Some(ticks_down(answer.stored, limit.0.shl, limit.0.shr))
+                let p = &limit.0;
+                let answer = $me.drive(&algorithms::refund(p, permit, 0, now, Self::MASK), now)?;
+                Some(if p.is_gcra() { ticks_down(answer.stored, p.shl, p.shr) } else { answer.stored })
             }
 
             /// Reserves `cost` units for the earliest conforming instant, for shaping: the decision's `departure`.
@@ -270,7 +307,8 @@ macro_rules! operations {
             /// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks
             /// do not step back: a caller whose clock is behind gets the same place on the time axis, but a `now` of
             /// its own. A request that would wait longer than the limit's `max_delay` is refused and charges nothing;
-            /// its `retry_after` is the time until the same request would be accepted.
+            /// its `retry_after` is the time until the same request would be accepted. Only GCRA knows when a request
+            /// may leave: under another algorithm the verdict is `Never`.
             ///
             /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which is this at max(now, group eligibility).
             #[inline]
@@ -279,7 +317,14 @@ macro_rules! operations {
                 Self::decision(limit, now, cost, answer)
             }
 
-            /// Moves the state from one limit to another, from `now` on. Returns false when contended.
+            /// Moves the state from one limit to another, from `now` on. Returns false when contended: nothing changed,
+            /// ask again.
+            ///
+            /// A state that counts units means something under its own algorithm, window and bits alone. Limits that
+            /// agree in these need no change, and keep the count; between others there is only `Change::Reset`.
+            ///
+            /// # Errors
+            /// [`LimitError::BadAlgorithm`].
             ///
             /// While other threads still check with the old limit, both must have the same
             /// [resolution](crate::LimitSpec::resolution); otherwise change when nobody checks.
@@ -290,9 +335,19 @@ macro_rules! operations {
                 new: &$limit,
                 now: u64,
                 how: Change,
-            ) -> bool {
+            ) -> Result<bool, LimitError> {
+                if !old.0.is_gcra() || !new.0.is_gcra() {
+                    return match how {
+                        Change::Reset => {
+                            $me.reset();
+                            Ok(true)
+                        }
+                        _ if algorithms::is_alike(&old.0, &new.0) => Ok(true),
+                        _ => Err(LimitError::BadAlgorithm),
+                    };
+                }
                 let (old_q, new_q) = (old.0.now_q(now), new.0.now_q(now));
-                $me.update(|word| {
+                let done = $me.update(|word| {
                     let (lead, _) = decode(&old.0, word as u64, old_q, Self::MASK);
                     // A fresh cell stays fresh; otherwise a lead of 0 is a TAT of now, as everywhere.
                     let next = match gcra::change(&old.0, &new.0, lead, now, how) {
@@ -300,8 +355,8 @@ macro_rules! operations {
                         lead => Self::stored(now, new_q, lead),
                     };
                     ((), if next == word { None } else { Some(next) })
-                })
-                .is_some()
+                });
+                Ok(done.is_some())
             }
 
             #[inline(always)]
@@ -310,7 +365,7 @@ macro_rules! operations {
                     Some(answer) => {
                         let place = Place { now, mask: Self::MASK, generation: 0, slot: 0 };
                         let permit = answer.permit(&limit.0, place);
-                        answer.decision(&limit.0, now, cost, Tracking::Tracked, permit)
+                        algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, permit)
                     }
                     None => Decision::contended(cost, limit.0.burst),
                 }
@@ -329,10 +384,10 @@ macro_rules! looks {
             /// Answers what a request of this cost would be told, without charging it. Reads only.
             #[inline]
             pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
-                let now_q = limit.0.now_q(now);
+                let now_q = limit.0.clock_q(now);
                 let (lead, _) = decode(&limit.0, self.word() as u64, now_q, Self::MASK);
-                let answer = gcra::peek(&limit.0, lead, cost, 0).answer;
-                answer.decision(&limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+                let answer = algorithms::peek(&limit.0, lead, now, cost);
+                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
             }
         }
     };

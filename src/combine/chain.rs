@@ -181,19 +181,29 @@ impl<'a> Chain<'a> {
     /// charged as well. Every link is asked, and given back where another refuses, so others may be refused or sent
     /// later meanwhile.
     ///
+    /// # Errors
+    /// [`ChainError::BadAlgorithm`] where a limit is not of GCRA, which alone knows when a request may leave; nothing
+    /// is touched.
+    ///
     /// # Concurrency
     /// As [`check`](Chain::check). Departures are monotone where the chains that share links share all of them.
-    pub fn reserve(&self, now: u64) -> Decision {
+    pub fn reserve(&self, now: u64) -> Result<Decision, ChainError> {
         self.reserve_ex(now, None, |_, _| ())
     }
 
     /// As [`reserve`](Chain::reserve), with counters and the decision of each link as [`check_ex`](Chain::check_ex).
+    ///
+    /// # Errors
+    /// As [`reserve`](Chain::reserve).
     pub fn reserve_ex(
         &self,
         now: u64,
         counters: Option<&mut Counters>,
         each: impl FnMut(usize, &Decision),
-    ) -> Decision {
+    ) -> Result<Decision, ChainError> {
+        if !self.charges().all(|charge| charge.target.is_gcra()) {
+            return Err(ChainError::BadAlgorithm);
+        }
         let mut answers = [NOTHING; MAX_LINKS];
         let mut inserted = 0;
         for (charge, answer) in self.charges().zip(&mut answers) {
@@ -206,7 +216,7 @@ impl<'a> Chain<'a> {
         } else {
             self.undo(now, &mut answers);
         }
-        self.finish(&answers, inserted, counters, each)
+        Ok(self.finish(&answers, inserted, counters, each))
     }
 
     /// Gives back what the permits of the links prove was charged and has not drained since, the last link first;

@@ -15,6 +15,8 @@ pub enum ChainError {
     TwoLimits,
     /// The costs of one cell or key exceed 64 bits together.
     BadCost,
+    /// Only GCRA knows when a request may leave: nothing is reserved where a limit has another algorithm.
+    BadAlgorithm,
 }
 
 impl core::fmt::Display for ChainError {
@@ -25,6 +27,7 @@ impl core::fmt::Display for ChainError {
             ChainError::ForeignLimit => "limit was made for another table",
             ChainError::TwoLimits => "one cell or key stands under two limits",
             ChainError::BadCost => "costs of one cell or key exceed 64 bits",
+            ChainError::BadAlgorithm => "a limit's algorithm does not have reservations",
         })
     }
 }

@@ -138,6 +138,15 @@ impl Target<'_> {
         }
     }
 
+    /// Does its limit know when a request may leave?
+    pub fn is_gcra(&self) -> bool {
+        match self {
+            Target::Cell(_, limit) => limit.0.is_gcra(),
+            Target::Cell32(_, limit) => limit.0.is_gcra(),
+            Target::Key(_, limit, _) => limit.0.is_gcra(),
+        }
+    }
+
     /// Do both hold one debt? Memory that is mapped twice is not recognised.
     pub fn is(&self, other: &Target<'_>) -> bool {
         match (self, other) {

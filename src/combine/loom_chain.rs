@@ -117,7 +117,7 @@ fn loom_reservations_of_chains_share_no_departure() {
         let world = World::new(1);
         let reserve = |first: usize| {
             let world = world.clone();
-            move || world.chain(first, 1).reserve(NOW)
+            move || world.chain(first, 1).reserve(NOW).unwrap()
         };
         let (a, b) = race(reserve(0), reserve(1));
         assert!(a.passes() && b.passes(), "a delay of two units is enough for two");

@@ -140,8 +140,9 @@ impl PairBurst<'_> {
             fetch_both(table, self.hashes);
         }
         fetch_both(table, next);
-        // To be counted, a soft pass must be seen.
-        let plain = counters.is_none() || first.0.soft_q == u64::MAX && second.0.soft_q == u64::MAX;
+        // To be counted, a soft pass must be seen. The short way is GCRA's, as all limits of a table are or none.
+        let seen = counters.is_some() && (first.0.soft_q != u64::MAX || second.0.soft_q != u64::MAX);
+        let plain = first.0.is_gcra() && !seen;
         let cost =
             |side: Option<&[u32]>, i: usize| side.and_then(|costs| costs.get(i)).map_or(1, |&c| c.into());
         let mut pass = 0u64;

@@ -8,7 +8,7 @@ use super::chain::Chain;
 use super::link::{Link, TableRef};
 use crate::answer::Decision;
 use crate::keys::{Address, Ladder, Rung, MAX_RUNGS};
-use crate::limit::{LimitError, LimitSpec, TableLimit};
+use crate::limit::{Algorithm, LimitError, LimitSpec, TableLimit};
 use crate::table::{TableError, TableOptions};
 
 /// The limits of all tiers of a [`Ladder`], made once for a table.
@@ -133,6 +133,10 @@ impl Ladder {
 
     /// The fastest limit of its tiers, and one that is longer than each of them.
     pub(crate) fn specs(&self, spec: &LimitSpec) -> Result<(LimitSpec, LimitSpec), LimitError> {
+        if spec.algorithm != Algorithm::Gcra {
+            // Windows of one length, and no burst of their own.
+            return Ok((times(spec, self.widest())?, *spec));
+        }
         // The emission intervals of a table are rounded up, each tier's for itself, by at most a 1024th.
         let units = spec.burst.saturating_add(spec.max_room.max(spec.max_debt).max(spec.penalty));
         let burst = spec.burst.saturating_add(units / 512).saturating_add(1);

@@ -24,6 +24,13 @@ pub enum LimitError {
     BadHeal,
     /// A small limit has no option but a delay.
     NotSmall,
+    /// The algorithm does not have this option, or this word does not have the algorithm.
+    BadAlgorithm,
+    /// The phase of aligned windows is not below the window.
+    BadPhase,
+    /// The limit counts more units than the word has bits for beside the time: count in larger units (kilobytes instead
+    /// of bytes), or use fewer tag bits.
+    TooManyUnits,
 }
 
 impl core::fmt::Display for LimitError {
@@ -38,6 +45,9 @@ impl core::fmt::Display for LimitError {
             LimitError::BadSoft => "soft threshold is above the burst",
             LimitError::BadHeal => "heal needs a 64-bit cell with a span of more than a year",
             LimitError::NotSmall => "a small limit has no option but a delay",
+            LimitError::BadAlgorithm => "the algorithm does not have this option, or this word the algorithm",
+            LimitError::BadPhase => "phase is not below the window",
+            LimitError::TooManyUnits => "the limit counts more units than the word has bits for",
         })
     }
 }

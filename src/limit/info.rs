@@ -2,21 +2,27 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+use super::algorithm::Algorithm;
 use super::params::Params;
+use super::window::window_units;
 
 /// The numbers of a validated limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitInfo {
+    /// The rule by which it decides.
+    pub algorithm: Algorithm,
+    /// Bits of the word that count units beside the time; 0 for GCRA and decay.
+    pub count_bits: u32,
     /// Units per period, as asked for; 0 when unlimited.
     pub units: u64,
     /// Ticks, as asked for; 0 when unlimited.
     pub period: u64,
     /// Most units at one instant after idle; `u64::MAX` when unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units.
+    /// T, the emission interval, in q-units; what counts units in windows has 1 here, but for quota-linear.
     pub emission_q: u64,
-    /// One q-unit is 2^-resolution ticks.
+    /// One q-unit of T is 2^-resolution ticks.
     pub resolution: i32,
     /// H, the longest debt that a store can make, in ticks.
     pub horizon: u64,
@@ -24,7 +30,8 @@ pub struct LimitInfo {
     pub skew: u64,
     /// Ticks after which an untouched word may read as a debt again.
     pub span: u64,
-    /// How much slower the rate is than the one asked for, in billionths, rounded up; never faster.
+    /// How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
+    /// never faster or shorter.
     pub rate_error_ppb: u64,
 }
 
@@ -32,6 +39,8 @@ impl LimitInfo {
     pub(super) const fn of(p: &Params) -> LimitInfo {
         let (emission_q, resolution) = p.resolution();
         LimitInfo {
+            algorithm: p.algorithm(),
+            count_bits: if p.is_gcra() { 0 } else { p.shl as u32 },
             units: p.units,
             period: p.period,
             burst: p.burst,
@@ -47,13 +56,23 @@ impl LimitInfo {
 
 /// (T_q - T) / T in billionths, T = period * 2^s / units before it was rounded up.
 const fn rate_error_ppb(p: &Params) -> u64 {
-    // period < 2^64 and shl <= 63, so this is below 2^127; T_q * units exceeds it by less than units << shr, which is
-    // at most period (T >= 1).
-    let exact = (p.period as u128) << p.shl;
-    let made = (p.t_q as u128).wrapping_mul(p.units as u128) << p.shr;
-    let over = made.saturating_sub(exact).wrapping_mul(1_000_000_000);
-    let up = over.wrapping_add(exact.saturating_sub(1));
+    let (t_q, resolution) = p.resolution();
+    let (exact, made) = if p.is_gcra() {
+        // period < 2^64 and shl <= 63, so this is below 2^127; T_q * units exceeds it by less than units << shr, which
+        // is at most period (T >= 1).
+        ((p.period as u128) << p.shl, (p.t_q as u128).wrapping_mul(p.units as u128) << p.shr)
+    } else if p.t_q > 1 {
+        // Quota-linear: T_q * quota is below 2^62, and so are horizons in ticks.
+        let fraction = resolution.wrapping_add(p.shr as i32).unsigned_abs();
+        ((p.period as u128) << fraction, (t_q as u128).wrapping_mul(p.units as u128) << p.shr)
+    } else {
+        (p.period as u128, (window_units(p.period, p.shr as u32) as u128) << p.shr)
+    };
+    let over = made.saturating_sub(exact).saturating_mul(1_000_000_000);
+    let up = over.saturating_add(exact.saturating_sub(1));
     match up.checked_div(exact) {
+        // A unit of time far longer than the window.
+        Some(ppb) if ppb > u64::MAX as u128 => u64::MAX,
         Some(ppb) => ppb as u64,
         None => 0,
     }

@@ -12,13 +12,20 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+pub(crate) mod algorithm;
 mod error;
 mod info;
+pub(crate) mod meter;
 pub(crate) mod params;
+pub(crate) mod rate;
 mod spec;
+pub(crate) mod validate;
+pub(crate) mod window;
 
+pub use algorithm::Algorithm;
 pub use error::LimitError;
 pub use info::LimitInfo;
+pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use spec::LimitSpec;
 
 use params::{Params, Width};
@@ -87,6 +94,33 @@ limit_type! {
     Limit32, Width::CELL32, build32
 }
 
+impl Limit {
+    /// Makes a limit of at most `units` in a window of `window` ticks: see [`LimitSpec::fixed_window`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero units or window, or values the word cannot represent.
+    pub const fn fixed_window(units: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::fixed_window(units, window).build()
+    }
+
+    /// Makes a limit of about `units` in any `window` ticks: see [`LimitSpec::sliding_counter`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero units or window, or values the word cannot represent.
+    pub const fn sliding_counter(units: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::sliding_counter(units, window).build()
+    }
+
+    /// Makes a limit of a `quota` in `window` ticks, and of `quota / window` for who uses it up: see
+    /// [`LimitSpec::quota_linear`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero quota or window, or values the word cannot represent.
+    pub const fn quota_linear(quota: u64, window: u64) -> Result<Limit, LimitError> {
+        LimitSpec::quota_linear(quota, window).build()
+    }
+}
+
 /// A validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(transparent)]
@@ -115,7 +149,7 @@ impl LimitSpec {
     /// # Errors
     /// Every [`LimitError`]; nothing is rounded into a limit that was not asked for.
     pub const fn build(&self) -> Result<Limit, LimitError> {
-        match Params::build(self, Width::CELL64, self.shift) {
+        match validate::build(self, Width::CELL64, self.shift) {
             Ok(p) => Ok(Limit(p)),
             Err(e) => Err(e),
         }
@@ -126,7 +160,7 @@ impl LimitSpec {
     /// # Errors
     /// Every [`LimitError`]; horizon and skew together must stay below an eighth of the 32-bit span.
     pub const fn build32(&self) -> Result<Limit32, LimitError> {
-        match Params::build(self, Width::CELL32, self.shift) {
+        match validate::build(self, Width::CELL32, self.shift) {
             Ok(p) => Ok(Limit32(p)),
             Err(e) => Err(e),
         }

@@ -9,14 +9,13 @@
 //! window_q                H + S: a word is live iff 1 <= TAT - now <= H + S (mod 2^W)
 //! ```
 //!
-//! Invariants, checked once here: `T_q >= 1`, `D < 2^62`, `H + S < 2^(W-1)`, and `(H + S)` in ticks fits 64 bits.
-//! They are why no sum or product of a decision can overflow.
+//! Invariants, checked once where they are made (`rate`, `window`): `T_q >= 1`, `D < 2^62`, `H + S < 2^(W-1)`, and
+//! `(H + S)` in ticks fits 64 bits. They are why no sum or product of a decision can overflow.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::error::LimitError;
-use super::spec::LimitSpec;
-use crate::time::{self, ticks_to_q_down, ticks_to_q_up};
+use super::algorithm::Algorithm;
+use crate::time;
 
 /// What marks parameters as made by this layout of [`Params`] and for what sort of word: neither stack garbage nor the
 /// parameters of another library version have it.
@@ -28,7 +27,7 @@ use crate::time::{self, ticks_to_q_down, ticks_to_q_up};
 pub(crate) const MARK_CELL64: u64 = mark(Kind::Cell64, [0; 4]);
 pub(crate) const MARK_CELL32: u64 = mark(Kind::Cell32, [0; 4]);
 /// Counts up whenever [`Params`] changes.
-const PARAMS_LAYOUT: u64 = 2;
+const PARAMS_LAYOUT: u64 = 3;
 
 /// A sort of word.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -67,19 +66,23 @@ pub(crate) const FLAG_SHADOW: u8 = 2;
 pub(crate) const FLAG_PENALTY: u8 = 4;
 /// A permit drains from the moment of its charge on, whatever debt lay before it.
 pub(crate) const FLAG_STRICT: u8 = 8;
+/// Windows start at fixed times.
+pub(crate) const FLAG_ALIGNED: u8 = 16;
+/// Another algorithm than GCRA.
+pub(crate) const FLAG_COUNTED: u8 = 32;
 /// Any of these keeps a limit off the plain path of a check.
 pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 
-/// A limit in q-units. `repr(C)`: it is stored as it is inside the C ABI's opaque limit. What a plain decision reads
-/// stands in the first 64 bytes.
+/// A limit in q-units; for other algorithms than GCRA see also `window`. `repr(C)`: it is stored as it is inside the C
+/// ABI's opaque limit. What a plain decision reads stands in the first 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Params {
     /// [`MARK_CELL64`], [`MARK_CELL32`] or the mark of a table; zeroed memory has none of them.
     pub mark: u64,
-    /// T_q; 0 only when unlimited.
+    /// T_q; 0 only when unlimited. What counts units in windows has 1 here, and quota-linear its T in 2^-b of one.
     pub t_q: u64,
-    /// D = burst * T_q: the debt of a whole burst.
+    /// D = burst * T_q: the debt of a whole burst; what a window may count.
     pub burst_q: u64,
     /// Largest cost that [`plain`](crate::algorithms::gcra::plain) decides: B, or 0 where an option needs more than
     /// that.
@@ -101,21 +104,22 @@ pub(crate) struct Params {
     pub bits: u8,
     /// B, in units.
     pub burst: u64,
-    /// Most lead that `reserve` may build beyond the burst.
-    pub delay_q: u64,
+    /// What one algorithm alone has: see [`delay_q`](Params::delay_q), [`penalty_q`](Params::penalty_q),
+    /// [`phase`](Params::phase), [`reciprocal`](Params::reciprocal).
+    pub own: [u64; 2],
     /// Most lead that `charge` may build, burst included.
     pub debt_q: u64,
-    /// Most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
-    pub penalty_q: u64,
     /// Most elastic room of a call, in units.
     pub room: u64,
     /// What the limit was made from: units per period ticks.
     pub units: u64,
     pub period: u64,
+    /// An [`Algorithm`]; a limit from C may hold any byte.
+    pub algorithm: u8,
+    pub reserved: [u8; 3],
+    /// Aligned windows in a table: by so many units of time clocks may differ.
+    pub guard: u32,
 }
-
-/// Up to this resolution the span of a 64-bit word exceeds a year of nanoseconds: 2^55 ns are 417 days.
-const LONG_SPAN_SHL: u32 = 9;
 
 /// How the resolution is chosen when the caller does not give one.
 #[derive(Clone, Copy)]
@@ -136,159 +140,7 @@ impl Width {
     pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, mark: MARK_CELL32 };
 }
 
-/// T_q for a resolution, or 0 where it is below one q-unit or does not fit 64 bits.
-const fn emission_q(units: u64, period: u64, shift: i32) -> u64 {
-    // Both shifts stay below 2^127: a u64 moved by at most 63.
-    let (num, den) = if shift >= 0 {
-        ((period as u128) << (shift as u32), units as u128)
-    } else {
-        (period as u128, (units as u128) << shift.unsigned_abs())
-    };
-    // T_q < 1 is a rate that this resolution cannot tell from "one unit a q-unit": refuse it, do not round it up.
-    if num < den {
-        return 0;
-    }
-    let t = ceil_div(num, den);
-    if t >= 1 << 62 {
-        0
-    } else {
-        t as u64
-    }
-}
-
-/// `num / den` rounded up; saturates where `den` is 0, so that no division can panic.
-const fn ceil_div(num: u128, den: u128) -> u128 {
-    match num.checked_div(den) {
-        Some(q) if q.wrapping_mul(den) == num => q,
-        Some(q) => q.wrapping_add(1),
-        None => u128::MAX,
-    }
-}
-
-/// `amount * t_q`, or `u64::MAX` where it does not fit 62 bits.
-const fn times(amount: u64, t_q: u64) -> u64 {
-    match amount.checked_mul(t_q) {
-        Some(v) if v < 1 << 62 => v,
-        _ => u64::MAX,
-    }
-}
-
-const fn max(a: u64, b: u64) -> u64 {
-    if a > b {
-        a
-    } else {
-        b
-    }
-}
-
 impl Params {
-    /// Validates a specification for a word of `width`; `shift` None = chosen here.
-    pub const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> Result<Params, LimitError> {
-        if let Err(e) = spec.validate() {
-            return Err(e);
-        }
-        if let Some(s) = shift {
-            // The caller knows the idle times: only what decoding itself needs is refused.
-            return Params::at(spec, Width { spare: 1, ..width }, s as i32);
-        }
-        // The coarsest resolution that is precise enough, and no coarser than the caller's clock if that fits.
-        let mut low = if width.bits == 64 { 0i32 } else { -63 };
-        while low <= 63 && emission_q(spec.units, spec.period, low) < 1 << width.precision {
-            low = low.wrapping_add(1);
-        }
-        if low > 63 {
-            return Err(LimitError::NotRepresentable);
-        }
-        if low > 0 && width.bits == 32 && matches!(spec.period.checked_rem(spec.units), Some(0)) {
-            low = 0;
-        }
-        if low >= 0 {
-            return Params::at(spec, width, low);
-        }
-        // Precise enough with a coarser clock: come as close to the caller's tick as the word allows.
-        let mut s = 0i32;
-        let mut result = Params::at(spec, width, s);
-        while result.is_err() && s > low {
-            s = s.wrapping_sub(1);
-            result = Params::at(spec, width, s);
-        }
-        result
-    }
-
-    /// Validates a specification at one resolution.
-    pub const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Params, LimitError> {
-        if let Err(e) = spec.validate() {
-            return Err(e);
-        }
-        if shift < -63 || shift > 63 {
-            return Err(LimitError::BadResolution);
-        }
-        let t_q = emission_q(spec.units, spec.period, shift);
-        if t_q == 0 {
-            return Err(LimitError::NotRepresentable);
-        }
-        let burst_q = times(spec.burst, t_q);
-        if burst_q == u64::MAX {
-            return Err(LimitError::NotRepresentable);
-        }
-        let (shl, shr) = if shift >= 0 { (shift as u32, 0) } else { (0, shift.unsigned_abs()) };
-        let delay_q = ticks_to_q_down(spec.max_delay, shl, shr);
-        let room_q = times(spec.max_room, t_q);
-        let debt_q = times(spec.max_debt, t_q);
-        let penalty_q = times(spec.penalty, t_q);
-        if delay_q >= 1 << 62 || room_q == u64::MAX || debt_q == u64::MAX || penalty_q == u64::MAX {
-            return Err(LimitError::HorizonTooLong);
-        }
-        let extra = max(max(delay_q, room_q), max(debt_q, penalty_q));
-        // burst_q and extra are below 2^62.
-        let horizon_q = burst_q.wrapping_add(extra);
-        let skew_q = match spec.skew {
-            Some(ticks) => ticks_to_q_up(ticks, shl, shr),
-            None => default_skew(width.bits, shl, shr, horizon_q),
-        };
-        let window = (horizon_q as u128).wrapping_add(skew_q as u128);
-        if window >= 1 << (width.bits.wrapping_sub(width.spare)) || window << shr >= 1 << 63 {
-            return Err(LimitError::HorizonTooLong);
-        }
-        let mut flags = 0;
-        if spec.heal {
-            if width.bits != 64 || shl > LONG_SPAN_SHL {
-                return Err(LimitError::BadHeal);
-            }
-            flags |= FLAG_HEAL;
-        }
-        if spec.shadow {
-            flags |= FLAG_SHADOW;
-        }
-        if spec.penalty != 0 {
-            flags |= FLAG_PENALTY;
-        }
-        if spec.strict_refunds {
-            flags |= FLAG_STRICT;
-        }
-        Ok(Params {
-            t_q,
-            burst_q,
-            horizon_q,
-            window_q: window as u64,
-            soft_q: if spec.soft == 0 { u64::MAX } else { times(spec.soft, t_q) },
-            delay_q,
-            debt_q: burst_q.wrapping_add(debt_q),
-            penalty_q: if spec.penalty == 0 { 0 } else { burst_q.wrapping_add(penalty_q) },
-            burst: spec.burst,
-            plain: if flags & FLAGS_NOT_PLAIN == 0 { spec.burst } else { 0 },
-            room: spec.max_room,
-            epoch: spec.epoch,
-            shl: shl as u8,
-            shr: shr as u8,
-            flags,
-            bits: width.bits as u8,
-            mark: width.mark,
-            units: spec.units,
-            period: spec.period,
-        })
-    }
-
     /// A limit that everything conforms to.
     pub const fn unlimited(width: Width) -> Params {
         // Above every lead that any word can show, so that whatever is in the word conforms.
@@ -299,9 +151,8 @@ impl Params {
             horizon_q: far,
             window_q: far,
             soft_q: u64::MAX,
-            delay_q: 0,
+            own: [0; 2],
             debt_q: far,
-            penalty_q: 0,
             burst: u64::MAX,
             plain: 0,
             room: 0,
@@ -313,7 +164,68 @@ impl Params {
             mark: width.mark,
             units: 0,
             period: 0,
+            algorithm: Algorithm::Gcra as u8,
+            reserved: [0; 3],
+            guard: 0,
         }
+    }
+
+    /// Which algorithm; what no limit of ours says is read as GCRA.
+    pub const fn algorithm(&self) -> Algorithm {
+        match Algorithm::of(self.algorithm as u32) {
+            Some(algorithm) => algorithm,
+            None => Algorithm::Gcra,
+        }
+    }
+
+    /// Does it decide by GCRA?
+    #[inline(always)]
+    pub const fn is_gcra(&self) -> bool {
+        !self.has(FLAG_COUNTED)
+    }
+
+    /// GCRA: most lead that `reserve` may build beyond the burst.
+    #[inline(always)]
+    pub const fn delay_q(&self) -> u64 {
+        let [delay, _] = self.own;
+        delay
+    }
+
+    /// GCRA: most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
+    #[inline(always)]
+    pub const fn penalty_q(&self) -> u64 {
+        let [_, penalty] = self.own;
+        penalty
+    }
+
+    /// Aligned windows: the tick at which one of them starts, below the period.
+    #[inline(always)]
+    pub const fn phase(&self) -> u64 {
+        let [phase, _] = self.own;
+        phase
+    }
+
+    /// The largest number r with r * period < 2^64, for remainders without a division.
+    #[inline(always)]
+    pub const fn reciprocal(&self) -> u64 {
+        let [_, reciprocal] = self.own;
+        reciprocal
+    }
+
+    /// What a word counts beside its time: all its bits set. 0 for GCRA, whatever its resolution.
+    #[inline(always)]
+    pub const fn aux_mask(&self) -> u64 {
+        if self.is_gcra() {
+            0
+        } else {
+            1u64.wrapping_shl(self.shl as u32).wrapping_sub(1)
+        }
+    }
+
+    /// As [`now_q`](Params::now_q) for words of any algorithm: after every count that a word of this moment can hold.
+    #[inline(always)]
+    pub const fn clock_q(&self, now: u64) -> u64 {
+        self.now_q(now) | self.aux_mask()
     }
 
     /// The caller's clock in q-units, mod 2^64.
@@ -347,22 +259,12 @@ impl Params {
 
     /// The emission interval and the resolution, for reports: (q-units, s).
     pub const fn resolution(&self) -> (u64, i32) {
-        (self.t_q, (self.shl as i32).wrapping_sub(self.shr as i32))
+        let shl = match self.algorithm() {
+            Algorithm::Gcra => self.shl as i32,
+            // The fraction of a time; the mode takes the other bit.
+            Algorithm::QuotaLinear => (self.shl as i32).wrapping_sub(1),
+            _ => 0,
+        };
+        (self.t_q, shl.wrapping_sub(self.shr as i32))
     }
-}
-
-/// Default S: an eighth of the span where that exceeds a year of nanosecond ticks; otherwise a 64th of it, at most
-/// 2^30 ticks (about a second of nanoseconds), and at least H.
-///
-/// A reading older than S finds a word expired and mints a burst. A thread that is stopped between its clock and the
-/// call, a cached and a coarse clock are the normal case, so S does not follow the burst of a fast limit down to
-/// microseconds. Nor is it longer than it needs to be: sweeps wait for it, and H + S is how long a false debt can last.
-pub(crate) const fn default_skew(bits: u32, shl: u32, shr: u32, horizon_q: u64) -> u64 {
-    // Coarser than a tick: an eighth of the span of the caller's clock.
-    if bits == 64 && shl <= LONG_SPAN_SHL {
-        return (1u64 << 61).wrapping_shr(shr);
-    }
-    let part = 1u64.wrapping_shl(bits.wrapping_sub(6));
-    let second = ticks_to_q_up(1 << 30, shl, shr);
-    max(horizon_q, if part < second { part } else { second })
 }

@@ -2,6 +2,7 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+use super::algorithm::Algorithm;
 use super::error::LimitError;
 
 /// Describes a limit with all its options, before it is validated for a word.
@@ -31,6 +32,8 @@ pub struct LimitSpec {
     pub(crate) heal: bool,
     pub(crate) shadow: bool,
     pub(crate) strict_refunds: bool,
+    pub(crate) algorithm: Algorithm,
+    pub(crate) phase: Option<u64>,
 }
 
 impl LimitSpec {
@@ -51,7 +54,103 @@ impl LimitSpec {
             heal: false,
             shadow: false,
             strict_refunds: false,
+            algorithm: Algorithm::Gcra,
+            phase: None,
         }
+    }
+
+    /// Starts a token bucket: `tokens` flow in per `period` ticks, and it holds `capacity` of them. It starts full.
+    ///
+    /// The same limit as [`new`](Self::new) under its other name: GCRA, a token bucket and a leaky bucket as a meter
+    /// give equal answers to every request ([`Decision::tokens`](crate::Decision::tokens)).
+    pub const fn token_bucket(tokens: u64, period: u64, capacity: u64) -> LimitSpec {
+        LimitSpec::new(tokens, period, capacity)
+    }
+
+    /// Starts a leaky bucket as a meter: `units` leak out per `period` ticks, and it is `depth` units deep. It starts
+    /// empty.
+    ///
+    /// The same limit as [`new`](Self::new) under its other name: see [`token_bucket`](Self::token_bucket) and
+    /// [`Decision::level`](crate::Decision::level). The leaky bucket as a queue is
+    /// [`Cell::reserve`](crate::Cell::reserve).
+    pub const fn leaky_bucket(units: u64, period: u64, depth: u64) -> LimitSpec {
+        LimitSpec::new(units, period, depth)
+    }
+
+    /// Starts a fixed window: at most `units` in `window` ticks, which start with the first request after the last
+    /// window ended ([`aligned`](Self::aligned): at fixed times).
+    ///
+    /// Up to `2 * units` may pass in a window's length: all of one window at its end, all of the next at its start.
+    /// GCRA with the same units, period and burst has the same bound and no borders.
+    ///
+    /// The window ends on a whole unit of time of the resolution, so it is longer than asked for by less than one. For
+    /// 64-bit cells and tables. Has soft, room and debt; no delay, penalty or heal.
+    pub const fn fixed_window(units: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::FixedWindow, ..LimitSpec::new(units, window, units) }
+    }
+
+    /// Starts a sliding window counter: about `units` in any `window` ticks, from the counts of two windows, of which
+    /// the previous one weighs as much as is still in sight.
+    ///
+    /// An approximation: up to `2 * units - 1` may pass in a window's length where they come in bursts, and a request
+    /// may be refused that a log of all stamps would pass. The windows follow each other from a key's first request on.
+    /// GCRA with the same units, period and burst has the same bound, is exact by its own definition and has more bits
+    /// for its time.
+    ///
+    /// The window is rounded up to a whole unit of time of the resolution. A refund gives back to the current window
+    /// alone. For 64-bit cells and tables; the bits of the window in units of time and of the largest count are at
+    /// most 62 together. Has soft, room and debt (which lasts two windows at most); no delay, penalty or heal.
+    ///
+    /// ```
+    /// use tatcell::{Cell, LimitSpec};
+    /// let limit = LimitSpec::sliding_counter(100, 1_000).build().unwrap();
+    /// let cell = Cell::new();
+    /// assert!(cell.check(&limit, 5_000, 100).passes());
+    /// // A quarter of a window later a quarter of those is out of sight.
+    /// assert_eq!(cell.peek(&limit, 6_250, 1).remaining, 25);
+    /// ```
+    pub const fn sliding_counter(units: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::SlidingCounter, ..LimitSpec::new(units, window, units) }
+    }
+
+    /// Starts a quota-linear limit: a `quota` at any speed in `window` ticks, which start with the first request; a key
+    /// that uses it up before their end gets one unit after the other at `quota / window` from their end on, until it
+    /// has paused for long enough to have the whole quota again.
+    ///
+    /// So a greedy key gets exactly the quota in its first window, where a bucket of that size gives it up to twice as
+    /// much, and does not come in bursts afterwards. Up to `2 * quota` may pass in a window's length all the same, by
+    /// a key that stops just short of its quota. A request of the whole quota that starts a window does not count as
+    /// using it up: such a key gets the next one at its end. With a quota of 1 every request is of this sort.
+    ///
+    /// Time is counted in units of the resolution, the window is rounded up to whole ones, and 1 / rate to a 2^-b part
+    /// of one, b being the bits of the quota: never faster than asked for. A refund gives back to a window whose quota
+    /// is not used up. For 64-bit cells and tables. Has soft; no room, delay, debt, penalty or heal.
+    ///
+    /// ```
+    /// use tatcell::{Cell, LimitSpec};
+    /// let limit = LimitSpec::quota_linear(10, 1_000).build().unwrap();
+    /// let cell = Cell::new();
+    /// assert_eq!((0..20).filter(|now| cell.check(&limit, 5_000 + now, 1).passes()).count(), 10);
+    /// // From the end of the window on, one unit every 100 ticks.
+    /// let refused = cell.peek(&limit, 5_500, 1);
+    /// assert_eq!((refused.retry_after, cell.peek(&limit, 5_500, 2).retry_after), (500, 600));
+    /// ```
+    pub const fn quota_linear(quota: u64, window: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::QuotaLinear, ..LimitSpec::new(quota, window, quota) }
+    }
+
+    /// The same numbers under another algorithm; the constructors above say what they mean there.
+    #[allow(dead_code)] // the C layer asks
+    pub(crate) const fn algorithm(mut self, algorithm: Algorithm) -> Self {
+        self.algorithm = algorithm;
+        self
+    }
+
+    /// Lets fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys alike:
+    /// with a clock that counts from midnight and a phase of 0, on the hour. `phase` is below the window.
+    pub const fn aligned(mut self, phase: u64) -> Self {
+        self.phase = Some(phase);
+        self
     }
 
     /// Flags conforming decisions whose debt is above this many units ([`Decision::SOFT`](crate::Decision::SOFT)).

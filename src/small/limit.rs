@@ -159,7 +159,7 @@ impl SmallLimit {
                 t: p.t_q,
                 limit: p.burst_q,
                 window: p.window_q,
-                delay: p.delay_q,
+                delay: p.delay_q(),
                 burst: cut(p.burst),
                 shift: p.shl as u16,
                 // shl <= 31: checked above.
@@ -248,7 +248,7 @@ impl SmallLimit32 {
                 t: p.t_q as u32,
                 limit: p.burst_q as u32,
                 window: p.window_q as u32,
-                delay: p.delay_q as u32,
+                delay: p.delay_q() as u32,
                 burst: cut(p.burst),
                 shift: p.shl as u32,
             }),

@@ -56,6 +56,21 @@ update! {
     update64, AtomicU64, u64
 }
 
+/// Adds to a 64-bit word, mod 2^64, and gives what it was. No loop and never lost: what counts under an attack.
+#[cfg(not(tatcell_masked64))]
+#[inline(always)]
+pub(crate) fn add64(word: &AtomicU64, n: u64) -> u64 {
+    // ORDERING: Relaxed; the word is the whole state and orders nothing else.
+    word.fetch_add(n, Ordering::Relaxed)
+}
+
+/// As above where the word is changed in a masked section.
+#[cfg(tatcell_masked64)]
+#[inline(always)]
+pub(crate) fn add64(word: &AtomicU64, n: u64) -> u64 {
+    word.step(|old| (old, Some(old.wrapping_add(n))))
+}
+
 /// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).
 #[allow(dead_code)] // unused where both widths are masked
 const MAX_TRIES: u32 = 16;

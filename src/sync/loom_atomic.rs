@@ -92,6 +92,13 @@ macro_rules! atomic {
                 found
             }
 
+            #[allow(dead_code)] // of one width only
+            pub fn fetch_add(&self, n: $word, order: Ordering) -> $word {
+                let old = self.word.fetch_add(n, order);
+                self.markers.stored();
+                old
+            }
+
             /// Never fails without cause.
             pub fn compare_exchange_weak(
                 &self,

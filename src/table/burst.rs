@@ -116,7 +116,7 @@ impl<M: Access> Table<'_, M> {
         let burst = Burst { limit, now, hashes, costs, last: 0 };
         self.burst_ready(&burst)?;
         self.prefetch(hashes);
-        Ok(self.decide(&burst, None, |_| {}))
+        Ok(self.decide(&burst, None, |_, _| {}))
     }
 
     /// As [`check_burst`](Table::check_burst), and counts the decisions; the cost of counting is a few percent.
@@ -126,7 +126,7 @@ impl<M: Access> Table<'_, M> {
     pub fn check_burst_counted(&self, burst: &Burst<'_>, counters: &mut Counters) -> Result<u64, TableError> {
         self.burst_ready(burst)?;
         self.prefetch_as(burst.hashes, burst.writes());
-        Ok(self.decide(burst, Some(counters), |_| {}))
+        Ok(self.decide(burst, Some(counters), |_, _| {}))
     }
 
     /// Decides a burst as [`check_burst`](Table::check_burst) and, in between, hashes and prefetches the next one:
@@ -198,7 +198,7 @@ impl<M: Access> Table<'_, M> {
         next: &[u64],
     ) -> u64 {
         self.prefetch_as(next, burst.writes());
-        self.decide(burst, counters, |_| {})
+        self.decide(burst, counters, |_, _| {})
     }
 
     #[inline(always)]
@@ -209,26 +209,26 @@ impl<M: Access> Table<'_, M> {
         next: &[Cell<u64>],
         hash: impl Fn(usize) -> u64 + Copy,
     ) -> u64 {
-        let (slots, lines) = (self.slots.as_ptr(), self.geometry.lines);
-        let ahead = move |i: usize| {
+        // The loop has the table in registers, so it hands it over.
+        let ahead = move |table: &Self, i: usize| {
             if let Some(place) = next.get(i) {
                 let hash = hash(i);
                 place.set(hash);
-                prefetch_set(slots, lines, hash, WRITE);
+                prefetch_set(table.slots.as_ptr(), table.geometry.lines, hash, WRITE);
             }
         };
         let pass = self.decide(burst, counters, ahead);
-        (burst.hashes.len()..next.len()).for_each(ahead);
+        (burst.hashes.len()..next.len()).for_each(|i| ahead(self, i));
         pass
     }
 
-    /// Decides in order, calling `ahead(i)` before decision i.
+    /// Decides in order, calling `ahead(self, i)` before decision i.
     #[inline(always)]
     fn decide(
         &self,
         burst: &Burst<'_>,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(usize) + Copy,
+        ahead: impl Fn(&Self, usize) + Copy,
     ) -> u64 {
         let Burst { limit, now, hashes, costs, .. } = *burst;
         // To be counted, a soft pass must be seen one by one.
@@ -270,14 +270,14 @@ impl<M: Access> Table<'_, M> {
         burst: &Burst<'_>,
         calm: u64,
         cost: impl Fn(usize) -> u64,
-        ahead: impl Fn(usize),
+        ahead: impl Fn(&Self, usize),
         mut at: usize,
     ) -> Stop {
         let (layout, now_q, hashes) = (self.geometry.layout, self.now_q(burst.now), burst.hashes);
         let Params { t_q, burst_q, plain, .. } = burst.limit.0;
         let mut pass = 0u64;
         while let Some(&hash) = hashes.get(at) {
-            ahead(at);
+            ahead(self, at);
             let cost = cost(at);
             if cost.wrapping_sub(1) >= plain {
                 break;

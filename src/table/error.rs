@@ -53,6 +53,11 @@ pub enum TableError {
     TagTooWide,
     /// The memory of the new table overlaps that of the old one.
     Overlap,
+    /// The limits of a table have one algorithm, and this limit or operation is of another; or tables that count differ
+    /// in algorithm, resolution or bits, and one cannot migrate into the other.
+    BadAlgorithm,
+    /// A count cannot be inherited: to fail closed, use [`FullPolicy::Deny`](crate::FullPolicy::Deny).
+    BadPolicy,
 }
 
 impl core::fmt::Display for TableError {
@@ -80,6 +85,8 @@ impl core::fmt::Display for TableError {
             TableError::NotSmall => "a small table has no sampled policy",
             TableError::TagTooWide => "new table has more tag bits than the old one",
             TableError::Overlap => "memory of the new table overlaps the old table",
+            TableError::BadAlgorithm => "limit or operation is of another algorithm than the table",
+            TableError::BadPolicy => "a count cannot be inherited: use Deny",
         })
     }
 }

@@ -4,6 +4,7 @@ use core::marker::PhantomData;
 
 use super::access::{Access, Exclusive, Shared};
 use super::ask::Done;
+use super::choose;
 use super::error::TableError;
 use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
 use super::image::{self, Line};
@@ -12,7 +13,8 @@ use super::policy::FullPolicy;
 use super::search::{Avx512, Widest};
 use super::set::Set;
 use super::word::Tag;
-use crate::algorithms::gcra::{self, Kind, Op, Plain};
+use crate::algorithms::gcra::{self, Plain};
+use crate::algorithms::{Call, Kind, Op, Operation};
 use crate::answer::Outcome;
 use crate::keys::{home_line, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
@@ -149,7 +151,7 @@ impl<'m> Table<'m, Exclusive> {
 
 impl<'m, M: Access> Table<'m, M> {
     pub(crate) fn init_as(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
-        let mut geometry = Geometry::choose(options, lines.len())?;
+        let mut geometry = choose::choose(options, lines.len())?;
         let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref())?;
         geometry.seed_check = check;
         let image = used(lines, &geometry)?;
@@ -190,7 +192,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// [`TableError::BufferTooSmall`].
     pub fn save(&self, now: u64, out: &mut [u64]) -> Result<usize, TableError> {
         let g = &self.geometry;
-        image::save(self.slots, g, M::EXCLUSIVE, self.now_q(now), out)
+        image::save(self.slots, g, M::EXCLUSIVE, g.clock_q(now), out)
     }
 
     /// Words that a saved image takes.
@@ -210,7 +212,7 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// The resolution s of this table: one q-unit is `2^-s` ticks.
     pub fn resolution(&self) -> i32 {
-        self.geometry.shl as i32 - self.geometry.shr as i32
+        self.geometry.resolution()
     }
 
     /// Ticks within which every slot should be [swept](Table::sweep) once: a key that stays away longer may, for a
@@ -225,7 +227,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// [`TableError::Limit`] for a bad specification, [`TableError::LimitTooFast`] for one that is faster or has a
     /// longer horizon than the table's options provided for.
     pub fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
-        self.geometry.limit(spec)
+        choose::limit(&self.geometry, spec)
     }
 
     /// A limit that everything conforms to, for exempt keys; no slot is used.
@@ -300,12 +302,13 @@ impl<'m, M: Access> Table<'m, M> {
             return Outcome::Conforming;
         }
         let op = Op::new(&limit.0, Kind::Check, cost, 0);
-        match self.run(hash, self.now_q(now), &op).answer {
+        match self.run(hash, now, &op).answer {
             Some(answer) => answer.outcome(&limit.0, now),
             None => Outcome::Contended,
         }
     }
 
+    /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u64) -> u64 {
         crate::time::now_q(now, self.geometry.shl, self.geometry.shr)
@@ -332,7 +335,17 @@ impl<'m, M: Access> Table<'m, M> {
         (set, self.geometry.layout.tag(hash))
     }
 
-    pub(crate) fn run(&self, hash: u64, now_q: u64, op: &Op<'_>) -> Done {
+    /// Runs an operation under a limit of this table.
+    pub(crate) fn run(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
+        if op.p.is_gcra() {
+            self.run_as(hash, self.now_q(now), op)
+        } else {
+            self.run_as(hash, self.geometry.clock_q(now), &Call::new(op, now))
+        }
+    }
+
+    #[inline(always)]
+    fn run_as<O: Operation>(&self, hash: u64, now_q: u64, op: &O) -> Done {
         let (set, tag) = self.place(hash);
         let g = &self.geometry;
         // One in 16, independent of set and tag: the high bits of a product of hash and clock.

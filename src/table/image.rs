@@ -8,7 +8,7 @@
 //!                    word 4  G, claim lifetime, q-units
 //!                    word 5  seed check value (0 where the caller hashes)
 //!                    word 6  incompatible features: a bit that a library does not know makes it refuse the image
-//!                    word 7  algorithm 8 | aux bits 8             0, 0 is GCRA
+//!                    word 7  guard 32 | form 16 | aux bits 8 | algorithm 8   all 0 is GCRA; form of others 1
 //!  line 1            word 8  generation: raised by each restore; permits carry it
 //!                    word 9  ticks per second, 0 = unsaid
 //!                    word 10..15   0
@@ -25,7 +25,9 @@ use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
 use super::options::AttachOptions;
 use super::policy::FullPolicy;
 use super::word::Layout;
+use crate::algorithms::merge;
 use crate::keys::{HashKind, Hasher};
+use crate::limit::Algorithm;
 use crate::sync::{AtomicU64, Ordering};
 
 /// "tatcel" in the high 48 bits.
@@ -71,7 +73,7 @@ pub const fn lines_for(slots: usize) -> usize {
 
 /// Packs header word 1.
 fn shape(g: &Geometry, exclusive: bool) -> u64 {
-    let shift = (g.shl as i8).wrapping_sub(g.shr as i8) as u8;
+    let shift = g.resolution() as i8 as u8;
     let tag_bits = 63 - g.layout.bits;
     (g.lines as u64) << 32
         | (tag_bits as u64) << 24
@@ -81,11 +83,35 @@ fn shape(g: &Geometry, exclusive: bool) -> u64 {
         | if exclusive { MODE_EXCLUSIVE } else { 0 }
 }
 
+/// How states lie in words that hold a count: changes when an algorithm's word does.
+const FORM: u64 = 1;
+
+/// Packs header word 7.
+fn rule(g: &Geometry) -> u64 {
+    match g.algorithm {
+        Algorithm::Gcra => 0,
+        algorithm => (g.guard as u64) << 32 | FORM << 16 | (g.shl as u64) << 8 | algorithm as u64,
+    }
+}
+
+/// Reads header word 7: algorithm, aux bits, guard. None where this library does not know it.
+fn read_rule(word: u64) -> Option<(Algorithm, u8, u32)> {
+    let algorithm = Algorithm::of(word as u8 as u32)?;
+    let (aux, guard) = ((word >> 8) as u8, (word >> 32) as u32);
+    let (form, sound) = match algorithm {
+        Algorithm::Gcra => (0, aux == 0 && guard == 0),
+        Algorithm::Decay => (FORM, aux == 0 && guard == 0),
+        Algorithm::FixedWindow => (FORM, aux != 0),
+        _ => (FORM, aux > 1 && guard == 0),
+    };
+    (sound && word >> 16 & 0xffff == form).then_some((algorithm, aux, guard))
+}
+
 /// The words of a header, from word 1 on.
 pub(super) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WORDS - 1] {
     let mut words = [0; HEADER_WORDS - 1];
-    let known = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0, 0];
-    let known = known.into_iter().chain([g.generation, g.tick_hz]);
+    let known = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0];
+    let known = known.into_iter().chain([rule(g), g.generation, g.tick_hz]);
     words.iter_mut().zip(known).for_each(|(word, value)| *word = value);
     words
 }
@@ -138,10 +164,10 @@ pub(crate) fn read(
     if magic & !0xffff != MAGIC {
         return Err(TableError::NotReady);
     }
-    // What this library does not know it refuses: here no feature, and of algorithms GCRA without aux bits.
-    if magic & 0xffff != LAYOUT_VERSION as u64 || features != 0 || algorithm != 0 {
-        return Err(TableError::BadVersion);
-    }
+    // What this library does not know it refuses: here no feature, and some algorithms.
+    let rule = read_rule(algorithm).filter(|_| magic & 0xffff == LAYOUT_VERSION as u64 && features == 0);
+    let Some((algorithm, aux, guard)) = rule else { return Err(TableError::BadVersion) };
+    let counts = !matches!(algorithm, Algorithm::Gcra);
     let (slot_lines, tag_bits) = ((shape >> 32) as u32, (shape >> 24) as u8 as u32);
     let shift = (shape >> 16) as u8 as i8;
     let hash = HashKind::from_number((shape >> 8) as u8);
@@ -155,7 +181,11 @@ pub(crate) fn read(
         && slot_lines as usize == lines.saturating_sub(HEADER_LINES) & !1
         && horizon != 0
         && horizon <= window
-        && window <= 1 << (60 - tag_bits)
+        && aux as u32 + 3 <= 63 - tag_bits
+        && window <= 1 << (60 - tag_bits + counts as u32)
+        && (horizon | window) & ((1u64 << aux) - 1) == 0
+        && !(counts && shift > 0)
+        && !(aux != 0 && matches!(policy, FullPolicy::Inherit))
         && (2..=window).contains(&lifetime)
         && (window as u128) << shift.min(0).unsigned_abs() < 1 << 63
         && rest.iter().fold(0, |all, word| all | word) == 0;
@@ -173,8 +203,8 @@ pub(crate) fn read(
         return Err(TableError::WrongSeed);
     }
     let layout = Layout::new(tag_bits, window, lifetime);
-    let (shl, shr) = (shift.max(0) as u8, shift.min(0).unsigned_abs());
-    let geometry = Geometry {
+    let (shl, shr) = (if counts { aux } else { shift.max(0) as u8 }, shift.min(0).unsigned_abs());
+    let mut geometry = Geometry {
         layout,
         lines: slot_lines,
         shl,
@@ -182,11 +212,14 @@ pub(crate) fn read(
         policy,
         hash,
         horizon,
+        algorithm,
+        guard,
         seed_check: check,
         generation,
         tick_hz,
-        mark: Geometry::mark_of(&layout, horizon, shl, shr),
+        mark: 0,
     };
+    geometry.mark = geometry.mark_of();
     Ok((geometry, hasher))
 }
 
@@ -243,12 +276,13 @@ pub(crate) fn restore(
     }
     g.generation = g.generation.wrapping_add(1);
     // Towards later: a debt is not shortened by rounding.
-    let moved = offset as i128;
-    let moved = if g.shr > 0 { -((-moved) >> g.shr) } else { moved << g.shl } as u64;
+    let moved = -(-(offset as i128) >> g.shr) << g.shl;
+    let moved = moved as u64;
     let body = image.get(HEADER_WORDS..).unwrap_or(&[]);
     format(lines, &g, exclusive, |i| {
         let word = body.get(i).copied().unwrap_or(0);
-        if word == 0 || is_outdone(&g.layout, body, i, word) {
+        let word = if word == 0 || is_outdone(&g, body, i, word) { 0 } else { merged(&g, body, i, word) };
+        if word == 0 {
             return 0;
         }
         let payload = word.wrapping_add(moved) & g.layout.mask;
@@ -259,17 +293,39 @@ pub(crate) fn restore(
     Ok((g, hasher))
 }
 
-/// Does another word of the set have the same tag and a later TAT? A table that is saved while it is used may have been
-/// read with a key in two places, having moved in between; one word a tag is kept, the one with the larger debt.
-fn is_outdone(layout: &Layout, slots: &[u64], i: usize, word: u64) -> bool {
+/// The other words of the set of word `i`, with their numbers.
+fn set_of(slots: &[u64], i: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
     let first = i - i % MIN_SLOTS;
-    let Some(set) = slots.get(first..first + MIN_SLOTS) else { return false };
+    let set = slots.get(first..first + MIN_SLOTS).unwrap_or(&[]);
+    (first..).zip(set.iter().copied()).filter(move |(j, _)| *j != i)
+}
+
+/// Does another word of the set stand for this one, which has the same tag? A table that is saved while it is used may
+/// have been read with a key in two places, having moved in between; one word a tag is kept: the one with the later
+/// TAT, or, where words count, the first, with what both have counted.
+fn is_outdone(g: &Geometry, slots: &[u64], i: usize, word: u64) -> bool {
+    let layout = &g.layout;
     layout.is_live(word)
-        && set.iter().enumerate().any(|(j, other)| {
+        && set_of(slots, i).any(|(j, other)| {
             let ahead = other.wrapping_sub(word) & layout.mask;
-            let later = ahead != 0 && ahead <= layout.mask / 2 || ahead == 0 && first + j < i;
-            (other ^ word) & !layout.mask == 0 && later
+            let later = ahead != 0 && ahead <= layout.mask / 2 || ahead == 0 && j < i;
+            (other ^ word) & !layout.mask == 0 && if g.is_gcra() { later } else { j < i }
         })
+}
+
+/// The word with what the others of its tag have counted, too.
+fn merged(g: &Geometry, slots: &[u64], i: usize, word: u64) -> u64 {
+    let layout = &g.layout;
+    if g.is_gcra() || !layout.is_live(word) {
+        return word;
+    }
+    // A clock before all of them: what was saved lies within one window, less than a quarter of the span.
+    let clock = word.wrapping_sub(layout.mask / 4) & layout.mask | g.aux_mask();
+    let ahead = |word: u64| word.wrapping_sub(clock) & layout.mask;
+    let same = set_of(slots, i).filter(|(_, other)| (other ^ word) & !layout.mask == 0);
+    let lead =
+        same.fold(ahead(word), |lead, (_, other)| merge(g.algorithm, g.shl as u32, lead, ahead(other)));
+    word & !layout.mask | clock.wrapping_add(lead) & layout.mask
 }
 
 #[cfg(all(test, not(tatcell_loom)))]

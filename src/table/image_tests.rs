@@ -1,5 +1,6 @@
 //! The header: what is written is what is read.
 
+use super::super::choose::choose;
 use super::super::options::TableOptions;
 use super::*;
 use crate::keys::HashKind;
@@ -44,7 +45,7 @@ fn any_geometry_that_init_accepts_survives_the_header() {
     for case in 0..200_000 {
         let lines = 4 + (random(&mut seed) % 6) as usize;
         let options = options(&mut seed);
-        let Ok(g) = Geometry::choose(&options, lines) else { continue };
+        let Ok(g) = choose(&options, lines) else { continue };
         accepted += 1;
         let (_, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
         let g = Geometry { seed_check: check, ..g };
@@ -79,7 +80,7 @@ fn sample() -> (Geometry, [u64; HEADER_WORDS], AttachOptions) {
     let options =
         TableOptions::new(spec).policy(FullPolicy::Deny).seed([7; 16]).skew(5 << 20).tick_hz(1_000_000);
     let (_, check) = Hasher::new(options.hash, options.seed.as_ref()).unwrap();
-    let g = Geometry { seed_check: check, ..Geometry::choose(&options, 7).unwrap() };
+    let g = Geometry { seed_check: check, ..choose(&options, 7).unwrap() };
     let memory: [Line; 6] = core::array::from_fn(|_| Line::new());
     format(&memory, &g, true, |_| 0);
     (g, load(&memory).unwrap(), AttachOptions::new().seed([7; 16]))
@@ -110,11 +111,26 @@ fn what_a_header_has_that_is_unknown_here_is_refused() {
             read(&words)
         };
         assert_eq!(with(6), Err(TableError::BadVersion), "feature {bit}");
-        assert_eq!(with(7), Err(TableError::BadVersion), "algorithm and aux bits, {bit}");
+        assert_eq!(with(7), Err(TableError::BadVersion), "algorithm, aux bits, form and guard, {bit}");
         for word in 10..HEADER_WORDS {
             assert_eq!(with(word), Err(TableError::BadGeometry), "word {word}, bit {bit}");
         }
         assert_eq!(with(8), Ok(Geometry { generation: 1 ^ 1 << bit, ..g }));
+    }
+    // Of what it knows, no more bits than there are.
+    for (word, known) in [
+        (1 | 7 << 8, true),
+        (1 | 40 << 8, true),
+        (1 | 41 << 8, false),
+        (2 | 1 << 8, false),
+        (4, true),
+        (4 | 1 << 8, false),
+    ] {
+        let mut words = words;
+        // Whole units of time, and a policy that counts have.
+        let word = word | 1 << 16;
+        (words[1], words[2], words[3], words[7]) = (4 << 32 | 20 << 24 | 1, 1 << 40, 1 << 40, word);
+        assert_eq!(read(&words).is_ok(), known, "{word:#x}: {:?}", read(&words));
     }
     for mode in 2..16 {
         let mut words = words;

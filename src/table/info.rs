@@ -6,6 +6,7 @@ use super::geometry::SLOTS_PER_LINE;
 use super::handle::Table;
 use super::policy::FullPolicy;
 use crate::keys::HashKind;
+use crate::limit::Algorithm;
 use crate::time::ticks_up;
 
 /// The numbers of a table; times are ticks.
@@ -24,8 +25,14 @@ pub struct TableInfo {
     pub hash: HashKind,
     /// Bits of a slot's tag.
     pub tag_bits: u32,
-    /// One q-unit is 2^-resolution ticks.
+    /// One q-unit is 2^-resolution ticks; a unit of time where words hold a count.
     pub resolution: i32,
+    /// By which all its keys are limited.
+    pub algorithm: Algorithm,
+    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
+    pub count_bits: u32,
+    /// Aligned windows: ticks by which the clocks of callers may differ; else 0.
+    pub guard: u64,
     /// H, the longest debt that a slot can hold.
     pub horizon: u64,
     /// S: a reading older than this finds a key expired and full.
@@ -61,6 +68,9 @@ impl<M: Access> Table<'_, M> {
             hash: g.hash,
             tag_bits: 63u32.saturating_sub(g.layout.bits),
             resolution: self.resolution(),
+            algorithm: g.algorithm,
+            count_bits: g.aux_mask().count_ones(),
+            guard: (g.guard as u64) << g.shr,
             horizon: ticks(g.horizon),
             skew: ticks(g.layout.window.saturating_sub(g.horizon)),
             window: ticks(g.layout.window),

@@ -16,12 +16,12 @@ use std::time::Instant;
 
 use super::access::{Access, Shared};
 use super::ask::Done;
-use super::geometry::Geometry;
+use super::choose::{choose, limit};
 use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::set::Set;
 use super::word::{Layout, Tag};
-use crate::algorithms::gcra::{Kind, Op};
+use crate::algorithms::{Kind, Op, Operation};
 use crate::answer::{Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::loom_atomic::spawn;
@@ -111,10 +111,14 @@ pub(crate) struct World {
 impl World {
     /// `burst` units a key, the claim lifetime in ticks.
     pub fn new(burst: u64, lifetime: u64, policy: FullPolicy) -> World {
-        let spec = LimitSpec::new(1, T, burst);
+        World::of(LimitSpec::new(1, T, burst), lifetime, policy)
+    }
+
+    /// Any limit, of which one q-unit, or one unit of time, is a tick.
+    pub fn of(spec: LimitSpec, lifetime: u64, policy: FullPolicy) -> World {
         let options = TableOptions::new(spec).caller_hash().resolution(0).claim_lifetime(lifetime);
-        let geometry = Geometry::choose(&options, 4).expect("geometry");
-        let limit = geometry.limit(&spec).expect("limit");
+        let geometry = choose(&options, 4).expect("geometry");
+        let limit = limit(&geometry, &spec).expect("limit");
         World { layout: geometry.layout, limit, policy }
     }
 
@@ -157,7 +161,19 @@ impl World {
     }
 
     pub fn run<A: Access, const N: usize>(&self, slots: &Slots<N>, key: u64, now: u64, op: &Op<'_>) -> Reply {
-        Reply::of(slots.set().run::<A, _>(&self.layout, self.policy, self.tag(key), now, op, true))
+        self.run_as::<A, _, N>(slots, key, now, op)
+    }
+
+    /// Any operation, of any algorithm; the clock is in ticks.
+    pub fn run_as<A: Access, O: Operation, const N: usize>(
+        &self,
+        slots: &Slots<N>,
+        key: u64,
+        now: u64,
+        op: &O,
+    ) -> Reply {
+        let now_q = self.limit.0.clock_q(now);
+        Reply::of(slots.set().run::<A, _>(&self.layout, self.policy, self.tag(key), now_q, op, true))
     }
 
     /// LIVE words of a key.

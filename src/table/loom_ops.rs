@@ -12,7 +12,7 @@ use super::loom_kit::{explore, race, race3, Bound, Slots, World, NOW, T};
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
 use super::{Request, Table};
-use crate::algorithms::gcra::{Kind, Op};
+use crate::algorithms::{Kind, Op};
 use crate::answer::Permit;
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::Ordering;

@@ -19,6 +19,8 @@ mod ask;
 mod burst;
 #[cfg(feature = "capi")]
 mod burst_list;
+mod choose;
+mod choose_count;
 mod counters;
 mod error;
 mod geometry;
@@ -43,6 +45,8 @@ mod reset_tests;
 
 #[cfg(all(test, tatcell_loom))]
 mod loom_attach;
+#[cfg(all(test, tatcell_loom))]
+mod loom_counts;
 #[cfg(all(test, tatcell_loom))]
 mod loom_full;
 #[cfg(all(test, tatcell_loom))]

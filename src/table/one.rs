@@ -7,7 +7,7 @@ use super::counters::Counters;
 use super::error::TableError;
 use super::handle::Table;
 use super::policy::FullPolicy;
-use crate::algorithms::gcra::{self, Kind, Op};
+use crate::algorithms::{self, Kind, Op};
 use crate::answer::{Decision, Permit, Place, Tracking};
 use crate::limit::TableLimit;
 
@@ -49,7 +49,7 @@ impl<M: Access> Table<'_, M> {
     ) -> Decision {
         let Request { limit, now, cost, room } = *request;
         let op = Op::new(&limit.0, Kind::Check, cost, room);
-        let done = self.run(hash, self.now_q(now), &op);
+        let done = self.run(hash, now, &op);
         let decision = self.decision(limit, now, cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);
@@ -65,10 +65,10 @@ impl<M: Access> Table<'_, M> {
     pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
         self.own(limit)?;
         let (layout, p) = (&self.geometry.layout, &limit.0);
-        let (set, tag) = self.place(hash);
-        let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, self.now_q(now)));
-        let answer = gcra::peek(p, lead, cost, 0).answer;
-        Ok(answer.decision(p, now, cost, Tracking::Tracked, Permit::NONE))
+        let ((set, tag), now_q) = (self.place(hash), self.geometry.clock_q(now));
+        let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, now_q));
+        let answer = algorithms::peek(p, lead, now, cost);
+        Ok(algorithms::decision(&answer, p, now, cost, Tracking::Tracked, Permit::NONE))
     }
 
     /// Charges after the fact, up to the burst plus the limit's `max_debt`; inserts an absent key.
@@ -92,7 +92,8 @@ impl<M: Access> Table<'_, M> {
     /// full is told to leave at once, uncharged, under `Admit` and `Sampled`.
     ///
     /// # Errors
-    /// [`TableError::ForeignLimit`].
+    /// [`TableError::ForeignLimit`]; [`TableError::BadAlgorithm`] under any but GCRA, which alone knows when a request
+    /// may leave.
     pub fn reserve(
         &self,
         limit: &TableLimit,
@@ -101,6 +102,10 @@ impl<M: Access> Table<'_, M> {
         cost: u64,
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
+        if !limit.0.is_gcra() {
+            self.own(limit)?;
+            return Err(TableError::BadAlgorithm);
+        }
         self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters)
     }
 
@@ -114,7 +119,7 @@ impl<M: Access> Table<'_, M> {
     /// [`strict_refunds`](crate::LimitSpec::strict_refunds): refunded oldest first, the newer one can give back up to
     /// its cost that has drained, also after a reset.
     ///
-    /// Returns the ticks of debt removed, rounded down; `None` when contended.
+    /// Returns the ticks of debt removed, rounded down (where the limit counts units, those); `None` when contended.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -127,18 +132,19 @@ impl<M: Access> Table<'_, M> {
     ) -> Result<Option<u64>, TableError> {
         self.own(limit)?;
         let g = &self.geometry;
-        let (layout, now_q) = (&g.layout, self.now_q(now));
-        let credit = gcra::credit(&limit.0, permit, g.generation, now, layout.mask);
-        if credit == 0 || matches!(g.policy, FullPolicy::Sampled) {
+        let (layout, now_q) = (&g.layout, g.clock_q(now));
+        let op = algorithms::refund(&limit.0, permit, g.generation, now, layout.mask);
+        if op.amount == 0 || matches!(g.policy, FullPolicy::Sampled) {
             return Ok(Some(0));
         }
         let (set, tag) = self.place(hash);
         let back = set.update_in::<M, u64>(permit.slot, layout, tag, |word| {
-            let step = gcra::refund(layout.lead(word, now_q), credit);
+            let step = algorithms::step(&op, now, layout.lead(word, now_q));
             let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead)));
             (step.answer.stored, next)
         });
-        Ok(back.map(|back| crate::time::ticks_down(back.unwrap_or(0), g.shl, g.shr)))
+        let back = back.map(|back| back.unwrap_or(0));
+        Ok(back.map(|back| if g.is_gcra() { crate::time::ticks_down(back, g.shl, g.shr) } else { back }))
     }
 
     /// Runs an operation under a limit of this table, and counts it.
@@ -151,7 +157,7 @@ impl<M: Access> Table<'_, M> {
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
         self.own(limit)?;
-        let done = self.run(hash, self.now_q(now), op);
+        let done = self.run(hash, now, op);
         let decision = self.decision(limit, now, op.cost, &done);
         if let Some(counters) = counters {
             counters.count(&decision, done.inserted);
@@ -173,7 +179,7 @@ impl<M: Access> Table<'_, M> {
         match &done.answer {
             Some(answer) => {
                 let permit = self.permit(limit, now, done);
-                answer.decision(&limit.0, now, cost, done.tracking, permit)
+                algorithms::decision(answer, &limit.0, now, cost, done.tracking, permit)
             }
             None => Decision::contended(cost, limit.0.burst),
         }

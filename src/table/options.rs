@@ -24,6 +24,7 @@ pub struct TableOptions {
     pub(crate) skew: Option<u64>,
     pub(crate) lifetime: Option<u64>,
     pub(crate) tick_hz: u64,
+    pub(crate) guard: Option<u64>,
 }
 
 impl TableOptions {
@@ -40,6 +41,7 @@ impl TableOptions {
             skew: None,
             lifetime: None,
             tick_hz: 0,
+            guard: None,
         }
     }
 
@@ -96,6 +98,14 @@ impl TableOptions {
     /// the slot from others. Larger than the usual clock difference between threads saves retries.
     pub const fn claim_lifetime(mut self, ticks: u64) -> Self {
         self.lifetime = Some(ticks);
+        self
+    }
+
+    /// Tables of [aligned](LimitSpec::aligned) windows: by how many ticks the clocks of callers may differ (default: an
+    /// eighth of the window, or the skew where that is less). A slot is kept this much longer than its window: else a
+    /// caller whose clock is ahead could reuse the slot of a key whose window is not over for another one.
+    pub const fn guard(mut self, ticks: u64) -> Self {
+        self.guard = Some(ticks);
         self
     }
 

@@ -6,12 +6,13 @@ use std::collections::HashSet;
 use std::vec::Vec;
 
 use super::access::{sealed::Sealed, Access, Shared};
-use super::geometry::Geometry;
+use super::choose::{choose, limit};
+
 use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::set::Set;
 use super::word::Layout;
-use crate::algorithms::gcra::{Kind, Op};
+use crate::algorithms::{Kind, Op};
 use crate::answer::Verdict;
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::{AtomicU64, Ordering};
@@ -30,8 +31,8 @@ impl World {
     fn new() -> &'static World {
         let spec = LimitSpec::new(1, T, BURST);
         let options = TableOptions::new(spec).caller_hash().resolution(0);
-        let geometry = Geometry::choose(&options, 4).unwrap();
-        let limit = geometry.limit(&spec).unwrap();
+        let geometry = choose(&options, 4).unwrap();
+        let limit = limit(&geometry, &spec).unwrap();
         let lines = core::array::from_fn(|_| core::array::from_fn(|_| AtomicU64::new(0)));
         Box::leak(Box::new(World { layout: geometry.layout, limit, lines }))
     }

@@ -43,7 +43,7 @@ impl<M: Access> Table<'_, M> {
     /// Beside any other call. One load per slot, one swap per expired one.
     pub fn sweep(&self, now: u64, from: usize, count: usize) -> usize {
         let layout = &self.geometry.layout;
-        let now_q = self.now_q(now);
+        let now_q = self.geometry.clock_q(now);
         let end = from.saturating_add(count).min(self.slots());
         for word in (from..end).filter_map(|i| self.word(i)) {
             // ORDERING: Relaxed; single word, and the swap below decides.
@@ -66,7 +66,7 @@ impl<M: Access> Table<'_, M> {
     /// Beside any other call; each word as of its reading. Reads every line once.
     pub fn stats(&self, now: u64) -> Stats {
         let layout = &self.geometry.layout;
-        let now_q = self.now_q(now);
+        let now_q = self.geometry.clock_q(now);
         let mut stats = Stats::default();
         for word in self.slots.iter().flat_map(|line: &Line| &line.words) {
             // ORDERING: Relaxed; single word, value only.
@@ -101,7 +101,7 @@ impl<M: Access> Table<'_, M> {
     /// Beside any other call; each word as of its reading.
     pub fn next_live(&self, now: u64, from: usize) -> Option<Slot> {
         let g = &self.geometry;
-        let now_q = self.now_q(now);
+        let now_q = self.geometry.clock_q(now);
         (from..self.slots()).find_map(|number| {
             // ORDERING: Relaxed; single word, value only.
             let word = self.word(number)?.load(Ordering::Relaxed);
@@ -123,7 +123,7 @@ impl<M: Access> Table<'_, M> {
     /// Beside any other call.
     pub fn reset_key(&self, now: u64, hash: u64) -> bool {
         let (set, tag) = self.place(hash);
-        set.reset::<M>(&self.geometry.layout, tag, self.now_q(now))
+        set.reset::<M>(&self.geometry.layout, tag, self.geometry.clock_q(now))
     }
 
     fn word(&self, number: usize) -> Option<&AtomicU64> {

@@ -52,6 +52,7 @@ impl Span {
 }
 
 /// What a call writes, and what encloses all of it: most of what a call reads lies outside of that.
+#[derive(Clone, Copy)]
 pub(in crate::capi) struct Written {
     hull: Span,
     each: [Span; 4],
@@ -74,7 +75,8 @@ impl Written {
     }
 
     #[cold]
-    fn apart_one_by_one(&self, other: Span) -> Result<(), i32> {
+    #[inline(never)]
+    fn apart_one_by_one(self, other: Span) -> Result<(), i32> {
         other.apart_from(&self.each)
     }
 }

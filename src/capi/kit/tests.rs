@@ -17,6 +17,13 @@ unsafe impl Grows for Grown {
     const FIRST: usize = 16;
 }
 
+/// Runs under the contract, which a test keeps: it hands over places as long as they say, for the call.
+fn with<T>(run: impl FnOnce(Contract<'_>) -> T) -> T {
+    let frame = ();
+    // SAFETY: the contract.
+    run(unsafe { Contract::of(&frame) })
+}
+
 /// What a caller brings: the size, and so many words behind it that are not 0.
 fn brought(size: u32, filled: usize) -> [u64; 8] {
     let second_half = if cfg!(target_endian = "little") { 32 } else { 0 };
@@ -31,12 +38,10 @@ fn brought(size: u32, filled: usize) -> [u64; 8] {
 #[test]
 fn options_of_the_first_release_are_read_as_if_the_rest_were_zero() {
     let old = brought(16, 8);
-    // SAFETY: 64 bytes.
-    let read = unsafe { options(old.as_ptr().cast::<Grown>()) };
+    let read = with(|c| c.options(old.as_ptr().cast::<Grown>()));
     assert_eq!(read.map(|o| (o.second, o.third)), Ok((1, 0)));
     let new = brought(24, 8);
-    // SAFETY: 64 bytes.
-    let read = unsafe { options(new.as_ptr().cast::<Grown>()) };
+    let read = with(|c| c.options(new.as_ptr().cast::<Grown>()));
     assert_eq!(read.map(|o| (o.second, o.third)), Ok((1, 2)));
 }
 
@@ -45,8 +50,7 @@ fn options_of_a_later_release_are_refused_if_they_use_what_is_unknown() {
     for size in [32u32, 40, 64] {
         for filled in 1..=8usize {
             let later = brought(size, filled);
-            // SAFETY: 64 bytes.
-            let read = unsafe { options(later.as_ptr().cast::<Grown>()) };
+            let read = with(|c| c.options(later.as_ptr().cast::<Grown>()));
             assert_eq!(read.err(), (filled > 3).then_some(TATCELL_ERR_OPTION), "size {size}, {filled} words");
         }
     }
@@ -56,8 +60,7 @@ fn options_of_a_later_release_are_refused_if_they_use_what_is_unknown() {
 fn sizes_that_no_release_has_are_refused() {
     for size in [0u32, 7, 8, 15, 17, 20, 4097, 4100, 4104, u32::MAX] {
         let bytes = brought(size, 1);
-        // SAFETY: 64 bytes; only the size is read.
-        let read = unsafe { options(bytes.as_ptr().cast::<Grown>()) };
+        let read = with(|c| c.options(bytes.as_ptr().cast::<Grown>()));
         assert_eq!(read, Err(TATCELL_ERR_SIZE), "size {size}");
     }
 }
@@ -67,9 +70,9 @@ fn results_end_where_the_caller_s_structure_ends_and_keep_its_size() {
     for size in [16u32, 24, 32, 64] {
         let mut place = brought(size, 8);
         let before = place;
-        // SAFETY: 64 bytes.
-        let out = unsafe { report(place.as_mut_ptr().cast::<Grown>()) };
-        out.ok().unwrap().put(&Grown { size: 99, first: 11, second: 12, third: 13 });
+        let to = place.as_mut_ptr().cast::<Grown>();
+        let made = Grown { size: 99, first: 11, second: 12, third: 13 };
+        with(|c| c.report(to).map(|out| out.put(&made))).unwrap();
         let known = size.min(24) as usize / 8;
         assert_eq!(place[known..], before[known..], "size {size}");
         assert_eq!(place[1], 12);
@@ -84,9 +87,11 @@ fn results_end_where_the_caller_s_structure_ends_and_keep_its_size() {
 fn rows_of_any_release_lie_their_stride_apart() {
     for stride in [16u32, 24, 32] {
         let mut place = [5u64; 12];
-        // SAFETY: three rows of at most 32 bytes.
-        let rows = unsafe { rows(place.as_mut_ptr().cast::<Grown>(), stride, 3) }.ok().flatten().unwrap();
-        (0..4).for_each(|i| rows.put(i, &Grown { size: 0, first: 0, second: i as u64, third: 9 }));
+        let first = place.as_mut_ptr().cast::<Grown>();
+        with(|c| {
+            let rows = c.rows(first, stride, 3).ok().flatten().unwrap();
+            (0..4).for_each(|i| rows.put(i, &Grown { size: 0, first: 0, second: i as u64, third: 9 }));
+        });
         let words = stride as usize / 8;
         for (i, row) in place.chunks(words).take(3).enumerate() {
             assert_eq!(row[1], i as u64, "stride {stride}");

@@ -26,8 +26,9 @@
 //! meanwhile: what it charges after its set was read is lost.
 
 use super::access::{Access, Exclusive, Shared};
+use super::choose::choose;
 use super::error::TableError;
-use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS};
+use super::geometry::{HEADER_LINES, MIN_SLOTS};
 use super::handle::Table;
 use super::image::{self, Line};
 use super::options::{AttachOptions, TableOptions};
@@ -52,8 +53,9 @@ impl<M: Access> Table<'_, M> {
     /// # Errors
     /// As [`Table::init`]. [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both tables hash alike
     /// (where the caller hashes, that is the caller's word), [`TableError::TagTooWide`] for more tag bits than here,
-    /// [`TableError::BadMode`] for another tick frequency where both name one, [`TableError::Overlap`]. Nothing is
-    /// touched then.
+    /// [`TableError::BadMode`] for another tick frequency where both name one, [`TableError::Overlap`],
+    /// [`TableError::BadAlgorithm`] for another algorithm; tables that count must agree in resolution, bits and guard,
+    /// too. Nothing is touched then.
     ///
     /// # Concurrency
     /// One caller, before anyone else uses the memory. Whoever still decides by this table meanwhile may be forgiven
@@ -184,13 +186,17 @@ impl<M: Access> Table<'_, M> {
     /// Checks a migration and chooses the new geometry; touches nothing.
     fn plan(&self, lines: usize, options: &TableOptions, now: u64) -> Result<Plan<'_>, TableError> {
         let from = self.geometry;
-        let mut to = Geometry::choose(options, lines)?;
+        let mut to = choose(options, lines)?;
         if to.hash != from.hash {
             return Err(TableError::BadHashKind);
         }
         to.seed_check = Hasher::new(options.hash, options.seed.as_ref())?.1;
         if to.seed_check != from.seed_check {
             return Err(TableError::WrongSeed);
+        }
+        let alike = to.shl == from.shl && to.shr == from.shr && to.guard == from.guard;
+        if to.algorithm != from.algorithm || !to.is_gcra() && !alike {
+            return Err(TableError::BadAlgorithm);
         }
         if to.layout.bits < from.layout.bits {
             return Err(TableError::TagTooWide);

@@ -14,9 +14,9 @@ use super::super::image::Line;
 use super::super::policy::FullPolicy;
 use super::super::word::{Layout, Tag};
 use super::report::Migrated;
+use crate::algorithms::merge;
 use crate::keys::home_line;
 use crate::sync::Ordering;
-use crate::time::now_q;
 
 /// Slots of a set.
 const SLOTS: usize = 2 * SLOTS_PER_LINE;
@@ -64,8 +64,8 @@ impl<'a> Plan<'a> {
             old,
             from,
             to,
-            from_q: now_q(now, from.shl, from.shr),
-            to_q: now_q(now, to.shl, to.shr),
+            from_q: from.clock_q(now),
+            to_q: to.clock_q(now),
             late: apart.wrapping_add(coarse),
         }
     }
@@ -83,7 +83,7 @@ impl<'a> Plan<'a> {
         self.debts(set, first, old).for_each(|(debt, is_cut)| {
             copies += 1;
             report.clamped += is_cut as u64;
-            full |= kept.keep(debt);
+            full |= kept.keep(&self.to, debt);
         });
         // Counted at the end: of a tag that found no room, a larger debt may have come later.
         let no_slot = |debt: &Debt| kept.find(debt.tag).is_none();
@@ -138,6 +138,10 @@ impl<'a> Plan<'a> {
     /// A lead in q-units of the new table, and whether it was cut to the horizon.
     fn convert(&self, lead: u64) -> (u64, bool) {
         let (from, to) = (&self.from, &self.to);
+        if !to.is_gcra() {
+            // One algorithm, unit and bits: one meaning.
+            return (lead.min(to.horizon), lead > to.horizon);
+        }
         // In 2^-shl ticks of the old table. H + S in ticks fits 63 bits, a lead in q-units 52, and of the four shifts
         // only one of each table is not 0: all stays below 2^127.
         let exact = ((lead as u128) << from.shr) + ((self.late as u128) << from.shl);
@@ -205,13 +209,23 @@ impl<'a> Plan<'a> {
         let (mut first, mut second) = ([0; SLOTS_PER_LINE], [0; SLOTS_PER_LINE]);
         let debts = kept.tags.iter().zip(&kept.leads).zip(&kept.second).take(kept.count);
         for ((tag, lead), is_second) in debts {
-            let word = self.to.layout.live(Tag(*tag), self.to_q.wrapping_add((*lead).max(floor)));
+            let lead = either(&self.to, *lead, floor);
+            let word = self.to.layout.live(Tag(*tag), self.to_q.wrapping_add(lead));
             let (near, far) = if *is_second { (&mut second, &mut first) } else { (&mut first, &mut second) };
             if let Some(slot) = near.iter_mut().chain(far).find(|slot| **slot == 0) {
                 *slot = word;
             }
         }
         [first, second].map(|line| line.map(|word| if word == 0 { rest } else { word }))
+    }
+}
+
+/// What two debts are together: the larger; of counts, the later time with the larger count.
+fn either(to: &Geometry, a: u64, b: u64) -> u64 {
+    if to.is_gcra() {
+        a.max(b)
+    } else {
+        merge(to.algorithm, to.shl as u32, a, b)
     }
 }
 
@@ -223,9 +237,13 @@ impl Kept {
     }
 
     /// Keeps a debt if it is among the largest. True: there was no room for all.
-    fn keep(&mut self, debt: Debt) -> bool {
+    fn keep(&mut self, to: &Geometry, mut debt: Debt) -> bool {
         let (at, is_full) = match self.find(debt.tag) {
-            Some(same) => (same, false),
+            Some(same) => {
+                // At least as much as either, so it replaces what is there.
+                debt.lead = either(to, debt.lead, self.leads.get(same).copied().unwrap_or(0));
+                (same, false)
+            }
             None if self.count < SLOTS => {
                 self.count += 1;
                 (self.count - 1, false)

@@ -141,7 +141,7 @@ impl Item {
     /// Type, name and number of elements of each field of a structure.
     pub fn fields(&self) -> Vec<(String, String, Option<usize>)> {
         let field = |line: &str| {
-            let line = line.strip_prefix("    ")?.strip_suffix(';')?;
+            let line = line.strip_prefix("    ").filter(|_| is_field(line))?.strip_suffix(';')?;
             let (_, name) = line.rsplit_once([' ', '*'])?;
             let ty = line.strip_suffix(name)?;
             let (name, count) = match name.split_once('[') {
@@ -152,6 +152,11 @@ impl Item {
         };
         self.text.lines().filter_map(field).collect()
     }
+}
+
+/// Is this line of a structure a field? Sentences end with a semicolon, too.
+pub fn is_field(line: &str) -> bool {
+    line.starts_with("    ") && line.ends_with(';') && !line.trim_start().starts_with('*')
 }
 
 /// Comments of one line on one line.

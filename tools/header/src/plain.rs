@@ -1,5 +1,5 @@
 //! The same interface for programs that read C without a preprocessor, and for the linker.
-use crate::items::{Items, Kind};
+use crate::items::{is_field, Items, Kind};
 
 /// Declarations alone: LuaJIT's `ffi.cdef`, cffi and bindgen read them as they are.
 pub fn header(items: &Items) -> String {
@@ -15,7 +15,7 @@ pub fn header(items: &Items) -> String {
     out.push(format!("enum {{\n{}\n}};\n", constants.join("\n").trim_end_matches(',')));
     for item in items.in_order(Kind::Structure) {
         let text = item.text.replace("struct tatcell_", "tatcell_");
-        let fields = text.lines().filter(|line| line.ends_with(';') && line.starts_with("    "));
+        let fields = text.lines().filter(|line| is_field(line));
         out.push(format!(
             "typedef struct {0} {{\n{1}\n}} {0};\n",
             item.name,

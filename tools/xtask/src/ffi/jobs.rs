@@ -25,7 +25,12 @@ struct Job {
 
 /// Builds and runs them all.
 pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> {
-    let mut jobs: Vec<Job> = PROGRAMS.iter().map(|p| Job::new(ctx, *p, PLAIN)).collect();
+    let dpdk = cmd!(ctx.sh, "pkg-config --exists libdpdk").works();
+    let here = |program: &&Program| dpdk || !matches!(program.link, Link::Dpdk);
+    for program in PROGRAMS.iter().filter(|program| !here(program)) {
+        report.skip(program.name, &Missing::new("DPDK is not installed", "apt-get install libdpdk-dev"));
+    }
+    let mut jobs: Vec<Job> = PROGRAMS.iter().filter(here).map(|p| Job::new(ctx, *p, PLAIN)).collect();
     for Under { tool, .. } in [ASAN, TSAN, MEMCHECK] {
         if let Some(missing) = tool.missing(ctx)? {
             report.skip(tool.name, &missing);
@@ -123,6 +128,13 @@ impl Job {
             Link::BesideRust => {
                 let other = second_archive(ctx)?.display().to_string();
                 vec![archive.display().to_string(), other, "-ldl".into(), "-lm".into()]
+            }
+            Link::Dpdk => {
+                // Its headers are not held to our warnings.
+                let flags = cmd!(ctx.sh, "pkg-config --cflags libdpdk").must()?.replace("-I", "-isystem");
+                let mut linked: Vec<String> = flags.split_whitespace().map(String::from).collect();
+                linked.extend([archive.display().to_string(), "-l:librte_meter.a".into()]);
+                linked
             }
         };
         let flags = self.under.tool.flags;

@@ -3,6 +3,7 @@
 mod gates;
 mod header_docs;
 pub mod headers;
+mod http_server;
 mod jobs;
 mod programs;
 
@@ -17,5 +18,6 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let library = library::build(ctx)?;
     jobs::run(ctx, report, &library)?;
     headers::run(ctx, report, &library)?;
+    http_server::run(ctx, report, &library)?;
     gates::run(ctx, report, &library)
 }

@@ -15,11 +15,16 @@ pub const PROGRAMS: &[Program] = &[
     // Arguments: how many traces.
     c("property").under(&[ASAN.with(&["100"]), MEMCHECK.with(&["12"])]),
     c("semantics").under(&[ASAN, MEMCHECK]),
+    c("algorithms").under(&[ASAN, MEMCHECK]),
     // Argument: percent of the rounds.
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),
     c("lease").under(&[ASAN]),
+    c("http").under(&[ASAN, MEMCHECK]),
+    c("refusals").under(&[ASAN, TSAN]),
     c("host").under(&[ASAN]),
+    c("meters").under(&[ASAN, TSAN, MEMCHECK]),
+    c("meters_dpdk").linked(Link::Dpdk),
     c("chain").under(&[ASAN, MEMCHECK]),
     c("ladder").under(&[ASAN, MEMCHECK]),
     cxx("cpp_chain17", "cpp_chain.cpp", "-std=c++17").under(&[MEMCHECK]),
@@ -28,6 +33,8 @@ pub const PROGRAMS: &[Program] = &[
     cxx("cpp20", "cpp.cpp", "-std=c++20").under(&[ASAN]),
     cxx("cpp_tables17", "cpp_tables.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp_tables20", "cpp_tables.cpp", "-std=c++20").under(&[ASAN]),
+    cxx("cpp_meters17", "cpp_meters.cpp", "-std=c++17").under(&[MEMCHECK]),
+    cxx("cpp_meters20", "cpp_meters.cpp", "-std=c++20").under(&[ASAN]),
     c("archives").linked(Link::BesideRust),
     Program { name: "shared", ..c("semantics") }.linked(Link::Shared),
 ];
@@ -71,6 +78,8 @@ pub enum Link {
     Shared,
     /// With a second Rust archive, which has std, a panic handler and an allocator of its own.
     BesideRust,
+    /// With DPDK's meters, where DPDK is installed.
+    Dpdk,
 }
 
 /// A further run of a program.

@@ -1,0 +1,337 @@
+/* algorithms.c - limits that carry another algorithm than GCRA, through the calls of every cell. */
+#include "kit.h"
+
+static tatcell_limit_t limit;
+static tatcell_cell_t cell;
+static tatcell_decision_t d;
+
+static void fresh(void) {
+    tatcell_decision_t blank = TATCELL_DECISION_INIT;
+    memset(&cell, 0, sizeof cell);
+    d = blank;
+}
+
+static int32_t ask(uint64_t now, uint64_t cost) {
+    return tatcell_cell_check_ex(&cell, &limit, now, cost, 0, &d, NULL);
+}
+
+static tatcell_limit_spec_t counted(uint32_t algorithm, uint64_t units, uint64_t period) {
+    tatcell_limit_spec_t spec = kit_spec(units, period, 0);
+    spec.algorithm = algorithm;
+    return spec;
+}
+
+/* ---- Buckets ---- */
+
+TEST(token_and_leaky_buckets_are_gcra_under_other_names) {
+    tatcell_limit_t gcra, token, leaky;
+    EQ(tatcell_limit_init(&gcra, 7, 1000, 20), 0);
+    EQ(tatcell_limit_init_token_bucket(&token, 7, 1000, 20), 0);
+    EQ(tatcell_limit_init_leaky_bucket(&leaky, 7, 1000, 20), 0);
+    EQ(memcmp(&gcra, &token, sizeof gcra), 0);
+    EQ(memcmp(&gcra, &leaky, sizeof gcra), 0);
+}
+
+/* ---- Fixed windows ---- */
+
+TEST(a_fixed_window_starts_with_its_first_request) {
+    uint64_t retry = 0;
+    fresh();
+    EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
+    EQ(ask(5000, 1), 0);
+    EQ(ask(5400, 2), 0);
+    EQ(d.burst, 3);
+    EQ(d.remaining, 0);
+    EQ(d.reset_after, 600);
+    EQ(d.next_unit, 600);
+    EQ(d.permit.stored, 2);
+    EQ(tatcell_cell_check(&cell, &limit, 5999, 1, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, 1);
+    EQ(tatcell_cell_check(&cell, &limit, 5500, 4, &retry), TATCELL_NEVER);
+    EQ(retry, UINT64_MAX);
+    EQ(tatcell_cell_check_exclusive(&cell, &limit, 6300, 3, &retry), 0);
+    EQ(tatcell_cell_peek(&cell, &limit, 7299, 1, &d), TATCELL_NON_CONFORMING);
+    EQ(d.retry_after, 1);
+}
+
+TEST(aligned_windows_start_at_their_phase) {
+    tatcell_limit_spec_t spec = counted(TATCELL_ALGORITHM_FIXED_WINDOW, 3, 1000);
+    spec.flags = TATCELL_LIMIT_ALIGNED;
+    spec.phase = 250;
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    fresh();
+    EQ(ask(5100, 3), 0);
+    EQ(ask(5100, 1), TATCELL_NON_CONFORMING);
+    EQ(d.retry_after, 150);
+    EQ(ask(5250, 3), 0);
+    EQ(d.reset_after, 1000);
+}
+
+TEST(windows_charge_and_refund_units) {
+    tatcell_limit_spec_t spec = counted(TATCELL_ALGORITHM_FIXED_WINDOW, 10, 1000);
+    uint64_t credited = 7;
+    spec.max_debt = 5;
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    fresh();
+    EQ(tatcell_cell_charge(&cell, &limit, 0, 99, &d), 0);
+    EQ(d.permit.stored, 15);
+    EQ(tatcell_cell_refund(&cell, &limit, 999, &d.permit, &credited), 0);
+    EQ(credited, 15);
+    EQ(tatcell_cell_charge(&cell, &limit, 999, 2, &d), 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 1000, &d.permit, &credited), 0);
+    EQ(credited, 0); /* its window is over */
+}
+
+TEST(a_limit_tells_its_algorithm) {
+    tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
+    tatcell_limit_numbers_t numbers = TATCELL_LIMIT_NUMBERS_INIT;
+    EQ(tatcell_limit_init_window(&limit, 100, 60 * SECOND), 0);
+    EQ(tatcell_limit_info(&limit, &info), 0);
+    EQ(info.algorithm, TATCELL_ALGORITHM_FIXED_WINDOW);
+    EQ(info.count_bits, 7);
+    EQ(info.resolution, 0);
+    EXPECT(info.units == 100 && info.burst == 100 && info.period == 60 * SECOND && info.bits == 64);
+    EXPECT(info.span > UINT64_C(100000000) * SECOND); /* 3 years */
+    EQ(tatcell_limit_export(&limit, &numbers), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_limit_init(&limit, 1, SECOND, 1), 0);
+    EQ(tatcell_limit_info(&limit, &info), 0);
+    EQ(info.algorithm, TATCELL_ALGORITHM_GCRA);
+    EQ(info.count_bits, 0);
+}
+
+/* ---- Sliding window counters ---- */
+
+TEST(a_sliding_counter_weighs_the_previous_window) {
+    uint64_t retry = 0, credited = 7;
+    fresh();
+    EQ(tatcell_limit_init_sliding(&limit, 100, 1000), 0);
+    EQ(ask(5000, 60), 0);
+    EQ(ask(5999, 40), 0);
+    EQ(d.burst, 100);
+    EQ(d.remaining, 0);
+    EQ(d.next_unit, 11);
+    EQ(d.reset_after, 1001);
+    EQ(tatcell_cell_check(&cell, &limit, 6000, 25, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, 250);
+    EQ(tatcell_cell_check(&cell, &limit, 6249, 25, NULL), TATCELL_NON_CONFORMING);
+    EQ(tatcell_cell_refund(&cell, &limit, 6249, &d.permit, &credited), 0);
+    EQ(credited, 0); /* its window is no longer the current one */
+    EQ(tatcell_cell_check_exclusive(&cell, &limit, 6250, 25, &retry), 0);
+    EQ(ask(6500, 25), 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 6999, &d.permit, &credited), 0);
+    EQ(credited, 25);
+    EQ(tatcell_cell_peek(&cell, &limit, 7000, 101, &d), TATCELL_NEVER);
+    EQ(d.remaining, 75);
+}
+
+TEST(a_window_length_holds_less_than_twice_the_units_of_a_sliding_counter) {
+    uint64_t passed = 0;
+    fresh();
+    EQ(tatcell_limit_init_sliding(&limit, 100, 1000), 0);
+    EQ(ask(5000, 1), 0);
+    for (uint64_t now = 5999; now < 6999; now++)
+        while (ask(now, 1) == 0) passed++;
+    EQ(passed, 198);
+}
+
+/* ---- Quota-linear ---- */
+
+TEST(a_used_up_quota_comes_back_unit_by_unit) {
+    uint64_t retry = 0, credited = 7, passed = 0;
+    fresh();
+    EQ(tatcell_limit_init_quota_linear(&limit, 10, 1000), 0);
+    EQ(ask(5000, 4), 0);
+    EQ(d.remaining, 6);
+    EQ(d.reset_after, 1000);
+    EQ(tatcell_cell_refund(&cell, &limit, 5001, &d.permit, &credited), 0);
+    EQ(credited, 4);
+    /* At twice the limit: the quota, where a bucket gives twice as much. */
+    for (uint64_t now = 5010; now < 6000; now += 50) passed += ask(now, 1) == 0;
+    EQ(passed, 10);
+    EQ(d.reset_after, 1000 + 900 - 960);
+    for (uint64_t unit = 0; unit < 20; unit++) {
+        EQ(ask(6000 + unit * 100 - 1, 1), TATCELL_NON_CONFORMING);
+        EQ(d.retry_after, 1);
+        EQ(ask(6000 + unit * 100, 1), 0);
+    }
+    EQ(tatcell_cell_refund(&cell, &limit, 7900, &d.permit, &credited), 0);
+    EQ(credited, 0); /* not while it is smooth */
+    /* After a pause the quota is there at once. */
+    EQ(tatcell_cell_check(&cell, &limit, 8899, 10, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, 1);
+    EQ(tatcell_cell_check(&cell, &limit, 8900, 10, &retry), 0);
+    EQ(tatcell_cell_check(&cell, &limit, 8900, 1, &retry), TATCELL_NON_CONFORMING);
+    EQ(retry, 1000);
+}
+
+/* ---- What an algorithm does not have ---- */
+
+TEST(bad_specifications_are_named_and_change_nothing) {
+    tatcell_limit_t before;
+    EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
+    before = limit;
+    EQ(tatcell_limit_init_window(&limit, 0, 1000), TATCELL_ERR_RATE);
+    EQ(tatcell_limit_init_window(&limit, 3, 0), TATCELL_ERR_PERIOD);
+    EQ(tatcell_limit_init_window(&limit, UINT64_MAX, 1000), TATCELL_ERR_UNITS);
+    EQ(tatcell_limit_init_window(NULL, 3, 1000), TATCELL_ERR_NULL);
+    static const uint32_t algorithms[] = {TATCELL_ALGORITHM_FIXED_WINDOW};
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        const tatcell_limit_spec_t good = counted(algorithms[i], 10, 1000);
+        tatcell_limit_spec_t spec = good;
+        spec.burst = 11;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.max_delay = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.penalty = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.flags = TATCELL_LIMIT_HEAL;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good, spec.phase = 1; /* without the flag */
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good, spec.flags = TATCELL_LIMIT_ALIGNED, spec.phase = 1000;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_PHASE);
+        spec = good, spec.reserved = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good, spec.algorithm = 99;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good;
+        EQ(tatcell_limit32_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+    }
+    EQ(memcmp(&limit, &before, sizeof limit), 0);
+}
+
+TEST(options_that_sliding_and_quota_linear_do_not_have_are_named) {
+    static const uint32_t algorithms[] = {TATCELL_ALGORITHM_SLIDING_COUNTER, TATCELL_ALGORITHM_QUOTA_LINEAR};
+    tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
+    tatcell_limit_t before;
+    EQ(tatcell_limit_init_sliding(&limit, 10, 1000), 0);
+    before = limit;
+    EQ(tatcell_limit_init_sliding(&limit, 0, 1000), TATCELL_ERR_RATE);
+    EQ(tatcell_limit_init_sliding(&limit, 3, 0), TATCELL_ERR_PERIOD);
+    EQ(tatcell_limit_init_sliding(&limit, UINT64_MAX, 1000), TATCELL_ERR_UNITS);
+    EQ(tatcell_limit_init_sliding(&limit, (1u << 30) - 1, 1000), TATCELL_ERR_HORIZON);
+    EQ(tatcell_limit_init_sliding(NULL, 3, 1000), TATCELL_ERR_NULL);
+    EQ(tatcell_limit_init_quota_linear(&limit, 0, 1000), TATCELL_ERR_RATE);
+    EQ(tatcell_limit_init_quota_linear(&limit, 3, 0), TATCELL_ERR_PERIOD);
+    EQ(tatcell_limit_init_quota_linear(&limit, UINT64_MAX, 1000), TATCELL_ERR_UNITS);
+    EQ(tatcell_limit_init_quota_linear(&limit, UINT64_C(1) << 59, 1000), TATCELL_ERR_HORIZON);
+    EQ(tatcell_limit_init_quota_linear(NULL, 3, 1000), TATCELL_ERR_NULL);
+    for (size_t i = 0; i < sizeof algorithms / sizeof *algorithms; i++) {
+        const tatcell_limit_spec_t good = counted(algorithms[i], 10, 1000);
+        const int32_t rooms = algorithms[i] == TATCELL_ALGORITHM_SLIDING_COUNTER ? 0 : TATCELL_ERR_ALGORITHM;
+        tatcell_limit_spec_t spec = good;
+        spec.max_delay = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.penalty = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+        spec = good, spec.flags = TATCELL_LIMIT_HEAL;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        spec = good, spec.flags = TATCELL_LIMIT_ALIGNED;
+        EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+        EQ(tatcell_limit32_init_spec(&limit, &good), TATCELL_ERR_ALGORITHM);
+        EQ(memcmp(&limit, &before, sizeof limit), 0);
+        spec = good, spec.max_room = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), rooms);
+        spec = good, spec.max_debt = 1;
+        EQ(tatcell_limit_init_spec(&limit, &spec), rooms);
+        EQ(tatcell_limit_init_spec(&limit, &good), 0);
+        EQ(tatcell_limit_info(&limit, &info), 0);
+        EQ(info.algorithm, algorithms[i]);
+        fresh();
+        EQ(tatcell_cell_reserve(&cell, &limit, 0, 1, &d), TATCELL_ERR_ALGORITHM);
+        EQ(tatcell_limit_init_sliding(&limit, 10, 1000), 0);
+    }
+    /* T of quota-linear, 100 ticks in units of 2^-4: the tests of Rust say why. */
+    EQ(tatcell_limit_init_quota_linear(&limit, 10, 1000), 0);
+    EQ(tatcell_limit_info(&limit, &info), 0);
+    EXPECT(info.emission_q == 1600 && info.resolution == 4 && info.count_bits == 5 && info.rate_error_ppb == 0);
+}
+
+TEST(windows_cannot_reserve_and_change_by_reset_alone) {
+    tatcell_limit_t other, alike;
+    EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
+    EQ(tatcell_limit_init_window(&alike, 2, 1000), 0);
+    EQ(tatcell_limit_init(&other, 3, 1000, 3), 0);
+    fresh();
+    EQ(tatcell_cell_reserve(&cell, &limit, 0, 1, &d), TATCELL_ERR_ALGORITHM);
+    EQ(cell.word, 0);
+    EQ(ask(0, 1), 0);
+    uint64_t word = cell.word;
+    EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_KEEP_UNITS), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_cell_change(&cell, &other, &limit, 0, TATCELL_CHANGE_KEEP_TIME), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_cell_change(&cell, &limit, &alike, 0, TATCELL_CHANGE_KEEP_UNITS), 0);
+    EQ(cell.word, word);
+    EQ(tatcell_cell_change(&cell, &limit, &other, 0, TATCELL_CHANGE_RESET), 0);
+    EQ(cell.word, 0);
+}
+
+TEST(a_lease_leaves_a_window_to_its_cell) {
+    tatcell_lease_t lease = TATCELL_LEASE_INIT;
+    uint64_t retry = 0, passed = 0;
+    EQ(tatcell_limit_init_window(&limit, 5, 1000), 0);
+    fresh();
+    for (int i = 0; i < 20; i++) passed += tatcell_lease_check(&lease, &cell, &limit, 7, 1, &retry) == 0;
+    EQ(passed, 5);
+    EQ(retry, 1000);
+}
+
+/* ---- Tables ---- */
+
+TEST(a_table_counts_in_the_slots_of_its_keys) {
+    tatcell_limit_spec_t spec = counted(TATCELL_ALGORITHM_FIXED_WINDOW, 3, 1000000);
+    tatcell_table_options_t options = kit_options(&spec);
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+    tatcell_table_numbers_t numbers = TATCELL_TABLE_NUMBERS_INIT;
+    tatcell_table_t table;
+    uint64_t retry = 0, pass = 0, credited = 7;
+    size_t bytes = tatcell_table_bytes(64);
+    void *memory = kit_memory(bytes);
+    spec.flags = TATCELL_LIMIT_ALIGNED;
+    options.guard = 2000;
+    EQ(tatcell_table_init(&table, memory, bytes, &options), 0);
+    EQ(tatcell_table_info(&table, &info), 0);
+    EXPECT(info.algorithm == TATCELL_ALGORITHM_FIXED_WINDOW && info.count_bits == 2 && info.guard >= 2000);
+    EQ(tatcell_table_export(&table, &numbers), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+    d = (tatcell_decision_t)TATCELL_DECISION_INIT;
+    EQ(tatcell_table_check(&table, &limit, 400000, "a", 1, 2, &retry), 0);
+    EQ(tatcell_table_check_ex(&table, &limit, 400000, "a", 1, 1, 0, &d, NULL), 0);
+    EQ(d.remaining, 0);
+    EQ(tatcell_table_check(&table, &limit, 400000, "a", 1, 1, &retry), TATCELL_NON_CONFORMING);
+    EXPECT(retry >= 600000 && retry <= 600000 + 1024);
+    EQ(tatcell_table_check(&table, &limit, 400000, "b", 1, 3, &retry), 0);
+    EQ(tatcell_table_reserve(&table, &limit, 400000, "c", 1, 1, &d), TATCELL_ERR_ALGORITHM);
+    d.size = sizeof d;
+    EQ(tatcell_table_charge(&table, &limit, 1100000, "a", 1, 2, &d), 0);
+    EQ(tatcell_table_refund(&table, &limit, 1100000, "a", 1, &d.permit, &credited), 0);
+    EQ(credited, 2);
+    tatcell_burst_t burst = TATCELL_BURST_INIT;
+    const char *keys = "aaaab";
+    burst.limit = &limit, burst.now = 1200000, burst.keys = keys, burst.key_len = 1, burst.stride = 1;
+    burst.count = 5;
+    EQ(tatcell_table_check_burst(&table, &burst, NULL), 0);
+    pass = burst.pass;
+    EQ(pass, 0x17); /* three of the first key, and the other one */
+    spec.units = 4;
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), TATCELL_ERR_TOO_FAST);
+    spec = kit_spec(1, 1000000, 1);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), TATCELL_ERR_ALGORITHM);
+    free(memory);
+}
+
+int main(void) {
+    RUN(token_and_leaky_buckets_are_gcra_under_other_names);
+    RUN(a_fixed_window_starts_with_its_first_request);
+    RUN(aligned_windows_start_at_their_phase);
+    RUN(windows_charge_and_refund_units);
+    RUN(a_limit_tells_its_algorithm);
+    RUN(a_sliding_counter_weighs_the_previous_window);
+    RUN(a_window_length_holds_less_than_twice_the_units_of_a_sliding_counter);
+    RUN(a_used_up_quota_comes_back_unit_by_unit);
+    RUN(options_that_sliding_and_quota_linear_do_not_have_are_named);
+    RUN(bad_specifications_are_named_and_change_nothing);
+    RUN(windows_cannot_reserve_and_change_by_reset_alone);
+    RUN(a_lease_leaves_a_window_to_its_cell);
+    RUN(a_table_counts_in_the_slots_of_its_keys);
+    return check_failures != 0;
+}

@@ -1,0 +1,379 @@
+/* meters.c - three-colour meters from C: the RFCs' colours, every bad argument, words, clocks and threads. */
+#include <pthread.h>
+#include <stdatomic.h>
+
+#include "kit.h"
+
+__extension__ typedef unsigned __int128 u128;
+enum { G = TATCELL_GREEN, Y = TATCELL_YELLOW, R = TATCELL_RED, KINDS = 4 };
+
+static struct world {
+    tatcell_meter_t meter;
+    tatcell_meter_params_t params, zero, fresh;
+    tatcell_meter_spec_t spec, short_spec;
+    tatcell_meter_info_t info, short_info;
+    uint32_t colour, swept;
+} w, before;
+
+/* A pointer of the same type, one byte off. */
+#define OFF(p) ((void *)((char *)(p) + 1))
+#define REFUSES(code, call) \
+    do { \
+        memcpy(&before, &w, sizeof w); \
+        EQ(call, code); \
+        if (memcmp(&before, &w, sizeof w) != 0) { \
+            check_fail(__FILE__, __LINE__, "%s changed something", #call); \
+            return; \
+        } \
+    } while (0)
+#define NULL_IS(call) REFUSES(TATCELL_ERR_NULL, call)
+#define ODD_IS(call) REFUSES(TATCELL_ERR_ALIGN, call)
+
+static tatcell_meter_spec_t spec_of(uint32_t kind, uint64_t cir, uint64_t cbs, uint64_t rate2, uint64_t burst2) {
+    tatcell_meter_spec_t s = TATCELL_METER_SPEC_INIT;
+    s.kind = kind;
+    s.cir = cir;
+    s.cbs = cbs;
+    s.rate2 = rate2;
+    s.burst2 = burst2;
+    s.tick_hz = SECOND;
+    return s;
+}
+
+/* The four meters: 2697, 2698, 4115, 4115 coupled. */
+static tatcell_meter_spec_t kind_of(int kind, uint64_t cir, uint64_t cbs, uint64_t rate2, uint64_t burst2) {
+    static const uint32_t kinds[KINDS] = {TATCELL_METER_RFC2697, TATCELL_METER_RFC2698, TATCELL_METER_RFC4115,
+        TATCELL_METER_RFC4115};
+    tatcell_meter_spec_t s = spec_of(kinds[kind], cir, cbs, kind == 0 ? 0 : rate2, burst2);
+    s.flags = kind == 3 ? TATCELL_METER_COUPLED : 0;
+    return s;
+}
+
+static void setup(void) {
+    memset(&w, 0, sizeof w);
+    w.spec = spec_of(TATCELL_METER_RFC2697, 46000000, 2048, 0, 4096);
+    w.short_spec = w.spec;
+    w.short_spec.size -= 1;
+    w.info.size = sizeof w.info;
+    w.short_info.size = sizeof w.info - 1;
+    EQ(tatcell_meter_params_init(&w.params, &w.spec), 0);
+    EQ(tatcell_meter_check(&w.meter, &w.params, 1, 100, G, &w.colour), 0);
+    w.colour = 77;
+    w.swept = 77;
+}
+
+/* Takes all that a meter gives at one instant, in pieces. */
+static void drain(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now, uint64_t cost) {
+    int passed = 0;
+    while (passed < 20000 && tatcell_meter_check(meter, params, now, cost, G, NULL) == 0) passed++;
+    EXPECT(passed < 20000);
+}
+
+TEST(a_fresh_meter_gives_the_colours_of_dpdks_table) {
+    static const uint64_t sizes[] = {2047, 2049, 4095, 4097};
+    static const uint32_t table[3][4] = {{G, Y, Y, R}, {Y, Y, Y, R}, {R, R, R, R}};
+    for (int kind = 0; kind < KINDS; kind++) {
+        tatcell_meter_spec_t s = kind_of(kind, 46000000, 2048, 69000000, 4096);
+        tatcell_meter_params_t params;
+        EQ(tatcell_meter_params_init(&params, &s), 0);
+        for (uint32_t pre = G; pre <= R; pre++)
+            for (int i = 0; i < 4; i++) {
+                tatcell_meter_t meter = TATCELL_METER_INIT, own = TATCELL_METER_INIT;
+                uint32_t looked = 77, colour = 77, owned = 77, want = table[pre][i];
+                NOTE("kind %d, %llu bytes that came %u", kind, (unsigned long long)sizes[i], pre);
+                int32_t rc = tatcell_meter_peek(&meter, &params, SECOND, sizes[i], pre, &looked);
+                EQ(meter.word, 0);
+                EQ(tatcell_meter_check(&meter, &params, SECOND, sizes[i], pre, &colour), rc);
+                EQ(tatcell_meter_check_exclusive(&own, &params, SECOND, sizes[i], pre, &owned), rc);
+                EQ(colour, want);
+                EQ(looked, want);
+                EQ(owned, want);
+                EQ(own.word, meter.word);
+                EXPECT((meter.word != 0) == (want != R));
+                EXPECT(rc == (want != R ? 0 : pre == R ? TATCELL_NON_CONFORMING : TATCELL_NEVER));
+            }
+    }
+}
+
+TEST(specifications_that_no_meter_has_are_refused_by_name) {
+    const struct { int32_t code; tatcell_meter_spec_t s; } rows[] = {
+        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC2697, 0, 1, 0, 1)},
+        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC2698, 0, 1, 1, 1)},
+        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC2698, 1, 1, 0, 1)},
+        {TATCELL_ERR_RATE, spec_of(TATCELL_METER_RFC4115, 0, 1, 0, 1)},
+        {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC2697, 1, 0, 0, 0)},
+        {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC2698, 1, 0, 1, 1)},
+        {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC2698, 1, 1, 1, 0)},
+        {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC4115, 1, 0, 1, 1)},
+        {TATCELL_ERR_BURST, spec_of(TATCELL_METER_RFC4115, 1, 1, 1, 0)},
+        {TATCELL_ERR_PEAK, spec_of(TATCELL_METER_RFC2698, 2, 1, 1, 1)},
+        {TATCELL_ERR_REPRESENT, spec_of(TATCELL_METER_RFC2698, 1, UINT64_MAX, UINT64_MAX, UINT64_MAX)},
+        {TATCELL_ERR_OPTION, spec_of(0, 1, 1, 1, 1)},
+        {TATCELL_ERR_OPTION, spec_of(2699, 1, 1, 1, 1)},
+        {TATCELL_ERR_OPTION, spec_of(TATCELL_METER_RFC2697, 1, 1, 1, 1)}, /* one rate */
+    };
+    DO(setup());
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        NOTE("row %d", (int)i);
+        w.spec = rows[i].s;
+        REFUSES(rows[i].code, tatcell_meter_params_init(&w.fresh, &w.spec));
+    }
+    w.spec = spec_of(TATCELL_METER_RFC2697, 46000000, 2048, 0, 4096);
+    w.spec.tick_hz = 0;
+    REFUSES(TATCELL_ERR_PERIOD, tatcell_meter_params_init(&w.fresh, &w.spec));
+    w.spec.tick_hz = SECOND;
+    w.spec.skew = UINT64_MAX / 2;
+    REFUSES(TATCELL_ERR_HORIZON, tatcell_meter_params_init(&w.fresh, &w.spec));
+    w.spec.skew = 0;
+    w.spec.span = UINT64_MAX;
+    REFUSES(TATCELL_ERR_SHORT_SPAN, tatcell_meter_params_init(&w.fresh, &w.spec));
+    w.spec.span = 0;
+    w.spec.reserved = 1;
+    REFUSES(TATCELL_ERR_OPTION, tatcell_meter_params_init(&w.fresh, &w.spec));
+    w.spec.reserved = 0;
+    for (w.spec.flags = 1; w.spec.flags != 0; w.spec.flags <<= 1) /* coupling is not for one rate */
+        REFUSES(TATCELL_ERR_OPTION, tatcell_meter_params_init(&w.fresh, &w.spec));
+    w.spec = spec_of(TATCELL_METER_RFC4115, 46000000, 2048, 46000000, 4096);
+    w.spec.flags = TATCELL_METER_COUPLED;
+    EQ(tatcell_meter_params_init(&w.fresh, &w.spec), 0);
+    EXPECT(strcmp(tatcell_strerror_name(TATCELL_ERR_PEAK), "TATCELL_ERR_PEAK") == 0);
+    EXPECT(strcmp(tatcell_strerror_name(TATCELL_ERR_SHORT_SPAN), "TATCELL_ERR_SHORT_SPAN") == 0);
+}
+
+TEST(functions_refuse_bad_arguments_and_change_nothing) {
+    DO(setup());
+    NULL_IS(tatcell_meter_params_init(NULL, &w.spec));
+    NULL_IS(tatcell_meter_params_init(&w.fresh, NULL));
+    ODD_IS(tatcell_meter_params_init(OFF(&w.fresh), &w.spec));
+    ODD_IS(tatcell_meter_params_init(&w.fresh, OFF(&w.spec)));
+    REFUSES(TATCELL_ERR_SIZE, tatcell_meter_params_init(&w.fresh, &w.short_spec));
+#define CALLS(f) \
+    NULL_IS(f(NULL, &w.params, 5, 1, G, &w.colour)); \
+    NULL_IS(f(&w.meter, NULL, 5, 1, G, &w.colour)); \
+    ODD_IS(f(OFF(&w.meter), &w.params, 5, 1, G, &w.colour)); \
+    ODD_IS(f(&w.meter, OFF(&w.params), 5, 1, G, &w.colour)); \
+    ODD_IS(f(&w.meter, &w.params, 5, 1, G, OFF(&w.colour))); \
+    REFUSES(TATCELL_ERR_LIMIT, f(&w.meter, &w.zero, 5, 1, G, &w.colour)); \
+    REFUSES(TATCELL_ERR_OPTION, f(&w.meter, &w.params, 5, 1, 3, &w.colour)); \
+    REFUSES(TATCELL_ERR_OPTION, f(&w.meter, &w.params, 5, 1, UINT32_MAX, &w.colour)); \
+    REFUSES(0, f(&w.meter, &w.params, 5, 0, G, NULL))
+    CALLS(tatcell_meter_check);
+    CALLS(tatcell_meter_check_exclusive);
+    CALLS(tatcell_meter_peek);
+    NULL_IS(tatcell_meter_sweep(NULL, &w.params, 5, &w.swept));
+    NULL_IS(tatcell_meter_sweep(&w.meter, NULL, 5, &w.swept));
+    ODD_IS(tatcell_meter_sweep(OFF(&w.meter), &w.params, 5, &w.swept));
+    ODD_IS(tatcell_meter_sweep(&w.meter, OFF(&w.params), 5, &w.swept));
+    ODD_IS(tatcell_meter_sweep(&w.meter, &w.params, 5, OFF(&w.swept)));
+    REFUSES(TATCELL_ERR_LIMIT, tatcell_meter_sweep(&w.meter, &w.zero, 5, &w.swept));
+    REFUSES(0, tatcell_meter_sweep(&w.meter, &w.params, 5, NULL));
+    NULL_IS(tatcell_meter_reset(NULL));
+    ODD_IS(tatcell_meter_reset(OFF(&w.meter)));
+    NULL_IS(tatcell_meter_params_info(NULL, &w.info));
+    NULL_IS(tatcell_meter_params_info(&w.params, NULL));
+    ODD_IS(tatcell_meter_params_info(OFF(&w.params), &w.info));
+    ODD_IS(tatcell_meter_params_info(&w.params, OFF(&w.info)));
+    REFUSES(TATCELL_ERR_LIMIT, tatcell_meter_params_info(&w.zero, &w.info));
+    REFUSES(TATCELL_ERR_SIZE, tatcell_meter_params_info(&w.params, &w.short_info));
+}
+
+/* Neither garbage, nor a limit of a cell, nor one bit of difference in the mark is a meter's. */
+TEST(parameters_are_known_by_their_mark) {
+    union { tatcell_meter_params_t params; tatcell_limit_t limit; } x;
+    DO(setup());
+    memset(&x, 0, sizeof x);
+    EQ(tatcell_limit_init(&x.limit, 1, SECOND, 5), 0);
+    EQ(tatcell_meter_check(&w.meter, &x.params, 5, 1, G, NULL), TATCELL_ERR_LIMIT);
+    for (int bit = 0; bit < 64; bit++) {
+        NOTE("bit %d", bit);
+        x.params = w.params;
+        x.params.opaque[0] ^= UINT64_C(1) << bit;
+        EQ(tatcell_meter_check(&w.meter, &x.params, 5, 1, G, NULL), TATCELL_ERR_LIMIT);
+        EQ(tatcell_cell_check((tatcell_cell_t *)&w.meter, &x.limit, 5, 1, NULL), TATCELL_ERR_LIMIT);
+    }
+}
+
+TEST(a_meter_tells_what_it_came_out_as) {
+    DO(setup());
+    EQ(tatcell_meter_params_info(&w.params, &w.info), 0);
+    EQ(w.info.size, sizeof w.info);
+    EQ(w.info.flags, 0);
+    EQ(w.info.kind, TATCELL_METER_RFC2697);
+    EQ(w.info.cir, 46000000);
+    EQ(w.info.cbs, 2048);
+    EQ(w.info.rate2, 0);
+    EQ(w.info.burst2, 4096);
+    EQ(w.info.tick_hz, SECOND);
+    EQ(w.info.reserved, 0);
+    EXPECT(w.info.span >= 8 * SECOND && w.info.sweep_interval <= w.info.span);
+    /* Both bursts at one rate: 6144 bytes of 21.74 ns, rounded up. */
+    EXPECT(w.info.horizon >= 133565 && w.info.horizon <= 133567);
+    EXPECT(w.info.skew >= w.info.horizon);
+    EXPECT(w.info.committed_m == w.info.second_m && w.info.committed_k == w.info.second_k);
+    EXPECT(w.info.committed_rounding_ppb > 0 && w.info.committed_rounding_ppb < 1000000);
+    w.spec = kind_of(3, 46000000, 2048, 46000000, 4096);
+    w.spec.skew = 12345;
+    EQ(tatcell_meter_params_init(&w.fresh, &w.spec), 0);
+    EQ(tatcell_meter_params_info(&w.fresh, &w.info), 0);
+    EQ(w.info.flags, TATCELL_METER_COUPLED);
+    EQ(w.info.kind, TATCELL_METER_RFC4115);
+    EQ(w.info.rate2, 46000000);
+    EQ(w.info.skew, 12345);
+    w.spec.skew = TATCELL_SKEW_NONE;
+    EQ(tatcell_meter_params_init(&w.fresh, &w.spec), 0);
+    EQ(tatcell_meter_params_info(&w.fresh, &w.info), 0);
+    EQ(w.info.skew, 0);
+}
+
+TEST(a_clock_one_tick_back_refills_nothing) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        tatcell_meter_spec_t s = kind_of(kind, 46000000, 2048, 69000000, 4096);
+        tatcell_meter_params_t params;
+        tatcell_meter_t meter = TATCELL_METER_INIT;
+        EQ(tatcell_meter_params_init(&params, &s), 0);
+        const uint64_t now = UINT64_C(1) << 45;
+        DO(drain(&meter, &params, now, 1));
+        const uint64_t word = meter.word;
+        for (uint64_t back = 1; back < SECOND / 100; back *= 3) {
+            NOTE("kind %d, %llu ticks back", kind, (unsigned long long)back);
+            EQ(tatcell_meter_check(&meter, &params, now - back, 1, G, NULL), TATCELL_NON_CONFORMING);
+            EQ(tatcell_meter_check(&meter, &params, now - back, 1, Y, NULL), TATCELL_NON_CONFORMING);
+        }
+        EQ(meter.word, word);
+    }
+}
+
+TEST(a_rested_meter_is_swept_and_a_reset_one_is_full) {
+    DO(setup());
+    EQ(tatcell_meter_params_info(&w.params, &w.info), 0);
+    const uint64_t now = 1 + w.info.horizon + w.info.skew;
+    EQ(tatcell_meter_sweep(&w.meter, &w.params, 2, &w.swept), 0);
+    EQ(w.swept, 0);
+    EXPECT(w.meter.word != 0);
+    EQ(tatcell_meter_sweep(&w.meter, &w.params, now, &w.swept), 0);
+    EQ(w.swept, 1);
+    EQ(w.meter.word, 0);
+    DO(drain(&w.meter, &w.params, now, 512));
+    EQ(tatcell_meter_peek(&w.meter, &w.params, now, 512, G, &w.colour), TATCELL_NON_CONFORMING);
+    EQ(w.colour, R);
+    EQ(tatcell_meter_reset(&w.meter), 0);
+    EQ(w.meter.word, 0);
+    EQ(tatcell_meter_check(&w.meter, &w.params, now, 2048, G, &w.colour), 0);
+    EQ(w.colour, G);
+}
+
+/* The RFCs' buckets in whole tokens, SECOND to a byte. */
+typedef struct buckets {
+    u128 t1, t2;
+    uint64_t last;
+} buckets;
+
+static void fill(buckets *b, const tatcell_meter_spec_t *s, uint64_t now) {
+    const u128 full1 = (u128)s->cbs * SECOND, full2 = (u128)s->burst2 * SECOND, passed = now - b->last;
+    b->last = now;
+    b->t1 += passed * s->cir;
+    const u128 over = b->t1 > full1 ? b->t1 - full1 : 0;
+    b->t1 -= over;
+    b->t2 += s->kind == TATCELL_METER_RFC2697 ? over : passed * s->rate2 + (s->flags ? over : 0);
+    if (b->t2 > full2) b->t2 = full2;
+}
+
+static uint32_t mark(buckets *b, const tatcell_meter_spec_t *s, uint64_t cost, uint32_t pre) {
+    const u128 size = (u128)cost * SECOND;
+    const int first = b->t1 >= size, second = b->t2 >= size;
+    if (s->kind == TATCELL_METER_RFC2698) {
+        if (pre == R || !second) return R;
+        b->t2 -= size;
+        if (pre == Y || !first) return Y;
+        b->t1 -= size;
+        return G;
+    }
+    if (pre == G && first) return b->t1 -= size, G;
+    if (pre != R && second) return b->t2 -= size, Y;
+    return R;
+}
+
+/* Rates of which a byte takes a whole number of q-units: nothing rounds, and every colour is the RFC's. */
+TEST(colours_are_those_of_the_rfcs_buckets) {
+    unsigned long long random = 21;
+    for (int kind = 0; kind < KINDS; kind++) {
+        const tatcell_meter_spec_t s = kind_of(kind, 125000000, 20000, kind == 1 ? 250000000 : 62500000, 100000);
+        tatcell_meter_params_t params;
+        tatcell_meter_t meter = TATCELL_METER_INIT;
+        buckets b = {(u128)s.cbs * SECOND, (u128)s.burst2 * SECOND, UINT64_C(1) << 40};
+        uint64_t now = b.last, seen[3] = {0, 0, 0};
+        EQ(tatcell_meter_params_init(&params, &s), 0);
+        for (int i = 0; i < 100000; i++) {
+            const uint64_t cost = 64 + check_random(&random) % 8937;
+            const uint32_t pre = (uint32_t)(check_random(&random) % 10 < 7 ? 0 : check_random(&random) % 3);
+            const uint64_t gap = check_random(&random) % (cost * 8);
+            now += check_random(&random) % 500 == 0 ? gap * 100 : gap;
+            uint32_t colour = 77;
+            NOTE("kind %d, packet %d, seed 21", kind, i);
+            fill(&b, &s, now);
+            const uint32_t want = mark(&b, &s, cost, pre);
+            const int32_t rc = tatcell_meter_check(&meter, &params, now, cost, pre, &colour);
+            EQ(colour, want);
+            EXPECT((rc == 0) == (colour != R) && rc >= 0 && rc <= TATCELL_NEVER);
+            seen[colour]++;
+        }
+        for (int c = 0; c < 3; c++) EXPECT(seen[c] > 1000);
+    }
+}
+
+enum { THREADS = 4, PACKETS = 20000 };
+
+static struct race {
+    tatcell_meter_t meter;
+    tatcell_meter_params_t params;
+    _Atomic uint64_t clock, passed[2];
+} race;
+
+static void *worker(void *argument) {
+    unsigned long long random = 1 + *(int *)argument;
+    for (int i = 0; i < PACKETS; i++) {
+        const uint64_t now = atomic_fetch_add(&race.clock, 200), cost = 64 + check_random(&random) % 1437;
+        uint32_t colour;
+        if (tatcell_meter_check(&race.meter, &race.params, now, cost, G, &colour) == 0)
+            atomic_fetch_add(&race.passed[colour], cost);
+    }
+    return NULL;
+}
+
+TEST(threads_on_one_meter_break_no_envelope) {
+    for (int kind = 0; kind < KINDS; kind++) {
+        tatcell_meter_spec_t s = kind_of(kind, 1250000000, 20000, 1875000000, 30000);
+        pthread_t threads[THREADS];
+        int numbers[THREADS];
+        s.span = 600 * SECOND; /* and with it a skew of seconds, for threads that are stopped */
+        memset(&race, 0, sizeof race);
+        race.clock = UINT64_C(1) << 40;
+        EQ(tatcell_meter_params_init(&race.params, &s), 0);
+        for (int i = 0; i < THREADS; i++) {
+            numbers[i] = i;
+            EQ(pthread_create(&threads[i], NULL, worker, &numbers[i]), 0);
+        }
+        for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
+        const u128 ticks = race.clock - 200 - (UINT64_C(1) << 40), green = race.passed[G], yellow = race.passed[Y];
+        const u128 committed = s.cbs + ticks * s.cir / SECOND, second = s.burst2 + ticks * s.rate2 / SECOND;
+        NOTE("kind %d: %llu green, %llu yellow", kind, (unsigned long long)green, (unsigned long long)yellow);
+        EXPECT(green <= committed && green > committed / 10 * 9 && yellow > 0);
+        if (kind == 0) EXPECT(green + yellow <= committed + s.burst2);
+        if (kind == 1) EXPECT(green + yellow <= second);
+        if (kind == 2) EXPECT(yellow <= second);
+        if (kind == 3) EXPECT(green + yellow <= committed + second);
+    }
+}
+
+int main(void) {
+    RUN(a_fresh_meter_gives_the_colours_of_dpdks_table);
+    RUN(specifications_that_no_meter_has_are_refused_by_name);
+    RUN(functions_refuse_bad_arguments_and_change_nothing);
+    RUN(parameters_are_known_by_their_mark);
+    RUN(a_meter_tells_what_it_came_out_as);
+    RUN(a_clock_one_tick_back_refills_nothing);
+    RUN(a_rested_meter_is_swept_and_a_reset_one_is_full);
+    RUN(colours_are_those_of_the_rfcs_buckets);
+    RUN(threads_on_one_meter_break_no_envelope);
+    return check_failures != 0;
+}

@@ -1,0 +1,203 @@
+//! The log gate: one line an interval is written, the others are counted. Pure functions of (word, interval, now).
+//!
+//! ```text
+//!  word   63                  32 31                   0
+//!         [     next : 32      ][    left out : 32     ]     0 = fresh; a computed next of 0 is stored as 1
+//!
+//!            now                 next                now + 2 I
+//!  ----------+---------------------+---------------------+--------------->   log ticks, mod 2^32
+//!   write <- | <------------- leave out and count -----> | -> write
+//! ```
+//!
+//! `next` is when the next line may be written, in log ticks of 2^s ticks, s chosen so that an interval I has 2^10 to
+//! 2^11 of them: rounding makes an interval at most 0.3 % longer and never shorter. Intervals
+//! below 2^11 ticks are kept exactly. `left out` counts the lines since the last one that was written; it saturates at
+//! [`MOST`], a quarter of what fits, so that threads that add at the same time never carry into `next`.
+//!
+//! - Invariant: two lines that are written one after the other by clocks that agree are at least one interval apart,
+//!   and never further than an interval and 3 log ticks if somebody asks then.
+//! - A reading of the clock that is older than another by at most one interval writes nothing; an older one writes a
+//!   line too many.
+//! - Wrap: a word that nobody asked for 2^32 log ticks (at least 2^21 intervals: 24 days of a line a second) may, with
+//!   a chance of 2 I / 2^32 < 2^-20, read as one that was written just now. Then a line is counted instead of written,
+//!   for at most two intervals; none is lost.
+//!
+//! Not a rate limit: a burst of lines is not possible, and nothing is charged. The caller's clock itself must not wrap.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+/// Lines left out that a word counts at most: from here on it means "so many or more".
+pub(crate) const MOST: u32 = 1 << 30;
+
+/// Bits of an interval in log ticks.
+const PRECISION: u32 = 11;
+
+/// An interval in log ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Pace {
+    /// A log tick is 2^shr ticks.
+    shr: u32,
+    /// I: log ticks from one line to the next.
+    interval: u32,
+}
+
+/// What becomes of one line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// It is written, says how many were left out before it, and this is the next word.
+    Write { left_out: u32, word: u64 },
+    /// It is counted.
+    LeaveOut,
+}
+
+impl Pace {
+    /// Of an interval in ticks; any will do, and with 0 every line is written.
+    #[inline(always)]
+    pub const fn of(interval: u64) -> Pace {
+        let bits = u64::BITS.wrapping_sub(interval.leading_zeros());
+        let shr = bits.saturating_sub(PRECISION);
+        let whole = interval.wrapping_shr(shr) as u32;
+        if shr == 0 {
+            return Pace { shr, interval: whole };
+        }
+        // Rounded up, and one more since now is rounded down: at most 2^11 + 1.
+        let part = interval & 1u64.wrapping_shl(shr).wrapping_sub(1) != 0;
+        Pace { shr, interval: whole.wrapping_add(part as u32).wrapping_add(1) }
+    }
+
+    /// What becomes of a line at `now`, in ticks.
+    #[inline(always)]
+    pub const fn step(self, word: u64, now: u64) -> Step {
+        let now = now.wrapping_shr(self.shr) as u32;
+        let next = word.wrapping_shr(32) as u32;
+        // In 1..=2 I, by one comparison; an interval of 0 has no such distance.
+        let ahead = next.wrapping_sub(now);
+        if next != 0 && ahead.wrapping_sub(1) < self.interval.wrapping_mul(2) {
+            return Step::LeaveOut;
+        }
+        let next = now.wrapping_add(self.interval);
+        let next = next | (next == 0) as u32;
+        Step::Write { left_out: left_out(word), word: (next as u64).wrapping_shl(32) }
+    }
+}
+
+/// How many lines a word counts; [`MOST`] stands for all that are more.
+#[inline(always)]
+pub(crate) const fn left_out(word: u64) -> u32 {
+    let count = word as u32;
+    if count < MOST {
+        count
+    } else {
+        MOST
+    }
+}
+
+/// The word without its count: when the next line may be written stays.
+#[inline(always)]
+pub(crate) const fn told(word: u64) -> u64 {
+    word & (u32::MAX as u64).wrapping_shl(32)
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[allow(clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+
+    /// The word after a line at `now`.
+    fn written(pace: Pace, now: u64) -> u64 {
+        match pace.step(0, now) {
+            Step::Write { left_out: 0, word } => word,
+            other => panic!("a fresh word at {now}: {other:?}"),
+        }
+    }
+
+    /// Intervals of every magnitude, with what lies around powers of two.
+    fn intervals() -> impl Iterator<Item = u64> {
+        let powers = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]);
+        powers.chain([3, 1000, 1_000_000_000, 86_400_000_000_000, u64::MAX / 3, u64::MAX])
+    }
+
+    #[test]
+    fn an_interval_is_never_cut_short_and_at_most_three_log_ticks_longer() {
+        for interval in intervals().filter(|i| *i > 0) {
+            let pace = Pace::of(interval);
+            let tick = 1u128 << pace.shr;
+            for start in [0, 1, tick as u64 - 1, tick as u64, interval, 0xdead_beef_cafe] {
+                let word = written(pace, start);
+                let late = u128::from(start) + u128::from(interval) + 3 * tick;
+                // The clock of the caller ends at 2^64.
+                if late > u128::from(u64::MAX) {
+                    continue;
+                }
+                assert_eq!(pace.step(word, start), Step::LeaveOut, "{interval} from {start}");
+                assert_eq!(pace.step(word, start + interval - 1), Step::LeaveOut, "{interval} from {start}");
+                assert!(
+                    matches!(pace.step(word, late as u64), Step::Write { .. }),
+                    "{interval} from {start}"
+                );
+            }
+            assert!(pace.shr == 0 || tick * 1024 <= u128::from(interval), "{interval}: coarser than 0.1 %");
+        }
+    }
+
+    #[test]
+    fn intervals_below_2048_ticks_are_exact() {
+        for interval in 1..2048u64 {
+            let pace = Pace::of(interval);
+            let word = written(pace, 10_000);
+            assert_eq!(pace.step(word, 9_999 + interval), Step::LeaveOut);
+            assert!(matches!(pace.step(word, 10_000 + interval), Step::Write { .. }), "{interval}");
+        }
+    }
+
+    #[test]
+    fn an_interval_of_0_writes_every_line() {
+        let mut word = 0;
+        for now in [0, 0, 5, 5, 4, u64::MAX, 0] {
+            let Step::Write { left_out: 0, word: next } = Pace::of(0).step(word, now) else {
+                panic!("a line was left out at {now}");
+            };
+            word = next;
+        }
+    }
+
+    #[test]
+    fn a_fresh_word_writes_at_any_tick() {
+        for interval in intervals() {
+            for now in [0, 1, 1 << 20, u64::from(u32::MAX) - 1, u64::from(u32::MAX), 1 << 63, u64::MAX] {
+                assert!(matches!(Pace::of(interval).step(0, now), Step::Write { left_out: 0, .. }));
+            }
+        }
+    }
+
+    #[test]
+    fn a_reading_one_interval_old_writes_nothing_and_one_beyond_writes() {
+        for interval in [1, 100, 2047] {
+            let pace = Pace::of(interval);
+            let word = written(pace, 10_000);
+            assert_eq!(pace.step(word, 10_000 - interval), Step::LeaveOut);
+            assert!(matches!(pace.step(word, 10_000 - interval - 1), Step::Write { .. }));
+        }
+    }
+
+    #[test]
+    fn the_share_of_the_span_that_reads_as_just_written_is_two_intervals() {
+        let pace = Pace::of(700);
+        let word = written(pace, 5);
+        // All distances around the wrap: 700 before it, at it, 700 behind it.
+        let quiet = |now: u64| matches!(pace.step(word, now), Step::LeaveOut);
+        let span = 1u64 << 32;
+        let around = (span - 3_000..span + 3_000).filter(|after| quiet(5 + after)).count();
+        assert_eq!(around, 1400);
+        assert!(quiet(5 + span) && !quiet(5 + span + 700) && !quiet(5 + span - 701));
+    }
+
+    #[test]
+    fn counts_saturate_and_a_next_of_0_is_stored_as_1() {
+        assert_eq!(left_out(u64::from(MOST) - 1), MOST - 1);
+        assert_eq!((left_out(u64::from(MOST)), left_out(u64::from(u32::MAX))), (MOST, MOST));
+        let word = written(Pace::of(10), (1 << 32) - 10);
+        assert_eq!(word >> 32, 1);
+        assert_eq!(told(word | 77), word);
+    }
+}

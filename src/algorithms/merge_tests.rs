@@ -1,0 +1,55 @@
+//! Two words of one key that a restore or a migration brings together: one that owes at least what either does.
+
+use super::any::{decision, merge, peek};
+use super::gcra::{encode, whole_lead};
+use crate::answer::{Permit, Tracking};
+use crate::limit::params::Params;
+use crate::limit::LimitSpec;
+
+/// SplitMix64.
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+/// What remains at `now` of a key that lay `lead` ahead at `then`.
+fn remaining(p: &Params, then: u64, lead: u64, now: u64) -> u64 {
+    if lead == 0 {
+        return p.burst;
+    }
+    let word = encode(p.clock_q(then), lead, u64::MAX);
+    let lead = whole_lead(word, p.clock_q(now), u64::MAX, p.window_q);
+    let answer = peek(p, lead, now, 1);
+    decision(&answer, p, now, 1, Tracking::Tracked, Permit::NONE).remaining
+}
+
+#[test]
+fn a_merged_word_never_leaves_more_than_either_of_the_two() {
+    let (units, w, then) = (12, 100, 1 << 40);
+    let mut seed = 1;
+    for spec in [
+        LimitSpec::fixed_window(units, w),
+        LimitSpec::sliding_counter(units, w),
+        LimitSpec::quota_linear(units, w),
+    ] {
+        let p = spec.resolution(0).build().expect("limit").0;
+        let mut less = 0;
+        for _ in 0..20_000 {
+            // Absent, or any state within the horizon.
+            let [a, b] =
+                [0; 2].map(|_| random(&mut seed) % (p.horizon_q + 1) * (random(&mut seed) % 8).min(1));
+            let both = merge(p.algorithm(), p.shl as u32, a, b);
+            assert_eq!(both, merge(p.algorithm(), p.shl as u32, b, a), "{spec:?}: an order decides");
+            assert_eq!(merge(p.algorithm(), p.shl as u32, a, 0), a, "{spec:?}: absence owes something");
+            assert!(both <= p.window_q, "{spec:?}: beyond what a word shows");
+            for now in [then - 30, then, then + random(&mut seed) % (2 * w), then + 2 * w + 3] {
+                let [one, other, merged] = [a, b, both].map(|lead| remaining(&p, then, lead, now));
+                assert!(merged <= one.min(other), "{spec:?}: {a:#x} and {b:#x} leave {merged} at {now}");
+                less += u64::from(one != other && merged > 0);
+            }
+        }
+        assert!(less > 1_000, "{spec:?}: {less} merged words left anything");
+    }
+}

@@ -1,0 +1,182 @@
+//! The sliding window counter: two fixed windows, the previous one weighted by how much of it is still in sight.
+//!
+//! ```text
+//!  word   [             busy : F             ][ current : c ][ previous : c ]     c = bits of the largest count
+//!
+//!                 |<-------- w -------->|<-------- w -------->|
+//!         --------+---------------------+----------+----------+------->
+//!               start                 roll         |         busy = start + 2 * w
+//!                 |<-- e -->|                      |
+//!                           t           t + ...    the current window and all that it weighs are forgotten at busy
+//! ```
+//!
+//! All in units of time, w the window and t the floored clock. A request conforms iff
+//!
+//! ```text
+//! previous * (w - e) + (current + cost) * w  <=  units * w        e = max(0, t - start)
+//! ```
+//!
+//! that is, as if the units of the previous window had come evenly. The first window starts with the first request,
+//! and the others follow without a gap until the key has been idle for a whole one. From `roll` on, current is the
+//! previous count and a new one starts from 0; the word rolls when something is charged, the answers roll at once.
+//!
+//! Two multiplications decide a request. What is refused divides once, for the exact time to come back, and so do the
+//! full answer, and a charge that its debt cap cuts.
+//!
+//! Windows of one key never overlap, and of two neighbours one admits at most `units`, the other fewer where that one
+//! admitted anything: `2 * units - 1` within less than w at the most, and never twice the units. A clock that is behind
+//! its window weighs the previous count whole (e = 0), so it admits no more than a clock at the start. Wraps after 2^F
+//! units of time. Not exact: evenly is a guess. The log of stamps is exact; see `fixed_window` for what has no guess.
+//!
+//! Invariant (`limit::window`): c and the bits of w are together at most 62, so no product exceeds 2^62.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::state::{At, State};
+use crate::answer::Numbers;
+
+/// The two windows as a request sees them, rolled to its time.
+#[derive(Clone, Copy)]
+struct Windows {
+    /// w.
+    length: u64,
+    /// busy - t: above w, and up to 2 * w unless the clock is behind.
+    ahead: u64,
+    current: u64,
+    previous: u64,
+}
+
+impl Windows {
+    #[inline(always)]
+    const fn of(at: At<'_>, state: State) -> Windows {
+        let length = at.window();
+        if state.ahead == 0 {
+            return Windows { length, ahead: length.wrapping_mul(2), current: 0, previous: 0 };
+        }
+        let bits = count_bits(at);
+        let current = state.aux.wrapping_shr(bits);
+        if state.ahead <= length {
+            return Windows {
+                length,
+                ahead: state.ahead.wrapping_add(length),
+                current: 0,
+                previous: current,
+            };
+        }
+        let mask = 1u64.wrapping_shl(bits).wrapping_sub(1);
+        Windows { length, ahead: state.ahead, current, previous: state.aux & mask }
+    }
+
+    /// Until the roll.
+    #[inline(always)]
+    const fn until_roll(&self) -> u64 {
+        self.ahead.wrapping_sub(self.length)
+    }
+
+    /// What the previous count weighs: its units times the part of its window that is in sight.
+    #[inline(always)]
+    const fn tail(&self) -> u64 {
+        let seen = self.until_roll();
+        self.previous.wrapping_mul(if seen < self.length { seen } else { self.length })
+    }
+
+    /// Would at most `most` units be counted with `cost` more?
+    #[inline(always)]
+    const fn has_room(&self, cost: u64, most: u64) -> bool {
+        let count = self.current.saturating_add(cost);
+        match most.checked_sub(count) {
+            Some(left) => self.tail() <= left.wrapping_mul(self.length),
+            None => false,
+        }
+    }
+
+    /// Units of time until `cost` more would be at most `most`, where they are not now. Divides.
+    const fn wait(&self, cost: u64, most: u64) -> u64 {
+        let count = self.current.saturating_add(cost);
+        // As the previous count until the roll, else as the current one does after it.
+        let (end, left, count) = match most.checked_sub(count) {
+            Some(left) => (self.until_roll(), left, self.previous),
+            None => (self.ahead, most.saturating_sub(cost), self.current),
+        };
+        // It may weigh `left * w`: until it does, that much of its window has to go out of sight.
+        match left.wrapping_mul(self.length).checked_div(count) {
+            Some(seen) => end.saturating_sub(seen),
+            None => 0,
+        }
+    }
+
+    /// How many units may still come before `most` are counted. Divides.
+    const fn room(&self, most: u64) -> u64 {
+        let part = self.length.saturating_sub(1);
+        let weight = match self.tail().wrapping_add(part).checked_div(self.length) {
+            Some(weight) => weight,
+            None => 0,
+        };
+        most.saturating_sub(self.current).saturating_sub(weight)
+    }
+
+    /// The state with `cost` more units.
+    #[inline(always)]
+    const fn count(&self, at: At<'_>, cost: u64) -> State {
+        let current = self.current.wrapping_add(cost);
+        State { ahead: self.ahead, aux: current.wrapping_shl(count_bits(at)) | self.previous }
+    }
+}
+
+/// c.
+#[inline(always)]
+const fn count_bits(at: At<'_>) -> u32 {
+    (at.p.shl as u32).wrapping_shr(1)
+}
+
+/// See `any`.
+pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
+    let windows = Windows::of(at, state);
+    if windows.has_room(cost, most) {
+        Ok(windows.count(at, cost))
+    } else {
+        Err(windows.wait(cost, most))
+    }
+}
+
+/// See `any`.
+pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
+    let (windows, most) = (Windows::of(at, state), at.p.debt_q);
+    let added = if windows.has_room(cost, most) { cost } else { windows.room(most) };
+    (windows.count(at, added), added)
+}
+
+/// See `any`: only into the window that was charged, and while it is the current one; after the roll nothing is left of
+/// its count to give back.
+pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (State, u64) {
+    let windows = Windows::of(at, state);
+    if state.ahead != charged.ahead {
+        return (state, 0);
+    }
+    let back = cost.min(windows.current);
+    let left = Windows { current: windows.current.saturating_sub(back), ..windows };
+    (left.count(at, 0), back)
+}
+
+/// See `any`.
+pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
+    let (windows, most) = (Windows::of(at, state), at.p.burst);
+    let remaining = windows.room(most);
+    if remaining >= most {
+        return Numbers { remaining: most, next_unit: 0, reset_after: 0 };
+    }
+    Numbers {
+        remaining,
+        next_unit: at.ticks(windows.wait(remaining.saturating_add(1), most)),
+        reset_after: at.ticks(windows.wait(most, most)),
+    }
+}
+
+/// See `any`: the later windows, each with the larger count.
+pub(super) fn merge(bits: u32, a: State, b: State) -> State {
+    let half = bits.wrapping_shr(1);
+    let mask = 1u64.wrapping_shl(half).wrapping_sub(1);
+    let current = a.aux.wrapping_shr(half).max(b.aux.wrapping_shr(half));
+    let previous = (a.aux & mask).max(b.aux & mask);
+    State { ahead: a.ahead.max(b.ahead), aux: current.wrapping_shl(half) | previous }
+}

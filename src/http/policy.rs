@@ -1,0 +1,193 @@
+//! A limit as clients know it: its name, quota and window, and what was decided by it.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use core::fmt;
+
+use super::text::is_string;
+use crate::answer::{Decision, Verdict};
+use crate::limit::LimitInfo;
+
+/// Says why fields cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum HttpError {
+    /// A name or unit has a character that a structured-field string cannot have: only 0x20 to 0x7e are allowed.
+    BadName,
+    /// The clock has 0 ticks a second.
+    ZeroFrequency,
+    /// There are more than [`MAX_POLICIES`](super::MAX_POLICIES) policies.
+    TooManyPolicies,
+}
+
+impl fmt::Display for HttpError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            HttpError::BadName => "a name or unit has a character that no structured-field string has",
+            HttpError::ZeroFrequency => "the clock has 0 ticks a second",
+            HttpError::TooManyPolicies => "more than 8 policies",
+        })
+    }
+}
+
+impl core::error::Error for HttpError {}
+
+/// What the fields say of a decision.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Said {
+    pub verdict: Verdict,
+    pub flags: u32,
+    pub burst: u64,
+    pub remaining: u64,
+    pub retry_after: u64,
+    pub reset_after: u64,
+}
+
+impl Said {
+    /// Does it hold the client to anything that is known?
+    const fn binds(&self) -> bool {
+        self.burst != u64::MAX
+            && self.flags & Decision::SHADOW == 0
+            && !matches!(self.verdict, Verdict::Contended)
+    }
+
+    /// How much this one decides what X-RateLimit says: the longest refusal, else the least left.
+    pub(super) const fn weight(&self) -> (u64, u64) {
+        let refusal = match self.verdict {
+            Verdict::Conforming | Verdict::Contended => 0,
+            Verdict::NonConforming => self.retry_after,
+            Verdict::Never => u64::MAX,
+        };
+        (refusal, u64::MAX.wrapping_sub(self.remaining))
+    }
+}
+
+/// Names a limit for clients, and holds what was decided by it.
+///
+/// ```
+/// use tatcell::http::{Field, Fields, Policy};
+/// use tatcell::{limit, Cell, Limit};
+///
+/// static LIMIT: Limit = limit!(2 per 1_000, burst 10); // ticks are milliseconds
+/// static CELL: Cell = Cell::new();
+///
+/// let policy = Policy::new("burst")?.limit(&LIMIT.info());
+/// let decided = policy.decision(&CELL.check_ex(&LIMIT, 0, 7, 0));
+/// let mut lines = heapless::String::<200>::new();
+/// Fields::new(1_000, &[decided])?.write_lines(&Field::ALL, &mut lines)?;
+/// assert_eq!(
+///     lines,
+///     "RateLimit-Policy: \"burst\";q=10;w=5\r\nRateLimit: \"burst\";r=3;t=4\r\n\
+///      X-RateLimit-Limit: 10\r\nX-RateLimit-Remaining: 3\r\nX-RateLimit-Reset: 4\r\n"
+/// );
+/// let refused = policy.decision(&CELL.check_ex(&LIMIT, 100, 7, 0));
+/// let mut wait = heapless::String::<20>::new();
+/// Fields::new(1_000, &[refused])?.write_value(Field::RetryAfter, &mut wait)?;
+/// assert_eq!(wait, "2"); // 1900 ms, rounded up
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Policy<'a> {
+    pub(super) name: &'a str,
+    pub(super) unit: Option<&'a str>,
+    pub(super) partition: Option<&'a [u8]>,
+    /// Units; 0 = not said.
+    pub(super) quota: u64,
+    /// Ticks; 0 = not said.
+    pub(super) window: u64,
+    pub(super) said: Option<Said>,
+}
+
+impl<'a> Policy<'a> {
+    /// Nothing.
+    #[allow(dead_code)] // the C layer fills an array of them
+    pub(crate) const EMPTY: Policy<'static> =
+        Policy { name: "", unit: None, partition: None, quota: 0, window: 0, said: None };
+
+    /// Makes a policy of this name, by which clients tell it from others: a String of structured fields.
+    ///
+    /// # Errors
+    /// [`HttpError::BadName`]: a character outside of 0x20 to 0x7e. Quotes and backslashes are escaped.
+    pub const fn new(name: &'a str) -> Result<Policy<'a>, HttpError> {
+        if !is_string(name) {
+            return Err(HttpError::BadName);
+        }
+        Ok(Policy { name, ..Policy::EMPTY })
+    }
+
+    /// Takes quota and window of a limit: its burst, and the time in which a whole burst drains. More than that is not
+    /// promised: a client that sends so much in each window keeps to the limit, also all at once.
+    pub const fn limit(self, info: &LimitInfo) -> Policy<'a> {
+        // Below 2^62 as checked by the limit, and not for one that is unlimited.
+        let drained = (info.burst as u128).wrapping_mul(info.emission_q as u128);
+        let ticks = if info.resolution < 0 {
+            drained.wrapping_shl(info.resolution.unsigned_abs())
+        } else {
+            let part = 1u128.wrapping_shl(info.resolution.unsigned_abs()).wrapping_sub(1);
+            drained.wrapping_add(part).wrapping_shr(info.resolution.unsigned_abs())
+        };
+        let window = if ticks > u64::MAX as u128 { u64::MAX } else { ticks as u64 };
+        self.quota(info.burst).window(window)
+    }
+
+    /// Says how many units a window has; 0 = not said, and `u64::MAX` = unlimited.
+    pub const fn quota(mut self, units: u64) -> Policy<'a> {
+        self.quota = units;
+        self
+    }
+
+    /// Says how long the window is, in ticks; 0 = not said.
+    pub const fn window(mut self, ticks: u64) -> Policy<'a> {
+        self.window = ticks;
+        self
+    }
+
+    /// Says what a unit is, where it is no request: `content-bytes`, `concurrent-requests`, or one of the registry.
+    ///
+    /// # Errors
+    /// [`HttpError::BadName`], as [`new`](Policy::new).
+    pub const fn unit(mut self, unit: &'a str) -> Result<Policy<'a>, HttpError> {
+        if !is_string(unit) {
+            return Err(HttpError::BadName);
+        }
+        self.unit = Some(unit);
+        Ok(self)
+    }
+
+    /// Says which part of the clients, users or resources the quota is for: any bytes, shown in Base64. They go to the
+    /// client, so they must hold nothing secret.
+    pub const fn partition(mut self, key: &'a [u8]) -> Policy<'a> {
+        self.partition = Some(key);
+        self
+    }
+
+    /// Adds what was decided. Without a decision a policy stands in `RateLimit-Policy` alone.
+    pub const fn decision(self, decision: &Decision) -> Policy<'a> {
+        self.say(Said {
+            verdict: decision.verdict,
+            flags: decision.flags,
+            burst: decision.burst,
+            remaining: decision.remaining,
+            retry_after: decision.retry_after,
+            reset_after: decision.reset_after,
+        })
+    }
+
+    /// Has it a member in `RateLimit-Policy`?
+    pub(super) const fn is_bounded(&self) -> bool {
+        self.quota != 0 && self.quota != u64::MAX
+    }
+
+    /// What it holds the client to, if anything.
+    pub(super) const fn binding(&self) -> Option<&Said> {
+        match &self.said {
+            Some(said) if said.binds() => Some(said),
+            _ => None,
+        }
+    }
+
+    pub(crate) const fn say(mut self, said: Said) -> Policy<'a> {
+        self.said = Some(said);
+        self
+    }
+}

@@ -1,0 +1,89 @@
+//! What a meter came out as: its word, its times in ticks, and what rounding takes.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::params::{Bucket, MeterParams, FLAG_COUPLED};
+use super::spec::MeterKind;
+
+/// The numbers of a validated meter.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MeterInfo {
+    /// What it marks by; RFC 2697 where a coupled meter has no excess rate.
+    pub kind: MeterKind,
+    /// Does what overflows the committed burst fill the excess burst of an RFC 4115 meter?
+    pub coupled: bool,
+    /// Units a second, and units, as asked for.
+    pub cir: u64,
+    /// The committed burst.
+    pub cbs: u64,
+    /// Peak or excess rate; 0 for RFC 2697.
+    pub rate2: u64,
+    /// Peak or excess burst.
+    pub burst2: u64,
+    /// Ticks a second, as said.
+    pub tick_hz: u64,
+    /// W, bits of the word that hold the later time; the others hold the difference.
+    pub word_bits: u32,
+    /// One q-unit is 2^-resolution ticks.
+    pub resolution: i32,
+    /// (m, k): a unit of the committed rate takes m / 2^k q-units.
+    pub committed_emission: (u64, u32),
+    /// (m, k): a unit of the second rate takes m / 2^k q-units.
+    pub second_emission: (u64, u32),
+    /// H, the longest debt that a store can make, in ticks.
+    pub horizon: u64,
+    /// S, how far the clock may step back, in ticks.
+    pub skew: u64,
+    /// Ticks after which an untouched word may read as a debt again, for at most H + S.
+    pub span: u64,
+    /// Ticks within which a word that may rest wants one [`sweep`](crate::Meter::sweep).
+    pub sweep_interval: u64,
+    /// The most that a charge of the committed bucket takes too much, in billionths of a unit: one q-unit. 0 where a
+    /// unit takes a whole number of q-units.
+    pub committed_rounding_ppb: u64,
+    /// The same of the second bucket.
+    pub second_rounding_ppb: u64,
+}
+
+impl MeterInfo {
+    pub(super) const fn of(p: &MeterParams) -> MeterInfo {
+        MeterInfo {
+            kind: match p.kind {
+                2697 => MeterKind::Rfc2697,
+                2698 => MeterKind::Rfc2698,
+                _ => MeterKind::Rfc4115,
+            },
+            coupled: p.flags & FLAG_COUPLED != 0,
+            cir: p.cir,
+            cbs: p.committed.burst,
+            rate2: p.rate2,
+            burst2: p.second.burst,
+            tick_hz: p.tick_hz,
+            word_bits: 64u32.wrapping_sub(p.diff_bits as u32),
+            resolution: (p.shl as i32).wrapping_sub(p.shr as i32),
+            committed_emission: (p.committed.m, p.committed.k as u32),
+            second_emission: (p.second.m, p.second.k as u32),
+            horizon: p.ticks_up(p.horizon_q),
+            skew: p.ticks_up(p.skew_q()),
+            span: p.span(),
+            sweep_interval: p.sweep_interval(),
+            committed_rounding_ppb: rounding_ppb(&p.committed),
+            second_rounding_ppb: rounding_ppb(&p.second),
+        }
+    }
+}
+
+/// 10^9 * 2^k / M, rounded up.
+const fn rounding_ppb(bucket: &Bucket) -> u64 {
+    if bucket.add == 0 {
+        return 0;
+    }
+    let ppb =
+        1_000_000_000u128.wrapping_shl(bucket.k as u32).div_ceil(bucket.m as u128 | (bucket.m == 0) as u128);
+    if ppb > u64::MAX as u128 {
+        u64::MAX
+    } else {
+        ppb as u64
+    }
+}

@@ -1,0 +1,210 @@
+//! The fixed-point form of the limits that count: windows of time, and the decaying level.
+//!
+//! ```text
+//! u    2^z ticks       the unit of time; `now` enters as t = floor(now / u)
+//! w_u  ceil(w / u)     the window in units (decay: the half-life)
+//! a    aux bits        what the word holds beside the time; F = W - a bits are left for that
+//! H    horizon         how far ahead of t the time may be stored; S, the skew, comes on top
+//!
+//!      [            time : F            ][    aux : a    ]     a word; one q-unit is u / 2^a
+//! ```
+//!
+//! So a later time is a larger word, whatever it counts, and all that knows words only by how far they lie ahead reads
+//! these as it reads a TAT: `shl` is a, `shr` is z, and the clock enters with all aux bits set (`Params::clock_q`).
+//!
+//! Invariants, checked once here: `1 <= a + 3 <= W`, `H + S < 2^(F-1)`, `(H + S) * u < 2^63`, and what an algorithm
+//! multiplies fits 62 bits.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::algorithm::{bits_of, Algorithm};
+use super::error::LimitError;
+use super::params::{Params, Width, FLAG_ALIGNED, FLAG_COUNTED, FLAG_SHADOW};
+use super::spec::LimitSpec;
+use crate::time::{ceil_div, max, ticks_to_q_up};
+
+/// Span that a resolution chosen here aims at: a year of nanoseconds, 2^55 = 417 days.
+const LONG_SPAN: u32 = 55;
+/// Units of time in a window that a resolution chosen here keeps, where the clock has as many: 15 ppm.
+const FINE_WINDOW: u64 = 1 << 16;
+/// Units of time in a half-life for each unit of the limit: an always greedy client then gets at most 1 % too little.
+const FINE_DECAY: u64 = 100;
+/// Largest limit of a decaying level: its fixed point has 32 bits behind the unit.
+const MOST_DECAY: u64 = (1 << 31) - 1;
+
+/// The window in units of 2^z ticks, rounded up. A window of 0 ticks is refused before.
+pub(crate) const fn window_units(window: u64, z: u32) -> u64 {
+    (window.wrapping_sub(1) >> z).wrapping_add(1)
+}
+
+/// Refuses what the algorithm does not have.
+const fn has_options(spec: &LimitSpec) -> Result<(), LimitError> {
+    if spec.burst != spec.units || spec.max_delay != 0 || spec.penalty != 0 {
+        return Err(LimitError::BadAlgorithm);
+    }
+    let windows = matches!(spec.algorithm, Algorithm::FixedWindow);
+    if spec.phase.is_some() && !windows {
+        return Err(LimitError::BadAlgorithm);
+    }
+    if let Some(phase) = spec.phase {
+        if phase >= spec.period {
+            return Err(LimitError::BadPhase);
+        }
+    }
+    let rooms = !matches!(spec.algorithm, Algorithm::QuotaLinear);
+    if !rooms && (spec.max_room != 0 || spec.max_debt != 0) {
+        return Err(LimitError::BadAlgorithm);
+    }
+    if spec.heal {
+        return Err(LimitError::BadHeal);
+    }
+    Ok(())
+}
+
+/// Most units that a key may ever count.
+const fn most(spec: &LimitSpec) -> u64 {
+    spec.units.saturating_add(max(spec.max_room, spec.max_debt))
+}
+
+/// Validates a specification for a word of `width`; `shift` None = chosen here.
+pub(super) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> Result<Params, LimitError> {
+    if let Some(s) = shift {
+        return at(spec, Width { spare: 1, ..width }, s as i32);
+    }
+    let aux = spec.algorithm.aux_bits(most(spec));
+    if aux.saturating_add(3) > width.bits {
+        return Err(LimitError::TooManyUnits);
+    }
+    let field = width.bits.wrapping_sub(aux);
+    // As fine as a long span allows, but no coarser than precision does.
+    let mut z = 0u32;
+    while field.wrapping_add(z) < LONG_SPAN && spec.period >> z.wrapping_add(1) >= FINE_WINDOW {
+        z = z.wrapping_add(1);
+    }
+    // Coarser still where the word demands it.
+    loop {
+        let made = at(spec, width, (z as i32).wrapping_neg());
+        let fits = !matches!(made, Err(LimitError::HorizonTooLong));
+        if fits || z >= 62 || spec.period >> z <= 2 {
+            return made;
+        }
+        z = z.wrapping_add(1);
+    }
+}
+
+/// Validates a specification at one resolution.
+pub(super) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Params, LimitError> {
+    within(spec, width, shift, Frame::of(spec))
+}
+
+/// What limits that share words have in common.
+#[derive(Clone, Copy)]
+pub(crate) struct Frame {
+    /// Aux bits, at least those that the limit needs.
+    pub aux: u32,
+    /// Aligned windows: units of time by which the clocks of several keys' callers may differ.
+    pub guard: u32,
+}
+
+impl Frame {
+    /// What a limit needs alone.
+    pub const fn of(spec: &LimitSpec) -> Frame {
+        Frame { aux: spec.algorithm.aux_bits(most(spec)), guard: 0 }
+    }
+}
+
+/// Validates a specification at one resolution, for words that other limits use, too.
+pub(crate) const fn within(
+    spec: &LimitSpec,
+    width: Width,
+    shift: i32,
+    frame: Frame,
+) -> Result<Params, LimitError> {
+    if let Err(e) = spec.validate() {
+        return Err(e);
+    }
+    if let Err(e) = has_options(spec) {
+        return Err(e);
+    }
+    // Nothing is finer than the caller's clock: a time is a whole tick.
+    if shift > 0 || shift < -62 {
+        return Err(LimitError::BadResolution);
+    }
+    let z = shift.unsigned_abs();
+    let (algorithm, most) = (spec.algorithm, most(spec));
+    let aux = frame.aux;
+    if aux.saturating_add(3) > width.bits || aux < algorithm.aux_bits(most) {
+        return Err(LimitError::TooManyUnits);
+    }
+    let field = width.bits.wrapping_sub(aux);
+    let window = window_units(spec.period, z);
+    let guard = if spec.phase.is_some() { frame.guard } else { 0 };
+    let horizon = algorithm.horizon(window, most).saturating_add(guard as u64);
+    let skew = match spec.skew {
+        Some(ticks) => ticks_to_q_up(ticks, 0, z),
+        None => default_skew(width.bits, field, z, horizon),
+    };
+    let both = (horizon as u128).wrapping_add(skew as u128);
+    // Horizons are whole windows here, twice what they are elsewhere: one bit less to spare.
+    let spare = if width.spare > 2 { 2 } else { width.spare };
+    if both >= 1 << field.wrapping_sub(spare) || both << z >= 1 << 63 {
+        return Err(LimitError::HorizonTooLong);
+    }
+    let (t_q, reciprocal) = match algorithm {
+        Algorithm::SlidingCounter if bits_of(most).wrapping_add(bits_of(window)) > 62 => {
+            return Err(LimitError::HorizonTooLong);
+        }
+        // The fraction takes all aux bits but the mode: window << b is below 2^(W - 1).
+        Algorithm::QuotaLinear => {
+            (ceil_div((window as u128) << aux.wrapping_sub(1), spec.units as u128) as u64, 0)
+        }
+        Algorithm::Decay if most > MOST_DECAY => return Err(LimitError::TooManyUnits),
+        Algorithm::Decay if window < most.saturating_mul(FINE_DECAY) => {
+            return Err(LimitError::NotRepresentable);
+        }
+        _ => (1, ceil_div(1 << 64, spec.period as u128).wrapping_sub(1)),
+    };
+    Ok(Params {
+        mark: width.mark,
+        t_q,
+        burst_q: spec.units.wrapping_mul(t_q),
+        plain: 0,
+        window_q: (both as u64) << aux,
+        horizon_q: horizon << aux,
+        soft_q: if spec.soft == 0 { u64::MAX } else { spec.soft.wrapping_mul(t_q) },
+        epoch: spec.epoch,
+        shl: aux as u8,
+        shr: z as u8,
+        flags: FLAG_COUNTED
+            | (if spec.shadow { FLAG_SHADOW } else { 0 })
+            | (if spec.phase.is_some() { FLAG_ALIGNED } else { 0 }),
+        bits: width.bits as u8,
+        burst: spec.units,
+        own: [
+            match spec.phase {
+                Some(phase) => phase,
+                None => 0,
+            },
+            reciprocal as u64,
+        ],
+        debt_q: spec.units.saturating_add(spec.max_debt).wrapping_mul(t_q),
+        room: spec.max_room,
+        units: spec.units,
+        period: spec.period,
+        algorithm: algorithm as u8,
+        reserved: [0; 3],
+        guard,
+    })
+}
+
+/// As `rate::default_skew`, in units of time.
+pub(crate) const fn default_skew(bits: u32, field: u32, z: u32, horizon: u64) -> u64 {
+    if bits == 64 && field.wrapping_add(z) >= LONG_SPAN {
+        // An eighth of the span, but of that of the caller's clock where that is shorter.
+        let (eighth, whole) = (field.wrapping_sub(3), 61u32.saturating_sub(z));
+        return max(horizon, 1 << if eighth < whole { eighth } else { whole });
+    }
+    let part = 1u64 << field.saturating_sub(6);
+    let second = ticks_to_q_up(1 << 30, 0, z);
+    max(horizon, if part < second { part } else { second })
+}
