@@ -11,10 +11,9 @@
 
 #include "kit.h"
 
-enum { FIRST = TATCELL_ERR_POLICIES, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
+enum { FIRST = TATCELL_ERR_ADDRESS, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
 static unsigned char seen[CODES];
-
 
 static int32_t got(int32_t code) {
     if (code >= FIRST && code <= LAST) seen[code - FIRST] = 1;
@@ -24,7 +23,8 @@ static int32_t got(int32_t code) {
 /* -13 was TATCELL_ERR_MEMORY of ABI 0; numbers between the blocks were never given. */
 static int unused(int32_t code) {
     return code == -13 || (code < TATCELL_ERR_INHERIT && code > TATCELL_ERR_PEAK) ||
-           (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME);
+           (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
+           (code < TATCELL_ERR_POLICIES && code > TATCELL_ERR_LINKS);
 }
 
 #define GIVES(want, call) EQ(got(call), want)
@@ -271,6 +271,34 @@ static void run_race(int threads, double bound) {
     if (race.contended) got(TATCELL_CONTENDED);
 }
 
+TEST(bad_chains_and_ladders_are_errors) {
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit, slower;
+    EQ(tatcell_limit_init(&limit, 1, SECOND, 2), 0);
+    EQ(tatcell_limit_init(&slower, 1, 2 * SECOND, 2), 0);
+    tatcell_link_t links[2] = {{.cell = &cell, .limit = &limit, .cost = 1}, {.cell = &cell, .limit = &slower}};
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    chain.links = links, chain.link_size = sizeof *links;
+    GIVES(TATCELL_ERR_LINKS, tatcell_chain_check(&chain, 0, NULL));
+    chain.count = 2;
+    GIVES(TATCELL_ERR_TWO_LIMITS, tatcell_chain_check(&chain, 0, NULL));
+    links[1].limit = &limit, links[1].cost = UINT64_MAX;
+    GIVES(TATCELL_ERR_COST, tatcell_chain_check(&chain, 0, NULL));
+    tatcell_decision_t out = TATCELL_DECISION_INIT;
+    EQ(tatcell_limit_init_window(&limit, 1, SECOND), 0);
+    chain.count = 1;
+    GIVES(TATCELL_ERR_ALGORITHM, tatcell_chain_reserve(&chain, 0, &out));
+    EQ(cell.word, 0);
+    tatcell_limit_spec_t one = kit_spec(1, SECOND, 2), fastest = one, slowest = one;
+    tatcell_rung_t rung = {33, 1};
+    tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
+    rungs.v4 = &rung, rungs.v4_count = 1;
+    GIVES(TATCELL_ERR_LADDER, tatcell_ladder_table_specs(&one, &rungs, &fastest, &slowest));
+    uint8_t canonical[16];
+    size_t length;
+    GIVES(TATCELL_ERR_ADDRESS, tatcell_address_canonical("12345", 5, canonical, &length));
+}
+
 TEST(contended_is_reached_among_threads_or_not_at_all) {
     tatcell_limit_spec_t spec = kit_spec(1, 1 << 16, UINT64_C(1) << 40);
     EQ(tatcell_limit_init_spec(&race.limit, &spec), 0);
@@ -379,6 +407,7 @@ int main(void) {
     RUN(bad_images_are_errors);
     RUN(bad_calls_on_a_table_are_errors);
     RUN(bad_calls_for_http_fields_are_errors);
+    RUN(bad_chains_and_ladders_are_errors);
     RUN(contended_is_reached_among_threads_or_not_at_all);
     RUN(a_call_that_loses_every_attempt_is_contended_and_charges_nothing);
     RUN(every_code_was_produced);

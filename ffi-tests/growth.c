@@ -96,6 +96,18 @@ static int32_t take_attach(void *s) {
 }
 static int32_t take_meter(void *s) { return tatcell_meter_params_init(&params, (const tatcell_meter_spec_t *)s); }
 static int32_t take_burst(void *s) { return tatcell_table_check_burst(&k.table, (tatcell_burst_t *)s, NULL); }
+static int32_t take_chain(void *s) { return tatcell_chain_check((tatcell_chain_t *)s, 0, NULL); }
+/* A link as large as its chain says; what it says of its own size is not read. */
+static int32_t take_link(void *s) {
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    chain.links = (const tatcell_link_t *)s, chain.count = 1;
+    memcpy(&chain.link_size, s, sizeof chain.link_size);
+    return tatcell_chain_check(&chain, 0, NULL);
+}
+static int32_t take_rungs(void *s) {
+    tatcell_limit_spec_t one = kit_spec(10, SECOND, 5), fastest = one, slowest = one;
+    return tatcell_ladder_table_specs(&one, (const tatcell_ladder_spec_t *)s, &fastest, &slowest);
+}
 
 static const tatcell_meter_spec_t meter = {sizeof meter, 0, TATCELL_METER_RFC2697, 0, 46000000, 2048, 0, 4096, SECOND,
     0, 0};
@@ -114,6 +126,17 @@ TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     tatcell_burst_t b = kit_burst(&k.limit, 0, "a key", 5, 0, 3);
     DO(options_grow(&b, sizeof b, TATCELL_BURST_MIN, take_burst));
     DO(options_grow(&meter, sizeof meter, TATCELL_METER_SPEC_MIN, take_meter));
+    static tatcell_cell_t chained;
+    static tatcell_limit_t unlimited;
+    EQ(tatcell_limit_init_unlimited(&unlimited), 0);
+    tatcell_link_t link = TATCELL_LINK_INIT;
+    link.cell = &chained, link.limit = &unlimited, link.cost = 1;
+    DO(options_grow(&link, sizeof link, TATCELL_LINK_MIN, take_link));
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    chain.links = &link, chain.count = 1, chain.link_size = sizeof link;
+    DO(options_grow(&chain, sizeof chain, TATCELL_CHAIN_MIN, take_chain));
+    tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
+    DO(options_grow(&rungs, sizeof rungs, TATCELL_LADDER_SPEC_MIN, take_rungs));
     kit_free(&k);
 }
 

@@ -58,6 +58,9 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
     EQ(TATCELL_HTTP_POLICY_MIN, sizeof(void *) == 8 ? 72 : 48);
+    EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
+    EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
+    EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
     EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
 }
 
@@ -130,6 +133,36 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_burst_t, decisions, 48 + 8 * sizeof(void *));
     AT(tatcell_burst_t, counters, 48 + 9 * sizeof(void *));
     AT(tatcell_burst_t, scratch, 48 + 10 * sizeof(void *));
+    AT(tatcell_link_t, size, 0);
+    AT(tatcell_link_t, flags, 4);
+    AT(tatcell_link_t, cost, 8);
+    AT(tatcell_link_t, extra, 16);
+    AT(tatcell_link_t, hash, 24);
+    AT(tatcell_link_t, limit, 32);
+    AT(tatcell_link_t, cell, 32 + sizeof(void *));
+    AT(tatcell_link_t, cell32, 32 + 2 * sizeof(void *));
+    AT(tatcell_link_t, table, 32 + 3 * sizeof(void *));
+    AT(tatcell_link_t, key, 32 + 4 * sizeof(void *));
+    AT(tatcell_link_t, key_len, 32 + 5 * sizeof(void *));
+    AT(tatcell_chain_t, size, 0);
+    AT(tatcell_chain_t, flags, 4);
+    AT(tatcell_chain_t, count, 8);
+    AT(tatcell_chain_t, link_size, 12);
+    AT(tatcell_chain_t, decision_size, 16);
+    AT(tatcell_chain_t, reserved, 20);
+    AT(tatcell_chain_t, links, 24);
+    AT(tatcell_chain_t, permits, 24 + sizeof(void *));
+    AT(tatcell_chain_t, decisions, 24 + 2 * sizeof(void *));
+    AT(tatcell_chain_t, counters, 24 + 3 * sizeof(void *));
+    AT(tatcell_rung_t, bits, 0);
+    AT(tatcell_rung_t, multiplier, 4);
+    EQ(sizeof(tatcell_rung_t), 8);
+    AT(tatcell_ladder_spec_t, size, 0);
+    AT(tatcell_ladder_spec_t, flags, 4);
+    AT(tatcell_ladder_spec_t, v4_count, 8);
+    AT(tatcell_ladder_spec_t, v6_count, 12);
+    AT(tatcell_ladder_spec_t, v4, 16);
+    AT(tatcell_ladder_spec_t, v6, 16 + sizeof(void *));
     AT(tatcell_limit_spec_t, size, 0);
     AT(tatcell_limit_spec_t, flags, 4);
     AT(tatcell_limit_spec_t, units, 8);
@@ -233,6 +266,8 @@ TEST(numbers_are_those_of_abi_1) {
         {TATCELL_HTTP_RATELIMIT, 1}, {TATCELL_HTTP_RATELIMIT_POLICY, 2}, {TATCELL_HTTP_RETRY_AFTER, 4},
         {TATCELL_HTTP_X_LIMIT, 8}, {TATCELL_HTTP_X_REMAINING, 16}, {TATCELL_HTTP_X_RESET, 32}, {TATCELL_HTTP_ALL, 63},
         {TATCELL_HTTP_POLICIES_MAX, 8}, {TATCELL_LOG_MOST, 1LL << 30},
+        {TATCELL_ERR_LINKS, -60}, {TATCELL_ERR_TWO_LIMITS, -61}, {TATCELL_ERR_COST, -62}, {TATCELL_CHAIN_MAX, 8},
+            {TATCELL_LINK_HASH, 1}, {TATCELL_ERR_LADDER, -63}, {TATCELL_ERR_ADDRESS, -64}, {TATCELL_LADDER_SIZE, 2304},
         {TATCELL_CHANGE_KEEP_TIME, 0}, {TATCELL_CHANGE_KEEP_UNITS, 1}, {TATCELL_CHANGE_RESET, 2},
         {TATCELL_LIMIT_HEAL, 1}, {TATCELL_LIMIT_SHADOW, 2}, {TATCELL_LIMIT_RESOLUTION, 4},
             {TATCELL_LIMIT_STRICT_REFUNDS, 8},
@@ -268,6 +303,9 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_stats_t, TATCELL_STATS_INIT);
     SIZE_THEN_ZERO(tatcell_attach_options_t, TATCELL_ATTACH_OPTIONS_INIT);
     SIZE_THEN_ZERO(tatcell_burst_t, TATCELL_BURST_INIT);
+    SIZE_THEN_ZERO(tatcell_link_t, TATCELL_LINK_INIT);
+    SIZE_THEN_ZERO(tatcell_chain_t, TATCELL_CHAIN_INIT);
+    SIZE_THEN_ZERO(tatcell_ladder_spec_t, TATCELL_LADDER_SPEC_INIT);
     SIZE_THEN_ZERO(tatcell_limit_info_t, TATCELL_LIMIT_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_table_info_t, TATCELL_TABLE_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_numbers_t, TATCELL_LIMIT_NUMBERS_INIT);

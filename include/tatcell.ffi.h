@@ -56,7 +56,12 @@ enum {
     TATCELL_ERR_POLICIES = -57,
     TATCELL_ERR_PEAK = -50,
     TATCELL_ERR_SHORT_SPAN = -51,
-    TATCELL_VERSION = 200,
+    TATCELL_ERR_LINKS = -60,
+    TATCELL_ERR_TWO_LIMITS = -61,
+    TATCELL_ERR_COST = -62,
+    TATCELL_ERR_LADDER = -63,
+    TATCELL_ERR_ADDRESS = -64,
+    TATCELL_VERSION = 300,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
     TATCELL_LIMIT_SIZE = 128,
@@ -140,6 +145,10 @@ enum {
     TATCELL_HTTP_X_RESET = 32,
     TATCELL_HTTP_ALL = 63,
     TATCELL_HTTP_POLICIES_MAX = 8,
+    TATCELL_CHAIN_MAX = 8,
+    TATCELL_LINK_HASH = 1,
+    TATCELL_LADDER_SIZE = 2304,
+    TATCELL_LADDER_ALIGN = 8,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -457,6 +466,51 @@ typedef struct tatcell_http_policy_t {
     uint64_t window;
 } tatcell_http_policy_t;
 
+typedef struct tatcell_link_t {
+    uint32_t size;
+    uint32_t flags;
+    uint64_t cost;
+    uint64_t extra;
+    uint64_t hash;
+    const tatcell_limit_t *limit;
+    tatcell_cell_t *cell;
+    tatcell_cell32_t *cell32;
+    const tatcell_table_t *table;
+    const void *key;
+    size_t key_len;
+} tatcell_link_t;
+
+typedef struct tatcell_chain_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t count;
+    uint32_t link_size;
+    uint32_t decision_size;
+    uint32_t reserved;
+    const tatcell_link_t *links;
+    tatcell_permit_t *permits;
+    tatcell_decision_t *decisions;
+    tatcell_counters_t *counters;
+} tatcell_chain_t;
+
+typedef struct tatcell_ladder_t {
+    uint64_t opaque[288];
+} tatcell_ladder_t;
+
+typedef struct tatcell_rung_t {
+    uint32_t bits;
+    uint32_t multiplier;
+} tatcell_rung_t;
+
+typedef struct tatcell_ladder_spec_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t v4_count;
+    uint32_t v6_count;
+    const tatcell_rung_t *v4;
+    const tatcell_rung_t *v6;
+} tatcell_ladder_spec_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -575,6 +629,9 @@ int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uin
 int32_t tatcell_table_hash(const tatcell_table_t *table, const void *key, size_t key_len, uint64_t *hash);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
 int32_t tatcell_table_prefetch(const tatcell_table_t *table, const uint64_t *hashes, uint32_t count);
+int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t *burst,
+    const tatcell_limit_t *second, const uint32_t *second_costs, tatcell_burst_t *next);
+uint64_t tatcell_hash_second(uint64_t hash);
 int32_t tatcell_table_sweep(const tatcell_table_t *table, uint64_t now, uint64_t from, uint64_t count,
     uint64_t *next);
 int32_t tatcell_table_stats(const tatcell_table_t *table, uint64_t now, tatcell_stats_t *out);
@@ -632,6 +689,25 @@ int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count
     uint32_t field, char *buffer, size_t bytes);
 int32_t tatcell_http_lines(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
     uint32_t fields, char *buffer, size_t bytes);
+int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
+int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec, const tatcell_ladder_spec_t *rungs,
+    tatcell_limit_spec_t *fastest, tatcell_limit_spec_t *slowest);
+int32_t tatcell_ladder_init(tatcell_ladder_t *ladder, const tatcell_table_t *table, const tatcell_limit_spec_t *spec,
+    const tatcell_ladder_spec_t *rungs);
+int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out, tatcell_permit_t *permits,
+    tatcell_counters_t *counters);
+int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out);
+int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, tatcell_permit_t *permits);
+int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address, size_t address_len, uint32_t policy,
+    tatcell_rung_t *rung);
+int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
+size_t tatcell_ladder_size(void);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

@@ -8,8 +8,8 @@
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
- *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP.
- *            Clocks, random bytes and memory: tatcell_host.h.
+ *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP  16 Chains
+ *            17 Prefixes. Clocks, random bytes and memory: tatcell_host.h.
  *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
  * ---- One limit, one cell ----
@@ -265,6 +265,19 @@ extern "C" {
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts. */
 #define TATCELL_ERR_SHORT_SPAN -51
+/** A chain has no link, or more than 8. */
+#define TATCELL_ERR_LINKS -60
+/** One cell or key stands under two limits in a chain: they would share one debt. */
+#define TATCELL_ERR_TWO_LIMITS -61
+/** The costs of one cell or key exceed 64 bits together. */
+#define TATCELL_ERR_COST -62
+/**
+ * A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a multiplier
+ * falls or is 0.
+ */
+#define TATCELL_ERR_LADDER -63
+/** An address has neither 4 nor 16 bytes. */
+#define TATCELL_ERR_ADDRESS -64
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -290,7 +303,7 @@ const char *tatcell_strerror_name(int32_t code);
 /* ==== 2 Versions ================================================================================================= */
 
 /** Version of the library: major * 10000 + minor * 100 + patch. */
-#define TATCELL_VERSION 200
+#define TATCELL_VERSION 300
 /** Version of the C ABI; changes only when a program must be rebuilt. */
 #define TATCELL_ABI_VERSION 1
 /** Version of the table image. */
@@ -496,7 +509,7 @@ int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
  * @param capacity tokens that the bucket holds, at least 1.
  * @retval 0 done.
  * @retval others as tatcell_limit_init.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit,
@@ -517,7 +530,7 @@ int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit,
  * @param depth  units that the bucket holds, at least 1.
  * @retval 0 done.
  * @retval others as tatcell_limit_init.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
@@ -540,7 +553,7 @@ int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
  * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
@@ -560,7 +573,7 @@ int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
  * @param period length of a window in ticks of the caller's clock; not 0.
  * @retval 0 done.
  * @retval others as tatcell_limit_init_window.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
@@ -583,7 +596,7 @@ int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
  * @param period length of a window in ticks of the caller's clock; not 0.
  * @retval 0 done.
  * @retval others as tatcell_limit_init_window.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
@@ -608,7 +621,7 @@ int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
  * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
  * @retval TATCELL_ERR_REPRESENT fewer than 100 ticks of half-life a unit: use a finer clock.
  * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_decay(tatcell_limit_t *limit,
@@ -1167,7 +1180,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_sliding_log_t {
  * @retval TATCELL_ERR_RATE no stamps; TATCELL_ERR_UNITS 2^32 or more, where TATCELL_ERR_TOO_LARGE does not come first.
  * @retval TATCELL_ERR_PERIOD the window is 0.
  * @retval TATCELL_ERR_HORIZON window and skew together are 2^63 ticks or more.
- * Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.2.
+ * Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log,
@@ -1189,7 +1202,7 @@ int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_HANDLE log not initialised.
  * Thread: any number on one log. Cost: loads of up to all stamps, of all when refused; one compare-and-swap when it
- * charges. Since 0.2.
+ * charges. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log,
@@ -1203,7 +1216,7 @@ int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log,
  * @param now         the caller's clock, ticks.
  * @param retry_after as tatcell_sliding_log_check.
  * @retval as tatcell_sliding_log_check; never TATCELL_CONTENDED.
- * Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.2.
+ * Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log,
@@ -1220,7 +1233,7 @@ int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log,
  * @retval 0, TATCELL_NON_CONFORMING, TATCELL_CONTENDED as out->verdict; charged if 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_sliding_log_check.
- * Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.2.
+ * Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log,
@@ -1235,7 +1248,7 @@ int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log,
  * @param now the caller's clock, ticks.
  * @param out started from TATCELL_DECISION_INIT; not NULL.
  * @retval as tatcell_sliding_log_check_ex; never TATCELL_CONTENDED.
- * Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.2.
+ * Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log,
@@ -1253,7 +1266,7 @@ int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log,
  * @retval 0 done (perhaps the unit had left).
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_sliding_log_check.
- * Thread: any number on one log. Cost: one compare-and-swap. Since 0.2.
+ * Thread: any number on one log. Cost: one compare-and-swap. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log,
@@ -1266,7 +1279,7 @@ int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log,
  * @param log not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: any number on one log. Cost: a store of each stamp. Since 0.2.
+ * Thread: any number on one log. Cost: a store of each stamp. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
@@ -1275,7 +1288,7 @@ int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
  * Gives sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_sliding_log_size(void);
@@ -2157,6 +2170,45 @@ int32_t tatcell_table_prefetch(const tatcell_table_t *table,
                                const uint64_t *hashes,
                                uint32_t count);
 
+/**
+ * Decides up to 64 requests at one now, in order, each under two limits of its key, bytes and packets for instance:
+ * both are charged, or none. Hashes and prefetches the keys of the next burst before that.
+ *
+ * The first debt of a key lies in the table at the hash of the key, the second at tatcell_hash_second of that. The
+ * verdicts, and what is charged, equal those of a chain of both (tatcell_chain_check) for each request in the same
+ * order. burst and next are as for tatcell_table_check_burst, but for what is said here.
+ *
+ * @param table        handle; not NULL.
+ * @param burst        what is decided; its limit and costs are the first of each request. Without limits, one a
+ *                     request, and without decisions. Not NULL.
+ * @param second       the second limit of all requests; from tatcell_limit_init_table, not NULL unless the burst is
+ *                     empty.
+ * @param second_costs units of each request under the second limit; NULL = 1 each.
+ * @param next         what will be decided by the next call, under the same table. NULL = nothing follows.
+ * @retval 0 decided; see burst->pass. Contended requests have bit 0.
+ * @retval TATCELL_ERR_OPTION as tatcell_table_check_burst, or burst has limits or decisions.
+ * @retval others as tatcell_table_check_burst. Nothing is decided, hashed or changed on error.
+ * Thread: any number with bursts of their own, unless the table is exclusive. Cost: two looks and two
+ * compare-and-swaps a request that passes, with the cache misses of all overlapped. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_check_pairs(const tatcell_table_t *table,
+                                  tatcell_burst_t *burst,
+                                  const tatcell_limit_t *second,
+                                  const uint32_t *second_costs,
+                                  tatcell_burst_t *next);
+
+/**
+ * Gives the hash of a key's second debt, from that of its first: where tatcell_table_check_pairs keeps it. For single
+ * calls on it.
+ *
+ * @param hash from tatcell_table_hash, or the caller's own keyed hash.
+ * @return the hash of the second debt.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+uint64_t tatcell_hash_second(uint64_t hash);
+
 /* ==== 10 Upkeep: sweeping, counting, walking, moving ============================================================= */
 
 /**
@@ -2952,7 +3004,7 @@ typedef struct tatcell_meter_spec_t {
  * @retval TATCELL_ERR_REPRESENT too fast for the clock, too large, or rates too far from each other.
  * @retval TATCELL_ERR_HORIZON bursts and skew are too long for the word.
  * @retval TATCELL_ERR_SHORT_SPAN the word cannot have the span that was asked for.
- * Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
@@ -2984,7 +3036,7 @@ int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_LIMIT params not initialised.
  * @retval TATCELL_ERR_OPTION pre is no colour.
- * Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.2.
+ * Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_meter_check(tatcell_meter_t *meter,
@@ -3004,7 +3056,7 @@ int32_t tatcell_meter_check(tatcell_meter_t *meter,
  * @param pre    as tatcell_meter_check.
  * @param colour as tatcell_meter_check.
  * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
- * Thread: one at a time on one meter. Cost: one load, one store. Since 0.2.
+ * Thread: one at a time on one meter. Cost: one load, one store. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter,
@@ -3024,7 +3076,7 @@ int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter,
  * @param pre    as tatcell_meter_check.
  * @param colour as tatcell_meter_check.
  * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
- * Thread: any number on one meter; only reads. Cost: one load. Since 0.2.
+ * Thread: any number on one meter; only reads. Cost: one load. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_peek(const tatcell_meter_t *meter,
@@ -3044,7 +3096,7 @@ int32_t tatcell_meter_peek(const tatcell_meter_t *meter,
  * @param swept  1 if there was something to forget, else 0. NULL = not wanted.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT bad argument.
- * Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.2.
+ * Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_sweep(tatcell_meter_t *meter,
@@ -3058,7 +3110,7 @@ int32_t tatcell_meter_sweep(tatcell_meter_t *meter,
  * @param meter not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number on one meter. Cost: one store. Since 0.2.
+ * Thread: any number on one meter. Cost: one store. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_reset(tatcell_meter_t *meter);
@@ -3128,7 +3180,7 @@ typedef struct tatcell_meter_info_t {
  * @retval TATCELL_ERR_LIMIT params not initialised.
  * @retval TATCELL_ERR_SIZE info->size is not set.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any. Cost: two 128-bit divisions. Since 0.2.
+ * Thread: any. Cost: two 128-bit divisions. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
@@ -3138,7 +3190,7 @@ int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
  * Gives sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_meter_size(void);
@@ -3147,7 +3199,7 @@ size_t tatcell_meter_size(void);
  * Gives sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_meter_params_size(void);
@@ -3200,7 +3252,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Thread: any number on one gate. Cost: a load and an atomic addition where it is left out, one compare-and-swap
- * where it is written. Since 0.2.
+ * where it is written. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_log_check(tatcell_log_t *log,
@@ -3217,7 +3269,7 @@ int32_t tatcell_log_check(tatcell_log_t *log,
  * @retval 0 taken; also where the count was 0.
  * @retval TATCELL_CONTENDED nothing was taken, ask again; left_out is 0.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.2.
+ * Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_log_take(tatcell_log_t *log,
@@ -3227,7 +3279,7 @@ int32_t tatcell_log_take(tatcell_log_t *log,
  * Gives sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_log_size(void);
@@ -3259,7 +3311,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_slip_t {
  * @retval 0 send the cheap answer.
  * @retval TATCELL_NON_CONFORMING send nothing.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.2.
+ * Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_slip_check(tatcell_slip_t *slip,
@@ -3271,7 +3323,7 @@ int32_t tatcell_slip_check(tatcell_slip_t *slip,
  * @param slip not NULL; nobody else uses it during the call.
  * @param n    as tatcell_slip_check.
  * @retval as tatcell_slip_check.
- * Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.2.
+ * Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
@@ -3281,7 +3333,7 @@ int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
  * Gives sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_slip_size(void);
@@ -3379,7 +3431,7 @@ typedef struct tatcell_http_policy_t {
  *         was not made by a call.
  * @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes than can be.
  * @retval TATCELL_ERR_OVERLAP the buffer overlaps what is read. Nothing is written on error.
- * Thread: any. Cost: one division a number. Since 0.2.
+ * Thread: any. Cost: one division a number. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_http_value(const tatcell_http_policy_t *policies,
@@ -3408,7 +3460,7 @@ int32_t tatcell_http_value(const tatcell_http_policy_t *policies,
  * @retval 0 or more: as tatcell_http_value.
  * @retval TATCELL_ERR_OPTION an unknown field, or as tatcell_http_value.
  * @retval others as tatcell_http_value.
- * Thread: any. Cost: one division a number. Since 0.2.
+ * Thread: any. Cost: one division a number. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
@@ -3417,6 +3469,408 @@ int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
                            uint32_t fields,
                            char *buffer,
                            size_t bytes);
+
+/* ==== 16 Chains: several limits for one request, all or none ==================================================== */
+
+/** Most links of a chain. */
+#define TATCELL_CHAIN_MAX 8
+/** link flags: the key of the table is given by its hash. */
+#define TATCELL_LINK_HASH 1
+
+/**
+ * One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set
+ * one of cell, cell32 and table; everything else may be 0.
+ */
+typedef struct tatcell_link_t {
+    /** sizeof(tatcell_link_t). Not read: the chain says how far its links are apart. */
+    uint32_t size;
+    /** 0, or with a table TATCELL_LINK_HASH. */
+    uint32_t flags;
+    /** Units; 0 only looks: the chain passes if a cost of 0 does. */
+    uint64_t cost;
+    /**
+     * Units that are charged in addition once the chain has passed. They refuse nothing, end at the burst (and the
+     * limit's max_debt), and are not given back. A fresh random number of a small range, 0 to 2 for instance, keeps
+     * an aggregate from telling how many requests of others it has counted; the rate falls by the mean of it.
+     */
+    uint64_t extra;
+    /** With TATCELL_LINK_HASH: the hash of the key. */
+    uint64_t hash;
+    /** Of the kind that cell or table need; not NULL. */
+    const tatcell_limit_t *limit;
+    /** A 64-bit cell; or NULL. */
+    tatcell_cell_t *cell;
+    /** A 32-bit cell; or NULL. */
+    tatcell_cell32_t *cell32;
+    /** A table; or NULL. */
+    const tatcell_table_t *table;
+    /** With a table, but for TATCELL_LINK_HASH: the bytes of the key; not NULL, even when empty. */
+    const void *key;
+    /** Bytes of the key. */
+    size_t key_len;
+} tatcell_link_t;
+
+/** Bytes of a tatcell_link_t in its first release: the least that a library takes. */
+#define TATCELL_LINK_MIN (32 + 6 * sizeof(void *))
+/** A link without anything; set limit, cost, and a cell or a table with its key. */
+#define TATCELL_LINK_INIT {sizeof(tatcell_link_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT; only read by the calls, so it
+ * may be used again and again.
+ *
+ * Order matters for speed and for the index that is reported: the most specific limit, or the most likely to
+ * refuse, first; an aggregate over all last. Links of one cell, or of one key of a table, are one charge of all
+ * their costs, reported as the first of them; they must stand under one limit.
+ */
+typedef struct tatcell_chain_t {
+    /** sizeof(tatcell_chain_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /** Links, 1..8. */
+    uint32_t count;
+    /** Bytes from one link to the next, sizeof(tatcell_link_t). */
+    uint32_t link_size;
+    /** With decisions: bytes from one to the next, sizeof(tatcell_decision_t). */
+    uint32_t decision_size;
+    /** 0. */
+    uint32_t reserved;
+    /** What is charged; not NULL. */
+    const tatcell_link_t *links;
+    /** One a link, for tatcell_chain_refund: what the last check or reserve charged. NULL = not wanted. */
+    tatcell_permit_t *permits;
+    /**
+     * Gets the decision of each link by itself, decision_size bytes apart; their size fields are neither read nor
+     * written. NULL = not wanted.
+     */
+    tatcell_decision_t *decisions;
+    /** This thread's counters: one decision a chain, and each key inserted. NULL = off. */
+    tatcell_counters_t *counters;
+} tatcell_chain_t;
+
+/** Bytes of a tatcell_chain_t in its first release: the least that a library takes. */
+#define TATCELL_CHAIN_MIN (24 + 4 * sizeof(void *))
+/** An empty chain; set links, count and link_size. */
+#define TATCELL_CHAIN_INIT {sizeof(tatcell_chain_t), 0, 0, 0, 0, 0, 0, 0, 0, 0}
+
+/**
+ * Decides one request under several limits: charges all of them if it conforms to all, else none.
+ *
+ * All links are looked at first, then charged in order; if one refuses after all (a race was lost, or a set of a
+ * table is full), those before it are given back in reverse. No limit ever passes more than it allows, whatever
+ * others do meanwhile; they may be refused while a charge waits to be given back.
+ *
+ * out->policy is the index of a link. When the request passes it is the tightest one, whose remaining units are
+ * worth the fewest requests like this one (with equal costs: the smallest remaining); when not, the first that can
+ * never pass, else the first that refuses. cost, burst, remaining, next_unit and reset_after are of that link.
+ * retry_after is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a
+ * tick before. (What only a race or a full set refused has the retry time of the link that refused.) The permit is
+ * zero: each link has its own, chain->permits. Of a refused chain they are zero, but where giving back was
+ * contended to its bound.
+ *
+ * Of a refused chain nothing stays charged but the penalty of the link that refused after the look; what a charge
+ * under TATCELL_FULL_SAMPLED stored; and of a key that was inserted and given back a claim lifetime and a q-unit.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @retval 0 passes, all are charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged.
+ * @retval TATCELL_ERR_LINKS no link, or more than 8.
+ * @retval TATCELL_ERR_TWO_LIMITS one cell or key stands under two limits, which would share one debt.
+ * @retval TATCELL_ERR_COST the costs of one cell or key exceed 64 bits together.
+ * @retval TATCELL_ERR_SIZE size, link_size, decision_size or out->size is not set.
+ * @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash
+ *         without a table.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or a link without cell and table.
+ * @retval TATCELL_ERR_OVERLAP what the call writes (out, permits, decisions, counters) overlaps each other or what
+ *         it reads (chain, links).
+ * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
+ *         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
+ * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a
+ * compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_chain_check(const tatcell_chain_t *chain,
+                            uint64_t now,
+                            tatcell_decision_t *out);
+
+/**
+ * Tells what tatcell_chain_check would answer, without charging anything. Permits, decisions and counters are left
+ * alone.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_chain_check; never TATCELL_CONTENDED.
+ * Thread: as tatcell_chain_check; only reads. Cost: a look a link. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
+                           uint64_t now,
+                           tatcell_decision_t *out);
+
+/**
+ * Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
+ * links'. Each is charged at arrival, so an aggregate is never charged at a future time.
+ *
+ * A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after
+ * is the time until all links would accept it. Every link is asked, and given back where another refuses.
+ *
+ * @param chain started from TATCELL_CHAIN_INIT; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param out   started from TATCELL_DECISION_INIT: departure, and the rest as for tatcell_chain_check. Not NULL.
+ * @retval 0 reserved, all are charged.
+ * @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA, which alone knows when a request may leave; nothing is
+ *         changed.
+ * @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also where it would wait longer than a max_delay.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_chain_reserve(const tatcell_chain_t *chain,
+                              uint64_t now,
+                              tatcell_decision_t *out);
+
+/**
+ * Gives back what the permits of the links prove was charged and has not drained since, the last link first. Each
+ * that was given back becomes zero, so that none is used twice. Extras are not given back.
+ *
+ * @param chain with the links and permits of a check or a reserve; not NULL, nor its permits.
+ * @param now   the caller's clock, ticks.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
+ * @retval others as tatcell_chain_check.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_chain_refund(const tatcell_chain_t *chain,
+                             uint64_t now);
+
+/* ==== 17 Prefixes: limits for the prefixes of an address ========================================================= */
+
+/** Bytes of a tatcell_ladder_t; it never grows. */
+#define TATCELL_LADDER_SIZE 2304
+/** Alignment of a tatcell_ladder_t. */
+#define TATCELL_LADDER_ALIGN 8
+
+/**
+ * The limits of all tiers of a ladder, for one table. Initialise it with tatcell_ladder_init; read-only afterwards,
+ * and then any number of threads may use it at once. A zeroed one, and one of another version of the library, is
+ * refused with TATCELL_ERR_HANDLE.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_ladder_t {
+    /** Not for use. */
+    uint64_t opaque[288];
+} tatcell_ladder_t;
+
+/** One prefix length of a ladder. */
+typedef struct tatcell_rung_t {
+    /** Bits of the prefix: 0 (all addresses of the family) to 32 or 128. */
+    uint32_t bits;
+    /** How many times the limit of one address all addresses of such a prefix have together; not 0. */
+    uint32_t multiplier;
+} tatcell_rung_t;
+
+/**
+ * The prefix lengths that have limits, the longest first. Lengths must fall from rung to rung, multipliers must
+ * not. A family without rungs has the defaults: IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2,
+ * /56 x3, /48 x4, /32 x64.
+ */
+typedef struct tatcell_ladder_spec_t {
+    /** sizeof(tatcell_ladder_spec_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /** Rungs of IPv4, 1..8; 0 = the defaults. */
+    uint32_t v4_count;
+    /** Rungs of IPv6, 1..8; 0 = the defaults. */
+    uint32_t v6_count;
+    /** The rungs of IPv4; NULL with a count of 0. */
+    const tatcell_rung_t *v4;
+    /** The rungs of IPv6; NULL with a count of 0. */
+    const tatcell_rung_t *v6;
+} tatcell_ladder_spec_t;
+
+/** Bytes of a tatcell_ladder_spec_t in its first release: the least that a library takes. */
+#define TATCELL_LADDER_SPEC_MIN (16 + 2 * sizeof(void *))
+/** The default prefixes of both families. */
+#define TATCELL_LADDER_SPEC_INIT {sizeof(tatcell_ladder_spec_t), 0, 0, 0, 0, 0}
+
+/**
+ * Tells what a table must provide for to have a ladder over this limit of one address: its options' fastest and
+ * slowest.
+ *
+ * @param spec    the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @param rungs   started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
+ * @param fastest the limit of the shortest prefix; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+ * @param slowest a limit that is longer than that of every tier; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_LADDER a family has more than 8 rungs, a prefix is too long, lengths do not fall, or a
+ *         multiplier falls or is 0.
+ * @retval TATCELL_ERR_REPRESENT a limit times its multiplier exceeds 64 bits.
+ * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION a size is not set, or a flag is unknown.
+ * @retval TATCELL_ERR_OVERLAP fastest and slowest overlap.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: a few multiplications. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec,
+                                   const tatcell_ladder_spec_t *rungs,
+                                   tatcell_limit_spec_t *fastest,
+                                   tatcell_limit_spec_t *slowest);
+
+/**
+ * Makes the limits of all tiers of a ladder for one table: spec for one address; units, burst and every other
+ * amount of units times the multiplier for each prefix.
+ *
+ * @param ladder to initialise; not NULL.
+ * @param table  handle; not NULL. tatcell_ladder_table_specs tells what its options must provide for.
+ * @param spec   the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @param rungs  started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
+ * @retval TATCELL_ERR_HANDLE table not initialised.
+ * @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
+ * Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
+                            const tatcell_table_t *table,
+                            const tatcell_limit_spec_t *spec,
+                            const tatcell_ladder_spec_t *rungs);
+
+/**
+ * Decides one request of an address: charges all its prefixes if it conforms to the limit of each, else none.
+ *
+ * out->policy is the number of a tier, the longest prefix being 0; tatcell_ladder_rung tells which. All else is as
+ * for tatcell_chain_check. An IPv4 address may come inside an IPv6 address: see tatcell_address_canonical.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param table       handle of the table that it was made for; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order, as in in_addr and in6_addr; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param cost        units; 0 looks and never writes.
+ * @param out         started from TATCELL_DECISION_INIT; NULL = not wanted.
+ * @param permits     TATCELL_CHAIN_MAX of them, for tatcell_ladder_refund; NULL = not wanted.
+ * @param counters    this thread's counters; NULL = off.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_chain_check.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_HANDLE ladder or table not initialised; TATCELL_ERR_FOREIGN made for another table.
+ * @retval TATCELL_ERR_HASH the caller hashes for this table.
+ * @retval TATCELL_ERR_OVERLAP out, permits and counters overlap.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
+ * Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
+ * lines and a compare-and-swap; about 4 KiB of stack. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder,
+                             const tatcell_table_t *table,
+                             uint64_t now,
+                             const void *address,
+                             size_t address_len,
+                             uint64_t cost,
+                             tatcell_decision_t *out,
+                             tatcell_permit_t *permits,
+                             tatcell_counters_t *counters);
+
+/**
+ * Tells what tatcell_ladder_check would answer, without charging anything.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param table       handle of the table that it was made for; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     in network order; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param cost        units.
+ * @param out         started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_ladder_check; never TATCELL_CONTENDED.
+ * Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder,
+                            const tatcell_table_t *table,
+                            uint64_t now,
+                            const void *address,
+                            size_t address_len,
+                            uint64_t cost,
+                            tatcell_decision_t *out);
+
+/**
+ * Gives back what the permits of an address's tiers prove was charged and has not drained since; those given back
+ * become zero.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param table       handle of the table that was charged; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param address     the address that was charged; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param permits     TATCELL_CHAIN_MAX of them, from tatcell_ladder_check; not NULL.
+ * @retval 0 done (perhaps nothing was left to give back).
+ * @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
+ * @retval others as tatcell_ladder_check.
+ * Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder,
+                              const tatcell_table_t *table,
+                              uint64_t now,
+                              const void *address,
+                              size_t address_len,
+                              tatcell_permit_t *permits);
+
+/**
+ * Tells which prefix a decision's policy means.
+ *
+ * @param ladder      from tatcell_ladder_init; not NULL.
+ * @param address     the address that was decided; not NULL.
+ * @param address_len bytes: 4 or 16.
+ * @param policy      of the decision.
+ * @param rung        its length and multiplier; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_END the ladder has no such tier for this address.
+ * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN as tatcell_ladder_check.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder,
+                            const void *address,
+                            size_t address_len,
+                            uint32_t policy,
+                            tatcell_rung_t *rung);
+
+/**
+ * Gives the canonical form of an address: an IPv4 address that is written in IPv6 is that IPv4 address. That is so
+ * for IPv4-mapped addresses (::ffff:0:0/96, RFC 4291), the well-known prefix of NAT64 (64:ff9b::/96, RFC 6052) and
+ * 6to4 (2002::/16, RFC 3056: the router's address, one for all hosts behind it). Teredo and all others stay as
+ * they are. The ladder calls do this by themselves.
+ *
+ * @param address       in network order; not NULL.
+ * @param address_len   bytes: 4 or 16.
+ * @param canonical     16 bytes; the first canonical_len are the address, the rest 0. May be address itself. Not
+ *                      NULL.
+ * @param canonical_len 4 or 16; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_address_canonical(const void *address,
+                                  size_t address_len,
+                                  uint8_t *canonical,
+                                  size_t *canonical_len);
+
+/**
+ * Gives sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+size_t tatcell_ladder_size(void);
 
 #ifdef __cplusplus
 }
@@ -3466,6 +3920,11 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate 
 TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
 TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");
+TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
+TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
+TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");
+TATCELL_ASSERT_(sizeof(tatcell_ladder_t) == TATCELL_LADDER_SIZE, "ladder size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_ladder_t) == TATCELL_LADDER_ALIGN, "ladder alignment");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_

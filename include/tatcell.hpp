@@ -3,7 +3,7 @@
 //
 // CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
-//            9 Bursts  10 Tables  11 Meters  12 Host  13 Refusals  14 HTTP
+//            9 Bursts  10 Tables  11 Meters  12 Host  13 Refusals  14 HTTP  15 Chains  16 Prefixes
 //
 // ---- A program ----
 //
@@ -150,6 +150,11 @@ enum class code : std::int32_t {
     err_policies = TATCELL_ERR_POLICIES,
     err_peak = TATCELL_ERR_PEAK,
     err_short_span = TATCELL_ERR_SHORT_SPAN,
+    err_links = TATCELL_ERR_LINKS,
+    err_two_limits = TATCELL_ERR_TWO_LIMITS,
+    err_cost = TATCELL_ERR_COST,
+    err_ladder = TATCELL_ERR_LADDER,
+    err_address = TATCELL_ERR_ADDRESS,
 };
 
 /// Describes a code: static text, never null (tatcell_strerror).
@@ -205,7 +210,8 @@ inline bool abi_fits() noexcept {
            tatcell_meter_size() == sizeof(tatcell_meter_t) &&
            tatcell_meter_params_size() == sizeof(tatcell_meter_params_t) &&
            tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
-           tatcell_slip_size() == sizeof(tatcell_slip_t);
+           tatcell_slip_size() == sizeof(tatcell_slip_t) &&
+           tatcell_ladder_size() == sizeof(tatcell_ladder_t);
 }
 
 // ==== 2 Time ========================================================================================================
@@ -454,6 +460,8 @@ public:
     /// Units a second of a clock with this frequency.
     constexpr limit_spec(std::uint64_t units_per_second, frequency clock, std::uint64_t burst) noexcept
         : limit_spec(units_per_second, ticks(clock.hz()), burst) {}
+    /// The C structure, started from TATCELL_LIMIT_SPEC_INIT.
+    constexpr explicit limit_spec(const tatcell_limit_spec_t &raw) noexcept : raw_(raw) {}
 
     /// A token bucket: `tokens` flow in per `period`, and it holds `capacity`. The limit of the first constructor under
     /// its other name; what is left is decision::remaining.
@@ -886,6 +894,8 @@ class key_hash {
 public:
     constexpr explicit key_hash(std::uint64_t value) noexcept : value_(value) {}
     constexpr std::uint64_t value() const noexcept { return value_; }
+    /// Where table::check_pairs keeps the second debt of the key (tatcell_hash_second).
+    key_hash second() const noexcept { return key_hash(tatcell_hash_second(value_)); }
 
 private:
     std::uint64_t value_;
@@ -1366,6 +1376,15 @@ public:
         b.get()->now = now.count();
         return result(tatcell_table_check_burst(&raw_, b.get(), next.get()));
     }
+    /// Decides a burst under its limit and a second one, all or none for each request, and hashes and prefetches the
+    /// keys of the next, if there is one (tatcell_table_check_pairs). `second_costs`: units under the second limit,
+    /// null = one each. Errors as check_burst, and err_option for a burst with limits or decisions.
+    result check_pairs(instant now, burst &b, const table_limit &second, const std::uint32_t *second_costs = nullptr,
+                       burst *next = nullptr) const noexcept {
+        b.get()->now = now.count();
+        tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
+        return result(tatcell_table_check_pairs(&raw_, b.get(), second.get(), second_costs, ahead));
+    }
     /// Starts loading the lines of up to 64 hashes, for calls that come next (tatcell_table_prefetch).
     result prefetch(const std::uint64_t *hashes, std::size_t count) const noexcept {
         const bool fits = count <= burst::max;
@@ -1788,6 +1807,176 @@ private:
     std::uint32_t count_;
     std::uint64_t hz_;
 };
+
+// ==== 15 Chains =====================================================================================================
+
+/// One limit of a chain (tatcell_link_t): a cell or the key of a table, its limit, and the cost in the limit's units.
+/// It refers to what it is given, the bytes of the key included.
+class link {
+public:
+    link(cell_ref c, const limit &l, std::uint64_t cost = 1) noexcept : link(l, cost) { raw_.cell = c.get(); }
+    link(cell32_ref c, const limit32 &l, std::uint64_t cost = 1) noexcept : link(l, cost) { raw_.cell32 = c.get(); }
+    link(const table &t, const table_limit &l, key k, std::uint64_t cost = 1) noexcept : link(l, cost) {
+        raw_.table = t.get(), raw_.key = k.data(), raw_.key_len = k.size();
+    }
+    link(const table &t, const table_limit &l, key_hash h, std::uint64_t cost = 1) noexcept : link(l, cost) {
+        raw_.table = t.get(), raw_.hash = h.value(), raw_.flags = TATCELL_LINK_HASH;
+    }
+    /// Units charged in addition once the chain has passed: a fresh random number of a small range keeps an aggregate
+    /// from telling how many requests of others it has counted.
+    link &extra(std::uint64_t units) noexcept { return raw_.extra = units, *this; }
+    const tatcell_link_t *get() const noexcept { return &raw_; }
+
+private:
+    link(const any_limit &l, std::uint64_t cost) noexcept { raw_.limit = l.get(), raw_.cost = cost; }
+    tatcell_link_t raw_ TATCELL_LINK_INIT;
+};
+static_assert(sizeof(link) == sizeof(tatcell_link_t), "an array of one is an array of the other");
+
+/// Up to 8 limits that one request must meet together (tatcell_chain_t): all are charged, or none. It refers to its
+/// links. decision::policy is the index of the link that refused, or of the tightest.
+///
+///     const tatcell::link links[] = {{per_second, five, 1}, {per_minute, hundred, 1}};
+///     const auto answer = tatcell::chain(links).check(now);
+///
+/// Errors of every call: err_links (none, or more than 8), err_two_limits, err_cost, and those of each link.
+class chain {
+public:
+    /// The most links of a chain.
+    static constexpr std::size_t max = TATCELL_CHAIN_MAX;
+
+    chain(const link *first, std::size_t count) noexcept {
+        raw_.links = count == 0 ? nullptr : first->get();
+        raw_.link_size = sizeof(link);
+        raw_.count = count > max ? static_cast<std::uint32_t>(max) + 1 : static_cast<std::uint32_t>(count);
+    }
+    template <std::size_t N>
+    chain(const link (&links)[N]) noexcept : chain(links, N) {}
+
+    /// One a link: what check and reserve charged, and refund gives back; null = not wanted.
+    chain &permits(permit *each) noexcept { return raw_.permits = each, *this; }
+    /// Gets the decision of each link by itself; null = not wanted.
+    chain &decisions(decision *each) noexcept {
+        return raw_.decisions = each, raw_.decision_size = sizeof(decision), *this;
+    }
+    /// This thread's counters; null = off.
+    chain &counters(tatcell_counters_t *c) noexcept { return raw_.counters = c, *this; }
+
+    /// Charges all links if the request conforms to all, else none (tatcell_chain_check).
+    decision check(instant now) const noexcept { return detail::decide(tatcell_chain_check, &raw_, now.count()); }
+    /// What check would answer; charges nothing (tatcell_chain_peek).
+    decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }
+    /// Reserves all links for the latest of their departures (tatcell_chain_reserve).
+    decision reserve(instant now) const noexcept { return detail::decide(tatcell_chain_reserve, &raw_, now.count()); }
+    /// Gives back what the permits prove; those given back become zero (tatcell_chain_refund).
+    result refund(instant now) const noexcept { return result(tatcell_chain_refund(&raw_, now.count())); }
+
+    /// The structure itself, for what has no call here.
+    tatcell_chain_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_chain_t raw_ TATCELL_CHAIN_INIT;
+};
+static_assert(sizeof(chain) == sizeof(tatcell_chain_t), "same layout");
+
+// ==== 16 Prefixes ===================================================================================================
+
+struct canonical_address;
+
+/// The bytes of an address in network order, 4 or 16: of an in_addr or in6_addr, or of an array.
+class address {
+public:
+    constexpr address(const void *data, std::size_t size) noexcept : data_(data), size_(size) {}
+    /// Anything of 4 or 16 bytes without padding: std::array<std::uint8_t, 16>, in_addr, in6_addr.
+    template <class T, class = std::enable_if_t<detail::is_key<T> && (sizeof(T) == 4 || sizeof(T) == 16)>>
+    constexpr address(const T &a) noexcept : address(&a, sizeof a) {}
+    constexpr const void *data() const noexcept { return data_; }
+    constexpr std::size_t size() const noexcept { return size_; }
+    /// Its canonical form, as the ladder calls take it: an IPv4 address inside an IPv6 one is that IPv4 address
+    /// (tatcell_address_canonical).
+    inline outcome<canonical_address> canonical() const noexcept;
+
+private:
+    const void *data_;
+    std::size_t size_;
+};
+
+/// The bytes of an address in its canonical form: the first `size`, 4 or 16.
+struct canonical_address {
+    std::array<std::uint8_t, 16> bytes{};
+    std::size_t size = 0;
+    operator address() const noexcept { return {bytes.data(), size}; }
+};
+
+inline outcome<canonical_address> address::canonical() const noexcept {
+    canonical_address c;
+    const std::int32_t rc = tatcell_address_canonical(data_, size_, c.bytes.data(), &c.size);
+    return {rc, c};
+}
+
+/// Which prefixes of an address have a limit (tatcell_ladder_spec_t), the longest first; the defaults where nothing is
+/// said. It refers to the rungs that it is given.
+class ladder_spec {
+public:
+    constexpr ladder_spec() noexcept = default;
+    template <std::size_t N>
+    constexpr ladder_spec &v4(const tatcell_rung_t (&rungs)[N]) noexcept {
+        return raw_.v4 = rungs, raw_.v4_count = static_cast<std::uint32_t>(N), *this;
+    }
+    template <std::size_t N>
+    constexpr ladder_spec &v6(const tatcell_rung_t (&rungs)[N]) noexcept {
+        return raw_.v6 = rungs, raw_.v6_count = static_cast<std::uint32_t>(N), *this;
+    }
+    constexpr const tatcell_ladder_spec_t *get() const noexcept { return &raw_; }
+
+    /// What a table must provide for to have this ladder over a limit of one address (tatcell_ladder_table_specs): a
+    /// table_options of both.
+    outcome<table_options> options(const limit_spec &one) const noexcept {
+        tatcell_limit_spec_t fastest = TATCELL_LIMIT_SPEC_INIT, slowest = TATCELL_LIMIT_SPEC_INIT;
+        const std::int32_t c = tatcell_ladder_table_specs(one.get(), &raw_, &fastest, &slowest);
+        if (c != TATCELL_PASS) return {c, table_options(one)};
+        return {c, table_options(limit_spec(fastest)).slowest(limit_spec(slowest))};
+    }
+
+private:
+    tatcell_ladder_spec_t raw_ TATCELL_LADDER_SPEC_INIT;
+};
+
+/// The limits of all tiers of a ladder, for one table (tatcell_ladder_t), and one call for an address.
+///
+/// Every call may return err_address for another size than 4 or 16, err_handle, err_foreign, err_hash.
+class ladder {
+public:
+    /// `one` is the limit of one address (tatcell_ladder_init). Errors: err_ladder, err_too_fast, and those of a limit.
+    result init(const table &t, const limit_spec &one, const ladder_spec &rungs = {}) noexcept {
+        return result(tatcell_ladder_init(&raw_, t.get(), one.get(), rungs.get()));
+    }
+    /// Charges all prefixes of an address, or none (tatcell_ladder_check). `permits`: chain::max of them, or null.
+    decision check(const table &t, instant now, address a, std::uint64_t cost = 1, permit *permits = nullptr,
+                   tatcell_counters_t *counters = nullptr) const noexcept {
+        decision d;
+        d.verdict = tatcell_ladder_check(&raw_, t.get(), now.count(), a.data(), a.size(), cost, &d, permits, counters);
+        return d;
+    }
+    /// What check would answer; charges nothing (tatcell_ladder_peek).
+    decision peek(const table &t, instant now, address a, std::uint64_t cost = 1) const noexcept {
+        const auto f = tatcell_ladder_peek;
+        return detail::decide(f, &raw_, t.get(), now.count(), a.data(), a.size(), cost);
+    }
+    /// Gives back what the permits prove (tatcell_ladder_refund).
+    result refund(const table &t, instant now, address a, permit *permits) const noexcept {
+        return result(tatcell_ladder_refund(&raw_, t.get(), now.count(), a.data(), a.size(), permits));
+    }
+    /// The tier that decision::policy means; code::end where there is none (tatcell_ladder_rung).
+    outcome<tatcell_rung_t> rung(address a, std::uint32_t policy) const noexcept {
+        return detail::fill(tatcell_rung_t{}, tatcell_ladder_rung, &raw_, a.data(), a.size(), policy);
+    }
+    const tatcell_ladder_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_ladder_t raw_{};
+};
+static_assert(sizeof(ladder) == TATCELL_LADDER_SIZE && alignof(ladder) == TATCELL_LADDER_ALIGN, "same layout");
 
 }  // namespace tatcell
 

@@ -28,7 +28,9 @@
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
 //! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
 //! - [`Meter`], [`MeterSpec`], [`Colour`]: three-colour meters, RFC 2697, 2698 and 4115, in one word.
-//! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call.
+//! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
+//!   [`PairBurst`]: each under two limits.
+//! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
 //! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
@@ -79,6 +81,7 @@ mod answer;
 #[cfg(feature = "capi")]
 mod capi;
 mod cell;
+mod combine;
 mod cpu;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 pub mod host;
@@ -96,7 +99,8 @@ pub use cell::{
     Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
     SlidingLog, Slip,
 };
-pub use keys::HashKind;
+pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
+pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};

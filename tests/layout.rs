@@ -28,6 +28,8 @@ const ROOMS: &[(&str, &[&str])] = &[
     ("keys", &["cpu"]),
     ("cell", &["time", "sync", "limit", "answer", "algorithms"]),
     ("table", &["time", "sync", "cpu", "limit", "answer", "algorithms", "keys"]),
+    // Of sync only the mode of a table.
+    ("combine", &["sync/access", "limit", "answer", "keys", "cell", "table"]),
     // Cells have small forms too; of the table only what a caller chooses or is told.
     ("small", &["sync", "limit", "answer", "algorithms", "cell", "table/policy", "table/error"]),
     // The memory that it gives is made of lines.
@@ -45,6 +47,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "keys",
             "cell",
             "table",
+            "combine",
             "small",
             "host",
         ],
@@ -62,6 +65,7 @@ const ROOMS: &[(&str, &[&str])] = &[
             "keys",
             "cell",
             "table",
+            "combine",
             "small",
             "host",
             "capi",

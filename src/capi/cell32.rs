@@ -37,7 +37,7 @@ unsafe impl Plain for Cell32 {}
 impl<'a> Contract<'a> {
     /// A cell that others may use: every access is atomic.
     #[inline(always)]
-    fn cell32(self, p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
+    pub(super) fn cell32(self, p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
         self.input(inside(p))
     }
 }

@@ -111,9 +111,20 @@ pub const TATCELL_ERR_POLICIES: i32 = -57;
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
 pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
+/// A chain has no link, or more than 8.
+pub const TATCELL_ERR_LINKS: i32 = -60;
+/// One cell or key stands under two limits in a chain: they would share one debt.
+pub const TATCELL_ERR_TWO_LIMITS: i32 = -61;
+/// The costs of one cell or key exceed 64 bits together.
+pub const TATCELL_ERR_COST: i32 = -62;
+/// A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a multiplier
+/// falls or is 0.
+pub const TATCELL_ERR_LADDER: i32 = -63;
+/// An address has neither 4 nor 16 bytes.
+pub const TATCELL_ERR_ADDRESS: i32 = -64;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
-pub const TATCELL_VERSION: u32 = 200;
+pub const TATCELL_VERSION: u32 = 300;
 /// Version of the C ABI; changes only when a program must be rebuilt.
 // The one place: build.rs, the makefiles and the export list read this line.
 pub const TATCELL_ABI_VERSION: u32 = 1;
@@ -224,6 +235,11 @@ describe! {
     TATCELL_ERR_POLICIES "more than 8 policies"
     TATCELL_ERR_PEAK "the peak rate is below the committed rate"
     TATCELL_ERR_SHORT_SPAN "the word cannot have the span that was asked for"
+    TATCELL_ERR_LINKS "a chain has no link, or more than 8"
+    TATCELL_ERR_TWO_LIMITS "one cell or key stands under two limits"
+    TATCELL_ERR_COST "costs of one cell or key exceed 64 bits"
+    TATCELL_ERR_LADDER "a ladder's prefix lengths must fall, its multipliers must not"
+    TATCELL_ERR_ADDRESS "an address has neither 4 nor 16 bytes"
 }
 
 /// Describes a result or error code.

@@ -261,7 +261,14 @@ impl<'a> Contract<'a> {
 
     /// What the library knows of a structure that was brought; a shorter one is as if the rest were 0.
     pub(super) fn known<T: Grows>(self, p: *const T) -> Result<T, i32> {
-        let size = self.size_of_it(p)?.min(size_of::<T>());
+        let size = self.size_of_it(p)?;
+        self.known_of(p, size)
+    }
+
+    /// As [`known`](Self::known), of a structure that has this size, whatever it says.
+    fn known_of<T: Grows>(self, p: *const T, size: usize) -> Result<T, i32> {
+        placed(p)?;
+        let size = size.min(size_of::<T>());
         let mut own = MaybeUninit::<T>::zeroed();
         // SAFETY: both have `size` bytes, and any bytes are a T; the contract: valid, quiet.
         unsafe {
@@ -280,7 +287,13 @@ impl<'a> Contract<'a> {
         if size == size_of::<T>() {
             return Ok(());
         }
-        let more = good_size::<T>(size)?.saturating_sub(size_of::<T>());
+        self.nothing_unknown_in(p, good_size::<T>(size)?)
+    }
+
+    /// As [`nothing_unknown`](Self::nothing_unknown), in a structure that has this size, whatever it says.
+    #[inline(always)]
+    fn nothing_unknown_in<T: Grows>(self, p: *const T, size: usize) -> Result<(), i32> {
+        let more = size.saturating_sub(size_of::<T>());
         if more != 0 {
             let rest = self.slice(p.wrapping_add(1).cast::<u8>(), more)?;
             if rest.iter().any(|&byte| byte != 0) {

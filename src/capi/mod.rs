@@ -2,8 +2,8 @@
 //!
 //! - `codes`: what functions return, and its names and texts.
 //! - `kit`: where pointers are checked, under the contract that each call makes once; all unsafe code.
-//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `sliding_log`, `decision`, `table` (and what is done
-//!   with one), `info`, `http`, `log`, `slip`, `host`.
+//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `sliding_log`, `chain`, `ladder`, `decision`,
+//!   `table` (and what is done with one), `info`, `http`, `log`, `slip`, `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
 #![allow(non_camel_case_types)]
@@ -12,6 +12,7 @@
 
 mod cell;
 mod cell32;
+mod chain;
 mod codes;
 mod decision;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
@@ -19,6 +20,7 @@ mod host;
 mod http;
 mod info;
 mod kit;
+mod ladder;
 mod lease;
 mod limit;
 mod limit_algorithms;
@@ -34,6 +36,7 @@ mod table_charge;
 mod table_check;
 mod table_migrate;
 mod table_options;
+mod table_pair;
 mod table_upkeep;
 
 /// A library without std needs a panic handler to link, though nothing here can panic: a test asserts that this

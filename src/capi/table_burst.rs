@@ -133,7 +133,7 @@ pub unsafe extern "C" fn tatcell_table_check_burst(
 
 /// Refuses one burst given twice, and two that overlap.
 #[inline(always)]
-fn two(burst: *const tatcell_burst_t, next: *const tatcell_burst_t) -> Result<(), i32> {
+pub(super) fn two(burst: *const tatcell_burst_t, next: *const tatcell_burst_t) -> Result<(), i32> {
     if core::ptr::eq(burst, next) {
         return Err(TATCELL_ERR_OPTION);
     }
@@ -142,7 +142,7 @@ fn two(burst: *const tatcell_burst_t, next: *const tatcell_burst_t) -> Result<()
 
 /// Where the hashes of a burst come from.
 #[derive(Clone, Copy)]
-enum Source<'a> {
+pub(super) enum Source<'a> {
     /// No requests.
     Empty,
     /// The scratch has them, and their lines were asked for.
@@ -155,7 +155,7 @@ enum Source<'a> {
 impl<'a> Source<'a> {
     /// Checks the keys of a burst, which must lie apart from what is written.
     #[inline(always)]
-    fn new(
+    pub(super) fn new(
         c: Contract<'a>,
         b: &tatcell_burst_t,
         prepared: bool,

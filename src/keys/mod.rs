@@ -1,7 +1,13 @@
-//! From a key to what a table needs of it: its hash.
+//! From a key to what a table needs of it: its hash. And from an address to its prefixes, which are keys.
 
 pub(crate) mod aes;
-mod hash;
 
+mod address;
+mod hash;
+mod ladder;
+
+pub use address::{Address, PrefixKey};
 pub use hash::HashKind;
 pub(crate) use hash::{home_line, Hasher, NoHasher};
+pub(crate) use ladder::MAX_RUNGS;
+pub use ladder::{Ladder, LadderError, Rung};

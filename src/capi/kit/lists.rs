@@ -3,7 +3,7 @@
 use core::ffi::c_void;
 
 use super::{good_size, placed, Contract, Grows, Plain, Report, Span, Written};
-use crate::capi::codes::TATCELL_ERR_KEY_LENGTH;
+use crate::capi::codes::{TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH};
 use crate::table::Keys;
 
 impl<'a> Contract<'a> {
@@ -19,6 +19,17 @@ impl<'a> Contract<'a> {
         }
         placed(p)?;
         Ok(Some(Rows { first: p, stride: good_size::<T>(stride as usize)?, count, c: self }))
+    }
+
+    /// Options that lie one behind the other, `stride` bytes apart: that is the size of each, whatever it says.
+    pub(in crate::capi) fn strided<T: Grows>(
+        self,
+        first: *const T,
+        stride: u32,
+        count: usize,
+    ) -> Result<Strided<'a, T>, i32> {
+        placed(first)?;
+        Ok(Strided { first, stride: good_size::<T>(stride as usize)?, count, c: self })
     }
 
     /// An array of pointers to objects that are read, none of them NULL or misaligned; NULL only when it is empty.
@@ -78,6 +89,30 @@ impl<T: Grows> Rows<'_, T> {
     }
 
     pub(in crate::capi) fn span(self) -> Span {
+        Span::bytes(self.first, self.count.wrapping_mul(self.stride))
+    }
+}
+
+/// Options that lie one behind the other.
+pub(in crate::capi) struct Strided<'a, T> {
+    first: *const T,
+    stride: usize,
+    count: usize,
+    c: Contract<'a>,
+}
+
+impl<T: Grows> Strided<'_, T> {
+    /// What the library knows of structure i; what it does not know must be off.
+    pub(in crate::capi) fn get(&self, i: usize) -> Result<T, i32> {
+        if i >= self.count {
+            return Err(TATCELL_ERR_COUNT);
+        }
+        let p = self.first.wrapping_byte_add(i.wrapping_mul(self.stride));
+        self.c.nothing_unknown_in(p, self.stride)?;
+        self.c.known_of(p, self.stride)
+    }
+
+    pub(in crate::capi) fn span(&self) -> Span {
         Span::bytes(self.first, self.count.wrapping_mul(self.stride))
     }
 }

@@ -1,0 +1,150 @@
+// cpp_chain.cpp - tatcell.hpp: chains and ladders answer as the C functions.
+#include "tatcell.hpp"
+
+#include <netinet/in.h>
+
+#include "check.h"
+
+using namespace std::chrono_literals;
+using tatcell::code;
+using tatcell::instant;
+using tatcell::limit_spec;
+using tatcell::ticks;
+
+static constexpr std::uint8_t secret[16] = {1, 2, 3};
+static constexpr auto start = instant(0) + ticks(1h);
+
+TEST(chains_charge_all_limits_or_none) {
+    tatcell::cell second, minute;
+    tatcell::limit five, hundred;
+    EXPECT(five.init(5, 1s, 5) && hundred.init(100, 60s, 7));
+    const tatcell::link links[] = {{second, five}, {minute, hundred}};
+    const tatcell::chain chain(links);
+    for (int i = 0; i < 5; i++) EXPECT(chain.check(start));
+    const auto refused = chain.check(start);
+    EXPECT(refused == code::non_conforming && refused.policy == 0 && refused.retry_in() == 200ms);
+    EQ(minute.ref().peek(hundred, start, 0).remaining, 2);
+    EXPECT(chain.peek(start + refused.retry_in()) && !chain.peek(start + (refused.retry_in().ns() - 1ns)));
+}
+
+TEST(chains_of_cells_and_keys_give_back_by_their_permits) {
+    static tatcell::table_memory<100> memory;
+    tatcell::table table;
+    tatcell::table_limit per_user;
+    tatcell::cell32 small;
+    tatcell::limit32 slow;
+    const limit_spec spec(1, 1s, 3);
+    EXPECT(table.init(memory, tatcell::table_options(spec).seed(secret)) && per_user.init(table, spec));
+    EXPECT(slow.init(1, ticks(1000), 2));
+    const auto hash = table.hash("user");
+    const tatcell::link links[] = {{table, per_user, "user", 2}, {small, slow}, {table, per_user, *hash}};
+    tatcell::permit permits[3];
+    tatcell::decision each[3];
+    tatcell::counters counters;
+    tatcell::chain chain(links);
+    chain.permits(permits).decisions(each).counters(&counters);
+    const auto passed = chain.check(start);
+    EXPECT(passed && each[0].cost == 3 && each[0].remaining == 0 && each[2].permit.stored == 0);
+    EXPECT(counters.conforming == 1 && counters.inserted == 1 && permits[0].stored != 0);
+    EXPECT(chain.refund(start) && permits[0].stored == 0);
+    EXPECT(table.peek(per_user, start, "user", 2) && small.ref().peek(slow, start, 2));
+}
+
+TEST(reservations_of_chains_depart_at_the_latest) {
+    tatcell::cell a, b;
+    tatcell::limit fast, slow;
+    EXPECT(fast.init(limit_spec(10, 1s, 1).max_delay(1s)) && slow.init(limit_spec(1, 1s, 1).max_delay(1s)));
+    const tatcell::link links[] = {{a, fast}, {b, slow}};
+    const tatcell::chain chain(links);
+    EXPECT(chain.reserve(start).departs_at() == start);
+    EXPECT(chain.reserve(start).departs_at() == start + 1s);
+    const auto late = chain.reserve(start);
+    EXPECT(late == code::non_conforming && late.policy == 1 && late.retry_in() == 1s);
+}
+
+TEST(errors_of_chains_have_their_codes) {
+    tatcell::cell a;
+    tatcell::limit one, two;
+    EXPECT(one.init(1, 1s, 1) && two.init(2, 1s, 1));
+    const tatcell::link same[] = {{a, one}, {a, two}};
+    EXPECT(tatcell::chain(same).check(start) == code::err_two_limits);
+    EXPECT(tatcell::chain(same, 0).check(start) == code::err_links);
+    const tatcell::link many[9] = {{a, one}, {a, one}, {a, one}, {a, one}, {a, one}, {a, one}, {a, one}, {a, one},
+                                   {a, one}};
+    EXPECT(tatcell::chain(many).check(start) == code::err_links);
+    const tatcell::link costs[] = {{a, one, 1}, {a, one, UINT64_MAX}};
+    EXPECT(tatcell::chain(costs).check(start) == code::err_cost);
+    tatcell::link random(a, one);
+    random.extra(2);
+    EXPECT(tatcell::chain(&random, 1).check(start));
+}
+
+TEST(ladders_hold_the_prefixes_of_an_address) {
+    static tatcell::table_memory<1000> memory;
+    const limit_spec one(10, 1s, 5);
+    const tatcell::ladder_spec rungs;
+    const auto options = rungs.options(one);
+    tatcell::table table;
+    tatcell::ladder ladder;
+    EXPECT(options && table.init(memory, tatcell::table_options(*options).seed(secret)));
+    EXPECT(ladder.init(table, one, rungs));
+    in6_addr host{};
+    host.s6_addr[0] = 0x20, host.s6_addr[1] = 1;
+    int passed = 0;
+    for (int i = 0; i < 30; i++) {
+        host.s6_addr[15] = static_cast<std::uint8_t>(i);
+        passed += ladder.check(table, start, host) ? 1 : 0;
+    }
+    EQ(passed, 10);
+    const auto refused = ladder.peek(table, start, host);
+    const auto tier = ladder.rung(host, refused.policy);
+    EXPECT(refused == code::non_conforming && tier && tier->bits == 64 && tier->multiplier == 2);
+    EXPECT(ladder.rung(host, 5) == code::end);
+    in_addr v4{};
+    tatcell::permit permits[tatcell::chain::max];
+    tatcell::counters counters;
+    EXPECT(ladder.check(table, start, v4, 5, permits, &counters) && !ladder.peek(table, start, v4));
+    EXPECT(counters.inserted == 4 && permits[3].stored != 0 && permits[4].stored == 0);
+    EXPECT(ladder.refund(table, start, v4, permits) && ladder.peek(table, start, v4, 4));
+    EXPECT(ladder.check(table, start, tatcell::address("123", 3)) == code::err_address);
+    const std::array<std::uint8_t, 16> mapped{0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, 192, 0, 2, 1};
+    const auto canonical = tatcell::address(mapped).canonical();
+    EXPECT(canonical && canonical->size == 4 && canonical->bytes[0] == 192 && canonical->bytes[3] == 1);
+    EXPECT(tatcell::address(*canonical).size() == 4 && tatcell::address("123", 3).canonical() == code::err_address);
+}
+
+TEST(custom_ladders_are_checked) {
+    constexpr tatcell_rung_t v4[] = {{32, 1}, {16, 10}}, wrong[] = {{16, 1}, {32, 10}};
+    const limit_spec one(10, 1s, 5);
+    EXPECT(tatcell::ladder_spec().v4(v4).options(one));
+    EXPECT(tatcell::ladder_spec().v4(wrong).options(one) == code::err_ladder);
+    EXPECT(tatcell::ladder_spec().v6(wrong).v4(v4).options(one) == code::err_ladder);
+}
+
+TEST(pairs_charge_both_limits_of_each_key_or_none) {
+    static tatcell::table_memory<1000> memory;
+    const limit_spec packets(100, 1s, 10), bytes(100000, 1s, 4000);
+    tatcell::table table;
+    tatcell::table_limit first, second;
+    EXPECT(table.init(memory, tatcell::table_options(bytes).slowest(packets).seed(secret)));
+    EXPECT(first.init(table, packets) && second.init(table, bytes));
+    const std::uint32_t sources[] = {7, 7, 7, 8}, sizes[] = {1500, 1500, 1500, 1500};
+    tatcell::burst burst, next;
+    EXPECT(table.check_pairs(start, burst.limit(first).keys(sources), second, sizes, &next.limit(first)));
+    EQ(burst.pass(), 0xb);
+    const auto hash = table.hash(7u);
+    EQ(table.peek(first, start, *hash, 0).remaining, 8);
+    EQ(table.peek(second, start, (*hash).second(), 0).remaining, 1000);
+    EXPECT(table.check_pairs(start, burst, second, sizes, &burst) == code::err_option);
+}
+
+int main() {
+    RUN(chains_charge_all_limits_or_none);
+    RUN(chains_of_cells_and_keys_give_back_by_their_permits);
+    RUN(reservations_of_chains_depart_at_the_latest);
+    RUN(errors_of_chains_have_their_codes);
+    RUN(ladders_hold_the_prefixes_of_an_address);
+    RUN(custom_ladders_are_checked);
+    RUN(pairs_charge_both_limits_of_each_key_or_none);
+    return check_failures != 0;
+}

@@ -1,0 +1,389 @@
+//! All or none over up to eight limits.
+//!
+//! ```text
+//!  look     peek 0, 1, ... n-1        a refusal ends here: nothing was written, and all retry times are known
+//!  charge   check 0, 1, ... n-1       link k refuses after all: undo k-1, ... 1, 0 by the permits of their charges
+//!  extra    charge what is random     refuses nothing
+//! ```
+//!
+//! Invariants:
+//!
+//! - **Never over-admits.** A chain passes only after a check of each link has charged it, and each check is exact on
+//!   its own word. Undoing gives back what a permit proves was stored, by the `now` of the charge. A thread that is
+//!   stopped between a charge and its undo while the clocks of others go on by sigma gives back at most what drained
+//!   in sigma, as every old reading does.
+//! - **Alone it is exact.** Without concurrent callers the look decides and the charges agree with it. What they may
+//!   then still meet is a full set of a table, whose policy refuses: that is undone.
+//! - **Conservative in races.** Between a charge and its undo others see the debt and may be refused though they would
+//!   pass one after the other: all of them, where orders or costs differ. Chains of the same links in the same order
+//!   and with equal costs pass as one after the other.
+//! - **No debt stays** of a refused chain, once its call is over, but for: what a claim stored below the permit of the
+//!   charge that inserted its key (a claim lifetime and a q-unit), charges under `Sampled`, whose permits are worth
+//!   nothing, and the penalty of the link that refused.
+//! - **One debt, one charge.** Links of the same cell or key are made one, of all their costs.
+//!
+//! Progress: bounded by the links' own calls, and [`UNDO`] refunds for each that is undone.
+//!
+//! Not here: elastic room. Not atomic as a whole: others may see some links charged before the rest.
+
+use super::error::ChainError;
+use super::link::{Link, Target};
+use crate::answer::{Decision, Permit, Tracking, Verdict};
+use crate::table::Counters;
+
+/// Most links of a [`Chain`].
+pub const MAX_LINKS: usize = 8;
+
+/// Refunds that are tried for one link. Each is lost only to `MAX_LOST` swaps of others; at the bound the charge stays
+/// until it drains, which is the safe side, and its permit is handed out.
+const UNDO: u32 = 8;
+
+/// Up to eight limits that one request must meet together: all are charged, or none.
+///
+/// Made for one request (its cells, keys and costs), decided at one `now`. Order matters for speed and for the index
+/// that is reported: the most specific limit, or the most likely to refuse, first; an aggregate over all last.
+///
+/// ```
+/// use tatcell::{limit, Cell, Chain, ChainError, Limit, Link, Verdict};
+///
+/// // 5 a second and 100 a minute, for one client; ticks are milliseconds.
+/// static SECOND: Limit = limit!(5 per 1_000, burst 5);
+/// static MINUTE: Limit = limit!(100 per 60_000, burst 7);
+/// let client = [Cell::new(), Cell::new()];
+/// let chain = Chain::new(&[Link::cell(&client[0], &SECOND, 1), Link::cell(&client[1], &MINUTE, 1)])?;
+/// for _ in 0..5 {
+///     assert!(chain.check(0).passes());
+/// }
+/// let refused = chain.check(0);
+/// assert_eq!((refused.policy, refused.retry_after), (0, 200)); // the limit a second, and when it passes again
+/// let passed = chain.check(1_000);
+/// assert_eq!((passed.policy, passed.remaining), (1, 2)); // of the limit a minute: 7 - 6, and 1.67 have drained
+/// # Ok::<(), ChainError>(())
+/// ```
+#[derive(Clone, Copy)]
+pub struct Chain<'a> {
+    /// One for each cell or key, in the order of their first links; `count` of them.
+    charges: [Charge<'a>; MAX_LINKS],
+    count: usize,
+    /// For each link the number of its charge; `links` of them.
+    charge_of: [u8; MAX_LINKS],
+    links: usize,
+}
+
+/// All links of one cell or key.
+#[derive(Clone, Copy)]
+struct Charge<'a> {
+    target: Target<'a>,
+    cost: u64,
+    extra: u64,
+    /// The first of them.
+    link: u32,
+}
+
+type Answers = [Decision; MAX_LINKS];
+
+impl<'a> Chain<'a> {
+    /// Makes a chain of 1 to [`MAX_LINKS`] links.
+    ///
+    /// Links of the same cell, or of the same key of a table, are one charge of all their costs, reported as the first
+    /// of them.
+    ///
+    /// # Errors
+    /// [`ChainError`]; nothing was touched.
+    ///
+    /// # Cost
+    /// Compares each link with those before it; reads no word.
+    pub fn new(links: &[Link<'a>]) -> Result<Chain<'a>, ChainError> {
+        let first = links.first().ok_or(ChainError::Empty)?;
+        if links.len() > MAX_LINKS {
+            return Err(ChainError::TooManyLinks);
+        }
+        let blank = Charge { target: first.target, cost: 0, extra: 0, link: 0 };
+        let mut chain =
+            Chain { charges: [blank; MAX_LINKS], count: 0, charge_of: [0; MAX_LINKS], links: links.len() };
+        for ((i, link), charge_of) in links.iter().enumerate().zip(&mut chain.charge_of) {
+            link.target.own()?;
+            let known = chain.charges.iter().take(chain.count);
+            let at = known.take_while(|charge| !charge.target.is(&link.target)).count();
+            *charge_of = at as u8;
+            let Some(charge) = chain.charges.get_mut(at) else { return Err(ChainError::TooManyLinks) };
+            if at == chain.count {
+                *charge = Charge { target: link.target, cost: link.cost, extra: link.extra, link: i as u32 };
+                chain.count += 1;
+                continue;
+            }
+            if !charge.target.has_limit_of(&link.target) {
+                return Err(ChainError::TwoLimits);
+            }
+            charge.cost = charge.cost.checked_add(link.cost).ok_or(ChainError::BadCost)?;
+            charge.extra = charge.extra.saturating_add(link.extra);
+        }
+        Ok(chain)
+    }
+
+    /// Decides one request and charges all links if it conforms to all, else none.
+    ///
+    /// On a pass `policy` is the index of the tightest link, the one whose remaining units are worth the fewest
+    /// requests like this one (with equal costs: the smallest remaining), and `cost`, `burst`, `remaining`,
+    /// `next_unit` and `reset_after` are of that link. Flags are those of all links; `tracking` is the first that is
+    /// not `Tracked`.
+    ///
+    /// On a refusal `policy` is the first link that can never pass, else the first that refuses, and the other fields
+    /// are of that link, but for `retry_after`: the longest of all links. At `now + retry_after` every link passes if
+    /// nothing else comes, and not a tick before. (A refusal that only a full set of a table or a race brought about,
+    /// after the look, has the retry time of the link that refused.)
+    ///
+    /// The permit is all zero: each link has its own, see [`check_ex`](Chain::check_ex). Contended: nothing is
+    /// charged.
+    ///
+    /// # Concurrency
+    /// Any number of threads and processes. Others may see a link charged before the rest, or before it is given
+    /// back: never more passes than each limit allows, but refusals that no order of the calls would give.
+    ///
+    /// # Cost
+    /// Two looks a link and one compare-and-swap each when it passes; only loads when the look refuses. About 2 KiB of
+    /// stack.
+    ///
+    /// Source: conservative all or none by look, charge and undo, explored in `tests/chain_explorer.rs`.
+    pub fn check(&self, now: u64) -> Decision {
+        self.check_ex(now, None, |_, _| ())
+    }
+
+    /// As [`check`](Chain::check); counts one decision and the keys inserted, and hands each link's own decision to
+    /// `each`, in order, when all is decided.
+    ///
+    /// Of links that are one charge the first has the permit. Of a chain that was refused no decision has a permit,
+    /// but where undoing was contended to its bound (64 lost swaps): [`refund`](Chain::refund) takes it.
+    pub fn check_ex(
+        &self,
+        now: u64,
+        counters: Option<&mut Counters>,
+        each: impl FnMut(usize, &Decision),
+    ) -> Decision {
+        let mut answers = self.look(now);
+        let mut inserted = 0;
+        if self.all_pass(&answers) {
+            inserted = self.charge_all(now, &mut answers, counters.is_some());
+        }
+        self.finish(&answers, inserted, counters, each)
+    }
+
+    /// Answers what [`check`](Chain::check) would, without charging anything. Reads only.
+    pub fn peek(&self, now: u64) -> Decision {
+        self.sum_up(&self.look(now))
+    }
+
+    /// Reserves all links for the earliest instant at which all conform, for shaping: the decision's `departure`, the
+    /// latest of the links'. Each link is charged at arrival, so an aggregate is never charged at a future time.
+    ///
+    /// A request that would wait longer than the `max_delay` of any link is refused and charges nothing; `retry_after`
+    /// is the time until all links would accept it. The other fields are as for [`check`](Chain::check); extras are
+    /// charged as well. Every link is asked, and given back where another refuses, so others may be refused or sent
+    /// later meanwhile.
+    ///
+    /// # Errors
+    /// [`ChainError::BadAlgorithm`] where a limit is not of GCRA, which alone knows when a request may leave; nothing
+    /// is touched.
+    ///
+    /// # Concurrency
+    /// As [`check`](Chain::check). Departures are monotone where the chains that share links share all of them.
+    pub fn reserve(&self, now: u64) -> Result<Decision, ChainError> {
+        self.reserve_ex(now, None, |_, _| ())
+    }
+
+    /// As [`reserve`](Chain::reserve), with counters and the decision of each link as [`check_ex`](Chain::check_ex).
+    ///
+    /// # Errors
+    /// As [`reserve`](Chain::reserve).
+    pub fn reserve_ex(
+        &self,
+        now: u64,
+        counters: Option<&mut Counters>,
+        each: impl FnMut(usize, &Decision),
+    ) -> Result<Decision, ChainError> {
+        if !self.charges().all(|charge| charge.target.is_gcra()) {
+            return Err(ChainError::BadAlgorithm);
+        }
+        let mut answers = [NOTHING; MAX_LINKS];
+        let mut inserted = 0;
+        for (charge, answer) in self.charges().zip(&mut answers) {
+            let mut made = Counters::default();
+            *answer = charge.target.reserve(now, charge.cost, Some(&mut made));
+            inserted += made.inserted;
+        }
+        if self.all_pass(&answers) {
+            self.charge_extras(now, &mut answers);
+        } else {
+            self.undo(now, &mut answers);
+        }
+        Ok(self.finish(&answers, inserted, counters, each))
+    }
+
+    /// Gives back what the permits of the links prove was charged and has not drained since, the last link first;
+    /// `permits[i]` is that of link i. Each that was given back becomes [`Permit::NONE`].
+    ///
+    /// Returns false when contended: what is left in `permits` can be asked for again. What makes a permit worthless
+    /// for a cell or a table makes it so here.
+    pub fn refund(&self, now: u64, permits: &mut [Permit]) -> bool {
+        let mut done = true;
+        for charge in self.charges().rev() {
+            if let Some(permit) = permits.get_mut(charge.link as usize) {
+                done &= charge.give_back(now, permit);
+            }
+        }
+        done
+    }
+
+    fn charges(&self) -> impl DoubleEndedIterator<Item = &Charge<'a>> {
+        self.charges.iter().take(self.count)
+    }
+
+    fn look(&self, now: u64) -> Answers {
+        let mut answers = [NOTHING; MAX_LINKS];
+        for (charge, answer) in self.charges().zip(&mut answers) {
+            *answer = charge.target.peek(now, charge.cost);
+        }
+        answers
+    }
+
+    fn all_pass(&self, answers: &Answers) -> bool {
+        answers.iter().take(self.count).all(Decision::passes)
+    }
+
+    /// Charges in order, up to the first link that refuses after all; then what was charged is undone. Gives the
+    /// number of keys inserted.
+    fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
+        let mut inserted = 0;
+        for (charge, answer) in self.charges().zip(answers.iter_mut()) {
+            let mut made = Counters::default();
+            *answer = charge.target.check(now, charge.cost, counted.then_some(&mut made));
+            inserted += made.inserted;
+            if !answer.passes() {
+                break;
+            }
+        }
+        if self.all_pass(answers) {
+            self.charge_extras(now, answers);
+        } else {
+            self.undo(now, answers);
+        }
+        inserted
+    }
+
+    fn charge_extras(&self, now: u64, answers: &mut Answers) {
+        for (charge, answer) in self.charges().zip(answers) {
+            if charge.extra == 0 {
+                continue;
+            }
+            // Contended charges nothing: one random extra less.
+            let extra = charge.target.charge(now, charge.extra);
+            if extra.passes() {
+                answer.remaining = extra.remaining;
+                answer.next_unit = extra.next_unit;
+                answer.reset_after = extra.reset_after;
+            }
+        }
+    }
+
+    /// Gives back what these answers charged, the newest first.
+    fn undo(&self, now: u64, answers: &mut Answers) {
+        // By number: `Zip::next_back` could panic.
+        for i in (0..self.count).rev() {
+            if let (Some(charge), Some(answer)) = (self.charges.get(i), answers.get_mut(i)) {
+                charge.give_back(now, &mut answer.permit);
+            }
+        }
+    }
+
+    /// Counts the whole, tells each link its own, and gives the whole.
+    fn finish(
+        &self,
+        answers: &Answers,
+        inserted: u64,
+        counters: Option<&mut Counters>,
+        mut each: impl FnMut(usize, &Decision),
+    ) -> Decision {
+        let whole = self.sum_up(answers);
+        if let Some(counters) = counters {
+            counters.count(&whole, false);
+            counters.inserted = counters.inserted.wrapping_add(inserted);
+        }
+        for (i, at) in self.charge_of.iter().take(self.links).enumerate() {
+            let (Some(charge), Some(answer)) = (self.charges.get(*at as usize), answers.get(*at as usize))
+            else {
+                continue;
+            };
+            let permit = if charge.link as usize == i { answer.permit } else { Permit::NONE };
+            each(i, &Decision { policy: i as u32, permit, ..*answer });
+        }
+        whole
+    }
+
+    /// The answers of all links as one.
+    fn sum_up(&self, answers: &Answers) -> Decision {
+        let told = || self.charges().zip(answers);
+        // The worst verdict decides, and of several the first.
+        let Some((named, decided)) = told().min_by_key(|(_, answer)| urgency(answer.verdict)) else {
+            return NOTHING;
+        };
+        if !decided.passes() {
+            let refusals = told().filter(|(_, answer)| !answer.passes());
+            let retry_after = refusals.map(|(_, answer)| answer.retry_after).max().unwrap_or(0);
+            return Decision { policy: named.link, retry_after, permit: Permit::NONE, ..*decided };
+        }
+        let (mut named, mut decided) = (named, decided);
+        let (mut flags, mut retry_after, mut departure) = (0, 0, 0);
+        let mut tracking = Tracking::Tracked;
+        for (charge, answer) in told() {
+            if is_tighter((charge.cost, answer), (named.cost, decided)) {
+                (named, decided) = (charge, answer);
+            }
+            flags |= answer.flags;
+            // Not 0 where a shadow limit would have refused.
+            retry_after = retry_after.max(answer.retry_after);
+            departure = departure.max(answer.departure);
+            if tracking == Tracking::Tracked {
+                tracking = answer.tracking;
+            }
+        }
+        let permit = Permit::NONE;
+        Decision { policy: named.link, flags, retry_after, departure, tracking, permit, ..*decided }
+    }
+}
+
+impl Charge<'_> {
+    /// Gives one charge back. False at the bound: the permit is still good.
+    fn give_back(&self, now: u64, permit: &mut Permit) -> bool {
+        let done = *permit == Permit::NONE || (0..UNDO).any(|_| self.target.refund(now, permit));
+        if done {
+            *permit = Permit::NONE;
+        }
+        done
+    }
+}
+
+impl core::fmt::Debug for Chain<'_> {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let costs = self.charges.map(|charge| charge.cost);
+        f.debug_struct("Chain").field("costs", &costs.get(..self.count)).finish_non_exhaustive()
+    }
+}
+
+/// A place that no link has answered yet.
+const NOTHING: Decision = Decision::contended(0, 0);
+
+/// Which verdict decides: one that no waiting helps, then a refusal, then none at all.
+const fn urgency(verdict: Verdict) -> u8 {
+    match verdict {
+        Verdict::Never => 0,
+        Verdict::NonConforming => 1,
+        Verdict::Contended => 2,
+        Verdict::Conforming => 3,
+    }
+}
+
+/// Are the remaining units of `a` worth fewer requests of its cost than those of `b`? A look counts as one unit.
+fn is_tighter((cost_a, a): (u64, &Decision), (cost_b, b): (u64, &Decision)) -> bool {
+    let worth = |left: u64, of: u64| left as u128 * of.max(1) as u128;
+    worth(a.remaining, cost_b) < worth(b.remaining, cost_a)
+}

@@ -1,0 +1,35 @@
+//! Why a chain cannot be made.
+
+/// Says why a chain cannot be made. Nothing was touched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChainError {
+    /// It has no link.
+    Empty,
+    /// It has more than [`MAX_LINKS`](crate::MAX_LINKS) links.
+    TooManyLinks,
+    /// The limit of a link was made for another table.
+    ForeignLimit,
+    /// One cell or key stands under two limits. They would share one debt: give each limit a cell of its own, or put
+    /// a class of your own in front of the bytes of the key.
+    TwoLimits,
+    /// The costs of one cell or key exceed 64 bits together.
+    BadCost,
+    /// Only GCRA knows when a request may leave: nothing is reserved where a limit has another algorithm.
+    BadAlgorithm,
+}
+
+impl core::fmt::Display for ChainError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            ChainError::Empty => "chain has no link",
+            ChainError::TooManyLinks => "chain has more than 8 links",
+            ChainError::ForeignLimit => "limit was made for another table",
+            ChainError::TwoLimits => "one cell or key stands under two limits",
+            ChainError::BadCost => "costs of one cell or key exceed 64 bits",
+            ChainError::BadAlgorithm => "a limit's algorithm does not have reservations",
+        })
+    }
+}
+
+impl core::error::Error for ChainError {}

@@ -1,0 +1,226 @@
+//! One limit of a chain: what is charged, under which limit, how much.
+
+use super::error::ChainError;
+use crate::answer::{Decision, Permit};
+use crate::cell::{Cell, Cell32};
+use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
+use crate::table::{Counters, ExclusiveTable, Request, Table, TableError};
+
+/// A table of either mode: what a link needs of one. Made from a reference by itself.
+#[derive(Clone, Copy)]
+pub enum TableRef<'a> {
+    /// Shared by threads and processes.
+    Shared(&'a Table<'a>),
+    /// Of one owner.
+    Exclusive(&'a ExclusiveTable<'a>),
+}
+
+impl<'a, 'm: 'a> From<&'a Table<'m>> for TableRef<'a> {
+    fn from(table: &'a Table<'m>) -> TableRef<'a> {
+        TableRef::Shared(table)
+    }
+}
+
+impl<'a, 'm: 'a> From<&'a ExclusiveTable<'m>> for TableRef<'a> {
+    fn from(table: &'a ExclusiveTable<'m>) -> TableRef<'a> {
+        TableRef::Exclusive(table)
+    }
+}
+
+/// Runs an expression on a table of either mode.
+macro_rules! either {
+    ($table:expr, $t:ident => $run:expr) => {
+        match $table {
+            TableRef::Shared($t) => $run,
+            TableRef::Exclusive($t) => $run,
+        }
+    };
+}
+
+impl TableRef<'_> {
+    /// Hashes a key with the table's secret.
+    ///
+    /// # Errors
+    /// [`TableError::BadHashKind`] where the caller hashes.
+    pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
+        either!(self, t => t.hash(key))
+    }
+
+    pub(super) fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
+        either!(self, t => t.limit(spec))
+    }
+
+    pub(super) fn unlimited(&self) -> TableLimit {
+        either!(self, t => t.unlimited())
+    }
+
+    /// Have both the same slots?
+    fn is(&self, other: &TableRef<'_>) -> bool {
+        either!(self, a => either!(other, b => core::ptr::eq(a.slots, b.slots)))
+    }
+}
+
+/// One limit of a [`Chain`](crate::Chain): a cell or the key of a table, the limit it stands under, and the cost in
+/// the units of that limit.
+#[derive(Clone, Copy)]
+pub struct Link<'a> {
+    pub(super) target: Target<'a>,
+    pub(super) cost: u64,
+    pub(super) extra: u64,
+}
+
+/// What holds the debt, and the limit that it stands under.
+#[derive(Clone, Copy)]
+pub(super) enum Target<'a> {
+    Cell(&'a Cell, &'a Limit),
+    Cell32(&'a Cell32, &'a Limit32),
+    Key(TableRef<'a>, &'a TableLimit, u64),
+}
+
+impl<'a> Link<'a> {
+    const fn new(target: Target<'a>, cost: u64) -> Link<'a> {
+        Link { target, cost, extra: 0 }
+    }
+
+    /// A cell. Cost 0 only looks: the chain passes if a cost of 0 does.
+    pub const fn cell(cell: &'a Cell, limit: &'a Limit, cost: u64) -> Link<'a> {
+        Link::new(Target::Cell(cell, limit), cost)
+    }
+
+    /// A 32-bit cell.
+    pub const fn cell32(cell: &'a Cell32, limit: &'a Limit32, cost: u64) -> Link<'a> {
+        Link::new(Target::Cell32(cell, limit), cost)
+    }
+
+    /// A key of a table of either mode.
+    ///
+    /// # Errors
+    /// [`TableError::BadHashKind`] where the caller hashes.
+    pub fn key(
+        table: impl Into<TableRef<'a>>,
+        limit: &'a TableLimit,
+        key: &[u8],
+        cost: u64,
+    ) -> Result<Link<'a>, TableError> {
+        let table = table.into();
+        Ok(Link::hash(table, limit, table.hash(key)?, cost))
+    }
+
+    /// As [`key`](Link::key) for a hash made before.
+    pub fn hash(table: impl Into<TableRef<'a>>, limit: &'a TableLimit, hash: u64, cost: u64) -> Link<'a> {
+        Link::new(Target::Key(table.into(), limit, hash), cost)
+    }
+
+    /// Charges this many units more once the chain has passed, as a [`charge`](crate::Cell::charge) does: it refuses
+    /// nothing, ends at the burst (and the limit's `max_debt`), and is not given back.
+    ///
+    /// For an aggregate, a limit over all: whoever can make it refuse and sees which requests passed can count the
+    /// requests of others by what is left of it. With a fresh random number of a small range here (0 to 2, say), and
+    /// the aggregate as the last link, what is left tells nothing. The rate falls by the mean of the extra.
+    ///
+    /// Source: K. Man and others, "DNS Cache Poisoning Attack Reloaded" (CCS 2020, CVE-2020-25705), and what Linux
+    /// has done since in its global limit of ICMP: randomised, asked first and charged last.
+    #[must_use]
+    pub const fn extra(mut self, units: u64) -> Link<'a> {
+        self.extra = units;
+        self
+    }
+}
+
+impl Target<'_> {
+    /// Refuses a limit that its table would refuse.
+    pub fn own(&self) -> Result<(), ChainError> {
+        match self {
+            Target::Key(table, limit, _) => {
+                either!(table, t => t.own(limit)).map_err(|_| ChainError::ForeignLimit)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Does its limit know when a request may leave?
+    pub fn is_gcra(&self) -> bool {
+        match self {
+            Target::Cell(_, limit) => limit.0.is_gcra(),
+            Target::Cell32(_, limit) => limit.0.is_gcra(),
+            Target::Key(_, limit, _) => limit.0.is_gcra(),
+        }
+    }
+
+    /// Do both hold one debt? Memory that is mapped twice is not recognised.
+    pub fn is(&self, other: &Target<'_>) -> bool {
+        match (self, other) {
+            (Target::Cell(a, _), Target::Cell(b, _)) => core::ptr::eq(*a, *b),
+            (Target::Cell32(a, _), Target::Cell32(b, _)) => core::ptr::eq(*a, *b),
+            (Target::Key(a, _, x), Target::Key(b, _, y)) => x == y && a.is(b),
+            _ => false,
+        }
+    }
+
+    /// Do both stand under one limit?
+    pub fn has_limit_of(&self, other: &Target<'_>) -> bool {
+        match (self, other) {
+            (Target::Cell(_, a), Target::Cell(_, b)) => a == b,
+            (Target::Cell32(_, a), Target::Cell32(_, b)) => a == b,
+            (Target::Key(_, a, _), Target::Key(_, b, _)) => a == b,
+            _ => false,
+        }
+    }
+
+    pub fn peek(&self, now: u64, cost: u64) -> Decision {
+        match self {
+            Target::Cell(cell, limit) => cell.peek(limit, now, cost),
+            Target::Cell32(cell, limit) => cell.peek(limit, now, cost),
+            Target::Key(table, limit, hash) => {
+                owned(limit, cost, either!(table, t => t.peek(limit, now, *hash, cost)))
+            }
+        }
+    }
+
+    pub fn check(&self, now: u64, cost: u64, counters: Option<&mut Counters>) -> Decision {
+        match self {
+            Target::Cell(cell, limit) => cell.check_ex(limit, now, cost, 0),
+            Target::Cell32(cell, limit) => cell.check_ex(limit, now, cost, 0),
+            Target::Key(table, limit, hash) => {
+                let request = Request { limit, now, cost, room: 0 };
+                owned(limit, cost, either!(table, t => t.check_ex(&request, *hash, counters)))
+            }
+        }
+    }
+
+    pub fn reserve(&self, now: u64, cost: u64, counters: Option<&mut Counters>) -> Decision {
+        match self {
+            Target::Cell(cell, limit) => cell.reserve(limit, now, cost),
+            Target::Cell32(cell, limit) => cell.reserve(limit, now, cost),
+            Target::Key(table, limit, hash) => {
+                owned(limit, cost, either!(table, t => t.reserve(limit, now, *hash, cost, counters)))
+            }
+        }
+    }
+
+    pub fn charge(&self, now: u64, units: u64) -> Decision {
+        match self {
+            Target::Cell(cell, limit) => cell.charge(limit, now, units),
+            Target::Cell32(cell, limit) => cell.charge(limit, now, units),
+            Target::Key(table, limit, hash) => {
+                owned(limit, units, either!(table, t => t.charge(limit, now, *hash, units, None)))
+            }
+        }
+    }
+
+    /// False when contended: nothing was given back.
+    pub fn refund(&self, now: u64, permit: &Permit) -> bool {
+        match self {
+            Target::Cell(cell, limit) => cell.refund(limit, now, permit).is_some(),
+            Target::Cell32(cell, limit) => cell.refund(limit, now, permit).is_some(),
+            Target::Key(table, limit, hash) => {
+                either!(table, t => t.refund(limit, now, *hash, permit)).is_ok_and(|back| back.is_some())
+            }
+        }
+    }
+}
+
+/// The answer of a table whose limit [`Target::own`] has seen, so that it refuses no call.
+fn owned(limit: &TableLimit, cost: u64, made: Result<Decision, TableError>) -> Decision {
+    made.unwrap_or(Decision::contended(cost, limit.burst()))
+}

@@ -1,0 +1,28 @@
+//! Several limits for one request: all of them are charged, or none.
+//!
+//! ```text
+//!  chain.rs   link 0: cell, limit, cost ----+
+//!             link 1: key, limit, cost -----+--> look at all --> charge in order --> passes
+//!             ...                           |         |                 |
+//!             link 7 -----------------------+     one refuses       one refuses: give back in reverse
+//! ```
+//!
+//! `tiers.rs` makes such a chain of the prefixes of an address, `pair.rs` decides bursts of keys under two limits each.
+//!
+//! What is combined are the calls that cells and tables have for everybody (peek, check, reserve, charge, refund): no
+//! algorithm is known here, and no word is touched but through them.
+
+mod chain;
+mod error;
+mod link;
+mod pair;
+mod tiers;
+
+#[cfg(all(test, tatcell_loom))]
+mod loom_chain;
+
+pub use chain::{Chain, MAX_LINKS};
+pub use error::ChainError;
+pub use link::{Link, TableRef};
+pub use pair::{second_hash, PairBurst};
+pub use tiers::LadderLimits;

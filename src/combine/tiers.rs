@@ -1,0 +1,159 @@
+//! The limits of a ladder of prefixes, and one call for an address: all its prefixes are charged, or none.
+//!
+//! A table keeps one debt for each prefix that was lately seen. Its keys are those of
+//! [`Address::prefix`]; the longest prefix is asked first, so `policy` of a refusal is the most specific tier that
+//! refuses.
+
+use super::chain::Chain;
+use super::link::{Link, TableRef};
+use crate::answer::Decision;
+use crate::keys::{Address, Ladder, Rung, MAX_RUNGS};
+use crate::limit::{Algorithm, LimitError, LimitSpec, TableLimit};
+use crate::table::{TableError, TableOptions};
+
+/// The limits of all tiers of a [`Ladder`], made once for a table.
+///
+/// ```
+/// use tatcell::{Address, Ladder, LadderLimits, LimitSpec, Line, Table};
+/// static MEMORY: [Line; 1026] = [Line::EMPTY; 1026];
+///
+/// let (ladder, spec) = (Ladder::DEFAULT, LimitSpec::new(10, 1_000_000_000, 5)); // of one address
+/// let table = Table::init(&MEMORY, &ladder.table_options(&spec)?.seed([7; 16]))?;
+/// let limits = LadderLimits::new(&table, &ladder, &spec)?;
+///
+/// // One host after the other of one /64: it has twice the limit of an address.
+/// let mut passed = 0;
+/// let mut refused_by = None;
+/// for host in 0..100 {
+///     let address = Address::from([0x20, 1, 0xd, 0xb8, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, host]);
+///     let decision = limits.check(&table, 0, &address, 1)?;
+///     match decision.passes() {
+///         true => passed += 1,
+///         false => refused_by = limits.tier(&address, decision.policy),
+///     }
+/// }
+/// assert_eq!((passed, refused_by.unwrap().bits), (10, 64));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct LadderLimits {
+    ladder: Ladder,
+    v4: [TableLimit; MAX_RUNGS],
+    v6: [TableLimit; MAX_RUNGS],
+}
+
+impl LadderLimits {
+    /// Makes the limit of each tier: `spec` for one address, and units, burst and every other amount of units times
+    /// the multiplier for the others.
+    ///
+    /// # Errors
+    /// [`TableError::Limit`] for a bad specification, [`TableError::LimitTooFast`] where the table's options do not
+    /// provide for a tier: [`table_options`](Ladder::table_options) does.
+    pub fn new<'a>(
+        table: impl Into<TableRef<'a>>,
+        ladder: &Ladder,
+        spec: &LimitSpec,
+    ) -> Result<LadderLimits, TableError> {
+        let table = table.into();
+        let blank = [table.unlimited(); MAX_RUNGS];
+        let mut made = LadderLimits { ladder: *ladder, v4: blank, v6: blank };
+        for (v4, limits) in [(true, &mut made.v4), (false, &mut made.v6)] {
+            for (rung, limit) in ladder.rungs(v4).iter().zip(limits) {
+                *limit = table.limit(&times(spec, rung.multiplier).map_err(TableError::Limit)?)?;
+            }
+        }
+        Ok(made)
+    }
+
+    /// Decides one request of an address: charges all its prefixes if it conforms to the limit of each, else none.
+    /// `policy` is the number of a tier, see [`tier`](LadderLimits::tier); all else is as for [`Chain::check`].
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`] for a table that the limits were not made for, [`TableError::BadHashKind`] where
+    /// the caller hashes; nothing is touched then.
+    ///
+    /// # Concurrency
+    /// As [`Chain::check`].
+    ///
+    /// # Cost
+    /// A hash, two looks at one or two cache lines and a compare-and-swap for each tier.
+    pub fn check<'a>(
+        &'a self,
+        table: impl Into<TableRef<'a>>,
+        now: u64,
+        address: &Address,
+        cost: u64,
+    ) -> Result<Decision, TableError> {
+        Ok(self.chain(table, address, cost)?.check(now))
+    }
+
+    /// The chain of an address, for all that a chain can do: look, count, reserve, refund.
+    ///
+    /// # Errors
+    /// As [`check`](LadderLimits::check).
+    pub fn chain<'a>(
+        &'a self,
+        table: impl Into<TableRef<'a>>,
+        address: &Address,
+        cost: u64,
+    ) -> Result<Chain<'a>, TableError> {
+        let table = table.into();
+        let v4 = address.is_v4();
+        let (rungs, limits) = (self.ladder.rungs(v4), if v4 { &self.v4 } else { &self.v6 });
+        let [any, ..] = limits;
+        let mut links = [Link::hash(table, any, 0, cost); MAX_RUNGS];
+        for ((link, limit), rung) in links.iter_mut().zip(limits).zip(rungs) {
+            *link = Link::key(table, limit, address.prefix(rung.bits).as_ref(), cost)?;
+        }
+        // Keys of other lengths are other keys, each under one limit; what is left to refuse is another table.
+        Chain::new(links.get(..rungs.len()).unwrap_or(&[])).map_err(|_| TableError::ForeignLimit)
+    }
+
+    /// The tier that a decision's `policy` means for an address.
+    pub fn tier(&self, address: &Address, policy: u32) -> Option<Rung> {
+        self.ladder.rungs(address.is_v4()).get(policy as usize).copied()
+    }
+
+    /// The ladder that they were made for.
+    pub fn ladder(&self) -> &Ladder {
+        &self.ladder
+    }
+}
+
+impl Ladder {
+    /// Options of a table that has room for all tiers over this limit of one address; seed, policy and the rest are
+    /// still to be chosen.
+    ///
+    /// # Errors
+    /// [`TableError::Limit`]: the largest multiplier does not fit.
+    pub fn table_options(&self, spec: &LimitSpec) -> Result<TableOptions, TableError> {
+        let (fastest, slowest) = self.specs(spec).map_err(TableError::Limit)?;
+        Ok(TableOptions::new(fastest).slowest(slowest))
+    }
+
+    /// The fastest limit of its tiers, and one that is longer than each of them.
+    pub(crate) fn specs(&self, spec: &LimitSpec) -> Result<(LimitSpec, LimitSpec), LimitError> {
+        if spec.algorithm != Algorithm::Gcra {
+            // Windows of one length, and no burst of their own.
+            return Ok((times(spec, self.widest())?, *spec));
+        }
+        // The emission intervals of a table are rounded up, each tier's for itself, by at most a 1024th.
+        let units = spec.burst.saturating_add(spec.max_room.max(spec.max_debt).max(spec.penalty));
+        let burst = spec.burst.saturating_add(units / 512).saturating_add(1);
+        Ok((times(spec, self.widest())?, LimitSpec { burst, ..*spec }))
+    }
+}
+
+/// A limit of so many times the units.
+fn times(spec: &LimitSpec, multiplier: u32) -> Result<LimitSpec, LimitError> {
+    let all = |units: u64| units.checked_mul(multiplier.into()).ok_or(LimitError::NotRepresentable);
+    Ok(LimitSpec {
+        units: all(spec.units)?,
+        burst: all(spec.burst)?,
+        soft: all(spec.soft)?,
+        max_room: all(spec.max_room)?,
+        max_debt: all(spec.max_debt)?,
+        penalty: all(spec.penalty)?,
+        ..*spec
+    })
+}

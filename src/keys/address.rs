@@ -1,0 +1,131 @@
+//! Addresses in one form, and the keys of their prefixes.
+//!
+//! ```text
+//!  key of a prefix   [ family: 4 or 6 ][ length in bits ][ the bytes of the prefix, bits behind it 0 ]
+//!  192.0.2.1/24      [       4        ][       24       ][ 192, 0, 2 ]
+//!  2001:db8::1/56    [       6        ][       56       ][ 0x20, 0x01, 0x0d, 0xb8, 0, 0, 0 ]
+//! ```
+//!
+//! Family and length stand first, so no two prefixes have the same bytes. One host must not have two keys because its
+//! IPv4 address can also be written in IPv6:
+//!
+//! | written as | becomes | source |
+//! |---|---|---|
+//! | `::ffff:a.b.c.d`, IPv4-mapped | a.b.c.d | RFC 4291, 2.5.5.2 |
+//! | `64:ff9b::a.b.c.d`, NAT64 well-known prefix | a.b.c.d | RFC 6052, 2.1 |
+//! | `2002:aabb:ccdd::/48`, 6to4 | the router, a.b.c.d: one key for all hosts behind it | RFC 3056, 2 |
+//!
+//! Everything else stays as it is: Teredo (2001::/32, RFC 4380), whose IPv4 address is that of a client behind a NAT of
+//! its choice; NAT64 prefixes of a network's own, which only that network knows; and the unspecified, loopback and
+//! IPv4-compatible addresses of ::/96.
+#![forbid(unsafe_code)]
+
+use core::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+/// An IPv4 or IPv6 address in its canonical form: an IPv4 address inside an IPv6 one is that IPv4 address.
+///
+/// ```
+/// use tatcell::Address;
+/// let mapped = Address::from(core::net::Ipv6Addr::new(0, 0, 0, 0, 0, 0xffff, 0xc000, 0x0201));
+/// assert_eq!(Address::from([192, 0, 2, 1]), mapped);
+/// assert_eq!(mapped.prefix(24).as_ref(), [4, 24, 192, 0, 2]);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    v4: bool,
+    /// The first 4, or all.
+    bytes: [u8; 16],
+}
+
+impl Address {
+    /// Takes the 4 bytes of an IPv4 or the 16 of an IPv6 address, in network order (`in_addr`, `in6_addr`); None for
+    /// any other length.
+    pub fn new(bytes: &[u8]) -> Option<Address> {
+        match bytes.len() {
+            4 => bytes.first_chunk::<4>().map(|bytes| Address::from(*bytes)),
+            16 => bytes.first_chunk::<16>().map(|bytes| Address::from(*bytes)),
+            _ => None,
+        }
+    }
+
+    /// Is it an IPv4 address, perhaps one that came inside an IPv6 address?
+    pub const fn is_v4(&self) -> bool {
+        self.v4
+    }
+
+    /// Its bytes in network order: 4 or 16.
+    pub fn bytes(&self) -> &[u8] {
+        let length = if self.v4 { 4 } else { 16 };
+        self.bytes.get(..length).unwrap_or(&[])
+    }
+
+    /// The key of its prefix of so many bits; more than the address has are all of them.
+    pub fn prefix(&self, bits: u8) -> PrefixKey {
+        let (family, most) = if self.v4 { (4, 32) } else { (6, 128) };
+        let bits = bits.min(most);
+        let whole = bits as usize / 8;
+        let mut key = PrefixKey { bytes: [0; 18], length: 2 + bits.div_ceil(8) };
+        let [first, second, prefix @ ..] = &mut key.bytes;
+        (*first, *second) = (family, bits);
+        for (i, (to, from)) in prefix.iter_mut().zip(self.bytes).enumerate() {
+            *to = match i.cmp(&whole) {
+                core::cmp::Ordering::Less => from,
+                // The upper bits % 8 of it; 0 of them where the length is a whole number of bytes.
+                core::cmp::Ordering::Equal => from & !(0xff_u8.wrapping_shr(bits as u32 % 8)),
+                core::cmp::Ordering::Greater => 0,
+            };
+        }
+        key
+    }
+}
+
+/// The bytes that stand for one prefix: family, length, and the prefix itself. Made by [`Address::prefix`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PrefixKey {
+    bytes: [u8; 18],
+    length: u8,
+}
+
+impl AsRef<[u8]> for PrefixKey {
+    fn as_ref(&self) -> &[u8] {
+        self.bytes.get(..self.length as usize).unwrap_or(&[])
+    }
+}
+
+impl From<[u8; 4]> for Address {
+    fn from([a, b, c, d]: [u8; 4]) -> Address {
+        Address { v4: true, bytes: [a, b, c, d, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0] }
+    }
+}
+
+impl From<[u8; 16]> for Address {
+    fn from(bytes: [u8; 16]) -> Address {
+        match bytes {
+            [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff, a, b, c, d]
+            | [0, 0x64, 0xff, 0x9b, 0, 0, 0, 0, 0, 0, 0, 0, a, b, c, d]
+            | [0x20, 0x02, a, b, c, d, ..] => Address::from([a, b, c, d]),
+            bytes => Address { v4: false, bytes },
+        }
+    }
+}
+
+impl From<Ipv4Addr> for Address {
+    fn from(address: Ipv4Addr) -> Address {
+        Address::from(address.octets())
+    }
+}
+
+impl From<Ipv6Addr> for Address {
+    fn from(address: Ipv6Addr) -> Address {
+        Address::from(address.octets())
+    }
+}
+
+impl From<IpAddr> for Address {
+    fn from(address: IpAddr) -> Address {
+        match address {
+            IpAddr::V4(address) => Address::from(address),
+            IpAddr::V6(address) => Address::from(address),
+        }
+    }
+}

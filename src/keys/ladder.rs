@@ -1,0 +1,144 @@
+//! Ladders of prefixes: which prefixes of an address have a limit, and how many times that of one address.
+//!
+//! ```text
+//!           longest first                                                        multiplier
+//!  IPv4     /32 -----> /24 -----> /20 -----> /18                                 1  32  256  768
+//!  IPv6     /128 ----> /64 -----> /56 -----> /48 -----> /32                      1   2    3    4  64
+//! ```
+//!
+//! Lengths and multipliers of the defaults are those of Knot DNS's rate limiting module: a network is more than one
+//! host and less than all of its addresses. An IPv6 host has a /64 of addresses to send from, so the steps there are
+//! small.
+#![forbid(unsafe_code)]
+
+/// Most rungs of a family: as many as links of a chain.
+pub(crate) const MAX_RUNGS: usize = 8;
+
+/// One prefix length of a ladder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rung {
+    /// Bits of the prefix: 0 (all addresses of the family) to 32 or 128.
+    pub bits: u8,
+    /// How many times the limit of one address all addresses of such a prefix have together.
+    pub multiplier: u32,
+}
+
+/// Says why a ladder cannot be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LadderError {
+    /// A family has no rung, so that its addresses would have no limit, or more than 8.
+    BadCount,
+    /// A prefix is longer than an address.
+    BadLength,
+    /// A multiplier is 0.
+    BadMultiplier,
+    /// Lengths do not fall from rung to rung, or a multiplier does: then the longer prefix would never decide.
+    BadOrder,
+}
+
+impl core::fmt::Display for LadderError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            LadderError::BadCount => "a family has no rung, or more than 8",
+            LadderError::BadLength => "a prefix is longer than an address",
+            LadderError::BadMultiplier => "a multiplier is zero",
+            LadderError::BadOrder => "prefix lengths must fall and multipliers must not",
+        })
+    }
+}
+
+impl core::error::Error for LadderError {}
+
+/// The prefix lengths that have limits, for both families, the longest first.
+///
+/// ```
+/// use tatcell::{Ladder, LadderError, Rung};
+/// let rung = |bits, multiplier| Rung { bits, multiplier };
+/// let ladder = Ladder::new(&[rung(32, 1), rung(24, 16)], &[rung(64, 1), rung(48, 16)])?;
+/// assert_eq!(ladder.rungs(true).len(), 2);
+/// assert_eq!(Ladder::new(&[rung(24, 16), rung(32, 1)], &[rung(64, 1)]), Err(LadderError::BadOrder));
+/// # Ok::<(), LadderError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ladder {
+    v4: Rungs,
+    v6: Rungs,
+}
+
+/// The rungs of one family.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Rungs {
+    each: [Rung; MAX_RUNGS],
+    count: u8,
+}
+
+const fn rung(bits: u8, multiplier: u32) -> Rung {
+    Rung { bits, multiplier }
+}
+
+const NONE: Rung = rung(0, 0);
+
+impl Ladder {
+    /// IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2, /56 x3, /48 x4, /32 x64.
+    pub const DEFAULT: Ladder = Ladder {
+        v4: Rungs {
+            each: [rung(32, 1), rung(24, 32), rung(20, 256), rung(18, 768), NONE, NONE, NONE, NONE],
+            count: 4,
+        },
+        v6: Rungs {
+            each: [rung(128, 1), rung(64, 2), rung(56, 3), rung(48, 4), rung(32, 64), NONE, NONE, NONE],
+            count: 5,
+        },
+    };
+
+    /// Makes a ladder of 1 to 8 rungs for each family.
+    ///
+    /// # Errors
+    /// [`LadderError`].
+    pub fn new(v4: &[Rung], v6: &[Rung]) -> Result<Ladder, LadderError> {
+        Ok(Ladder { v4: Rungs::new(v4, 32)?, v6: Rungs::new(v6, 128)? })
+    }
+
+    /// The rungs of IPv4, or of IPv6, the longest prefix first.
+    pub fn rungs(&self, v4: bool) -> &[Rung] {
+        let rungs = if v4 { &self.v4 } else { &self.v6 };
+        rungs.each.get(..rungs.count as usize).unwrap_or(&[])
+    }
+
+    /// The largest multiplier of both families.
+    pub(crate) fn widest(&self) -> u32 {
+        let both = self.rungs(true).iter().chain(self.rungs(false));
+        both.map(|rung| rung.multiplier).max().unwrap_or(1)
+    }
+}
+
+impl Default for Ladder {
+    fn default() -> Ladder {
+        Ladder::DEFAULT
+    }
+}
+
+impl Rungs {
+    fn new(rungs: &[Rung], most: u8) -> Result<Rungs, LadderError> {
+        if rungs.is_empty() || rungs.len() > MAX_RUNGS {
+            return Err(LadderError::BadCount);
+        }
+        let mut made = Rungs { each: [NONE; MAX_RUNGS], count: rungs.len() as u8 };
+        let mut last = None;
+        for (to, rung) in made.each.iter_mut().zip(rungs) {
+            if rung.bits > most {
+                return Err(LadderError::BadLength);
+            }
+            if rung.multiplier == 0 {
+                return Err(LadderError::BadMultiplier);
+            }
+            if last.is_some_and(|last: Rung| rung.bits >= last.bits || rung.multiplier < last.multiplier) {
+                return Err(LadderError::BadOrder);
+            }
+            *to = *rung;
+            last = Some(*rung);
+        }
+        Ok(made)
+    }
+}
