@@ -391,6 +391,11 @@ TEST(live_slots_are_walked_counted_and_swept) {
     int slots = 0;
     for (const tatcell_slot_t &slot : table.slots(start)) leads += slot.reset_after, slots++;
     EXPECT(slots == 3 && ticks(leads) >= 6s && ticks(leads) <= 6s + 3ns);
+    tatcell_slot_t top[2];
+    const auto found = table.top(start, top, 2);
+    EXPECT(found && *found == 2 && ticks(top[0].reset_after) >= 3s && ticks(top[1].reset_after) >= 2s);
+    EXPECT(table.may_be(top[0], *table.hash(std::uint32_t{3})) && !table.may_be(top[0], *table.hash(std::uint32_t{1})));
+    EXPECT(table.top(start, top, 65) == code::err_count);
     const auto range = table.slots(start);
     EQ(std::distance(range.begin(), range.end()), 3);
     auto i = range.begin();

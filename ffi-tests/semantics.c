@@ -432,6 +432,45 @@ TEST(reset_key_makes_one_key_full_again) {
     kit_free(&k);
 }
 
+TEST(the_longest_debts_come_first_and_are_known_by_their_hash) {
+    tatcell_slot_t top[5];
+    uint32_t found = 9;
+    DO(table(40, 1024, 0));
+    EQ(tatcell_table_top(&k.table, 0, top, 5, &found), 0);
+    EQ(found, 0);
+    for (int i = 0; i < 40; i++) {
+        char key[16];
+        snprintf(key, sizeof key, "%d", i);
+        EQ(tatcell_table_check(&k.table, &k.limit, 0, key, strlen(key), 1 + (uint32_t)(i * 7 % 40), NULL), 0);
+    }
+    EQ(tatcell_table_top(&k.table, 0, top, 5, &found), 0);
+    EQ(found, 5);
+    for (uint32_t n = 0; n < 5; n++) {
+        int mine = 0;
+        EQ(top[n].reset_after, (40 - n) * T);
+        for (int i = 0; i < 40; i++) {
+            char key[16];
+            snprintf(key, sizeof key, "%d", i);
+            int32_t is = tatcell_table_may_be(&k.table, &top[n], kit_hash(&k, key));
+            EXPECT(is == 0 || is == TATCELL_END);
+            if (is == 0) {
+                mine++;
+                EQ(1 + i * 7 % 40, 40 - (int)n);
+            }
+        }
+        EQ(mine, 1);
+    }
+    EQ(tatcell_table_top(&k.table, 0, NULL, 0, &found), 0);
+    EQ(found, 0);
+    EQ(tatcell_table_top(&k.table, 0, top, 65, &found), TATCELL_ERR_COUNT);
+    EQ(tatcell_table_top(&k.table, 0, NULL, 1, &found), TATCELL_ERR_NULL);
+    EQ(tatcell_table_top(&k.table, 0, top, 1, NULL), TATCELL_ERR_NULL);
+    EQ(tatcell_table_may_be(&k.table, NULL, 1), TATCELL_ERR_NULL);
+    top[0].number = UINT64_MAX;
+    EQ(tatcell_table_may_be(&k.table, &top[0], 1), TATCELL_END);
+    kit_free(&k);
+}
+
 TEST(stats_and_next_see_each_live_key_once) {
     tatcell_stats_t stats = TATCELL_STATS_INIT;
     tatcell_slot_t slot;
@@ -706,6 +745,7 @@ int main(void) {
     RUN(table_charge_reserve_and_refund_work_as_on_cells);
     RUN(reset_key_makes_one_key_full_again);
     RUN(stats_and_next_see_each_live_key_once);
+    RUN(the_longest_debts_come_first_and_are_known_by_their_hash);
     RUN(sweep_walks_the_table_in_parts_and_changes_no_decision);
     RUN(counters_count_each_answer);
     RUN(full_set_policy_admit_passes_untracked);

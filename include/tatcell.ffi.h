@@ -636,6 +636,9 @@ int32_t tatcell_table_sweep(const tatcell_table_t *table, uint64_t now, uint64_t
     uint64_t *next);
 int32_t tatcell_table_stats(const tatcell_table_t *table, uint64_t now, tatcell_stats_t *out);
 int32_t tatcell_table_next(const tatcell_table_t *table, uint64_t now, uint64_t from, tatcell_slot_t *out);
+int32_t tatcell_table_top(const tatcell_table_t *table, uint64_t now, tatcell_slot_t *top, uint32_t count,
+    uint32_t *found);
+int32_t tatcell_table_may_be(const tatcell_table_t *table, const tatcell_slot_t *slot, uint64_t hash);
 size_t tatcell_slot_size(void);
 int32_t tatcell_table_migrate(tatcell_table_t *table, void *memory, size_t bytes,
     const tatcell_table_options_t *options, const tatcell_table_t *from, uint64_t now, tatcell_migrated_t *migrated);

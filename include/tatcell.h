@@ -2307,6 +2307,46 @@ int32_t tatcell_table_next(const tatcell_table_t *table,
                            tatcell_slot_t *out);
 
 /**
+ * Finds the live slots with the longest debts, the longest first.
+ *
+ * A table keeps no keys: feed a small sample of hashes with their keys, of requests that were refused for instance,
+ * and ask tatcell_table_may_be which of them a slot is. Where words hold a count, slots whose windows end last come
+ * first.
+ *
+ * @param table handle; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param top   gets up to count slots; not NULL unless count is 0.
+ * @param count 0..64.
+ * @param found how many were written; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_COUNT more than 64.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: beside any other call; each word as of its reading. Cost: reads all of the table. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_table_top(const tatcell_table_t *table,
+                          uint64_t now,
+                          tatcell_slot_t *top,
+                          uint32_t count,
+                          uint32_t *found);
+
+/**
+ * Tells whether the key of a hash may be the one in a slot; wrongly for one stranger in 2^tag_bits * sets.
+ *
+ * @param table handle; not NULL.
+ * @param slot  from tatcell_table_top or tatcell_table_next of this table; not NULL.
+ * @param hash  from tatcell_table_hash, or the caller's own.
+ * @retval 0 it may be.
+ * @retval TATCELL_END it is not.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: any. Cost: two multiplications. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_table_may_be(const tatcell_table_t *table,
+                             const tatcell_slot_t *slot,
+                             uint64_t hash);
+
+/**
  * Gives sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE.
  *
  * @return bytes.

@@ -1409,6 +1409,15 @@ public:
     }
     /// All live slots, for a range-based for. Not longer than this handle.
     slot_range slots(instant now) const noexcept { return {&raw_, now}; }
+    /// The live slots with the longest debts, the longest first: how many of `out` were filled (tatcell_table_top). At
+    /// most 64, else err_count.
+    outcome<std::uint32_t> top(instant now, tatcell_slot_t *out, std::uint32_t count) const noexcept {
+        return detail::fill(std::uint32_t{0}, tatcell_table_top, &raw_, now.count(), out, count);
+    }
+    /// May the key of this hash be the one in this slot (tatcell_table_may_be)?
+    bool may_be(const tatcell_slot_t &slot, key_hash hash) const noexcept {
+        return tatcell_table_may_be(&raw_, &slot, hash.value()) == TATCELL_PASS;
+    }
     /// What it came out as: size, span, skew, sweep interval (tatcell_table_info); times are ticks.
     outcome<tatcell_table_info_t> info() const noexcept {
         return detail::fill(tatcell_table_info_t TATCELL_TABLE_INFO_INIT, tatcell_table_info, &raw_);

@@ -376,6 +376,37 @@ fn cost_zero_and_denied_requests_never_write() {
 }
 
 #[test]
+fn the_top_slots_are_the_longest_debts_of_a_sorted_scan() {
+    cases(40, |rng| {
+        let spec = LimitSpec::new(1, 1_000, 1 << 20);
+        let lines = memory(2 + 32);
+        let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
+        let limit = table.limit(&spec).unwrap();
+        let mut hashes = Vec::new();
+        for _ in 0..rng.below(120) {
+            let hash = rng.next();
+            let _ = table.check_hash(&limit, 0, hash, 1 + rng.scaled(12)).unwrap();
+            hashes.push(hash);
+        }
+        let from = |slot: &tatcell::Slot| slot.number as usize + 1;
+        let mut all: Vec<_> =
+            std::iter::successors(table.next_live(500, 0), |slot| table.next_live(500, from(slot))).collect();
+        all.sort_by_key(|slot| std::cmp::Reverse(slot.reset_after));
+        let mut top = [tatcell::Slot::default(); 9];
+        let found = table.top(500, &mut top);
+        assert_eq!(found, all.len().min(9));
+        for (got, want) in top.iter().zip(&all).take(found) {
+            assert_eq!(got.reset_after, want.reset_after);
+            // It is a slot of the table as it stands, and somebody's who was there.
+            assert!(all.contains(got));
+            assert!(hashes.iter().any(|hash| table.may_be(got, *hash)));
+            assert!(!table.may_be(got, rng.next()), "a stranger");
+        }
+        assert_eq!(table.top(500, &mut []), 0);
+    });
+}
+
+#[test]
 fn next_live_finds_every_live_slot_once_and_stats_agree() {
     let lines = memory(2 + 16);
     let table = Table::init(&lines, &options()).unwrap();

@@ -37,6 +37,7 @@ mod table_check;
 mod table_migrate;
 mod table_options;
 mod table_pair;
+mod table_top;
 mod table_upkeep;
 
 /// A library without std needs a panic handler to link, though nothing here can panic: a test asserts that this

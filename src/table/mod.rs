@@ -37,6 +37,7 @@ mod search;
 mod set;
 mod settle;
 mod size;
+mod top;
 mod upkeep;
 mod word;
 

@@ -24,7 +24,7 @@ pub struct Stats {
 }
 
 /// One live slot, as of its reading.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
     /// Number of the slot.
     pub number: u32,

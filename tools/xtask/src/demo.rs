@@ -1,5 +1,5 @@
-//! The comparison of the algorithms, and the demo, which attacks examples/udp_gate.c over loopback, limiter off, then on,
-//! and judges it. No privilege.
+//! The comparison of the algorithms, and the demo, which attacks examples/udp_gate.c over loopback, limiter off, then
+//! on, and judges it. No privilege.
 //!
 //! As a test its verdict lines are the claims; where the machine was busy it gets one more try.
 
