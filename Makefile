@@ -15,7 +15,8 @@ BENCH_SECONDS ?= 90
 BENCH_ONLY ?=
 DEMO_PORT ?= 47474
 DEMO_SVG ?= demo.svg
-export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG
+COMPARE_SVG ?= compare.svg
+export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG COMPARE_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -50,11 +51,11 @@ test-package: ## Install into a staging folder, build against it with pkg-config
 test-docs: ## Compile and run every program and command of the documents and the header
 test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
-test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets, same answers
+test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets
 loom: ## The same as test-loom
-loom-long: ## The loom models with higher bounds (hours)
-test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer and loom models
-test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long)
+loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
+test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
+test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
 test-firmware-rust: ## The Rust firmware example on four boards in QEMU
@@ -62,6 +63,7 @@ test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and Platf
 header: ## Generate the headers from src/capi
 firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
 demo: ## Attack a UDP server, without the limiter, then with it; verdict and demo.svg (half a minute)
+compare: ## Send the same arrivals through every algorithm; a table, claims and compare.svg (seconds)
 bench: ## Time tatcell beside bare atomics and other limiters, count instructions, judge the goals (3 min)
 bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which rows (parts of names)
 bench-count: ## Only the instructions per decision (valgrind)
@@ -69,7 +71,7 @@ bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
 TASKS := header test test-lint test-harness test-rust test-loom test-ffi test-package test-docs test-bench \
     test-demo test-firmware loom loom-long test-long test-hosts test-trace test-frames test-firmware-rust \
-    test-recipes firmware demo bench bench-time bench-count bench-peers bench-tools
+    test-recipes firmware demo compare bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@

@@ -82,6 +82,50 @@ TEST(windows_charge_and_refund_units) {
     EQ(credited, 0); /* its window is over */
 }
 
+TEST(a_decaying_level_halves_and_a_refund_gives_back_the_rest) {
+    uint64_t credited = 7;
+    tatcell_permit_t charged;
+    EQ(tatcell_limit_init_decay(&limit, 1000, SECOND), 0);
+    fresh();
+    EQ(ask(5, 1000), 0);
+    charged = d.permit;
+    EQ(d.remaining, 0);
+    EQ(ask(5, 1), TATCELL_NON_CONFORMING);
+    EXPECT(d.retry_after > SECOND / 1000 && d.retry_after < SECOND / 600);
+    for (int half_lives = 1; half_lives <= 9; half_lives++) {
+        NOTE("%d half-lives", half_lives);
+        EQ(tatcell_cell_peek(&cell, &limit, 5 + (uint64_t)half_lives * SECOND + 1000, 1, &d), 0);
+        EQ(d.remaining, 1000 - (1000 >> half_lives) - (half_lives > 3));
+    }
+    EQ(tatcell_cell_refund(&cell, &limit, 5 + SECOND, &charged, &credited), 0);
+    EQ(credited, 499);
+    EQ(ask(5 + SECOND, 1000), 0);
+    /* One by one: what is rounded up adds up to nothing. */
+    for (int i = 0; i < 1000; i++) EQ(ask(5 + 30 * SECOND, 1), 0);
+    EQ(ask(5 + 30 * SECOND, 1), TATCELL_NON_CONFORMING);
+    EQ(tatcell_limit_init_decay(&limit, 0, SECOND), TATCELL_ERR_RATE);
+    EQ(tatcell_limit_init_decay(&limit, 10, 0), TATCELL_ERR_PERIOD);
+    EQ(tatcell_limit_init_decay(&limit, 10, 999), TATCELL_ERR_REPRESENT);
+    EQ(tatcell_limit_init_decay(&limit, UINT64_C(1) << 31, UINT64_C(1) << 50), TATCELL_ERR_UNITS);
+    EQ(tatcell_limit_init_decay(&limit, 10, UINT64_MAX), TATCELL_ERR_HORIZON);
+    EQ(tatcell_limit_init_decay(NULL, 10, SECOND), TATCELL_ERR_NULL);
+    const tatcell_limit_spec_t good = counted(TATCELL_ALGORITHM_DECAY, 10, 1000);
+    tatcell_limit_spec_t spec = good;
+    spec.max_delay = 1;
+    EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+    spec = good, spec.penalty = 1;
+    EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_ALGORITHM);
+    spec = good, spec.flags = TATCELL_LIMIT_HEAL;
+    EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_OPTION);
+    spec = good, spec.max_room = 1; /* a half-life of 100 ticks a unit, and room is units too */
+    EQ(tatcell_limit_init_spec(&limit, &spec), TATCELL_ERR_REPRESENT);
+    EQ(tatcell_limit32_init_spec(&limit, &good), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_limit_init_spec(&limit, &good), 0);
+    fresh();
+    EQ(tatcell_cell_reserve(&cell, &limit, 0, 1, &d), TATCELL_ERR_ALGORITHM);
+    EQ(cell.word, 0);
+}
+
 TEST(a_limit_tells_its_algorithm) {
     tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
     tatcell_limit_numbers_t numbers = TATCELL_LIMIT_NUMBERS_INIT;
@@ -324,6 +368,7 @@ int main(void) {
     RUN(a_fixed_window_starts_with_its_first_request);
     RUN(aligned_windows_start_at_their_phase);
     RUN(windows_charge_and_refund_units);
+    RUN(a_decaying_level_halves_and_a_refund_gives_back_the_rest);
     RUN(a_limit_tells_its_algorithm);
     RUN(a_sliding_counter_weighs_the_previous_window);
     RUN(a_window_length_holds_less_than_twice_the_units_of_a_sliding_counter);

@@ -267,6 +267,17 @@ TEST(sliding_counters_and_quotas_have_their_own_names) {
     EXPECT(limit.init(tatcell::limit_spec::quota_linear(10, 1s).max_debt(1)) == code::err_algorithm);
 }
 
+TEST(decaying_levels_halve) {
+    tatcell::limit limit, same;
+    EXPECT(limit.init(tatcell::limit_spec::decay(100, 10s)) && same.init_decay(100, 10s));
+    EXPECT(std::memcmp(same.get(), limit.get(), TATCELL_LIMIT_SIZE) == 0);
+    tatcell::cell level;
+    EXPECT(level.check(limit, instant(0), 100) && !level.check(limit, instant(0)));
+    EXPECT(level.ref().peek(limit, instant(ticks(10s).count() + 1000)).remaining == 50);
+    EXPECT(limit.info()->algorithm == TATCELL_ALGORITHM_DECAY);
+    EXPECT(same.init_decay(100, ticks(9999)) == code::err_represent);
+}
+
 TEST(limits_tell_their_numbers) {
     tatcell::limit limit;
     EXPECT(limit.init(tatcell::limit_spec(3, 1s, 4).strict_refunds()));
@@ -424,6 +435,22 @@ TEST(leases_of_one_cell_admit_its_burst_together) {
     EXPECT(one.check(cell, tatcell::limit(), now) == code::err_limit);
 }
 
+TEST(sliding_logs_admit_the_units_of_every_window) {
+    tatcell_cell_t stamps[2] = {};
+    tatcell::sliding_log log, none;
+    EXPECT(log.init(stamps, 2, 1s) && none.init(stamps, 0, 1s) == code::err_rate);
+    const instant now(5000000000);
+    const tatcell::decision first = log.check_ex(now);
+    EXPECT(first && first.remaining == 1);
+    EXPECT(log.check_exclusive(now + ticks(400ms)));
+    const tatcell::answer refused = log.check(now + ticks(500ms));
+    EXPECT(refused == code::non_conforming && refused.retry_after == 500ms);
+    EXPECT(*log.refund(now + ticks(500ms), first.permit) == 1 && log.peek(now + ticks(500ms)).remaining == 1);
+    EXPECT(log.reset() && log.peek(now).remaining == 2);
+    EXPECT(log.init(stamps, 2, 1s, ticks(0)) && log.check(now) && log.peek(instant(now.count() - 1)).remaining == 2);
+    EXPECT(none.check(now) == code::err_handle && none.get() != nullptr);
+}
+
 // ---- Refusals and HTTP ----
 
 TEST(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others) {
@@ -489,6 +516,7 @@ int main() {
     RUN(specifications_say_every_option_of_the_structure);
     RUN(buckets_and_windows_have_their_own_names);
     RUN(sliding_counters_and_quotas_have_their_own_names);
+    RUN(decaying_levels_halve);
     RUN(limits_tell_their_numbers);
     RUN(cell_admits_its_burst_and_says_when_to_come_back);
     RUN(decisions_have_times_and_flags);
@@ -498,6 +526,7 @@ int main() {
     RUN(exclusive_checks_answer_as_shared_ones);
     RUN(counters_sum);
     RUN(leases_of_one_cell_admit_its_burst_together);
+    RUN(sliding_logs_admit_the_units_of_every_window);
     RUN(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others);
     RUN(slip_flags_every_nth_refusal);
     RUN(http_fields_are_those_of_the_c_functions);

@@ -70,6 +70,7 @@ enum {
     TATCELL_ALGORITHM_FIXED_WINDOW = 1,
     TATCELL_ALGORITHM_SLIDING_COUNTER = 2,
     TATCELL_ALGORITHM_QUOTA_LINEAR = 3,
+    TATCELL_ALGORITHM_DECAY = 4,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
     TATCELL_LIMIT_RESOLUTION = 4,
@@ -93,6 +94,8 @@ enum {
     TATCELL_CHANGE_RESET = 2,
     TATCELL_LEASE_SIZE = 64,
     TATCELL_LEASE_ALIGN = 8,
+    TATCELL_SLIDING_LOG_SIZE = 64,
+    TATCELL_SLIDING_LOG_ALIGN = 8,
     TATCELL_TABLE_HANDLE_SIZE = 512,
     TATCELL_TABLE_HANDLE_ALIGN = 8,
     TATCELL_TABLE_MEMORY_ALIGN = 64,
@@ -230,6 +233,10 @@ typedef struct tatcell_lease_t {
     uint32_t reserved;
     uint64_t opaque[7];
 } tatcell_lease_t;
+
+typedef struct tatcell_sliding_log_t {
+    uint64_t opaque[8];
+} tatcell_sliding_log_t;
 
 typedef struct tatcell_table_t {
     uint64_t opaque[64];
@@ -527,6 +534,7 @@ int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, 
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
 int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit, uint64_t units, uint64_t period);
 int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit, uint64_t quota, uint64_t period);
+int32_t tatcell_limit_init_decay(tatcell_limit_t *limit, uint64_t units, uint64_t half_life);
 size_t tatcell_limit_size(void);
 uint64_t tatcell_skew_none(void);
 int32_t tatcell_counters_add(tatcell_counters_t *counters, const tatcell_counters_t *more);
@@ -557,6 +565,17 @@ int32_t tatcell_lease_return(tatcell_lease_t *lease, tatcell_cell_t *cell, const
 int32_t tatcell_lease_held(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
     uint64_t *units);
 size_t tatcell_lease_size(void);
+int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log, tatcell_cell_t *stamps, size_t count, uint64_t window,
+    uint64_t skew);
+int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
+int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
+int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out,
+    tatcell_counters_t *counters);
+int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log, uint64_t now, const tatcell_permit_t *permit,
+    uint64_t *credited);
+int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
+size_t tatcell_sliding_log_size(void);
 size_t tatcell_table_bytes(uint64_t slots);
 size_t tatcell_table_size_for(uint64_t slots_busy, uint64_t target_ppb);
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);

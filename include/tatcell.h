@@ -192,7 +192,7 @@ extern "C" {
 #define TATCELL_ERR_SEED -12
 /** Fastest and slowest limit do not fit one slot word: use fewer tag bits. */
 #define TATCELL_ERR_SPAN -14
-/** The table handle was not initialised by this version of the library. */
+/** The handle, of a table or a sliding log, was not initialised by this version of the library. */
 #define TATCELL_ERR_HANDLE -15
 /** Its creator is not done yet: the memory holds no table image. Ask again. */
 #define TATCELL_ERR_NOT_READY -16
@@ -361,6 +361,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
  * pauses; units is the quota.
  */
 #define TATCELL_ALGORITHM_QUOTA_LINEAR 3
+/** algorithm: at most units of a level that halves in every period. */
+#define TATCELL_ALGORITHM_DECAY 4
 
 /**
  * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
@@ -600,6 +602,31 @@ TATCELL_API
 int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
                                         uint64_t quota,
                                         uint64_t period);
+/**
+ * Makes a decaying level for 64-bit cells: every request adds its cost to a level that halves in every half-life, and
+ * conforms iff the level is then at most units.
+ *
+ * After idle units pass at one instant; a client that never pauses then gets units * ln 2 / half_life, so for a rate r
+ * and a burst b take units = b and half_life = 0.69 * b / r. Full to the last unit it is when the level has fallen to
+ * 2^-10 units, 10 half-lives after a single one: take 10 units or more. Never above the exact level (but for 2^-10
+ * units); at worst a client that never pauses gets units / half_life too little, the half-life in units of time of the
+ * word, at least 100 for each unit. Soft, room, debt and shadow are options of it; a delay, a penalty and heal are
+ * not. It cannot be reserved from. A refund gives back what has not decayed, and credits whole units, rounded down.
+ *
+ * @param limit     to initialise; not NULL.
+ * @param units     most units of the level, below 2^31; not 0.
+ * @param half_life ticks of the caller's clock; not 0.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
+ * @retval TATCELL_ERR_REPRESENT fewer than 100 ticks of half-life a unit: use a finer clock.
+ * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_limit_init_decay(tatcell_limit_t *limit,
+                                 uint64_t units,
+                                 uint64_t half_life);
 
 /**
  * Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
@@ -789,6 +816,9 @@ size_t tatcell_counters_size(void);
 
 /** The state of a meter at some reading of the clock. */
 typedef struct State State;
+
+/** What a walk over the stamps of a log has seen. */
+typedef struct Tally Tally;
 
 /**
  * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
@@ -1112,6 +1142,156 @@ int32_t tatcell_lease_held(tatcell_lease_t *lease,
  */
 TATCELL_API
 size_t tatcell_lease_size(void);
+
+/* ---- Sliding logs: at most so many units in every window, a cell each ------------------------------------------- */
+
+/** Bytes of a tatcell_sliding_log_t: the handle, not the stamps. It never grows. */
+#define TATCELL_SLIDING_LOG_SIZE 64
+/** Alignment of a tatcell_sliding_log_t. */
+#define TATCELL_SLIDING_LOG_ALIGN 8
+
+/**
+ * Handle of a sliding log: at most N units in every window, exactly, for requests of one unit. All state is in N cells
+ * of yours, a stamp each; 8 of them, aligned to 64 bytes, are one cache line. The handle is private to a process and
+ * read-only after its init call, and then any number of threads may use it at once. A zeroed one, and one of another
+ * version of the library, is refused with TATCELL_ERR_HANDLE.
+ *
+ * For "at most 8 logins in any 10 minutes", where no border and no approximation will do. A decision looks at up to N
+ * stamps, a refusal at all: for weighted costs, large N and most limits take a tatcell_limit_t and one cell.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_sliding_log_t {
+    /** Not for use. */
+    uint64_t opaque[8];
+} tatcell_sliding_log_t;
+
+/**
+ * Makes the handle of a log of as many units in every window as there are stamps. Does not touch the stamps: zeroed
+ * ones are an empty log, and several handles, of several processes too, may use the same ones with the same window.
+ *
+ * @param log    handle to initialise, not among the stamps; not NULL.
+ * @param stamps cells that belong to the log from now on; not NULL. Aligned to 64 bytes is better.
+ * @param count  of stamps: most units in a window.
+ * @param window ticks of the caller's clock.
+ * @param skew   ticks by which a reading may be older than another; an older one finds the log empty. 0 = 2^61,
+ *               TATCELL_SKEW_NONE = none.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_OVERLAP the handle lies among the stamps.
+ * @retval TATCELL_ERR_RATE no stamps; TATCELL_ERR_UNITS 2^32 or more, where TATCELL_ERR_TOO_LARGE does not come first.
+ * @retval TATCELL_ERR_PERIOD the window is 0.
+ * @retval TATCELL_ERR_HORIZON window and skew together are 2^63 ticks or more.
+ * Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log,
+                                 tatcell_cell_t *stamps,
+                                 size_t count,
+                                 uint64_t window,
+                                 uint64_t skew);
+
+/**
+ * Decides one request of one unit and charges it if it conforms: iff fewer units than there are stamps were charged in
+ * the window up to now, units of clocks ahead included.
+ *
+ * @param log         not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param retry_after ticks until the next unit leaves, 0 when it passes or is contended. Beside rivals it may be too
+ *                    short. NULL = not wanted. Not written on error.
+ * @retval 0 passes, charged.
+ * @retval TATCELL_NON_CONFORMING, TATCELL_CONTENDED does not pass; nothing charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_HANDLE log not initialised.
+ * Thread: any number on one log. Cost: loads of up to all stamps, of all when refused; one compare-and-swap when it
+ * charges. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log,
+                                  uint64_t now,
+                                  uint64_t *retry_after);
+
+/**
+ * As tatcell_sliding_log_check for stamps with one owner: plain loads and stores, no atomic instruction.
+ *
+ * @param log         not NULL; nobody else uses its stamps during the call.
+ * @param now         the caller's clock, ticks.
+ * @param retry_after as tatcell_sliding_log_check.
+ * @retval as tatcell_sliding_log_check; never TATCELL_CONTENDED.
+ * Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log,
+                                            uint64_t now,
+                                            uint64_t *retry_after);
+/**
+ * Decides one request of one unit with the full answer: remaining, next_unit and reset_after are exact, as the stamps
+ * were read.
+ *
+ * @param log      not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param out      started from TATCELL_DECISION_INIT; not NULL.
+ * @param counters this thread's counters; NULL = off.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_CONTENDED as out->verdict; charged if 0.
+ * @retval TATCELL_ERR_SIZE out->size is not set.
+ * @retval others as tatcell_sliding_log_check.
+ * Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.2.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log,
+                                     uint64_t now,
+                                     tatcell_decision_t *out,
+                                     tatcell_counters_t *counters);
+
+/**
+ * Tells what a request would be answered, without charging it.
+ *
+ * @param log not NULL.
+ * @param now the caller's clock, ticks.
+ * @param out started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_sliding_log_check_ex; never TATCELL_CONTENDED.
+ * Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log,
+                                 uint64_t now,
+                                 tatcell_decision_t *out);
+
+/**
+ * Takes the unit of a permit out of the log, if it is in the window still. Use a permit once, and none of before a
+ * reset.
+ *
+ * @param log      that was charged; not NULL.
+ * @param now      the caller's clock, ticks.
+ * @param permit   from a decision; not NULL.
+ * @param credited units given back, 1 or 0; NULL = not wanted.
+ * @retval 0 done (perhaps the unit had left).
+ * @retval TATCELL_CONTENDED nothing changed, ask again.
+ * @retval others as tatcell_sliding_log_check.
+ * Thread: any number on one log. Cost: one compare-and-swap. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log,
+                                   uint64_t now,
+                                   const tatcell_permit_t *permit,
+                                   uint64_t *credited);
+/**
+ * Empties a log.
+ *
+ * @param log not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: any number on one log. Cost: a store of each stamp. Since 0.2.
+ */
+TATCELL_API
+int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
+
+/**
+ * Gives sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.2.
+ */
+TATCELL_API
+size_t tatcell_sliding_log_size(void);
 
 /* ==== 7 Tables: many keys in memory of fixed size ================================================================ */
 
@@ -3716,6 +3896,8 @@ TATCELL_ASSERT_(sizeof(tatcell_cell32_t) == TATCELL_CELL32_SIZE, "32-bit cell si
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_cell32_t) == TATCELL_CELL32_ALIGN, "32-bit cell alignment");
 TATCELL_ASSERT_(sizeof(tatcell_lease_t) == TATCELL_LEASE_SIZE, "lease size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_lease_t) == TATCELL_LEASE_ALIGN, "lease alignment");
+TATCELL_ASSERT_(sizeof(tatcell_sliding_log_t) == TATCELL_SLIDING_LOG_SIZE, "sliding log size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_sliding_log_t) == TATCELL_SLIDING_LOG_ALIGN, "sliding log alignment");
 TATCELL_ASSERT_(sizeof(tatcell_limit_t) == TATCELL_LIMIT_SIZE, "limit size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_limit_t) == TATCELL_LIMIT_ALIGN, "limit alignment");
 TATCELL_ASSERT_(sizeof(tatcell_table_t) == TATCELL_TABLE_HANDLE_SIZE, "table handle size");

@@ -204,6 +204,7 @@ inline std::uint32_t version() noexcept { return tatcell_version(); }
 inline bool abi_fits() noexcept {
     return tatcell_abi_version() == TATCELL_ABI_VERSION && tatcell_cell_size() == sizeof(tatcell_cell_t) &&
            tatcell_cell32_size() == sizeof(tatcell_cell32_t) && tatcell_lease_size() == sizeof(tatcell_lease_t) &&
+           tatcell_sliding_log_size() == sizeof(tatcell_sliding_log_t) &&
            tatcell_limit_size() == sizeof(tatcell_limit_t) && tatcell_permit_size() == sizeof(tatcell_permit_t) &&
            tatcell_counters_size() == sizeof(tatcell_counters_t) && tatcell_slot_size() == sizeof(tatcell_slot_t) &&
            tatcell_meter_size() == sizeof(tatcell_meter_t) &&
@@ -484,6 +485,10 @@ public:
     static constexpr limit_spec quota_linear(std::uint64_t quota, ticks window) noexcept {
         return limit_spec(quota, window, quota).algorithm(TATCELL_ALGORITHM_QUOTA_LINEAR);
     }
+    /// A level that halves in every `half_life`, at most `units` (tatcell_limit_init_decay).
+    static constexpr limit_spec decay(std::uint64_t units, ticks half_life) noexcept {
+        return limit_spec(units, half_life, units).algorithm(TATCELL_ALGORITHM_DECAY);
+    }
     /// Fixed windows start at `phase` and whole windows later, for all keys alike. Below the window, else err_phase.
     constexpr limit_spec &aligned(ticks phase) noexcept {
         return raw_.phase = phase.count(), flag(TATCELL_LIMIT_ALIGNED);
@@ -559,6 +564,7 @@ struct calls<tatcell_cell_t> {
     static constexpr auto init_window = tatcell_limit_init_window;
     static constexpr auto init_sliding = tatcell_limit_init_sliding;
     static constexpr auto init_quota_linear = tatcell_limit_init_quota_linear;
+    static constexpr auto init_decay = tatcell_limit_init_decay;
     static constexpr auto check = tatcell_cell_check;
     static constexpr auto check_exclusive = tatcell_cell_check_exclusive;
     static constexpr auto check_ex = tatcell_cell_check_ex;
@@ -627,6 +633,11 @@ public:
     /// init_window.
     result init_quota_linear(std::uint64_t quota, ticks window) noexcept {
         return result(calls::init_quota_linear(&raw_, quota, window.count()));
+    }
+    /// At most `units` of a level that halves in every `half_life` (tatcell_limit_init_decay). Errors: err_rate,
+    /// err_period where one is 0; err_represent below 100 ticks a unit; err_units, err_horizon.
+    result init_decay(std::uint64_t units, ticks half_life) noexcept {
+        return result(calls::init_decay(&raw_, units, half_life.count()));
     }
     /// A limit that everything conforms to (tatcell_limit_init_unlimited).
     result init_unlimited() noexcept { return result(calls::init_unlimited(&raw_)); }
@@ -782,6 +793,49 @@ private:
     tatcell_lease_t raw_ TATCELL_LEASE_INIT;
 };
 static_assert(sizeof(lease) == TATCELL_LEASE_SIZE && alignof(lease) == TATCELL_LEASE_ALIGN, "same layout");
+
+// ---- Sliding logs ----
+
+/// At most so many units in every window, exactly, for requests of one unit: a stamp each in cells of the caller's,
+/// which it does not own. Copied as a pointer is; any number of threads may use one at once.
+///
+/// Every call may return err_handle for a log that had no init.
+class sliding_log {
+public:
+    /// Uses `count` cells that lie elsewhere, zeroed ones as an empty log (tatcell_sliding_log_init). Without a skew a
+    /// reading may be older than another by 2^61 ticks. Errors: err_rate without cells, err_units with 2^32 or more,
+    /// err_period where the window is 0, err_horizon, err_overlap.
+    result init(tatcell_cell_t *stamps, std::size_t count, ticks window) noexcept {
+        return result(tatcell_sliding_log_init(&raw_, stamps, count, window.count(), 0));
+    }
+    result init(tatcell_cell_t *stamps, std::size_t count, ticks window, ticks skew) noexcept {
+        const std::uint64_t s = skew.count() == 0 ? std::numeric_limits<std::uint64_t>::max() : skew.count();
+        return result(tatcell_sliding_log_init(&raw_, stamps, count, window.count(), s));
+    }
+    /// Decides one request and charges it if it conforms (tatcell_sliding_log_check).
+    answer check(instant now) const noexcept { return detail::ask(tatcell_sliding_log_check, &raw_, now.count()); }
+    /// As check, of stamps that nobody else uses meanwhile (tatcell_sliding_log_check_exclusive).
+    answer check_exclusive(instant now) const noexcept {
+        return detail::ask(tatcell_sliding_log_check_exclusive, &raw_, now.count());
+    }
+    /// As check, with the full answer (tatcell_sliding_log_check_ex).
+    decision check_ex(instant now, tatcell_counters_t *counters = nullptr) const noexcept {
+        return detail::count(counters, tatcell_sliding_log_check_ex, &raw_, now.count());
+    }
+    /// What check_ex would answer; charges nothing (tatcell_sliding_log_peek).
+    decision peek(instant now) const noexcept { return detail::decide(tatcell_sliding_log_peek, &raw_, now.count()); }
+    /// Takes the unit of a permit out: how many units, 1 or 0 (tatcell_sliding_log_refund).
+    outcome<std::uint64_t> refund(instant now, const permit &p) const noexcept {
+        return detail::fill(std::uint64_t{0}, tatcell_sliding_log_refund, &raw_, now.count(), &p);
+    }
+    /// Empties it (tatcell_sliding_log_reset).
+    result reset() const noexcept { return result(tatcell_sliding_log_reset(&raw_)); }
+    const tatcell_sliding_log_t *get() const noexcept { return &raw_; }
+
+private:
+    tatcell_sliding_log_t raw_{};
+};
+static_assert(sizeof(sliding_log) == TATCELL_SLIDING_LOG_SIZE, "same layout");
 
 // ==== 7 Keys and memory =============================================================================================
 

@@ -95,7 +95,10 @@ mod time;
 
 pub use algorithms::gcra::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
-pub use cell::{Cell, Cell32, ExclusiveCell, ExclusiveMeter, Lease, LogGate, LogLine, Meter, Slip};
+pub use cell::{
+    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
+    SlidingLog, Slip,
+};
 pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
 pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};

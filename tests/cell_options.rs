@@ -1,5 +1,4 @@
 //! Charge, refund, reserve, change and the options of a limit, against the exact token bucket.
-#![cfg(feature = "std")]
 
 mod common;
 

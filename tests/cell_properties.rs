@@ -1,5 +1,4 @@
 //! Every answer of a check against the exact token bucket, over random traces.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! The wrap of the state word: never a minted unit, and false debts only where documented.
-#![cfg(feature = "std")]
 
 mod common;
 

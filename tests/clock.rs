@@ -18,7 +18,6 @@
 //!
 //! The tests of `virtual_time` read no clock. Those of `coarse` and `stopped` need the real one and real time, and
 //! have controls: the same with a skew of one burst time must exceed the bound.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -79,6 +79,11 @@ mod weakened;
 #[path = "explorer/words.rs"]
 mod words;
 
+/// A number from the environment, for tests whose size can be chosen.
+fn size_from(name: &str, default: u64) -> u64 {
+    std::env::var(name).ok().and_then(|text| text.parse::<f64>().ok()).map_or(default, |n| n as u64)
+}
+
 use check::Check;
 use model::{Op, Permits, Placement, Policy, Rules, Word, World};
 use search::Search;

@@ -1,5 +1,4 @@
 //! Feature `host`: clocks, ticks, memory and names, on the machine that runs the tests.
-#![cfg(feature = "host")]
 
 use std::ffi::{CStr, CString};
 use std::sync::atomic::{AtomicU32, Ordering};

@@ -1,5 +1,4 @@
 //! HTTP fields: what each says of each decision, rounded the right way, in the form of RFC 9651, at any frequency.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -5,7 +5,7 @@
 //! keys of the era before expire for some and not for others. A worker counts an admission after the table has
 //! granted it: a kill in between loses the count and never the charge, so `counted <= charged <= burst` must hold for
 //! every key, whenever anybody dies.
-#![cfg(all(feature = "std", target_os = "linux", target_has_atomic = "64"))]
+#![cfg(all(target_os = "linux", target_has_atomic = "64"))]
 
 mod common;
 

@@ -76,8 +76,9 @@ const ROOMS: &[(&str, &[&str])] = &[
 /// Files for tests (`*_tests.rs`, `loom_*.rs`, `mod tests`) may also name these: what all models stand on.
 const TESTS_MAY_NAME: &[&str] = &["table/loom_kit"];
 
-/// Of the algorithms' room: what all may name, and the list that names all. No algorithm names another.
-const ALGORITHMS_SHARE: &[&str] = &["algorithms/state.rs", "algorithms/any.rs"];
+/// Of the algorithms' room: what all may name (states, powers of two), and the list that names all. No algorithm names
+/// another.
+const ALGORITHMS_SHARE: &[&str] = &["algorithms/state.rs", "algorithms/any.rs", "algorithms/exp2.rs"];
 
 /// What an algorithm may not say, as whole words: it is a pure function.
 const IMPURE: &[&str] = &[

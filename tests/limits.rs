@@ -1,5 +1,4 @@
 //! Limits: what is accepted, what is refused, and that the configured rate is a ceiling.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -1,7 +1,6 @@
 //! The long run: `cargo test --release --features std --test long --test kill -- --ignored --nocapture`.
 //!
 //! Sizes by environment: TATCELL_DECISIONS here (1e9), TATCELL_KILLS in `kill` (1e5), TATCELL_RACES in `race`.
-#![cfg(feature = "std")]
 
 mod common;
 

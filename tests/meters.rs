@@ -1,5 +1,4 @@
 //! Three-colour meters: tables of others, what is refused, clocks, words, figures and threads.
-#![cfg(feature = "std")]
 
 mod common;
 #[path = "meters/oracle.rs"]

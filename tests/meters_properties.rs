@@ -1,5 +1,4 @@
 //! Three-colour meters beside the exact buckets of RFC 2697, RFC 2698, RFC 4115 and MEF 10.3, packet by packet.
-#![cfg(feature = "std")]
 
 mod common;
 #[path = "meters/oracle.rs"]

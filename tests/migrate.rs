@@ -1,5 +1,4 @@
 //! Migration: what every key owes in the new table, how much is dropped, permits.
-#![cfg(feature = "std")]
 
 mod common;
 

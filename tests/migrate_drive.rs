@@ -1,5 +1,4 @@
 //! Keys that go on after a migration, each beside an exact bucket of its own: nothing is minted.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! Migration of memory: errors, parts, what becomes of words that are not live, hostile words.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -1,6 +1,5 @@
 //! Permits: what a refund may give back, and what no permit can bring back: drained, reset, restored or too old
 //! charges.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! What is done with a refusal: log lines against an oracle of whole numbers, and flags of slip, also among threads.
-#![cfg(feature = "std")]
 
 mod common;
 

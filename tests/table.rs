@@ -1,5 +1,4 @@
 //! The keyed table against one exact bucket per key, and its calls one by one.
-#![cfg(feature = "std")]
 
 mod common;
 

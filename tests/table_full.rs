@@ -1,5 +1,4 @@
 //! Full sets: what each policy answers, stores, counts, and whom it lets through.
-#![cfg(feature = "std")]
 
 mod common;
 

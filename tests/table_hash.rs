@@ -1,5 +1,4 @@
 //! The hash, the mapping to lines and tags, and the sizing helpers, against independent computations.
-#![cfg(feature = "std")]
 
 mod common;
 

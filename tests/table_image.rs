@@ -1,5 +1,4 @@
 //! The image: attach, save and restore, hostile memory, and the sweep across a wrap.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -1,5 +1,5 @@
 //! Many threads on one key: what is admitted is what one thread after the other would have been given.
-#![cfg(all(feature = "std", target_has_atomic = "64"))]
+#![cfg(target_has_atomic = "64")]
 
 mod common;
 

@@ -1,5 +1,4 @@
 //! Vectors of other projects and standards, replayed through every form.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -6,7 +6,7 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::state::{At, Kind, Op, Operation, State};
-use super::{fixed_window, gcra, quota_linear, sliding_counter};
+use super::{decay, fixed_window, gcra, quota_linear, sliding_counter};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
 use crate::limit::params::{Params, FLAG_SHADOW};
 use crate::limit::Algorithm;
@@ -17,7 +17,8 @@ use crate::limit::Algorithm;
 ///   `Params::burst_q`), else the units of time after which it would;
 /// - `add(at, state, cost)`: the state after as many of `cost` units as its debt cap allows, and how many;
 /// - `refund(at, state, charged, cost)`: the state without units that were charged when busy was `charged` ahead, and
-///   how many that are;
+///   how many that are (decay: `cost` is what is left of them, in the scale of its level); the same state where nothing
+///   comes back;
 /// - `numbers(at, state)`: what is left, and when there is more;
 /// - `merge(bits, a, b)`: one state, with so many aux bits, that owes at least what either does: of two words of one
 ///   key.
@@ -66,6 +67,7 @@ counted! {
     FixedWindow fixed_window,
     SlidingCounter sliding_counter,
     QuotaLinear quota_linear,
+    Decay decay,
 }
 
 /// An operation of such a limit, at an instant.
@@ -145,13 +147,14 @@ impl<'a> Call<'a> {
     /// Gives back `amount` units that were charged when the word lay `cost` q-units ahead.
     fn refund(&self, lead: u64) -> Step {
         let Op { p, cost, amount, .. } = *self.op;
-        let (next, stored) = match (State::of(p, lead), State::of(p, cost)) {
-            (State { ahead: 0, .. }, _) | (_, State { ahead: 0, .. }) => (State::ABSENT, 0),
+        let state = State::of(p, lead);
+        let (next, stored) = match (state, State::of(p, cost)) {
+            (State { ahead: 0, .. }, _) | (_, State { ahead: 0, .. }) => (state, 0),
             (state, charged) => give_back(self.at(), state, charged, amount),
         };
-        let next = if stored == 0 { lead } else { next.lead(p) };
+        let (same, next) = (next == state, next.lead(p));
         let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead: next, wait: 0, stored };
-        Step { answer, store: if stored == 0 { None } else { Some(next) } }
+        Step { answer, store: if same { None } else { Some(next) } }
     }
 }
 
@@ -191,12 +194,15 @@ pub(crate) const fn is_alike(a: &Params, b: &Params) -> bool {
     a.algorithm == b.algorithm && a.shl == b.shl && a.shr == b.shr && a.period == b.period
 }
 
-/// The units of a permit that may still be given back, and how many q-units ahead the word lay that it was charged to.
-const fn count_of(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> (u64, u64) {
+/// What of a permit may still be given back, as its algorithm counts, and how many q-units ahead the word lay that it
+/// was charged to.
+fn count_of(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> (u64, u64) {
     if !gcra::is_fresh(p, permit, generation, now) {
         return (0, 0);
     }
-    (permit.stored, gcra::lead_of(permit.tat, p.clock_q(now), mask, p.window_q))
+    let units =
+        if p.algorithm == Algorithm::Decay as u8 { decay::left(p, permit, now) } else { permit.stored };
+    (units, gcra::lead_of(permit.tat, p.clock_q(now), mask, p.window_q))
 }
 
 /// The refund of a permit, in a word of `mask`'s width.

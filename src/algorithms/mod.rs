@@ -6,9 +6,11 @@
 //! table's insert protocol know: reuse, sweeps, takeovers and statistics of strangers' words need no more.
 //!
 //! `gcra` is the one that the hot paths call by name. The others are listed in `any`, which dispatches at run time;
-//! none names another, and all stand on `state`.
+//! none names another, and all stand on `state`; but `sliding_log`, whose state is many words, which `cell` drives.
 
 mod any;
+mod decay;
+mod exp2;
 mod fixed_window;
 pub(crate) mod gcra;
 pub(crate) mod log;
@@ -17,6 +19,7 @@ mod merge_tests;
 pub(crate) mod meters;
 mod quota_linear;
 mod sliding_counter;
+pub(crate) mod sliding_log;
 mod state;
 
 pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};

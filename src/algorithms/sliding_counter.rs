@@ -154,6 +154,9 @@ pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (St
         return (state, 0);
     }
     let back = cost.min(windows.current);
+    if back == 0 {
+        return (state, 0);
+    }
     let left = Windows { current: windows.current.saturating_sub(back), ..windows };
     (left.count(at, 0), back)
 }

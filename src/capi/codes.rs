@@ -44,7 +44,7 @@ pub const TATCELL_ERR_SEED: i32 = -12;
 // -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36.
 /// Fastest and slowest limit do not fit one slot word: use fewer tag bits.
 pub const TATCELL_ERR_SPAN: i32 = -14;
-/// The table handle was not initialised by this version of the library.
+/// The handle, of a table or a sliding log, was not initialised by this version of the library.
 pub const TATCELL_ERR_HANDLE: i32 = -15;
 /// Its creator is not done yet: the memory holds no table image. Ask again.
 pub const TATCELL_ERR_NOT_READY: i32 = -16;
@@ -203,7 +203,7 @@ describe! {
     TATCELL_ERR_OPTION "an option is unknown or out of range"
     TATCELL_ERR_SEED "a keyed hash needs 16 secret bytes"
     TATCELL_ERR_SPAN "fastest and slowest limit do not fit one word: use fewer tag bits"
-    TATCELL_ERR_HANDLE "table handle is not initialised"
+    TATCELL_ERR_HANDLE "handle is not initialised"
     TATCELL_ERR_NOT_READY "memory holds no table yet: ask again"
     TATCELL_ERR_VERSION "image has another layout version"
     TATCELL_ERR_GEOMETRY "image geometry is not valid"

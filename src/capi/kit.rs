@@ -194,7 +194,7 @@ impl<'a> Contract<'a> {
 
     /// Objects that are read, one behind the other.
     #[inline(always)]
-    fn slice<T: Plain>(self, p: *const T, count: usize) -> Result<&'a [T], i32> {
+    pub(super) fn slice<T: Plain>(self, p: *const T, count: usize) -> Result<&'a [T], i32> {
         placed(p)?;
         if count > isize::MAX as usize / size_of::<T>() {
             return Err(TATCELL_ERR_TOO_LARGE);

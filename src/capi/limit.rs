@@ -61,11 +61,14 @@ pub const TATCELL_ALGORITHM_SLIDING_COUNTER: u32 = 2;
 /// algorithm: units in a window of period ticks, and who uses them up gets one after the other at that rate until it
 /// pauses; units is the quota.
 pub const TATCELL_ALGORITHM_QUOTA_LINEAR: u32 = 3;
+/// algorithm: at most units of a level that halves in every period.
+pub const TATCELL_ALGORITHM_DECAY: u32 = 4;
 
 const _: () = assert!(TATCELL_ALGORITHM_GCRA == Algorithm::Gcra as u32);
 const _: () = assert!(TATCELL_ALGORITHM_FIXED_WINDOW == Algorithm::FixedWindow as u32);
 const _: () = assert!(TATCELL_ALGORITHM_SLIDING_COUNTER == Algorithm::SlidingCounter as u32);
 const _: () = assert!(TATCELL_ALGORITHM_QUOTA_LINEAR == Algorithm::QuotaLinear as u32);
+const _: () = assert!(TATCELL_ALGORITHM_DECAY == Algorithm::Decay as u32);
 
 /// Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes.
 pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;

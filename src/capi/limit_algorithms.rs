@@ -125,3 +125,32 @@ pub unsafe extern "C" fn tatcell_limit_init_quota_linear(
     args!(c, limit = c.result(limit));
     store(Limit::quota_linear(quota, period).map(|l| l.0), limit)
 }
+
+/// Makes a decaying level for 64-bit cells: every request adds its cost to a level that halves in every half-life, and
+/// conforms iff the level is then at most units.
+///
+/// After idle units pass at one instant; a client that never pauses then gets units * ln 2 / half_life, so for a rate r
+/// and a burst b take units = b and half_life = 0.69 * b / r. Full to the last unit it is when the level has fallen to
+/// 2^-10 units, 10 half-lives after a single one: take 10 units or more. Never above the exact level (but for 2^-10
+/// units); at worst a client that never pauses gets units / half_life too little, the half-life in units of time of the
+/// word, at least 100 for each unit. Soft, room, debt and shadow are options of it; a delay, a penalty and heal are
+/// not. It cannot be reserved from. A refund gives back what has not decayed, and credits whole units, rounded down.
+///
+/// @param limit     to initialise; not NULL.
+/// @param units     most units of the level, below 2^31; not 0.
+/// @param half_life ticks of the caller's clock; not 0.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
+/// @retval TATCELL_ERR_REPRESENT fewer than 100 ticks of half-life a unit: use a finer clock.
+/// @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit_init_decay(
+    limit: *mut tatcell_limit_t,
+    units: u64,
+    half_life: u64,
+) -> i32 {
+    args!(c, limit = c.result(limit));
+    store(Limit::decay(units, half_life).map(|l| l.0), limit)
+}

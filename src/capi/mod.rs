@@ -2,8 +2,8 @@
 //!
 //! - `codes`: what functions return, and its names and texts.
 //! - `kit`: where pointers are checked, under the contract that each call makes once; all unsafe code.
-//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `chain`, `ladder`, `decision`, `table` (and what is
-//!   done with one), `info`, `http`, `log`, `slip`, `host`.
+//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `sliding_log`, `chain`, `ladder`, `decision`,
+//!   `table` (and what is done with one), `info`, `http`, `log`, `slip`, `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
 #![allow(non_camel_case_types)]
@@ -28,6 +28,7 @@ mod limit_table;
 mod log;
 mod meter;
 mod meter_params;
+mod sliding_log;
 mod slip;
 mod table;
 mod table_burst;

@@ -21,6 +21,8 @@ mod log;
 #[cfg(all(test, tatcell_loom))]
 mod loom_cells;
 #[cfg(all(test, tatcell_loom))]
+mod loom_decay;
+#[cfg(all(test, tatcell_loom))]
 mod loom_meters;
 #[cfg(all(test, tatcell_loom))]
 mod loom_quota;
@@ -28,12 +30,16 @@ mod loom_quota;
 mod loom_refusals;
 #[cfg(all(test, tatcell_loom))]
 mod loom_sliding;
+#[cfg(all(test, tatcell_loom))]
+mod loom_sliding_log;
 mod meter;
+mod sliding_log;
 mod slip;
 
 pub use lease::Lease;
 pub use log::{LogGate, LogLine};
 pub use meter::{ExclusiveMeter, Meter};
+pub use sliding_log::{ExclusiveSlidingLog, SlidingLog};
 pub use slip::Slip;
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};

@@ -119,6 +119,14 @@ impl Limit {
     pub const fn quota_linear(quota: u64, window: u64) -> Result<Limit, LimitError> {
         LimitSpec::quota_linear(quota, window).build()
     }
+
+    /// Makes a limit of a level that halves in every `half_life` ticks: see [`LimitSpec::decay`].
+    ///
+    /// # Errors
+    /// [`LimitError`]: zero units or half-life, less than 100 ticks of half-life a unit, or 2^31 units or more.
+    pub const fn decay(units: u64, half_life: u64) -> Result<Limit, LimitError> {
+        LimitSpec::decay(units, half_life).build()
+    }
 }
 
 /// A validated limit in the q-unit of one keyed table; made by [`Table::limit`](crate::Table::limit).

@@ -105,7 +105,7 @@ pub(crate) struct Params {
     /// B, in units.
     pub burst: u64,
     /// What one algorithm alone has: see [`delay_q`](Params::delay_q), [`penalty_q`](Params::penalty_q),
-    /// [`phase`](Params::phase), [`reciprocal`](Params::reciprocal).
+    /// [`phase`](Params::phase), [`half_life`](Params::half_life), [`reciprocal`](Params::reciprocal).
     pub own: [u64; 2],
     /// Most lead that `charge` may build, burst included.
     pub debt_q: u64,
@@ -205,7 +205,15 @@ impl Params {
         phase
     }
 
-    /// The largest number r with r * period < 2^64, for remainders without a division.
+    /// Decay: the half-life, in units of time.
+    #[inline(always)]
+    pub const fn half_life(&self) -> u64 {
+        let [half_life, _] = self.own;
+        half_life
+    }
+
+    /// The largest number r with r * period < 2^64, for remainders without a division. Decay: 2^(62 + bits of the
+    /// half-life) / half-life, rounded up.
     #[inline(always)]
     pub const fn reciprocal(&self) -> u64 {
         let [_, reciprocal] = self.own;

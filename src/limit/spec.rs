@@ -139,6 +139,34 @@ impl LimitSpec {
         LimitSpec { algorithm: Algorithm::QuotaLinear, ..LimitSpec::new(quota, window, quota) }
     }
 
+    /// Starts a decaying level: every request adds its cost to a level that halves in every `half_life` ticks, and
+    /// conforms iff the level is then at most `units`.
+    ///
+    /// The exponentially weighted count: recent requests weigh fully, those of a half-life ago half. After idle `units`
+    /// pass at one instant; a client that takes what it is given then gets `units * ln 2 / half_life`, so for a rate r
+    /// and a burst b take `units = b` and `half_life = 0.69 * b / r`. From empty to nearly full again is a matter of a
+    /// few half-lives, and full to the last unit it is when the level has fallen below 2^-10 units: 10 half-lives after
+    /// a single unit. Take at least 10 units; a limit of 1 passes one request in 10 half-lives.
+    ///
+    /// Never above the exact level (but for 2^-10 units that are forgotten); at worst a client that never pauses gets
+    /// `units / half_life` too little, the half-life in units of time: of those it must have 100 for each unit, so
+    /// that is below 1 %. For 64-bit cells and tables, up to 2^31 - 1 units, debt and room included. Has soft, room and
+    /// debt; no delay, penalty or heal. A refund gives back what has not decayed of the charge.
+    ///
+    /// ```
+    /// use tatcell::{Cell, LimitSpec};
+    /// // 100 at once, and 10 a second from a client that never pauses; ticks are nanoseconds.
+    /// let limit = LimitSpec::decay(100, 6_931_471_806).build()?;
+    /// let cell = Cell::new();
+    /// assert_eq!((0..200).filter(|_| cell.check(&limit, 5, 1).passes()).count(), 100);
+    /// let half_life_later = 5 + 6_931_471_806;
+    /// assert_eq!(cell.peek(&limit, half_life_later + 10, 1).remaining, 50);
+    /// # Ok::<(), tatcell::LimitError>(())
+    /// ```
+    pub const fn decay(units: u64, half_life: u64) -> LimitSpec {
+        LimitSpec { algorithm: Algorithm::Decay, ..LimitSpec::new(units, half_life, units) }
+    }
+
     /// The same numbers under another algorithm; the constructors above say what they mean there.
     #[allow(dead_code)] // the C layer asks
     pub(crate) const fn algorithm(mut self, algorithm: Algorithm) -> Self {

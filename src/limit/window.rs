@@ -29,6 +29,11 @@ const LONG_SPAN: u32 = 55;
 const FINE_WINDOW: u64 = 1 << 16;
 /// Units of time in a half-life for each unit of the limit: an always greedy client then gets at most 1 % too little.
 const FINE_DECAY: u64 = 100;
+/// Units of time in a half-life that a resolution chosen here keeps, where the clock has as many: 2^-27 of it is below
+/// what the level's fixed point can tell, and with so many for each unit and each of them what is rounded up in `units`
+/// charges at one instant does not keep the last of them out.
+const FINE_HALF_LIFE: u64 = 1 << 27;
+const FINE_UNITS: u64 = 1 << 10;
 /// Largest limit of a decaying level: its fixed point has 32 bits behind the unit.
 const MOST_DECAY: u64 = (1 << 31) - 1;
 
@@ -80,6 +85,12 @@ pub(super) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> 
     let mut z = 0u32;
     while field.wrapping_add(z) < LONG_SPAN && spec.period >> z.wrapping_add(1) >= FINE_WINDOW {
         z = z.wrapping_add(1);
+    }
+    if let Algorithm::Decay = spec.algorithm {
+        let fine = max(FINE_HALF_LIFE, most(spec).saturating_mul(most(spec)).saturating_mul(FINE_UNITS));
+        while z < 62 && spec.period >> z.wrapping_add(1) >= fine {
+            z = z.wrapping_add(1);
+        }
     }
     // Coarser still where the word demands it.
     loop {
@@ -162,6 +173,8 @@ pub(crate) const fn within(
         Algorithm::Decay if window < most.saturating_mul(FINE_DECAY) => {
             return Err(LimitError::NotRepresentable);
         }
+        // 2^(62 + bits of the half-life) / half-life, in 63 bits: 2^-62 of itself too large at most.
+        Algorithm::Decay => (1, ceil_div(1 << bits_of(window).wrapping_add(62), window as u128)),
         _ => (1, ceil_div(1 << 64, spec.period as u128).wrapping_sub(1)),
     };
     Ok(Params {
@@ -181,9 +194,10 @@ pub(crate) const fn within(
         bits: width.bits as u8,
         burst: spec.units,
         own: [
-            match spec.phase {
-                Some(phase) => phase,
-                None => 0,
+            match (spec.phase, algorithm) {
+                (Some(phase), _) => phase,
+                (None, Algorithm::Decay) => window,
+                (None, _) => 0,
             },
             reciprocal as u64,
         ],

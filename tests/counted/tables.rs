@@ -209,3 +209,33 @@ fn a_restored_and_a_migrated_table_remember_every_count() {
         }
     });
 }
+
+/// Of each algorithm the bits of its count, and the longest window in units of time, at 20 and 12 tag bits.
+const FITS: &[(fn(u64, u64) -> LimitSpec, u32, [u32; 2])] = &[
+    (LimitSpec::fixed_window, 10, [29, 37]),
+    (LimitSpec::fixed_window, 16, [23, 31]),
+    (LimitSpec::fixed_window, 20, [19, 27]),
+    (LimitSpec::fixed_window, 32, [7, 15]),
+    (LimitSpec::sliding_counter, 10, [18, 26]),
+    (LimitSpec::sliding_counter, 14, [10, 18]),
+    (LimitSpec::sliding_counter, 16, [6, 14]),
+    (LimitSpec::sliding_counter, 18, [0, 10]),
+    (LimitSpec::quota_linear, 16, [21, 29]),
+    (LimitSpec::quota_linear, 20, [17, 25]),
+    (LimitSpec::quota_linear, 24, [13, 21]),
+];
+
+#[test]
+fn the_windows_that_the_documentation_says_fit_a_slot() {
+    for (make, bits, longest) in FITS {
+        for (tag_bits, power) in [20, 12].into_iter().zip(longest).filter(|(_, power)| **power != 0) {
+            let spec = make((1 << bits) - 1, 1 << power);
+            let options = TableOptions::new(spec).caller_hash().tag_bits(tag_bits).resolution(0);
+            let made = Table::init(&memory(LINES), &options).map(|_| ());
+            assert_eq!(made, Ok(()), "{bits} bits, 2^{power} units, {tag_bits} tag bits");
+            let far = make((1 << bits) - 1, 1 << (power + 4));
+            let far = TableOptions::new(far).caller_hash().tag_bits(tag_bits).resolution(0);
+            assert_eq!(Table::init(&memory(LINES), &far).map(|_| ()), Err(TableError::SpanTooShort));
+        }
+    }
+}

@@ -1,16 +1,19 @@
 //! The long form: `cargo test --release --test explorer -- --ignored --nocapture`.
+//!
+//! TATCELL_STATES says how many states of random worlds are enough, here and in `resets` (1e8).
 
 use super::inserts::evicting_each_other;
 use super::model::{Op, Permits, Placement, Policy, Rules, World};
 use super::weakened::refunded_neighbours;
-use super::{charge, clocks_apart, holds, random, EXACT, FORGIVING, NOW, SHARED, X, Y};
+use super::{charge, clocks_apart, holds, random, size_from, EXACT, FORGIVING, NOW, SHARED, X, Y};
 
-/// At most 2 million states in one world: above ten minutes on two busy cores.
+/// At most 2 million states in one world, and 1e8 with clocks close and with clocks units apart: minutes each.
 #[test]
 #[ignore = "minutes"]
 fn long_random_worlds_hold() {
-    random::explore(2, 2_000, 2_000_000, false, Permits::default());
-    random::explore(6, 1_000, 2_000_000, true, Permits::default());
+    let enough = size_from("TATCELL_STATES", 100_000_000) as usize;
+    random::explore_up_to(enough, 2, 2_000, 2_000_000, false, Permits::default());
+    random::explore_up_to(enough, 6, 1_000, 2_000_000, true, Permits::default());
 }
 
 #[test]

@@ -96,6 +96,21 @@ fn main() -> ExitCode {
         good &= claim(first.abs_diff(2 * UNITS) <= 1, text);
     }
 
+    if let Some(admitted) = of(1, "quota-linear") {
+        // The quota, then nothing until its window is over, then one unit after the other.
+        let first = admitted.iter().zip(overload).take_while(|(a, b)| a == b).count() as u64;
+        let later = admitted.iter().filter(|at| (2 * SECOND..3 * SECOND).contains(*at)).count() as u64;
+        let text = format!("quota-linear: {first} units at once, and {later} a second from then on");
+        good &= claim(first == UNITS && later.abs_diff(UNITS) <= 1, text);
+    }
+    if let Some(exact) = of(2, "sliding log") {
+        let most = worst(exact, SECOND);
+        good &= claim(
+            most == UNITS,
+            format!("sliding log: exactly {most} units in the worst second of the edge"),
+        );
+    }
+
     if let Err(e) = picture::draw(&path, &runs) {
         eprintln!("compare: {e}");
         return ExitCode::FAILURE;

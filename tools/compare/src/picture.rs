@@ -58,14 +58,18 @@ fn paint<'a>(root: &Area<'a>, runs: &[Run]) -> Result<(), Failure<'a>> {
     Ok(())
 }
 
-/// Counts at each instant, as steps.
+/// Counts over time, at steps that a picture can show: two points a fortieth of a second in which something passed.
 fn counted(at: &[u64]) -> Vec<(f64, f64)> {
-    let seconds = |at: u64| at as f64 / SECOND as f64;
+    const STEP: u64 = SECOND / 40;
     let mut points = vec![(0.0, 0.0)];
-    for (n, at) in at.iter().enumerate() {
-        points.extend([(seconds(*at), n as f64), (seconds(*at), n as f64 + 1.0)]);
+    let mut count = 0.0;
+    for passed in at.chunk_by(|a, b| a / STEP == b / STEP) {
+        let start = (passed[0] / STEP * STEP) as f64 / SECOND as f64;
+        points.push((start, count));
+        count += passed.len() as f64;
+        points.push((start + STEP as f64 / SECOND as f64, count));
     }
-    points.push((SECONDS as f64, at.len() as f64));
+    points.push((SECONDS as f64, count));
     points
 }
 
@@ -88,8 +92,10 @@ fn panel<'a>(area: &Area<'a>, run: &Run) -> Result<(), Failure<'a>> {
         .draw()?;
     let asked = counted(&run.stream.arrivals);
     chart.draw_series(AreaSeries::new(asked, 0.0, GREY.mix(0.2)).border_style(GREY.stroke_width(1)))?;
+    // Where lines lie on each other, the first ones show beside the last.
     for (i, admitted) in run.admitted.iter().enumerate() {
-        chart.draw_series(LineSeries::new(counted(admitted), colour(i).stroke_width(2)))?;
+        let width = 1 + (ALL.len() - i) as u32 / 2;
+        chart.draw_series(LineSeries::new(counted(admitted), colour(i).stroke_width(width)))?;
     }
     Ok(())
 }

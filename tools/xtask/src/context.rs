@@ -31,10 +31,15 @@ pub struct Context {
     pub abi: String,
     /// What the command line says after the name of a suite.
     pub arguments: Vec<String>,
+    /// Whether long suites run in their short forms, of a stated size: `TATCELL_QUICK=1`.
+    pub quick: bool,
 }
 
 /// Warnings are errors in everything written in C and C++.
 pub const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
+
+/// The repository's root.
+pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
 
 /// Where the number of the ABI stands.
 const ABI_IN: &str = "src/capi/codes.rs";
@@ -48,8 +53,13 @@ impl Context {
 
     /// Reads the environment. Must be called before any thread runs.
     pub fn new() -> Result<Self> {
-        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize()?;
+        let root = Path::new(ROOT).canonicalize()?;
         forget_cargo_run(&root);
+        Self::of(root)
+    }
+
+    /// The same, with the environment as it is.
+    pub fn of(root: PathBuf) -> Result<Self> {
         let manifest = std::fs::read_to_string(root.join("Cargo.toml"))?;
         let version = manifest.lines().find_map(|l| l.strip_prefix("version = \"")?.strip_suffix('"'));
         let codes = std::fs::read_to_string(root.join(ABI_IN))?;
@@ -67,7 +77,28 @@ impl Context {
             version: version.context("Cargo.toml has no version")?.to_owned(),
             abi: abi.with_context(|| format!("{ABI_IN} has no ABI version"))?.to_owned(),
             arguments: std::env::args().skip(2).collect(),
+            quick: std::env::var_os("TATCELL_QUICK").is_some_and(|v| !v.is_empty()),
             root,
+        })
+    }
+
+    /// The same for another thread, which needs a shell of its own.
+    pub fn another(&self) -> Result<Self> {
+        let sh = Shell::new()?;
+        sh.change_dir(&self.root);
+        let Self { cc, cxx, cargo, make, cargo_target, version, abi, arguments, root, quick, .. } = self;
+        Ok(Self {
+            sh,
+            cc: cc.clone(),
+            cxx: cxx.clone(),
+            cargo: cargo.clone(),
+            make: make.clone(),
+            cargo_target: cargo_target.clone(),
+            version: version.clone(),
+            abi: abi.clone(),
+            arguments: arguments.clone(),
+            quick: *quick,
+            root: root.clone(),
         })
     }
 

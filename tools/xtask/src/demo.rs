@@ -1,4 +1,5 @@
-//! The demo: attacks examples/udp_gate.c over loopback, limiter off, then on, and judges it. No privilege.
+//! The comparison of the algorithms, and the demo, which attacks examples/udp_gate.c over loopback, limiter off, then on,
+//! and judges it. No privilege.
 //!
 //! As a test its verdict lines are the claims; where the machine was busy it gets one more try.
 
@@ -20,8 +21,26 @@ pub fn run(ctx: &Context) -> Result<()> {
     attack(ctx, &gate, &svg).quiet().run().context("the demo missed a goal")
 }
 
+/// Sends the same arrivals through every algorithm; an error if a claim does not hold.
+pub fn compare(ctx: &Context) -> Result<()> {
+    let (cargo, svg) = (&ctx.cargo, words("COMPARE_SVG", "compare.svg"));
+    cmd!(ctx.sh, "env {cargo...} run --quiet --release -p tatcell-compare -- {svg...}")
+        .quiet()
+        .run()
+        .context("a claim about an algorithm does not hold")
+}
+
 /// The suite.
 pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
+    let (cargo, picture) = (&ctx.cargo, "target/c/compare.svg");
+    let compared =
+        cmd!(ctx.sh, "env {cargo...} run --quiet --release -p tatcell-compare -- {picture}").done()?;
+    for line in compared.stdout.lines().filter(|l| l.starts_with("PASS ") || l.starts_with("FAIL ")) {
+        report.line(line);
+    }
+    if !compared.ok() {
+        bail!("the comparison ended with {}\n{}", compared.how(), tail(&compared.all, 20));
+    }
     let gate = build(ctx)?;
     let svg = "target/c/demo.svg";
     let mut done = attack(ctx, &gate, svg).done()?;

@@ -31,12 +31,12 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("make demo", "the suite test-demo"),
     ("make bench", "the suite test-bench, for a second"),
     ("make firmware", "the suite test-firmware"),
-    ("cd packaging/firmware/cmake", "the suite test-firmware"),
-    ("cmake -B build ", "the suite test-firmware"),
-    ("cmake --build build", "the suite test-firmware"),
-    ("qemu-system-arm ", "the suite test-firmware"),
-    ("packaging/firmware/arduino/assemble ", "the suite test-firmware"),
-    ("west build ", "nobody here; the suite test-firmware has a stand-in of Zephyr"),
+    ("cd packaging/firmware/cmake", "the suite test-recipes"),
+    ("cmake -B build ", "the suite test-recipes"),
+    ("cmake --build build", "the suite test-recipes"),
+    ("qemu-system-arm ", "the suite test-recipes"),
+    ("packaging/firmware/arduino/assemble ", "the suite test-recipes"),
+    ("west build ", "nobody here; the suite test-recipes has a stand-in of Zephyr"),
 ];
 
 /// The folders whose files a document may name in backquotes.

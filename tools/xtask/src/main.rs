@@ -11,6 +11,7 @@ mod demo;
 mod documents;
 mod exec;
 mod ffi;
+mod lanes;
 mod library;
 mod lint;
 mod loom;
@@ -43,6 +44,7 @@ const JOBS: &[Job] = &[
     job("header", "generate the headers and the list of exports from src/capi", library::header),
     job("firmware", "build the firmware archives (Cortex-M0 to M4F, RISC-V)", machines::archive::job),
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
+    job("compare", "send the same arrivals through every algorithm (COMPARE_SVG)", demo::compare),
     job("bench", "time rows, count instructions, judge the goals (BENCH_SECONDS, BENCH_ONLY)", bench::all),
     job("bench-time", "only the times", bench::times),
     job("bench-count", "only the instructions per decision", bench::counts),
@@ -66,13 +68,15 @@ fn main() -> ExitCode {
 
 /// Whether everything that was asked for holds.
 fn run() -> Result<bool> {
-    let ctx = Context::new()?;
+    let mut ctx = Context::new()?;
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let Some((name, rest)) = arguments.split_first() else {
         list();
         return Ok(true);
     };
     if name == "test" {
+        // They name suites, and are nothing for the suites themselves.
+        ctx.arguments.clear();
         return suites::all(&ctx, rest);
     }
     if let Some(suite) = suites::find(name) {

@@ -1,12 +1,13 @@
-//! The suites, in one table, and how they are run: one alone with its lines on standard output, or all with a log each.
+//! The suites, in one table, and how they are run: one alone with its lines on standard output, or all with a log each,
+//! on the lanes that the table says.
 
-use std::fs::File;
+use std::time::Instant;
 
 use anyhow::{bail, Result};
 
 use crate::context::Context;
-use crate::exec::tail;
-use crate::report::{Report, Tally};
+use crate::lanes::{self, Lane};
+use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{bench, demo, documents, ffi, lint, loom, machines, package, rust_tests};
 
@@ -18,68 +19,84 @@ pub struct Suite {
     pub about: &'static str,
     /// Whether `test` runs it.
     pub always: bool,
+    /// What it may run beside.
+    pub lane: Lane,
     /// The tools that are installed for it, where they can be.
     pub tools: Option<For>,
     /// Runs it.
-    pub run: fn(&Context, &mut Report) -> Result<()>,
+    pub run: Run,
 }
 
 type Run = fn(&Context, &mut Report) -> Result<()>;
 
 /// A suite of `test`.
-const fn suite(name: &'static str, tools: Option<For>, about: &'static str, run: Run) -> Suite {
-    Suite { name, about, always: true, tools, run }
+const fn suite(name: &'static str, lane: Lane, tools: Option<For>, about: &'static str, run: Run) -> Suite {
+    Suite { name, about, always: true, lane, tools, run }
 }
 
-/// A suite that is asked for by name: long, or a part of another.
-const fn apart(name: &'static str, tools: Option<For>, about: &'static str, run: Run) -> Suite {
-    Suite { always: false, ..suite(name, tools, about, run) }
+/// A suite that is asked for by name, because it is long.
+const fn apart(name: &'static str, lane: Lane, tools: Option<For>, about: &'static str, run: Run) -> Suite {
+    Suite { always: false, ..suite(name, lane, tools, about, run) }
 }
+
+use For::{Machines, Tests};
+use Lane::{Alone, Own, Usual};
 
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
-    suite("test-lint", None, "formatting, clippy, rustdoc and word rules", lint::run),
+    suite("test-lint", Usual, None, "formatting, clippy, rustdoc and word rules", lint::run),
     suite(
         "test-harness",
+        Usual,
         None,
         "the harness's own tests: it counts and sees what it must",
         rust_tests::harness,
     ),
-    suite("test-rust", None, "semantics, properties, races, kills, the protocol explorer", rust_tests::run),
-    suite("test-loom", None, "every interleaving of small models of cells and tables", loom::run),
-    suite("test-ffi", Some(For::Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
-    suite("test-package", Some(For::Tests), "the installed package, with pkg-config and CMake", package::run),
-    suite("test-docs", None, "every program and command of the documents", documents::run),
+    suite(
+        "test-rust",
+        Usual,
+        None,
+        "semantics, properties, races, kills, the protocol explorer",
+        rust_tests::run,
+    ),
+    suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
+    suite(
+        "test-package",
+        Usual,
+        Some(Tests),
+        "the installed package, with pkg-config and CMake",
+        package::run,
+    ),
+    suite("test-docs", Usual, None, "every program and command of the documents", documents::run),
     suite(
         "test-bench",
-        Some(For::Tests),
+        Usual,
+        Some(Tests),
         "a short run of the bench: verdicts, files, instructions",
         bench::test,
     ),
-    suite("test-demo", None, "the demo's verdict lines", demo::test),
+    suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
+    suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
-        "test-firmware",
-        Some(For::Machines),
-        "QEMU: gates, exactness, budgets, same answers",
-        machines::run,
-    ),
-    apart("test-trace", Some(For::Machines), "one trace, the same answers on every machine", machines::trace),
-    apart(
-        "test-frames",
-        Some(For::Machines),
-        "real frames, policed and shaped by firmware",
-        machines::frames,
-    ),
-    apart(
         "test-firmware-rust",
-        Some(For::Machines),
+        Own,
+        Some(Machines),
         "the Rust example on four boards",
         machines::rust_example,
     ),
-    apart("test-recipes", Some(For::Machines), "the recipes for make, CMake and others", machines::recipes),
-    apart("test-hosts", Some(For::Machines), "the crate's own tests on other hosts (long)", machines::hosts),
-    apart("test-long", None, "1e9 oracle decisions, 1e5 kills, large explorer and models", rust_tests::long),
-    apart("loom-long", None, "the loom models with higher bounds (hours)", loom::long),
+    suite("test-trace", Own, Some(Machines), "one trace, the same answers on every machine", machines::trace),
+    suite("test-recipes", Own, Some(Machines), "the recipes for make, CMake and others", machines::recipes),
+    suite(
+        "test-frames",
+        Alone,
+        Some(Machines),
+        "real frames, policed and shaped by firmware",
+        machines::frames,
+    ),
+    suite("test-demo", Alone, None, "the demo's verdict lines", demo::test),
+    apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
+    apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),
+    apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
 ];
 
 /// The suite of this name.
@@ -100,8 +117,8 @@ pub fn alone(ctx: &Context, suite: &Suite) -> Result<bool> {
     Ok(closed.tally.failed == 0)
 }
 
-/// Runs the suites named, or all of `test`: a line and a log each, then the ends of the logs with a FAIL, then the
-/// counts.
+/// Runs the suites named, or all of `test`: a line and a log each, then the ends of the logs with a FAIL, the time and
+/// the counts.
 pub fn all(ctx: &Context, names: &[String]) -> Result<bool> {
     if let Some(name) = names.iter().find(|n| find(n).is_none()) {
         bail!("there is no suite {name}");
@@ -110,34 +127,18 @@ pub fn all(ctx: &Context, names: &[String]) -> Result<bool> {
         [] => SUITES.iter().filter(|s| s.always).collect(),
         names => names.iter().filter_map(|n| find(n)).collect(),
     };
+    let started = Instant::now();
     for user in [For::Tests, For::Machines] {
         if asked.iter().any(|s| s.tools == Some(user)) {
             tools::install(ctx, user);
         }
     }
-    let logs = ctx.folder("test-logs")?;
-    let mut sum = Tally::default();
-    let mut troubled = Vec::new();
-    for suite in asked {
-        let log = logs.join(format!("{}.log", suite.name));
-        let mut report = Report::new(suite.name, Box::new(File::create(&log)?));
-        let result = (suite.run)(ctx, &mut report);
-        let closed = report.close(result);
-        let Tally { passed, failed, skipped } = closed.tally;
-        let (name, seconds) = (suite.name, closed.seconds);
-        println!("{name:<14} {passed:>5} passed {failed:>3} failed {skipped:>3} skipped {seconds:>5} s");
-        for line in closed.trouble {
-            println!("{line}");
-        }
-        if failed > 0 {
-            troubled.push(log);
-        }
-        sum += closed.tally;
+    // What changes the toolchain comes before the lanes, too.
+    if asked.iter().any(|s| s.tools == Some(For::Machines)) {
+        machines::add_targets(ctx);
     }
-    for log in troubled {
-        println!("--- end of {}", log.strip_prefix(&ctx.root).unwrap_or(&log).display());
-        println!("{}", tail(&String::from_utf8_lossy(&std::fs::read(&log)?), 60));
-    }
+    let sum = lanes::run(ctx, &asked, &ctx.folder("test-logs")?, |line| println!("{line}"))?;
+    println!("all of it: {} s", started.elapsed().as_secs());
     println!("{sum}");
     Ok(sum.failed == 0)
 }

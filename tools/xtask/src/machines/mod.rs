@@ -25,6 +25,7 @@ pub use trace::run as trace;
 use anyhow::{ensure, Result};
 
 use crate::context::Context;
+use crate::machines::boards::{HOSTS, TARGETS};
 use crate::report::Report;
 use crate::tools::missing;
 
@@ -37,13 +38,18 @@ const PARTS: &[(&str, Part)] = &[
     ("examples", examples::run),
     ("exact", exact::run),
     ("budget", budget::run),
-    ("rust_example", rust_example::run),
-    ("trace", trace::run),
-    ("frames", frames::run),
-    ("recipes", recipes::run),
 ];
 
-/// All firmware tests.
+/// Adds the targets of Rust that are missing, where their other tools are here and adding is allowed.
+pub fn add_targets(ctx: &Context) {
+    let bare = TARGETS.iter().filter(|t| t.family.missing().is_none()).map(|t| t.triple);
+    let hosts = HOSTS.iter().filter(|h| h.tools().is_ok()).map(|h| h.triple);
+    for triple in bare.chain(hosts) {
+        rust_target::add(ctx, triple);
+    }
+}
+
+/// Firmware in C: what was built, and what it does.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     if let Some(missing) = missing(&["arm-none-eabi-gcc", "riscv64-unknown-elf-gcc"]) {
         report.skip("firmware", &missing);

@@ -32,14 +32,19 @@ pub fn find(ctx: &Context, triple: &str) -> Result<RustTarget, Missing> {
     if std::env::var("TATCELL_RUST").is_ok_and(|v| v == "debian") {
         return debian(triple);
     }
-    if !is_added(ctx, triple) && may_add() && have("rustup") {
-        // Where it cannot be added, is_added says so.
-        let _ = cmd!(ctx.sh, "rustup target add {triple}").done_within(PATIENCE);
-    }
+    add(ctx, triple);
     if is_added(ctx, triple) {
         return Ok(RustTarget { cargo: ctx.cargo.clone(), environment: Vec::new(), build_std: &[] });
     }
     debian(triple)
+}
+
+/// Adds a target of rustup's that is missing, where that is allowed.
+pub fn add(ctx: &Context, triple: &str) {
+    if !is_added(ctx, triple) && may_add() && have("rustup") {
+        // Where it cannot be added, is_added says so.
+        let _ = cmd!(ctx.sh, "rustup target add {triple}").done_within(PATIENCE);
+    }
 }
 
 /// Whether the compiler on the path has the library of a target.

@@ -1,0 +1,225 @@
+//! The decaying level: a count that halves in every half-life, as one time.
+//!
+//! ```text
+//!  word   [                 X : W                  ]   X: when the level will have fallen to 2^-10 units; no count
+//!
+//!  log2 of the level
+//!    limit +. . . . . . . . . . .
+//!          |  |\      |\              slope -1/h: the level halves in h
+//!          |  | \     | \  |\
+//!          |  |  \    |  \ | \        a charge of n adds n to the level, and so moves X
+//!          |  |   \   |   \|  \
+//!     -10 -+--+----\--+--------\----->
+//!             t1    .          X      time
+//! ```
+//!
+//! An exponential decay is a line in log space, so one time says where it is: `level = 2^(lead / h - 10)`, where the
+//! lead is `X - t`. A request of n units conforms iff `level + n <= units + 2^-10`, and then
+//! `X = t + h * (log2(level + n) + 10)`. A key whose lead is 0 is forgotten: its level is at most 2^-10, which keeps
+//! nothing from conforming. (To forget it at one unit would admit single units without end: each would leave a level
+//! of 1 and be forgotten at once. And to demand `level + n <= units` to the last bit would refuse the last of `units`
+//! single ones, for what was rounded up.)
+//!
+//! Numbers: time in units u of 2^z ticks, the level in Q32, logarithms in Q40 (`exp2`); lead / h is a product with the
+//! reciprocal of h, so no step divides. Each is rounded up, so the level is never below the exact one, but for what is
+//! forgotten: at most 2^-10 units, and hardly more together, for who is forgotten again paused for ten half-lives. It
+//! is above it by what X is rounded up, at most a unit of time a charge: `level * ln 2 / h`, and so, since the excess
+//! decays as well, at most a share of `units / h` of what a client that never pauses is given. h is at least 100 units
+//! of time a unit of the limit (`limit::window`), which also is why every charge moves X: `h * log2(1 + 1 / units)` is
+//! above 1, so X never falls but by a refund.
+//!
+//! Wraps after 2^W units; see `state`. Not a rate estimator with a weight for each event (an "EWMA limiter" such as
+//! Finch's), which bounds how close events may come; see docs/algorithms/decay.md.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::exp2::{exp2_up, log2_up};
+use super::state::{At, State};
+use crate::answer::{Numbers, Permit};
+use crate::limit::params::Params;
+
+/// Log2 of the level that is forgotten, in Q40.
+const FORGOTTEN: i64 = -10 << 40;
+/// 2^-10 in Q32: a level that does not count.
+const NOTHING: u64 = 1 << 22;
+/// More half-lives than any level of 31 bits needs.
+const FAR: u64 = 64 << 40;
+
+/// lead / h in Q40, rounded up; at most `FAR`.
+#[inline(always)]
+fn half_lives(p: &Params, lead: u64) -> u64 {
+    // The reciprocal has 62 places more than h has bits; its error adds less than 2^-16 of the last place.
+    let places = p.half_life().leading_zeros();
+    let exact = (lead as u128).wrapping_mul(p.reciprocal() as u128);
+    let made = exact.wrapping_shr(86u32.wrapping_sub(places)).wrapping_add(1);
+    if made < FAR as u128 {
+        made as u64
+    } else {
+        FAR
+    }
+}
+
+/// The level of a key that lies `lead` units of time ahead, in Q32, rounded up.
+#[inline]
+fn level(p: &Params, lead: u64) -> u64 {
+    if lead == 0 {
+        return 0;
+    }
+    exp2_up((half_lives(p, lead) as i64).wrapping_add(FORGOTTEN))
+}
+
+/// How far ahead a key of this level lies, in units of time, rounded up; 0 for one that is forgotten.
+#[inline]
+fn lead(p: &Params, level: u64) -> u64 {
+    let y = log2_up(level).wrapping_sub(FORGOTTEN);
+    if y <= 0 {
+        return 0;
+    }
+    // y is below 2^46 and h below 2^63.
+    let exact = (y as u128).wrapping_mul(p.half_life() as u128);
+    (exact.wrapping_add((1 << 40) - 1) >> 40) as u64
+}
+
+/// Units in Q32. A level has at most 31 bits before the point (`limit::window`).
+#[inline(always)]
+const fn q32(units: u64) -> u64 {
+    units.wrapping_shl(32)
+}
+
+/// The highest level that counts as so many units.
+#[inline(always)]
+const fn up_to(units: u64) -> u64 {
+    q32(units).saturating_add(NOTHING)
+}
+
+/// The largest lead whose level is at most `most`: exact, by bisection from the logarithm on. At most 64 steps each
+/// way; one or two where h is below 2^28, as it is where the resolution is chosen for the caller. For refusals and full
+/// answers.
+#[inline(never)]
+fn largest_lead(p: &Params, most: u64) -> u64 {
+    // Both roundings go up, so the level of `above` is above `most`.
+    let mut above = lead(p, most);
+    let mut step = (p.half_life() >> 32).wrapping_add(1);
+    let mut within = above.saturating_sub(step);
+    while level(p, within) > most {
+        above = within;
+        step = step.wrapping_shl(1);
+        within = above.saturating_sub(step);
+    }
+    while above.wrapping_sub(within) > 1 {
+        let middle = within.wrapping_add(above.wrapping_sub(within) >> 1);
+        if level(p, middle) > most {
+            above = middle;
+        } else {
+            within = middle;
+        }
+    }
+    within
+}
+
+/// See `any`. Cost 0 asks whether the level is one that charges up to `most` may leave behind.
+pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
+    let p = at.p;
+    if cost == 0 {
+        let reached = lead(p, up_to(most));
+        return if state.ahead <= reached { Ok(state) } else { Err(state.ahead.wrapping_sub(reached)) };
+    }
+    let room = up_to(most.saturating_sub(cost));
+    let now = level(p, state.ahead);
+    if now <= room {
+        Ok(State { ahead: lead(p, now.saturating_add(q32(cost))), aux: 0 })
+    } else {
+        Err(state.ahead.saturating_sub(largest_lead(p, room)))
+    }
+}
+
+/// See `any`.
+pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
+    let p = at.p;
+    let now = level(p, state.ahead);
+    let added = cost.min(up_to(p.debt_q).saturating_sub(now) >> 32);
+    if added == 0 {
+        return (state, 0);
+    }
+    (State { ahead: lead(p, now.saturating_add(q32(added))), aux: 0 }, added)
+}
+
+/// What is left of the charge of a permit, in Q32, rounded down. Of a clock behind the charge all is, though the level
+/// is higher there.
+pub(super) fn left(p: &Params, permit: &Permit, now: u64) -> u64 {
+    let z = p.shr as u32;
+    let age = now.wrapping_shr(z).saturating_sub(permit.tick.wrapping_shr(z));
+    if age == 0 {
+        return q32(permit.stored);
+    }
+    // Less what `exp2_up` may have added: below three of the last place.
+    let part = exp2_up((half_lives(p, age) as i64).wrapping_neg()).saturating_sub(3);
+    ((permit.stored as u128).wrapping_mul(part as u128)).min(u64::MAX as u128) as u64
+}
+
+/// See `any`: `cost` is in Q32, as `left` makes it. A level beyond all numbers here, which a clock behind by many
+/// half-lives sees, stays as it is.
+pub(super) fn refund(at: At<'_>, state: State, _: State, cost: u64) -> (State, u64) {
+    let p = at.p;
+    let now = level(p, state.ahead);
+    if now == u64::MAX {
+        return (state, 0);
+    }
+    let back = cost.min(now);
+    let ahead = lead(p, now.saturating_sub(back)).min(state.ahead);
+    (State { ahead, aux: 0 }, back >> 32)
+}
+
+/// See `any`.
+pub(super) fn numbers(at: At<'_>, state: State) -> Numbers {
+    let p = at.p;
+    let now = level(p, state.ahead);
+    if now == 0 {
+        return Numbers { remaining: p.burst, next_unit: 0, reset_after: 0 };
+    }
+    let remaining = up_to(p.burst).saturating_sub(now) >> 32;
+    let above = p.burst.saturating_sub(remaining).saturating_sub(1);
+    let next = state.ahead.saturating_sub(largest_lead(p, up_to(above)));
+    Numbers { remaining, next_unit: at.ticks(next), reset_after: at.ticks(state.ahead) }
+}
+
+/// See `any`: the later time is the higher level.
+pub(super) fn merge(_: u32, a: State, b: State) -> State {
+    State { ahead: a.ahead.max(b.ahead), aux: 0 }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[allow(clippy::arithmetic_side_effects)]
+mod tests {
+    use super::*;
+    use crate::limit::LimitSpec;
+
+    /// Half-lives of any length and form, in units of a tick.
+    fn params() -> impl Iterator<Item = Params> {
+        let lengths =
+            (9..57).flat_map(|n| [-1i64, 0, 1, 12_345].map(|d| ((1i64 << n) + (d << n >> 15) + d) as u64));
+        lengths.map(|h| LimitSpec::decay(1, h).resolution(0).skew(0).build().expect("a limit").0)
+    }
+
+    #[test]
+    fn half_lives_are_at_least_the_quotient_and_less_than_two_places_above() {
+        for p in params() {
+            let h = p.half_life();
+            for lead in [1, 2, h - 1, h, h + 1, 3 * h + 7, 11 * h + h / 3] {
+                let (made, exact) = ((half_lives(&p, lead) as u128) * h as u128, (lead as u128) << 40);
+                assert!(made >= exact && made < exact + 2 * h as u128, "{lead} / {h}");
+            }
+            assert!(half_lives(&p, u64::MAX >> 1) <= FAR);
+        }
+    }
+
+    #[test]
+    fn the_largest_lead_of_a_level_is_just_that() {
+        for p in params() {
+            for most in [NOTHING, up_to(1), up_to(1) - 1, up_to(7), up_to(1 << 20)] {
+                let lead = largest_lead(&p, most);
+                assert!(level(&p, lead) <= most && level(&p, lead + 1) > most, "{most} of {}", p.half_life());
+            }
+        }
+    }
+}
