@@ -303,7 +303,7 @@ const char *tatcell_strerror_name(int32_t code);
 /* ==== 2 Versions ================================================================================================= */
 
 /** Version of the library: major * 10000 + minor * 100 + patch. */
-#define TATCELL_VERSION 200
+#define TATCELL_VERSION 300
 /** Version of the C ABI; changes only when a program must be rebuilt. */
 #define TATCELL_ABI_VERSION 1
 /** Version of the table image. */
@@ -509,7 +509,7 @@ int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
  * @param capacity tokens that the bucket holds, at least 1.
  * @retval 0 done.
  * @retval others as tatcell_limit_init.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit,
@@ -530,7 +530,7 @@ int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit,
  * @param depth  units that the bucket holds, at least 1.
  * @retval 0 done.
  * @retval others as tatcell_limit_init.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
@@ -553,7 +553,7 @@ int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
  * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
@@ -573,7 +573,7 @@ int32_t tatcell_limit_init_window(tatcell_limit_t *limit,
  * @param period length of a window in ticks of the caller's clock; not 0.
  * @retval 0 done.
  * @retval others as tatcell_limit_init_window.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
@@ -596,7 +596,7 @@ int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
  * @param period length of a window in ticks of the caller's clock; not 0.
  * @retval 0 done.
  * @retval others as tatcell_limit_init_window.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
@@ -621,7 +621,7 @@ int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
  * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
  * @retval TATCELL_ERR_REPRESENT fewer than 100 ticks of half-life a unit: use a finer clock.
  * @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
- * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_limit_init_decay(tatcell_limit_t *limit,
@@ -1180,7 +1180,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_sliding_log_t {
  * @retval TATCELL_ERR_RATE no stamps; TATCELL_ERR_UNITS 2^32 or more, where TATCELL_ERR_TOO_LARGE does not come first.
  * @retval TATCELL_ERR_PERIOD the window is 0.
  * @retval TATCELL_ERR_HORIZON window and skew together are 2^63 ticks or more.
- * Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.2.
+ * Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log,
@@ -1202,7 +1202,7 @@ int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_HANDLE log not initialised.
  * Thread: any number on one log. Cost: loads of up to all stamps, of all when refused; one compare-and-swap when it
- * charges. Since 0.2.
+ * charges. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log,
@@ -1216,7 +1216,7 @@ int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log,
  * @param now         the caller's clock, ticks.
  * @param retry_after as tatcell_sliding_log_check.
  * @retval as tatcell_sliding_log_check; never TATCELL_CONTENDED.
- * Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.2.
+ * Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log,
@@ -1233,7 +1233,7 @@ int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log,
  * @retval 0, TATCELL_NON_CONFORMING, TATCELL_CONTENDED as out->verdict; charged if 0.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_sliding_log_check.
- * Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.2.
+ * Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log,
@@ -1248,7 +1248,7 @@ int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log,
  * @param now the caller's clock, ticks.
  * @param out started from TATCELL_DECISION_INIT; not NULL.
  * @retval as tatcell_sliding_log_check_ex; never TATCELL_CONTENDED.
- * Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.2.
+ * Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log,
@@ -1266,7 +1266,7 @@ int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log,
  * @retval 0 done (perhaps the unit had left).
  * @retval TATCELL_CONTENDED nothing changed, ask again.
  * @retval others as tatcell_sliding_log_check.
- * Thread: any number on one log. Cost: one compare-and-swap. Since 0.2.
+ * Thread: any number on one log. Cost: one compare-and-swap. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log,
@@ -1279,7 +1279,7 @@ int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log,
  * @param log not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
- * Thread: any number on one log. Cost: a store of each stamp. Since 0.2.
+ * Thread: any number on one log. Cost: a store of each stamp. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
@@ -1288,7 +1288,7 @@ int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
  * Gives sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_sliding_log_size(void);
@@ -2189,7 +2189,7 @@ int32_t tatcell_table_prefetch(const tatcell_table_t *table,
  * @retval TATCELL_ERR_OPTION as tatcell_table_check_burst, or burst has limits or decisions.
  * @retval others as tatcell_table_check_burst. Nothing is decided, hashed or changed on error.
  * Thread: any number with bursts of their own, unless the table is exclusive. Cost: two looks and two
- * compare-and-swaps a request that passes, with the cache misses of all overlapped. Since 0.2.
+ * compare-and-swaps a request that passes, with the cache misses of all overlapped. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_check_pairs(const tatcell_table_t *table,
@@ -2204,7 +2204,7 @@ int32_t tatcell_table_check_pairs(const tatcell_table_t *table,
  *
  * @param hash from tatcell_table_hash, or the caller's own keyed hash.
  * @return the hash of the second debt.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 uint64_t tatcell_hash_second(uint64_t hash);
@@ -3004,7 +3004,7 @@ typedef struct tatcell_meter_spec_t {
  * @retval TATCELL_ERR_REPRESENT too fast for the clock, too large, or rates too far from each other.
  * @retval TATCELL_ERR_HORIZON bursts and skew are too long for the word.
  * @retval TATCELL_ERR_SHORT_SPAN the word cannot have the span that was asked for.
- * Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
@@ -3036,7 +3036,7 @@ int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * @retval TATCELL_ERR_LIMIT params not initialised.
  * @retval TATCELL_ERR_OPTION pre is no colour.
- * Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.2.
+ * Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_meter_check(tatcell_meter_t *meter,
@@ -3056,7 +3056,7 @@ int32_t tatcell_meter_check(tatcell_meter_t *meter,
  * @param pre    as tatcell_meter_check.
  * @param colour as tatcell_meter_check.
  * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
- * Thread: one at a time on one meter. Cost: one load, one store. Since 0.2.
+ * Thread: one at a time on one meter. Cost: one load, one store. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter,
@@ -3076,7 +3076,7 @@ int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter,
  * @param pre    as tatcell_meter_check.
  * @param colour as tatcell_meter_check.
  * @retval as tatcell_meter_check; never TATCELL_CONTENDED.
- * Thread: any number on one meter; only reads. Cost: one load. Since 0.2.
+ * Thread: any number on one meter; only reads. Cost: one load. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_peek(const tatcell_meter_t *meter,
@@ -3096,7 +3096,7 @@ int32_t tatcell_meter_peek(const tatcell_meter_t *meter,
  * @param swept  1 if there was something to forget, else 0. NULL = not wanted.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT bad argument.
- * Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.2.
+ * Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_sweep(tatcell_meter_t *meter,
@@ -3110,7 +3110,7 @@ int32_t tatcell_meter_sweep(tatcell_meter_t *meter,
  * @param meter not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number on one meter. Cost: one store. Since 0.2.
+ * Thread: any number on one meter. Cost: one store. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_reset(tatcell_meter_t *meter);
@@ -3180,7 +3180,7 @@ typedef struct tatcell_meter_info_t {
  * @retval TATCELL_ERR_LIMIT params not initialised.
  * @retval TATCELL_ERR_SIZE info->size is not set.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any. Cost: two 128-bit divisions. Since 0.2.
+ * Thread: any. Cost: two 128-bit divisions. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
@@ -3190,7 +3190,7 @@ int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
  * Gives sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_meter_size(void);
@@ -3199,7 +3199,7 @@ size_t tatcell_meter_size(void);
  * Gives sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_meter_params_size(void);
@@ -3252,7 +3252,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
  * Thread: any number on one gate. Cost: a load and an atomic addition where it is left out, one compare-and-swap
- * where it is written. Since 0.2.
+ * where it is written. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_log_check(tatcell_log_t *log,
@@ -3269,7 +3269,7 @@ int32_t tatcell_log_check(tatcell_log_t *log,
  * @retval 0 taken; also where the count was 0.
  * @retval TATCELL_CONTENDED nothing was taken, ask again; left_out is 0.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.2.
+ * Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_log_take(tatcell_log_t *log,
@@ -3279,7 +3279,7 @@ int32_t tatcell_log_take(tatcell_log_t *log,
  * Gives sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_log_size(void);
@@ -3311,7 +3311,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_slip_t {
  * @retval 0 send the cheap answer.
  * @retval TATCELL_NON_CONFORMING send nothing.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.2.
+ * Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_slip_check(tatcell_slip_t *slip,
@@ -3323,7 +3323,7 @@ int32_t tatcell_slip_check(tatcell_slip_t *slip,
  * @param slip not NULL; nobody else uses it during the call.
  * @param n    as tatcell_slip_check.
  * @retval as tatcell_slip_check.
- * Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.2.
+ * Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
@@ -3333,7 +3333,7 @@ int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
  * Gives sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_slip_size(void);
@@ -3431,7 +3431,7 @@ typedef struct tatcell_http_policy_t {
  *         was not made by a call.
  * @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes than can be.
  * @retval TATCELL_ERR_OVERLAP the buffer overlaps what is read. Nothing is written on error.
- * Thread: any. Cost: one division a number. Since 0.2.
+ * Thread: any. Cost: one division a number. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_http_value(const tatcell_http_policy_t *policies,
@@ -3460,7 +3460,7 @@ int32_t tatcell_http_value(const tatcell_http_policy_t *policies,
  * @retval 0 or more: as tatcell_http_value.
  * @retval TATCELL_ERR_OPTION an unknown field, or as tatcell_http_value.
  * @retval others as tatcell_http_value.
- * Thread: any. Cost: one division a number. Since 0.2.
+ * Thread: any. Cost: one division a number. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
@@ -3589,7 +3589,7 @@ typedef struct tatcell_chain_t {
  * @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
  *         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
  * Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a
- * compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.2.
+ * compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_check(const tatcell_chain_t *chain,
@@ -3604,7 +3604,7 @@ int32_t tatcell_chain_check(const tatcell_chain_t *chain,
  * @param now   the caller's clock, ticks.
  * @param out   started from TATCELL_DECISION_INIT; not NULL.
  * @retval as tatcell_chain_check; never TATCELL_CONTENDED.
- * Thread: as tatcell_chain_check; only reads. Cost: a look a link. Since 0.2.
+ * Thread: as tatcell_chain_check; only reads. Cost: a look a link. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
@@ -3625,7 +3625,7 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
  * @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA, which alone knows when a request may leave; nothing is
  *         changed.
  * @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also where it would wait longer than a max_delay.
- * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.2.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_chain_reserve(const tatcell_chain_t *chain,
@@ -3641,7 +3641,7 @@ int32_t tatcell_chain_reserve(const tatcell_chain_t *chain,
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
  * @retval others as tatcell_chain_check.
- * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.2.
+ * Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_chain_refund(const tatcell_chain_t *chain,
@@ -3712,7 +3712,7 @@ typedef struct tatcell_ladder_spec_t {
  * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION a size is not set, or a flag is unknown.
  * @retval TATCELL_ERR_OVERLAP fastest and slowest overlap.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any. Cost: a few multiplications. Since 0.2.
+ * Thread: any. Cost: a few multiplications. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec,
@@ -3732,7 +3732,7 @@ int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec,
  * @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
  * @retval TATCELL_ERR_HANDLE table not initialised.
  * @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
- * Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.2.
+ * Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
@@ -3763,7 +3763,7 @@ int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
  * Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
- * lines and a compare-and-swap; about 4 KiB of stack. Since 0.2.
+ * lines and a compare-and-swap; about 4 KiB of stack. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder,
@@ -3787,7 +3787,7 @@ int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder,
  * @param cost        units.
  * @param out         started from TATCELL_DECISION_INIT; not NULL.
  * @retval as tatcell_ladder_check; never TATCELL_CONTENDED.
- * Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.2.
+ * Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder,
@@ -3811,7 +3811,7 @@ int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder,
  * @retval 0 done (perhaps nothing was left to give back).
  * @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
  * @retval others as tatcell_ladder_check.
- * Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.2.
+ * Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder,
@@ -3832,7 +3832,7 @@ int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder,
  * @retval 0 done.
  * @retval TATCELL_END the ladder has no such tier for this address.
  * @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN as tatcell_ladder_check.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder,
@@ -3855,7 +3855,7 @@ int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder,
  * @retval 0 done.
  * @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_address_canonical(const void *address,
@@ -3867,7 +3867,7 @@ int32_t tatcell_address_canonical(const void *address,
  * Gives sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
  *
  * @return bytes.
- * Thread: any. Cost: none. Since 0.2.
+ * Thread: any. Cost: none. Since 0.3.
  */
 TATCELL_API
 size_t tatcell_ladder_size(void);

@@ -1,5 +1,4 @@
 //! Chains against one exact bucket for each cell or key, all or none; and their errors, duplicates, undo and extras.
-#![cfg(feature = "std")]
 
 mod common;
 

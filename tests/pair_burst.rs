@@ -1,5 +1,4 @@
 //! Bursts of keys under two limits each: equal to chains one by one, in verdicts, counters and memory.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -1,6 +1,5 @@
 //! Canonical addresses, ladders of prefixes, and one call for an address: against one exact bucket a prefix, and under
 //! floods of forged addresses.
-#![cfg(feature = "std")]
 
 mod common;
 

@@ -250,7 +250,7 @@ impl<'a> Work<'a> {
 /// @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
 ///         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
 /// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a
-/// compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.2.
+/// compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_check(
@@ -274,7 +274,7 @@ pub unsafe extern "C" fn tatcell_chain_check(
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_chain_check; never TATCELL_CONTENDED.
-/// Thread: as tatcell_chain_check; only reads. Cost: a look a link. Since 0.2.
+/// Thread: as tatcell_chain_check; only reads. Cost: a look a link. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_chain_peek(
     chain: *const tatcell_chain_t,
@@ -298,7 +298,7 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 /// @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA, which alone knows when a request may leave; nothing is
 ///         changed.
 /// @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also where it would wait longer than a max_delay.
-/// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.2.
+/// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_reserve(
@@ -323,7 +323,7 @@ pub unsafe extern "C" fn tatcell_chain_reserve(
 /// @retval 0 done (perhaps nothing was left to give back).
 /// @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
 /// @retval others as tatcell_chain_check.
-/// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.2.
+/// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_chain_refund(chain: *const tatcell_chain_t, now: u64) -> i32 {
     args!(c, work = Work::new(c, chain, core::ptr::null()));

@@ -124,7 +124,7 @@ pub const TATCELL_ERR_LADDER: i32 = -63;
 pub const TATCELL_ERR_ADDRESS: i32 = -64;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
-pub const TATCELL_VERSION: u32 = 200;
+pub const TATCELL_VERSION: u32 = 300;
 /// Version of the C ABI; changes only when a program must be rebuilt.
 // The one place: build.rs, the makefiles and the export list read this line.
 pub const TATCELL_ABI_VERSION: u32 = 1;

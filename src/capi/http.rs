@@ -215,7 +215,7 @@ fn written(mut room: Room<'_>, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result)
 ///         was not made by a call.
 /// @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes than can be.
 /// @retval TATCELL_ERR_OVERLAP the buffer overlaps what is read. Nothing is written on error.
-/// Thread: any. Cost: one division a number. Since 0.2.
+/// Thread: any. Cost: one division a number. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_http_value(
     policies: *const tatcell_http_policy_t,
@@ -253,7 +253,7 @@ pub unsafe extern "C" fn tatcell_http_value(
 /// @retval 0 or more: as tatcell_http_value.
 /// @retval TATCELL_ERR_OPTION an unknown field, or as tatcell_http_value.
 /// @retval others as tatcell_http_value.
-/// Thread: any. Cost: one division a number. Since 0.2.
+/// Thread: any. Cost: one division a number. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_http_lines(
     policies: *const tatcell_http_policy_t,

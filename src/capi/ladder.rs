@@ -195,7 +195,7 @@ fn with_units(given: &tatcell_limit_spec_t, units: &LimitSpec) -> tatcell_limit_
 /// @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION a size is not set, or a flag is unknown.
 /// @retval TATCELL_ERR_OVERLAP fastest and slowest overlap.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any. Cost: a few multiplications. Since 0.2.
+/// Thread: any. Cost: a few multiplications. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_table_specs(
     spec: *const tatcell_limit_spec_t,
@@ -229,7 +229,7 @@ pub unsafe extern "C" fn tatcell_ladder_table_specs(
 /// @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
 /// @retval TATCELL_ERR_HANDLE table not initialised.
 /// @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
-/// Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_init(
     ladder: *mut tatcell_ladder_t,
@@ -272,7 +272,7 @@ pub unsafe extern "C" fn tatcell_ladder_init(
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
 /// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
-/// lines and a compare-and-swap; about 4 KiB of stack. Since 0.2.
+/// lines and a compare-and-swap; about 4 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_ladder_check(
@@ -320,7 +320,7 @@ pub unsafe extern "C" fn tatcell_ladder_check(
 /// @param cost        units.
 /// @param out         started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_ladder_check; never TATCELL_CONTENDED.
-/// Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.2.
+/// Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_peek(
     ladder: *const tatcell_ladder_t,
@@ -354,7 +354,7 @@ pub unsafe extern "C" fn tatcell_ladder_peek(
 /// @retval 0 done (perhaps nothing was left to give back).
 /// @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
 /// @retval others as tatcell_ladder_check.
-/// Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.2.
+/// Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_refund(
     ladder: *const tatcell_ladder_t,
@@ -385,7 +385,7 @@ pub unsafe extern "C" fn tatcell_ladder_refund(
 /// @retval 0 done.
 /// @retval TATCELL_END the ladder has no such tier for this address.
 /// @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN as tatcell_ladder_check.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_rung(
     ladder: *const tatcell_ladder_t,
@@ -413,7 +413,7 @@ pub unsafe extern "C" fn tatcell_ladder_rung(
 /// @retval 0 done.
 /// @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_address_canonical(
     address: *const c_void,
@@ -437,7 +437,7 @@ pub unsafe extern "C" fn tatcell_address_canonical(
 /// Gives sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
 ///
 /// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_ladder_size() -> usize {
     TATCELL_LADDER_SIZE

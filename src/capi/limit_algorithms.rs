@@ -15,7 +15,7 @@ use crate::limit::{Limit, LimitSpec};
 /// @param capacity tokens that the bucket holds, at least 1.
 /// @retval 0 done.
 /// @retval others as tatcell_limit_init.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_token_bucket(
     limit: *mut tatcell_limit_t,
@@ -39,7 +39,7 @@ pub unsafe extern "C" fn tatcell_limit_init_token_bucket(
 /// @param depth  units that the bucket holds, at least 1.
 /// @retval 0 done.
 /// @retval others as tatcell_limit_init.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_leaky_bucket(
     limit: *mut tatcell_limit_t,
@@ -65,7 +65,7 @@ pub unsafe extern "C" fn tatcell_limit_init_leaky_bucket(
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
 /// @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_window(
     limit: *mut tatcell_limit_t,
@@ -89,7 +89,7 @@ pub unsafe extern "C" fn tatcell_limit_init_window(
 /// @param period length of a window in ticks of the caller's clock; not 0.
 /// @retval 0 done.
 /// @retval others as tatcell_limit_init_window.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_sliding(
     limit: *mut tatcell_limit_t,
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn tatcell_limit_init_sliding(
 /// @param period length of a window in ticks of the caller's clock; not 0.
 /// @retval 0 done.
 /// @retval others as tatcell_limit_init_window.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_quota_linear(
     limit: *mut tatcell_limit_t,
@@ -144,7 +144,7 @@ pub unsafe extern "C" fn tatcell_limit_init_quota_linear(
 /// @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD a value is 0.
 /// @retval TATCELL_ERR_REPRESENT fewer than 100 ticks of half-life a unit: use a finer clock.
 /// @retval TATCELL_ERR_UNITS, TATCELL_ERR_HORIZON too many units, or too long for the word.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_decay(
     limit: *mut tatcell_limit_t,

@@ -54,7 +54,7 @@ unsafe impl Plain for LogGate {}
 /// @retval TATCELL_NON_CONFORMING do not write it: it is counted.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// Thread: any number on one gate. Cost: a load and an atomic addition where it is left out, one compare-and-swap
-/// where it is written. Since 0.2.
+/// where it is written. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_log_check(
@@ -82,7 +82,7 @@ pub unsafe extern "C" fn tatcell_log_check(
 /// @retval 0 taken; also where the count was 0.
 /// @retval TATCELL_CONTENDED nothing was taken, ask again; left_out is 0.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.2.
+/// Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_log_take(log: *mut tatcell_log_t, left_out: *mut u32) -> i32 {
     args!(c, log = c.input::<LogGate>(inside(log)), out = c.result(left_out));
@@ -97,7 +97,7 @@ pub unsafe extern "C" fn tatcell_log_take(log: *mut tatcell_log_t, left_out: *mu
 /// Gives sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
 ///
 /// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_log_size() -> usize {
     TATCELL_LOG_SIZE

@@ -85,7 +85,7 @@ fn finish(marking: Marking, out: Option<Out<'_, u32>>) -> i32 {
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_LIMIT params not initialised.
 /// @retval TATCELL_ERR_OPTION pre is no colour.
-/// Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.2.
+/// Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_meter_check(
@@ -115,7 +115,7 @@ pub unsafe extern "C" fn tatcell_meter_check(
 /// @param pre    as tatcell_meter_check.
 /// @param colour as tatcell_meter_check.
 /// @retval as tatcell_meter_check; never TATCELL_CONTENDED.
-/// Thread: one at a time on one meter. Cost: one load, one store. Since 0.2.
+/// Thread: one at a time on one meter. Cost: one load, one store. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_meter_check_exclusive(
@@ -145,7 +145,7 @@ pub unsafe extern "C" fn tatcell_meter_check_exclusive(
 /// @param pre    as tatcell_meter_check.
 /// @param colour as tatcell_meter_check.
 /// @retval as tatcell_meter_check; never TATCELL_CONTENDED.
-/// Thread: any number on one meter; only reads. Cost: one load. Since 0.2.
+/// Thread: any number on one meter; only reads. Cost: one load. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_meter_peek(
     meter: *const tatcell_meter_t,
@@ -174,7 +174,7 @@ pub unsafe extern "C" fn tatcell_meter_peek(
 /// @param swept  1 if there was something to forget, else 0. NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT bad argument.
-/// Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.2.
+/// Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_meter_sweep(
     meter: *mut tatcell_meter_t,
@@ -195,7 +195,7 @@ pub unsafe extern "C" fn tatcell_meter_sweep(
 /// @param meter not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number on one meter. Cost: one store. Since 0.2.
+/// Thread: any number on one meter. Cost: one store. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_meter_reset(meter: *mut tatcell_meter_t) -> i32 {
     args!(c, meter = c.meter(meter));
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn tatcell_meter_reset(meter: *mut tatcell_meter_t) -> i32
 /// Gives sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
 ///
 /// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_meter_size() -> usize {
     TATCELL_METER_SIZE

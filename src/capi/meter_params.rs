@@ -191,7 +191,7 @@ impl<'a> Contract<'a> {
 /// @retval TATCELL_ERR_REPRESENT too fast for the clock, too large, or rates too far from each other.
 /// @retval TATCELL_ERR_HORIZON bursts and skew are too long for the word.
 /// @retval TATCELL_ERR_SHORT_SPAN the word cannot have the span that was asked for.
-/// Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.2.
+/// Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_meter_params_init(
     params: *mut tatcell_meter_params_t,
@@ -215,7 +215,7 @@ pub unsafe extern "C" fn tatcell_meter_params_init(
 /// @retval TATCELL_ERR_LIMIT params not initialised.
 /// @retval TATCELL_ERR_SIZE info->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any. Cost: two 128-bit divisions. Since 0.2.
+/// Thread: any. Cost: two 128-bit divisions. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_meter_params_info(
     params: *const tatcell_meter_params_t,
@@ -252,7 +252,7 @@ pub unsafe extern "C" fn tatcell_meter_params_info(
 /// Gives sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
 ///
 /// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_meter_params_size() -> usize {
     TATCELL_METER_PARAMS_SIZE

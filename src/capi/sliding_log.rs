@@ -107,7 +107,7 @@ impl<'a> Contract<'a> {
 /// @retval TATCELL_ERR_RATE no stamps; TATCELL_ERR_UNITS 2^32 or more, where TATCELL_ERR_TOO_LARGE does not come first.
 /// @retval TATCELL_ERR_PERIOD the window is 0.
 /// @retval TATCELL_ERR_HORIZON window and skew together are 2^63 ticks or more.
-/// Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.2.
+/// Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_sliding_log_init(
     log: *mut tatcell_sliding_log_t,
@@ -143,7 +143,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_init(
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_HANDLE log not initialised.
 /// Thread: any number on one log. Cost: loads of up to all stamps, of all when refused; one compare-and-swap when it
-/// charges. Since 0.2.
+/// charges. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_sliding_log_check(
@@ -161,7 +161,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_check(
 /// @param now         the caller's clock, ticks.
 /// @param retry_after as tatcell_sliding_log_check.
 /// @retval as tatcell_sliding_log_check; never TATCELL_CONTENDED.
-/// Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.2.
+/// Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_sliding_log_check_exclusive(
@@ -183,7 +183,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_check_exclusive(
 /// @retval 0, TATCELL_NON_CONFORMING, TATCELL_CONTENDED as out->verdict; charged if 0.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_sliding_log_check.
-/// Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.2.
+/// Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_sliding_log_check_ex(
@@ -206,7 +206,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_check_ex(
 /// @param now the caller's clock, ticks.
 /// @param out started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_sliding_log_check_ex; never TATCELL_CONTENDED.
-/// Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.2.
+/// Thread: any number on one log; only reads. Cost: loads of all stamps. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_sliding_log_peek(
     log: *const tatcell_sliding_log_t,
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_peek(
 /// @retval 0 done (perhaps the unit had left).
 /// @retval TATCELL_CONTENDED nothing changed, ask again.
 /// @retval others as tatcell_sliding_log_check.
-/// Thread: any number on one log. Cost: one compare-and-swap. Since 0.2.
+/// Thread: any number on one log. Cost: one compare-and-swap. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_sliding_log_refund(
     log: *const tatcell_sliding_log_t,
@@ -244,7 +244,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_refund(
 /// @param log not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: any number on one log. Cost: a store of each stamp. Since 0.2.
+/// Thread: any number on one log. Cost: a store of each stamp. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_sliding_log_reset(log: *const tatcell_sliding_log_t) -> i32 {
     args!(c, log = c.sliding_log(log));
@@ -255,7 +255,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_reset(log: *const tatcell_sliding_l
 /// Gives sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
 ///
 /// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_sliding_log_size() -> usize {
     TATCELL_SLIDING_LOG_SIZE

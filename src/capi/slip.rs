@@ -42,7 +42,7 @@ const fn code(flagged: bool) -> i32 {
 /// @retval 0 send the cheap answer.
 /// @retval TATCELL_NON_CONFORMING send nothing.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.2.
+/// Thread: any number on one counter. Cost: one atomic addition, one division. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_slip_check(slip: *mut tatcell_slip_t, n: u32) -> i32 {
@@ -55,7 +55,7 @@ pub unsafe extern "C" fn tatcell_slip_check(slip: *mut tatcell_slip_t, n: u32) -
 /// @param slip not NULL; nobody else uses it during the call.
 /// @param n    as tatcell_slip_check.
 /// @retval as tatcell_slip_check.
-/// Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.2.
+/// Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_slip_check_exclusive(slip: *mut tatcell_slip_t, n: u32) -> i32 {
@@ -66,7 +66,7 @@ pub unsafe extern "C" fn tatcell_slip_check_exclusive(slip: *mut tatcell_slip_t,
 /// Gives sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
 ///
 /// @return bytes.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_slip_size() -> usize {
     TATCELL_SLIP_SIZE

@@ -29,7 +29,7 @@ use crate::table::Counters;
 /// @retval TATCELL_ERR_OPTION as tatcell_table_check_burst, or burst has limits or decisions.
 /// @retval others as tatcell_table_check_burst. Nothing is decided, hashed or changed on error.
 /// Thread: any number with bursts of their own, unless the table is exclusive. Cost: two looks and two
-/// compare-and-swaps a request that passes, with the cache misses of all overlapped. Since 0.2.
+/// compare-and-swaps a request that passes, with the cache misses of all overlapped. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_check_pairs(
@@ -153,7 +153,7 @@ impl<'a> Work<'a> {
 ///
 /// @param hash from tatcell_table_hash, or the caller's own keyed hash.
 /// @return the hash of the second debt.
-/// Thread: any. Cost: none. Since 0.2.
+/// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_hash_second(hash: u64) -> u64 {
     second_hash(hash)

@@ -139,8 +139,14 @@ impl<M: Access> Table<'_, M> {
         }
         let (set, tag) = self.place(hash);
         let back = set.update_in::<M, u64>(permit.slot, layout, tag, |word| {
-            let step = algorithms::step(&op, now, layout.lead(word, now_q));
-            let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead)));
+            let lead = layout.lead(word, now_q);
+            let step = algorithms::step(&op, now, lead);
+            // A level is a time alone, and a refund moves it back: not to before the claim that its slot was taken by,
+            // or a stalled thread could take a later claim for its own. A count keeps its time, and the permits of GCRA
+            // exclude the claim.
+            let level = !g.is_gcra() && g.shl == 0;
+            let least = if level { lead.min(layout.grace) } else { 0 };
+            let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead.max(least))));
             (step.answer.stored, next)
         });
         let back = back.map(|back| back.unwrap_or(0));

@@ -17,7 +17,8 @@ fn memory(lines: usize) -> Vec<Line> {
 fn any_spec(rng: &mut Rng) -> LimitSpec {
     let window = rng.pick(&[7, 1_000, 60_000, 1_000_003, 60_000_000_000]) * (1 + rng.below(9)) + rng.below(4);
     let units = 1 + rng.scaled(14);
-    match rng.below(4) {
+    match rng.below(5) {
+        4 => LimitSpec::decay(1 + units % 1_000, window + 1_000_000),
         0 => LimitSpec::fixed_window(units, window),
         1 => LimitSpec::fixed_window(units, window).aligned(rng.below(window)),
         2 => LimitSpec::sliding_counter(units, window),
@@ -210,8 +211,10 @@ fn a_restored_and_a_migrated_table_remember_every_count() {
     });
 }
 
-/// Of each algorithm the bits of its count, and the longest window in units of time, at 20 and 12 tag bits.
-const FITS: &[(fn(u64, u64) -> LimitSpec, u32, [u32; 2])] = &[
+/// An algorithm, the bits of its count, and the longest window in units of time at 20 and at 12 tag bits.
+type Fit = (fn(u64, u64) -> LimitSpec, u32, [u32; 2]);
+
+const FITS: &[Fit] = &[
     (LimitSpec::fixed_window, 10, [29, 37]),
     (LimitSpec::fixed_window, 16, [23, 31]),
     (LimitSpec::fixed_window, 20, [19, 27]),
