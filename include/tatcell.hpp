@@ -1875,7 +1875,8 @@ public:
     decision check(instant now) const noexcept { return detail::decide(tatcell_chain_check, &raw_, now.count()); }
     /// What check would answer; charges nothing (tatcell_chain_peek).
     decision peek(instant now) const noexcept { return detail::decide(tatcell_chain_peek, &raw_, now.count()); }
-    /// Reserves all links for the latest of their departures (tatcell_chain_reserve).
+    /// Reserves all links for the latest of their departures (tatcell_chain_reserve). Error: err_algorithm where a
+    /// limit is not of GCRA.
     decision reserve(instant now) const noexcept { return detail::decide(tatcell_chain_reserve, &raw_, now.count()); }
     /// Gives back what the permits prove; those given back become zero (tatcell_chain_refund).
     result refund(instant now) const noexcept { return result(tatcell_chain_refund(&raw_, now.count())); }

@@ -293,6 +293,8 @@ pub unsafe extern "C" fn tatcell_ladder_check(
         table = c.handle(table),
         address = c.address(address, address_len),
         out = c.report_if(out),
+        _placed = c.result_if(permits),
+        _placed = c.result_if(counters),
         () = spans[0].apart_from(&[spans[1], spans[2]]),
         () = spans[1].apart(spans[2]),
         permits = c.permits_if(permits),
