@@ -9,7 +9,8 @@
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
  *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP  16 Chains
- *            17 Prefixes. Clocks, random bytes and memory: tatcell_host.h.
+ *            17 Prefixes. Sliding logs stand behind 6, bursts under two limits in 9, the longest debts in 10.
+ *            Clocks, random bytes and memory: tatcell_host.h.
  *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
  * ---- One limit, one cell ----
@@ -370,11 +371,14 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
  * TATCELL_ERR_OPTION.
  */
 #define TATCELL_LIMIT_HEAL 1
-/** flags: pass what would have been denied, flagged and uncharged. */
+/** flags: pass what would not conform, flagged and uncharged. */
 #define TATCELL_LIMIT_SHADOW 2
 /** flags: use the given resolution instead of choosing one. */
 #define TATCELL_LIMIT_RESOLUTION 4
-/** flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. */
+/**
+ * flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. GCRA
+ * alone: other algorithms take the flag and need it not.
+ */
 #define TATCELL_LIMIT_STRICT_REFUNDS 8
 /** flags: fixed windows start at phase, phase + period and so on, for all keys alike. */
 #define TATCELL_LIMIT_ALIGNED 16
@@ -410,7 +414,10 @@ typedef struct tatcell_limit_spec_t {
      * table the table's counts.
      */
     uint64_t skew;
-    /** With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. */
+    /**
+     * With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. Algorithms other than GCRA: -62..0, a
+     * unit of time of the word being 2^-resolution ticks.
+     */
     int32_t resolution;
     /** Permits carry it; a refund of another epoch credits nothing. */
     uint32_t epoch;
@@ -473,10 +480,11 @@ int32_t tatcell_limit_init_rate(tatcell_limit_t *limit,
  * @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
  * @retval 0 done.
  * @retval TATCELL_ERR_SIZE spec->size is not set.
- * @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
- *         structure is of a newer header and uses what this library does not know.
+ * @retval TATCELL_ERR_OPTION unknown flag or algorithm, resolution out of range, TATCELL_LIMIT_HEAL where it cannot
+ *         be, TATCELL_LIMIT_ALIGNED for another algorithm than fixed windows, or a phase without it; or the structure
+ *         is of a newer header and uses what this library does not know.
  * @retval TATCELL_ERR_SOFT soft threshold above the burst.
- * @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options.
+ * @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options, or a burst other than 0 and units.
  * @retval TATCELL_ERR_PHASE phase is not below period.
  * @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
  * @retval others as tatcell_limit_init.
@@ -607,11 +615,12 @@ int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit,
  * conforms iff the level is then at most units.
  *
  * After idle units pass at one instant; a client that never pauses then gets units * ln 2 / half_life, so for a rate r
- * and a burst b take units = b and half_life = 0.69 * b / r. Full to the last unit it is when the level has fallen to
+ * and a burst b take units = b and half_life = 0.69 * b / r. It is full to the last unit when the level has fallen to
  * 2^-10 units, 10 half-lives after a single one: take 10 units or more. Never above the exact level (but for 2^-10
- * units); at worst a client that never pauses gets units / half_life too little, the half-life in units of time of the
- * word, at least 100 for each unit. Soft, room, debt and shadow are options of it; a delay, a penalty and heal are
- * not. It cannot be reserved from. A refund gives back what has not decayed, and credits whole units, rounded down.
+ * units). A client that never pauses gets too little by a share of at most units / half_life, the half-life in units
+ * of time of the word: at least 100 for each unit, so below 1 %. Soft, room, debt and shadow are options of it; a
+ * delay, a penalty and heal are not. It cannot be reserved from. A refund gives back what has not decayed, and credits
+ * whole units, rounded down.
  *
  * @param limit     to initialise; not NULL.
  * @param units     most units of the level, below 2^31; not 0.
@@ -663,9 +672,11 @@ uint64_t tatcell_skew_none(void);
  * lifetime and one q-unit less than it cost.
  */
 typedef struct tatcell_permit_t {
-    /** TAT after the charge, in q-units. */
+    /**
+     * The time in the word after the charge, in q-units (GCRA: the TAT), a count with it; of a sliding log the stamp.
+     */
     uint64_t tat;
-    /** What the charge stored, in q-units; 0 = nothing. */
+    /** What the charge stored, in q-units, or in units where the limit counts them; 0 = nothing. */
     uint64_t stored;
     /** The caller's clock at the charge, in ticks. */
     uint64_t tick;
@@ -673,7 +684,7 @@ typedef struct tatcell_permit_t {
     uint64_t generation;
     /** Epoch of the limit that charged. */
     uint32_t epoch;
-    /** Slot that was charged (tables), else 0. */
+    /** Slot that was charged (tables), or stamp (sliding logs), else 0. */
     uint32_t slot;
     /** 0. */
     uint64_t reserved[3];
@@ -813,12 +824,6 @@ size_t tatcell_counters_size(void);
 #define TATCELL_CELL_SIZE 8
 /** Alignment of a tatcell_cell_t. */
 #define TATCELL_CELL_ALIGN 8
-
-/** The state of a meter at some reading of the clock. */
-typedef struct State State;
-
-/** What a walk over the stamps of a log has seen. */
-typedef struct Tally Tally;
 
 /**
  * One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
@@ -1073,7 +1078,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_lease_t {
  *
  * @param lease       of the calling core or thread; not NULL.
  * @param cell        shared by all; not NULL.
- * @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
+ * @param limit       64-bit limit; not NULL. Heal, shadow, penalty and every algorithm but GCRA make this the plain
+ *                    tatcell_cell_check.
  * @param now         the caller's clock, ticks.
  * @param cost        units; 0 looks and charges nothing.
  * @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
@@ -2476,7 +2482,7 @@ typedef struct tatcell_limit_info_t {
     uint64_t rate_error_ppb;
     /** A TATCELL_ALGORITHM_ constant. */
     uint32_t algorithm;
-    /** Bits of the word that count units beside the time; 0 for GCRA. */
+    /** Bits of the word that count units beside the time; 0 for GCRA and decay. */
     uint32_t count_bits;
 } tatcell_limit_info_t;
 
@@ -2542,9 +2548,9 @@ typedef struct tatcell_table_info_t {
     uint64_t tick_hz;
     /** How often the table was restored, and one; permits carry it. */
     uint64_t generation;
-    /** A TATCELL_ALGORITHM_ constant: by which all its keys are limited. */
+    /** A TATCELL_ALGORITHM_ constant: that of all its limits. */
     uint32_t algorithm;
-    /** Bits of a slot that count units beside the time; 0 for GCRA. */
+    /** Bits of a slot that count units beside the time; 0 for GCRA and decay. */
     uint32_t count_bits;
     /** Aligned windows: ticks by which callers' clocks may differ; else 0. */
     uint64_t guard;
@@ -3069,8 +3075,8 @@ int32_t tatcell_meter_params_init(tatcell_meter_params_t *params,
  * @param pre    the colour that the packet came with, TATCELL_GREEN for a meter that is colour-blind.
  * @param colour the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
  *               without verdict. NULL = not wanted. Not written on error.
- * @retval 0 green or yellow, charged.
- * @retval TATCELL_NON_CONFORMING red; nothing charged.
+ * @retval 0 green or yellow; charged unless cost is 0.
+ * @retval TATCELL_NON_CONFORMING red, also every packet that came red; nothing charged.
  * @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
  * @retval TATCELL_CONTENDED no verdict; nothing charged.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -3287,7 +3293,7 @@ typedef struct TATCELL_ALIGNED(8) tatcell_log_t {
  * @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
  * @param now      the caller's clock, ticks.
  * @param left_out lines left out since the last one that was written; 0 where this one is. TATCELL_LOG_MOST means so
- *                 many or more. NULL = not wanted.
+ *                 many or more. NULL = not wanted: then the count of a written line is lost.
  * @retval 0 write the line.
  * @retval TATCELL_NON_CONFORMING do not write it: it is counted.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -3399,7 +3405,7 @@ size_t tatcell_slip_size(void);
 
 /**
  * A limit as clients know it, and what was decided by it. Start from TATCELL_HTTP_POLICY_INIT and set name; several
- * stand in an array. Name, unit and partition have at most 1024 bytes each.
+ * stand in an array. Name, unit and partition have at most 1024 bytes each. Nothing is kept after the call.
  */
 typedef struct tatcell_http_policy_t {
     /** sizeof(tatcell_http_policy_t). */
@@ -3407,8 +3413,8 @@ typedef struct tatcell_http_policy_t {
     /** 0. */
     uint32_t flags;
     /**
-     * Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have; quotes
-     * and backslashes are escaped. Not NULL.
+     * Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have, ended
+     * by a NUL; quotes and backslashes are escaped. Not NULL.
      */
     const char *name;
     /**
@@ -3424,7 +3430,8 @@ typedef struct tatcell_http_policy_t {
     /** Bytes of partition. */
     size_t partition_len;
     /**
-     * Gives quota (its burst) and window (in which a whole burst drains). Of any kind. NULL = quota and window do.
+     * Gives quota (its burst) and window: the time in which a whole burst drains, of windows their length, of a
+     * decaying level none. Of any kind. NULL = quota and window do.
      */
     const tatcell_limit_t *limit;
     /**

@@ -283,6 +283,24 @@ fn the_client_that_waits_as_printed_passes_and_the_server_was_right_to_the_tick(
 }
 
 #[test]
+fn a_limit_that_counts_says_its_own_window() {
+    let minute = 60 * SECOND;
+    let said = |spec: LimitSpec| {
+        let info = spec.build().expect("a limit").info();
+        value(Field::RateLimitPolicy, SECOND, &[Policy::new("p").expect("a name").limit(&info)])
+    };
+    for spec in [
+        LimitSpec::fixed_window(100, minute),
+        LimitSpec::fixed_window(100, minute).aligned(5),
+        LimitSpec::sliding_counter(100, minute),
+        LimitSpec::quota_linear(100, minute),
+    ] {
+        assert_eq!(said(spec), "\"p\";q=100;w=60", "{spec:?}");
+    }
+    assert_eq!(said(LimitSpec::decay(100, minute)), "\"p\";q=100", "a level has no window");
+}
+
+#[test]
 fn quota_and_window_of_a_limit_promise_no_more_than_it() {
     cases(2_000, |rng| {
         let hz = rng.pick(&[1, 1_000, 32_768, SECOND]);

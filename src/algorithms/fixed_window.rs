@@ -42,10 +42,9 @@ const fn until_end(at: At<'_>) -> u64 {
     };
     let windows = ((since as u128).wrapping_mul(p.reciprocal() as u128) >> 64) as u64;
     // The reciprocal is at most one too small, so the product is at most two windows short.
-    let mut rest = since.wrapping_sub(windows.wrapping_mul(p.period));
-    while rest >= p.period {
-        rest = rest.wrapping_sub(p.period);
-    }
+    let rest = since.wrapping_sub(windows.wrapping_mul(p.period));
+    let rest = if rest >= p.period { rest.wrapping_sub(p.period) } else { rest };
+    let rest = if rest >= p.period { rest.wrapping_sub(p.period) } else { rest };
     p.period.wrapping_sub(rest).wrapping_sub(at.now.wrapping_sub(t))
 }
 
@@ -94,8 +93,8 @@ pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
 }
 
 /// See `any`: only into the window that was charged.
-pub(super) fn refund(_: At<'_>, state: State, charged: State, cost: u64) -> (State, u64) {
-    if state.ahead != charged.ahead {
+pub(super) fn refund(at: At<'_>, state: State, charged: State, cost: u64) -> (State, u64) {
+    if state.ahead != charged.ahead || is_over(at, state) {
         return (state, 0);
     }
     let back = cost.min(state.aux);

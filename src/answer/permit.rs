@@ -12,9 +12,9 @@
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Permit {
-    /// TAT after the charge, in q-units.
+    /// The time in the word after the charge, in q-units (GCRA: the TAT), a count with it; of a sliding log the stamp.
     pub tat: u64,
-    /// What the charge stored, in q-units; 0 = nothing.
+    /// What the charge stored, in q-units, or in units where the limit counts them; 0 = nothing.
     pub stored: u64,
     /// The caller's clock at the charge, in ticks.
     pub tick: u64,
@@ -22,7 +22,7 @@ pub struct Permit {
     pub generation: u64,
     /// Epoch of the limit that charged.
     pub epoch: u32,
-    /// Slot that was charged (tables), else 0.
+    /// Slot that was charged (tables), or stamp (sliding logs), else 0.
     pub slot: u32,
     /// 0.
     pub reserved: [u64; 3],

@@ -33,7 +33,7 @@ const _: () = assert!(TATCELL_HTTP_POLICIES_MAX as usize == MAX_POLICIES);
 const TATCELL_HTTP_POLICY_MIN: usize = 24 + 6 * size_of::<*const u8>();
 
 /// A limit as clients know it, and what was decided by it. Start from TATCELL_HTTP_POLICY_INIT and set name; several
-/// stand in an array. Name, unit and partition have at most 1024 bytes each.
+/// stand in an array. Name, unit and partition have at most 1024 bytes each. Nothing is kept after the call.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_http_policy_t {
@@ -41,8 +41,8 @@ pub struct tatcell_http_policy_t {
     pub size: u32,
     /// 0.
     pub flags: u32,
-    /// Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have; quotes
-    /// and backslashes are escaped. Not NULL.
+    /// Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have, ended
+    /// by a NUL; quotes and backslashes are escaped. Not NULL.
     pub name: *const c_char,
     /// What a unit is, where it is no request: "content-bytes", "concurrent-requests" or another of the registry; text
     /// as name. NULL = not said.
@@ -52,7 +52,8 @@ pub struct tatcell_http_policy_t {
     pub partition: *const c_void,
     /// Bytes of partition.
     pub partition_len: usize,
-    /// Gives quota (its burst) and window (in which a whole burst drains). Of any kind. NULL = quota and window do.
+    /// Gives quota (its burst) and window: the time in which a whole burst drains, of windows their length, of a
+    /// decaying level none. Of any kind. NULL = quota and window do.
     pub limit: *const tatcell_limit_t,
     /// What was decided; its verdict must be that of a call that gave no error. NULL = the policy stands in
     /// RateLimit-Policy alone.

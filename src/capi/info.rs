@@ -51,7 +51,7 @@ pub struct tatcell_limit_info_t {
     pub rate_error_ppb: u64,
     /// A TATCELL_ALGORITHM_ constant.
     pub algorithm: u32,
-    /// Bits of the word that count units beside the time; 0 for GCRA.
+    /// Bits of the word that count units beside the time; 0 for GCRA and decay.
     pub count_bits: u32,
 }
 
@@ -143,9 +143,9 @@ pub struct tatcell_table_info_t {
     pub tick_hz: u64,
     /// How often the table was restored, and one; permits carry it.
     pub generation: u64,
-    /// A TATCELL_ALGORITHM_ constant: by which all its keys are limited.
+    /// A TATCELL_ALGORITHM_ constant: that of all its limits.
     pub algorithm: u32,
-    /// Bits of a slot that count units beside the time; 0 for GCRA.
+    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
     pub count_bits: u32,
     /// Aligned windows: ticks by which callers' clocks may differ; else 0.
     pub guard: u64,

@@ -84,7 +84,8 @@ fn ask(
 ///
 /// @param lease       of the calling core or thread; not NULL.
 /// @param cell        shared by all; not NULL.
-/// @param limit       64-bit limit; not NULL. Heal, shadow and penalty make this the plain tatcell_cell_check.
+/// @param limit       64-bit limit; not NULL. Heal, shadow, penalty and every algorithm but GCRA make this the plain
+///                    tatcell_cell_check.
 /// @param now         the caller's clock, ticks.
 /// @param cost        units; 0 looks and charges nothing.
 /// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.

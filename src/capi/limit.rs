@@ -33,11 +33,12 @@ const _: () = assert!(core::mem::offset_of!(Params, mark) == 0);
 /// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
 /// TATCELL_ERR_OPTION.
 pub const TATCELL_LIMIT_HEAL: u32 = 1;
-/// flags: pass what would have been denied, flagged and uncharged.
+/// flags: pass what would not conform, flagged and uncharged.
 pub const TATCELL_LIMIT_SHADOW: u32 = 2;
 /// flags: use the given resolution instead of choosing one.
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
-/// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on.
+/// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. GCRA
+/// alone: other algorithms take the flag and need it not.
 pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
 /// flags: fixed windows start at phase, phase + period and so on, for all keys alike.
 pub const TATCELL_LIMIT_ALIGNED: u32 = 16;
@@ -100,7 +101,8 @@ pub struct tatcell_limit_spec_t {
     /// Ticks by which a reading may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE = none. In a
     /// table the table's counts.
     pub skew: u64,
-    /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63.
+    /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. Algorithms other than GCRA: -62..0, a
+    /// unit of time of the word being 2^-resolution ticks.
     pub resolution: i32,
     /// Permits carry it; a refund of another epoch credits nothing.
     pub epoch: u32,
@@ -286,10 +288,11 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SIZE spec->size is not set.
-/// @retval TATCELL_ERR_OPTION unknown flag, resolution out of range, or TATCELL_LIMIT_HEAL where it cannot be; or the
-///         structure is of a newer header and uses what this library does not know.
+/// @retval TATCELL_ERR_OPTION unknown flag or algorithm, resolution out of range, TATCELL_LIMIT_HEAL where it cannot
+///         be, TATCELL_LIMIT_ALIGNED for another algorithm than fixed windows, or a phase without it; or the structure
+///         is of a newer header and uses what this library does not know.
 /// @retval TATCELL_ERR_SOFT soft threshold above the burst.
-/// @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options.
+/// @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options, or a burst other than 0 and units.
 /// @retval TATCELL_ERR_PHASE phase is not below period.
 /// @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
 /// @retval others as tatcell_limit_init.

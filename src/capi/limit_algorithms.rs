@@ -130,11 +130,12 @@ pub unsafe extern "C" fn tatcell_limit_init_quota_linear(
 /// conforms iff the level is then at most units.
 ///
 /// After idle units pass at one instant; a client that never pauses then gets units * ln 2 / half_life, so for a rate r
-/// and a burst b take units = b and half_life = 0.69 * b / r. Full to the last unit it is when the level has fallen to
+/// and a burst b take units = b and half_life = 0.69 * b / r. It is full to the last unit when the level has fallen to
 /// 2^-10 units, 10 half-lives after a single one: take 10 units or more. Never above the exact level (but for 2^-10
-/// units); at worst a client that never pauses gets units / half_life too little, the half-life in units of time of the
-/// word, at least 100 for each unit. Soft, room, debt and shadow are options of it; a delay, a penalty and heal are
-/// not. It cannot be reserved from. A refund gives back what has not decayed, and credits whole units, rounded down.
+/// units). A client that never pauses gets too little by a share of at most units / half_life, the half-life in units
+/// of time of the word: at least 100 for each unit, so below 1 %. Soft, room, debt and shadow are options of it; a
+/// delay, a penalty and heal are not. It cannot be reserved from. A refund gives back what has not decayed, and credits
+/// whole units, rounded down.
 ///
 /// @param limit     to initialise; not NULL.
 /// @param units     most units of the level, below 2^31; not 0.

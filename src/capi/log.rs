@@ -49,7 +49,7 @@ unsafe impl Plain for LogGate {}
 /// @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
 /// @param now      the caller's clock, ticks.
 /// @param left_out lines left out since the last one that was written; 0 where this one is. TATCELL_LOG_MOST means so
-///                 many or more. NULL = not wanted.
+///                 many or more. NULL = not wanted: then the count of a written line is lost.
 /// @retval 0 write the line.
 /// @retval TATCELL_NON_CONFORMING do not write it: it is counted.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.

@@ -78,8 +78,8 @@ fn finish(marking: Marking, out: Option<Out<'_, u32>>) -> i32 {
 /// @param pre    the colour that the packet came with, TATCELL_GREEN for a meter that is colour-blind.
 /// @param colour the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
 ///               without verdict. NULL = not wanted. Not written on error.
-/// @retval 0 green or yellow, charged.
-/// @retval TATCELL_NON_CONFORMING red; nothing charged.
+/// @retval 0 green or yellow; charged unless cost is 0.
+/// @retval TATCELL_NON_CONFORMING red, also every packet that came red; nothing charged.
 /// @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
 /// @retval TATCELL_CONTENDED no verdict; nothing charged.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.

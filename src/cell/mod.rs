@@ -32,6 +32,8 @@ mod loom_refusals;
 mod loom_sliding;
 #[cfg(all(test, tatcell_loom))]
 mod loom_sliding_log;
+#[cfg(all(test, tatcell_loom))]
+mod loom_window;
 mod meter;
 mod sliding_log;
 mod slip;
@@ -327,7 +329,8 @@ macro_rules! operations {
             /// ask again.
             ///
             /// A state that counts units means something under its own algorithm, window and bits alone. Limits that
-            /// agree in these need no change, and keep the count; between others there is only `Change::Reset`.
+            /// agree in these need no change, and keep the count; between others there is only `Change::Reset`: give
+            /// the new limit another epoch, or permits of before may be taken for its own.
             ///
             /// # Errors
             /// [`LimitError::BadAlgorithm`].

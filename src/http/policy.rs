@@ -6,7 +6,7 @@ use core::fmt;
 
 use super::text::is_string;
 use crate::answer::{Decision, Verdict};
-use crate::limit::LimitInfo;
+use crate::limit::{Algorithm, LimitInfo};
 
 /// Says why fields cannot be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -117,7 +117,16 @@ impl<'a> Policy<'a> {
 
     /// Takes quota and window of a limit: its burst, and the time in which a whole burst drains. More than that is not
     /// promised: a client that sends so much in each window keeps to the limit, also all at once.
+    ///
+    /// Of a limit that counts in windows it is their length; a decaying level has none.
     pub const fn limit(self, info: &LimitInfo) -> Policy<'a> {
+        match info.algorithm {
+            Algorithm::FixedWindow | Algorithm::SlidingCounter | Algorithm::QuotaLinear => {
+                return self.quota(info.burst).window(info.period);
+            }
+            Algorithm::Decay => return self.quota(info.burst),
+            Algorithm::Gcra => {}
+        }
         // Below 2^62 as checked by the limit, and not for one that is unlimited.
         let drained = (info.burst as u128).wrapping_mul(info.emission_q as u128);
         let ticks = if info.resolution < 0 {

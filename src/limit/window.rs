@@ -67,7 +67,7 @@ const fn has_options(spec: &LimitSpec) -> Result<(), LimitError> {
 }
 
 /// Most units that a key may ever count.
-const fn most(spec: &LimitSpec) -> u64 {
+pub(crate) const fn most(spec: &LimitSpec) -> u64 {
     spec.units.saturating_add(max(spec.max_room, spec.max_debt))
 }
 

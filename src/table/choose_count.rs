@@ -16,7 +16,7 @@ use super::options::TableOptions;
 use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::limit::params::Params;
-use crate::limit::window::{default_skew, window_units, within, Frame};
+use crate::limit::window::{default_skew, most, window_units, within, Frame};
 use crate::limit::{Algorithm, LimitError, LimitSpec};
 use crate::time::{max, ticks_to_q_up};
 
@@ -40,10 +40,12 @@ const fn frame_of(options: &TableOptions) -> Result<Frame, TableError> {
 }
 
 /// D: by how many units of time the clocks of an aligned table's callers may differ; 0 where windows are anchored.
-const fn guard(options: &TableOptions, z: u32) -> u32 {
+///
+/// At least so many that the tombstone of a reset outlives the last unit of its window by all that is reusable at once.
+const fn guard(options: &TableOptions, z: u32, aux: u32) -> Result<u32, TableError> {
     let (fast, slow) = (&options.fastest, &options.slowest);
     if fast.phase.is_none() && slow.phase.is_none() {
-        return 0;
+        return Ok(0);
     }
     let shortest = if fast.period < slow.period { fast.period } else { slow.period };
     let eighth = window_units(shortest, z) / 8;
@@ -52,12 +54,11 @@ const fn guard(options: &TableOptions, z: u32) -> u32 {
         (None, Some(skew)) if ticks_to_q_up(skew, 0, z) < eighth => ticks_to_q_up(skew, 0, z),
         (None, _) => eighth,
     };
-    let units = max(units, 1);
+    let units = max(units, (12u64 >> aux).wrapping_add(2));
     if units > u32::MAX as u64 {
-        u32::MAX
-    } else {
-        units as u32
+        return Err(TableError::SpanTooShort);
     }
+    Ok(units as u32)
 }
 
 /// Chooses the unit of time and the rest.
@@ -91,12 +92,18 @@ const fn within_decay(fast: &LimitSpec, slow: &LimitSpec) -> u64 {
     if !matches!(fast.algorithm, Algorithm::Decay) {
         return 0;
     }
-    max(fast.units, slow.units).saturating_mul(128)
+    max(most(fast), most(slow)).saturating_mul(128)
 }
 
 const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Result<Geometry, TableError> {
+    if shift > 0 || shift < -62 {
+        return Err(TableError::Limit(LimitError::BadResolution));
+    }
     let z = shift.unsigned_abs();
-    let frame = Frame { guard: guard(options, z), ..frame };
+    let frame = match guard(options, z, frame.aux) {
+        Ok(guard) => Frame { guard, ..frame },
+        Err(e) => return Err(e),
+    };
     let bits = 63 - options.tag_bits;
     let fast = match params(&options.fastest, bits, shift, frame, 0) {
         Ok(p) => p,
@@ -167,8 +174,13 @@ pub(super) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<Params, Tabl
         Err(TableError::SpanTooShort) | Err(TableError::Limit(LimitError::TooManyUnits)) => {
             Err(TableError::LimitTooFast)
         }
-        // The window and all that it may count were sized for the options' limits.
+        // The window and all that it may count were sized for the options' limits, as were the unit of time and what
+        // aligned windows need.
         Ok(p) if p.horizon_q > g.horizon => Err(TableError::LimitTooFast),
+        Ok(_) if g.shr > 0 && window_units(spec.period, g.shr as u32) < COARSEST => {
+            Err(TableError::LimitTooFast)
+        }
+        Ok(_) if spec.phase.is_some() && g.guard == 0 => Err(TableError::LimitTooFast),
         Ok(p) => Ok(Params { window_q: g.layout.window, ..p }),
         Err(e) => Err(e),
     }

@@ -88,7 +88,7 @@ impl Geometry {
     /// A limit of this table that everything conforms to.
     pub const fn unlimited(&self) -> TableLimit {
         let mut p = Params::unlimited(table_width(self.layout.bits, self.mark));
-        p.shl = if self.is_gcra() { self.shl } else { 0 };
+        p.shl = self.shl;
         p.shr = self.shr;
         p.horizon_q = 0;
         TableLimit(p)

@@ -187,7 +187,8 @@ pub(crate) fn read(
         && !(counts && shift > 0)
         && !(aux != 0 && matches!(policy, FullPolicy::Inherit))
         && (2..=window).contains(&lifetime)
-        && (window as u128) << shift.min(0).unsigned_abs() < 1 << 63
+        && ((window >> aux) as u128) << shift.min(0).unsigned_abs() < 1 << 63
+        && (!counts || lifetime <= (1 << aux).max(2))
         && rest.iter().fold(0, |all, word| all | word) == 0;
     if !sound {
         return Err(TableError::BadGeometry);

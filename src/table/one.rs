@@ -145,7 +145,7 @@ impl<M: Access> Table<'_, M> {
             // or a stalled thread could take a later claim for its own. A count keeps its time, and the permits of GCRA
             // exclude the claim.
             let level = !g.is_gcra() && g.shl == 0;
-            let least = if level { lead.min(layout.grace) } else { 0 };
+            let least = if level { lead.min(layout.grace.wrapping_add(2)) } else { 0 };
             let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead.max(least))));
             (step.answer.stored, next)
         });

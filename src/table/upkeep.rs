@@ -102,6 +102,8 @@ impl<M: Access> Table<'_, M> {
     pub fn next_live(&self, now: u64, from: usize) -> Option<Slot> {
         let g = &self.geometry;
         let now_q = self.geometry.clock_q(now);
+        // For so long an aligned window that is over still keeps its slot.
+        let kept = (g.guard as u64).wrapping_shl(g.shl as u32);
         (from..self.slots()).find_map(|number| {
             // ORDERING: Relaxed; single word, value only.
             let word = self.word(number)?.load(Ordering::Relaxed);
@@ -109,7 +111,7 @@ impl<M: Access> Table<'_, M> {
             (g.layout.is_live(word) && lead != 0).then(|| Slot {
                 number: number as u32,
                 tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
-                reset_after: crate::time::ticks_up(lead, now, g.shl, g.shr),
+                reset_after: crate::time::ticks_up(lead.saturating_sub(kept), now, g.shl, g.shr),
             })
         })
     }

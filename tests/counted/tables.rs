@@ -242,3 +242,65 @@ fn the_windows_that_the_documentation_says_fit_a_slot() {
         }
     }
 }
+
+#[test]
+fn every_image_of_a_table_that_counts_can_be_attached_and_restored() {
+    let (hour, day) = (3_600_000_000_000, 86_400_000_000_000);
+    let specs = [
+        LimitSpec::sliding_counter(1_000, hour),
+        LimitSpec::fixed_window(100_000, day),
+        LimitSpec::fixed_window(10_000, 30 * day).aligned(day),
+        LimitSpec::quota_linear(10_000, day),
+        LimitSpec::decay(100, day),
+    ];
+    for spec in specs {
+        let options = TableOptions::new(spec).caller_hash();
+        let (lines, copy) = (memory(LINES), memory(LINES));
+        let table = Table::init(&lines, &options).unwrap();
+        assert!(table.check_hash(&table.limit(&spec).unwrap(), hour, 7, 60).unwrap().passes());
+        let attached = Table::attach(&lines, &tatcell::AttachOptions::new()).unwrap();
+        assert_eq!(attached.info(), table.info());
+        let left = attached.peek(&attached.limit(&spec).unwrap(), hour, 7, 1).unwrap().remaining;
+        assert!(left <= spec_units(&table.limit(&spec).unwrap()) - 60);
+        let mut image = vec![0; table.image_words()];
+        table.save(hour, &mut image).unwrap();
+        let restored = Table::restore(&copy, &image, &tatcell::AttachOptions::new(), 0).unwrap();
+        assert_eq!(
+            restored.peek(&restored.limit(&spec).unwrap(), hour, 7, 1).unwrap().remaining,
+            left,
+            "{spec:?}"
+        );
+    }
+}
+
+#[test]
+fn a_limit_that_the_options_did_not_provide_for_is_refused() {
+    let lines = memory(LINES);
+    let spec = LimitSpec::fixed_window(100, 60_000_000_000);
+    let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
+    // No guard for aligned windows, and no unit of time short enough.
+    assert_eq!(table.limit(&spec.aligned(0)).unwrap_err(), TableError::LimitTooFast);
+    assert_eq!(table.limit(&LimitSpec::fixed_window(100, 10_000_000)).unwrap_err(), TableError::LimitTooFast);
+    let options = TableOptions::new(spec.aligned(0)).caller_hash();
+    let wide = options.resolution(0).tag_bits(12).guard(5_000_000_000);
+    assert_eq!(Table::init(&lines, &wide).map(|_| ()), Err(TableError::SpanTooShort));
+    for shift in [64, 127, -64] {
+        let bad = options.resolution(shift);
+        assert_eq!(Table::init(&lines, &bad).map(|_| ()), Err(TableError::Limit(LimitError::BadResolution)));
+    }
+}
+
+#[test]
+fn a_permit_of_before_a_reset_is_worth_nothing_at_the_last_unit_of_a_window() {
+    let spec = LimitSpec::fixed_window(10, 1_000).aligned(0);
+    let lines = memory(LINES);
+    let options = TableOptions::new(spec).caller_hash().resolution(0).guard(1);
+    let table = Table::init(&lines, &options).unwrap();
+    let limit = table.limit(&spec).unwrap();
+    let request = Request { limit: &limit, now: 999, cost: 10, room: 0 };
+    let first = table.check_ex(&request, 77, None).unwrap();
+    assert!(first.passes() && table.reset_key(999, 77));
+    assert!(table.check_ex(&request, 77, None).unwrap().passes());
+    assert_eq!(table.refund(&limit, 999, 77, &first.permit), Ok(Some(0)));
+    assert!(!table.check_ex(&request, 77, None).unwrap().passes());
+}

@@ -209,7 +209,8 @@ impl<'a> Plan<'a> {
         let (mut first, mut second) = ([0; SLOTS_PER_LINE], [0; SLOTS_PER_LINE]);
         let debts = kept.tags.iter().zip(&kept.leads).zip(&kept.second).take(kept.count);
         for ((tag, lead), is_second) in debts {
-            let lead = either(&self.to, *lead, floor);
+            // A floor is a time to wait for. Of counts only the tombstones hold it: below a time it would count units.
+            let lead = if self.to.is_gcra() { (*lead).max(floor) } else { *lead };
             let word = self.to.layout.live(Tag(*tag), self.to_q.wrapping_add(lead));
             let (near, far) = if *is_second { (&mut second, &mut first) } else { (&mut first, &mut second) };
             if let Some(slot) = near.iter_mut().chain(far).find(|slot| **slot == 0) {
@@ -240,8 +241,12 @@ impl Kept {
     fn keep(&mut self, to: &Geometry, mut debt: Debt) -> bool {
         let (at, is_full) = match self.find(debt.tag) {
             Some(same) => {
-                // At least as much as either, so it replaces what is there.
-                debt.lead = either(to, debt.lead, self.leads.get(same).copied().unwrap_or(0));
+                let old = self.leads.get(same).copied().unwrap_or(0);
+                // Owes at least what either does. As a number it may be less: words that count can do so in two ways.
+                debt.lead = either(to, debt.lead, old);
+                if debt.lead == old {
+                    return false;
+                }
                 (same, false)
             }
             None if self.count < SLOTS => {
@@ -250,15 +255,44 @@ impl Kept {
             }
             None => {
                 let least = self.leads.iter().zip(0..).min();
-                (least.map_or(0, |(_, i)| i), true)
+                match least {
+                    Some((lead, at)) if debt.lead > *lead => (at, true),
+                    _ => return true,
+                }
             }
         };
         let place = (self.tags.get_mut(at), self.leads.get_mut(at), self.second.get_mut(at));
         if let (Some(tag), Some(lead), Some(second)) = place {
-            if debt.lead > *lead {
-                (*tag, *lead, *second) = (debt.tag, debt.lead, debt.second);
-            }
+            (*tag, *lead, *second) = (debt.tag, debt.lead, debt.second);
         }
         is_full
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::super::super::choose::choose;
+    use super::super::super::options::TableOptions;
+    use super::*;
+    use crate::limit::LimitSpec;
+
+    /// A smooth state and a used-up quota of one tag, in either order: what is kept owes what both do, though as a
+    /// number it is less than the smooth one.
+    #[test]
+    fn debts_of_one_tag_are_kept_as_what_they_are_together() {
+        let options = TableOptions::new(LimitSpec::quota_linear(10, 1_000)).caller_hash().resolution(0);
+        let to = choose(&options, 4).unwrap();
+        let (bits, mask) = (to.shl as u32, (1u64 << to.shl) - 1);
+        let lead = |ahead: u64, aux: u64| (ahead << bits | aux) - mask;
+        let (smooth, used_up) = (lead(500, mask), lead(400, 10));
+        let both = merge(to.algorithm, bits, smooth, used_up);
+        assert!(both < smooth, "the case that it is about");
+        for leads in [[smooth, used_up], [used_up, smooth]] {
+            let mut kept = Kept::default();
+            for lead in leads {
+                assert!(!kept.keep(&to, Debt { tag: 1 << 60, lead, second: false }));
+            }
+            assert_eq!((kept.count, kept.leads[0]), (1, both));
+        }
     }
 }
