@@ -180,12 +180,16 @@ impl Operation for Call<'_> {
 
     /// The time no earlier than the claim's, the count as it is. The result may lie below the claim by part of a unit:
     /// the slot is not taken again before that time, and then every claim on it lies above.
-    fn commit(&self, lead: u64, stored: u64, claim: u64) -> (u64, u64) {
+    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
         let p = self.op.p;
         let (state, claim) = (State::of(p, lead), State::of(p, claim));
         let ahead = if state.ahead > claim.ahead { state.ahead } else { claim.ahead };
-        // A refund lowers the count alone, never the time.
-        (State { ahead, ..state }.lead(p), stored)
+        State { ahead, ..state }.lead(p)
+    }
+
+    /// All of it: a refund lowers the count alone, never the time (of a level see `Table::refund`).
+    fn refundable(&self, stored: u64, _: u64) -> u64 {
+        stored
     }
 }
 

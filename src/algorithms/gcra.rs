@@ -259,12 +259,23 @@ impl Operation for Op<'_> {
     }
 
     #[inline(always)]
-    fn commit(&self, lead: u64, stored: u64, claim: u64) -> (u64, u64) {
-        let lead = if lead > claim { lead } else { claim };
+    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
+        if lead > claim {
+            lead
+        } else {
+            claim
+        }
+    }
+
+    #[inline(always)]
+    fn refundable(&self, stored: u64, above: u64) -> u64 {
         // A refund of this charge must not bring the payload below the claim, or a stalled thread could take a later
         // claim for its own: the permit is for what lies above it.
-        let above = lead.wrapping_sub(claim);
-        (lead, if stored < above { stored } else { above })
+        if stored < above {
+            stored
+        } else {
+            above
+        }
     }
 }
 

@@ -34,10 +34,13 @@ pub(crate) trait Operation {
     /// Does its limit pass what it would refuse, flagged and uncharged?
     fn shadows(&self) -> bool;
 
-    /// How far ahead a key that has just been inserted lies, where the claim on its slot lies `claim` ahead, and how
-    /// much of what was `stored` a permit may give back: never less than `lead`, and so far that no later claim of the
-    /// slot, nor a refund, brings a word back that it has held.
-    fn commit(&self, lead: u64, stored: u64, claim: u64) -> (u64, u64);
+    /// How far ahead a key that has just been inserted lies, where the claim on its slot lies `claim` ahead: never less
+    /// than `lead`, and so far that no later claim of the slot brings a word back that it has held.
+    fn commit_lead(&self, lead: u64, claim: u64) -> u64;
+
+    /// How much of what was `stored` a permit may give back where its word lies `above` its claim: no more than leaves
+    /// it above.
+    fn refundable(&self, stored: u64, above: u64) -> u64;
 }
 
 /// An operation, as a value: what cells and tables carry through their retry loops.

@@ -106,12 +106,10 @@ impl<O: Operation> Ask<'_, O> {
     ) -> Option<Done> {
         let Ask { layout, tag, now_q, .. } = *self;
         let ahead = layout.lead(claim.word, now_q);
-        (answer.lead, answer.stored) = match Layout::is_takeover(claim.word) {
-            // The debt that the claim took over is in the lead, or forgiven.
-            true => (lead, answer.stored.min(lead.saturating_sub(ahead))),
-            false => self.op.commit(lead, answer.stored, ahead),
-        };
-        let next = layout.live(tag, now_q.wrapping_add(answer.lead));
+        let lead = if Layout::is_takeover(claim.word) { lead } else { self.op.commit_lead(lead, ahead) };
+        answer.lead = lead;
+        answer.stored = self.op.refundable(answer.stored, lead.saturating_sub(ahead));
+        let next = layout.live(tag, now_q.wrapping_add(lead));
         A::replace(set.slot(claim.at), claim.word, next).ok()?;
         let tracking = self.tracking(claim.word);
         Some(Done { answer: Some(answer), tracking, slot: set.number(claim.at), inserted: true })

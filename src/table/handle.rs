@@ -336,12 +336,19 @@ impl<'m, M: Access> Table<'m, M> {
     }
 
     /// Runs an operation under a limit of this table.
+    #[inline(always)]
     pub(crate) fn run(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
-        if op.p.is_gcra() {
-            self.run_as(hash, self.now_q(now), op)
-        } else {
-            self.run_as(hash, self.geometry.clock_q(now), &Call::new(op, now))
+        if !op.p.is_gcra() {
+            return self.run_count(hash, now, op);
         }
+        self.run_as(hash, self.now_q(now), op)
+    }
+
+    /// As [`run`](Self::run) where words hold a count: apart, so that the other finds its registers.
+    #[cold]
+    #[inline(never)]
+    fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
+        self.run_as(hash, self.geometry.clock_q(now), &Call::new(op, now))
     }
 
     #[inline(always)]

@@ -160,8 +160,11 @@ fn must_fail_another_window_read_as_fresh_mints() {
         fn shadows(&self) -> bool {
             false
         }
-        fn commit(&self, lead: u64, stored: u64, claim: u64) -> (u64, u64) {
-            self.0.commit(lead, stored, claim)
+        fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
+            self.0.commit_lead(lead, claim)
+        }
+        fn refundable(&self, stored: u64, above: u64) -> u64 {
+            self.0.refundable(stored, above)
         }
     }
     roll(

@@ -112,7 +112,8 @@ macro_rules! section {
                         let how =
                             [Change::KeepTime, Change::KeepUnits, Change::Reset][((r >> 32) % 3) as usize];
                         chosen[key] ^= 1;
-                        t.put(cell.change(limit, &LIMITS[key][chosen[key]], now, how) as u64);
+                        let done = cell.change(limit, &LIMITS[key][chosen[key]], now, how);
+                        t.put(done.is_ok_and(|done| done) as u64);
                     }
                     _ => t.outcome(cell.check(limit, now, cost)),
                 }
