@@ -63,7 +63,7 @@ fn models(ctx: &Context, report: &mut Report, bounds: &str, shares: &[&[&str]]) 
 
 fn cargo_test(ctx: &Context) -> Result<Command> {
     let mut command = command(&ctx.cargo)?;
-    command.args(["test", "--release", "--lib", "--features", "std"]).current_dir(&ctx.root);
+    command.args(["test", "--profile", "loom", "--lib", "--features", "std"]).current_dir(&ctx.root);
     command.env("CARGO_TARGET_DIR", ctx.folder("loom")?).env("RUSTFLAGS", "--cfg tatcell_loom");
     Ok(command)
 }
