@@ -29,9 +29,15 @@ pub enum Lane {
 /// Those that run at the same time.
 const BESIDE: [Lane; 2] = [Lane::Usual, Lane::Own];
 
-/// Runs suites, with a log each in a folder, and says a line for each and the end of every log with a FAIL. Returns
-/// the sum of what they counted.
-pub fn run(ctx: &Context, asked: &[&Suite], logs: &Path, say: impl FnMut(&str)) -> Result<Tally> {
+/// Runs suites, with a log each in a folder, and says a line for each and the end of every log with a FAIL. `ready`
+/// returns when what a suite needs is there. Returns the sum of what they counted.
+pub fn run(
+    ctx: &Context,
+    asked: &[&Suite],
+    logs: &Path,
+    ready: impl Fn(&Context, &Suite) + Sync,
+    say: impl FnMut(&str),
+) -> Result<Tally> {
     let mut lines = Lines { asked, logs, say, ended: Vec::new(), said: 0, sum: Tally::default() };
     lines.ended.resize_with(asked.len(), || None);
     let of = |lane| asked.iter().enumerate().filter(move |(_, suite)| suite.lane == lane);
@@ -41,9 +47,10 @@ pub fn run(ctx: &Context, asked: &[&Suite], logs: &Path, say: impl FnMut(&str)) 
         let (sender, ended) = channel();
         let mut lanes = Vec::new();
         for (ctx, lane) in contexts.into_iter().zip(BESIDE) {
-            let sender = sender.clone();
+            let (sender, ready) = (sender.clone(), &ready);
             lanes.push(scope.spawn(move || {
                 for (number, suite) in of(lane) {
+                    ready(&ctx, suite);
                     if sender.send((number, one(&ctx, suite, logs))).is_err() {
                         return;
                     }
@@ -60,6 +67,7 @@ pub fn run(ctx: &Context, asked: &[&Suite], logs: &Path, say: impl FnMut(&str)) 
         }
     });
     for (number, suite) in of(Lane::Alone) {
+        ready(ctx, suite);
         lines.end(number, one(ctx, suite, logs));
     }
     lines.close()
@@ -175,7 +183,7 @@ mod tests {
         let logs = ctx.empty_folder(&format!("lanes-test/{folder}"))?;
         let asked: Vec<&Suite> = suites.iter().collect();
         let mut said = Vec::new();
-        let sum = run(&ctx, &asked, &logs, |line| said.push(line.to_owned()))?;
+        let sum = run(&ctx, &asked, &logs, |_, _| (), |line| said.push(line.to_owned()))?;
         Ok((said, sum))
     }
 

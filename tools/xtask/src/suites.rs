@@ -1,6 +1,7 @@
 //! The suites, in one table, and how they are run: one alone with its lines on standard output, or all with a log each,
 //! on the lanes that the table says.
 
+use std::sync::Once;
 use std::time::Instant;
 
 use anyhow::{bail, Result};
@@ -41,6 +42,9 @@ const fn apart(name: &'static str, lane: Lane, tools: Option<For>, about: &'stat
 
 use For::{Machines, Tests};
 use Lane::{Alone, Own, Usual};
+
+/// Whose tools are installed for suites.
+const USERS: [For; 2] = [Tests, Machines];
 
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
@@ -128,16 +132,33 @@ pub fn all(ctx: &Context, names: &[String]) -> Result<bool> {
         names => names.iter().filter_map(|n| find(n)).collect(),
     };
     let started = Instant::now();
-    for user in [For::Tests, For::Machines] {
-        if asked.iter().any(|s| s.tools == Some(user)) {
+    // Packages come while the first suites, which need none, are built.
+    let installed = USERS.map(|user| (user, Once::new()));
+    let lacks = |once: &Once, user, ctx: &Context| {
+        once.call_once(|| {
             tools::install(ctx, user);
-        }
-    }
-    // What changes the toolchain comes before the lanes, too.
-    if asked.iter().any(|s| s.tools == Some(For::Machines)) {
-        machines::add_targets(ctx);
-    }
-    let sum = lanes::run(ctx, &asked, &ctx.folder("test-logs")?, |line| println!("{line}"))?;
+            if user == Machines {
+                machines::add_targets(ctx);
+            }
+        });
+    };
+    let other = ctx.another()?;
+    let sum = std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let other = other;
+            for (user, once) in &installed {
+                if asked.iter().any(|s| s.tools == Some(*user)) {
+                    lacks(once, *user, &other);
+                }
+            }
+        });
+        let ready = |ctx: &Context, suite: &Suite| {
+            for (user, once) in installed.iter().filter(|(user, _)| suite.tools == Some(*user)) {
+                lacks(once, *user, ctx);
+            }
+        };
+        lanes::run(ctx, &asked, &ctx.folder("test-logs")?, ready, |line| println!("{line}"))
+    })?;
     println!("all of it: {} s", started.elapsed().as_secs());
     println!("{sum}");
     Ok(sum.failed == 0)

@@ -7,6 +7,7 @@
 use std::fmt;
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
 use crate::context::Context;
 use crate::exec::{tail, Run};
@@ -102,8 +103,12 @@ pub fn missing(names: &[&str]) -> Option<Missing> {
     Some(Missing::new(format!("{name} is not installed"), format!("apt-get install {packages}")))
 }
 
+/// One apt-get at a time: each locks its lists, and a second one would fail.
+static APT_GET: Mutex<()> = Mutex::new(());
+
 /// Installs what these users lack, or says what that is.
 pub fn install(ctx: &Context, user: For) {
+    let _alone = APT_GET.lock();
     let lacking = TOOLS.iter().filter(|t| t.users.contains(&user) && !have(t.name));
     let mut packages: Vec<&str> = lacking.flat_map(|t| t.packages.iter().copied()).collect();
     if user == Bench && !xshell::cmd!(ctx.sh, "pkg-config --exists libdpdk").works() {
