@@ -4,7 +4,7 @@
  *
  * tatcell decides, for (key, cost, now), whether a request conforms to a rate limit: in bounded time, in memory
  * that you own, with one 8-byte atomic word per key, and with the exact token-bucket answer on every interleaving
- * of threads and processes.
+ * of threads and processes. Limits may also be windows, quotas or averages (TATCELL_ALGORITHM_*).
  *
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
@@ -81,6 +81,9 @@
  *          has a penalty. Cost 0 looks and never writes. The rate is never exceeded: T is rounded up to a q-unit, by
  *          at most 15.3 ppm in cells and 0.1 % in tables and 32-bit cells; it is exact if T is a whole number of
  *          q-units, which are ticks or parts of a tick, except where a long horizon needs longer ones.
+ *          That is GCRA, the token bucket and the leaky bucket as a meter. The other algorithms keep the time until
+ *          which a key is busy and a count in the same word, behind the same calls; each constructor (section 3)
+ *          says when a request conforms, and a call that an algorithm does not have says so by TATCELL_ERR_ALGORITHM.
  *
  * TIME     Always your own tick count, a uint64_t: nanoseconds, cycles, milliseconds. The library never reads a
  *          clock. Use a monotonic one. A reading that is older than another by at most the skew only makes answers
@@ -90,9 +93,10 @@
  *          64-bit cells whose span exceeds a year an eighth of the span. Departures of reservations are monotone only
  *          while clocks do not step back.
  *
- * STORAGE  Always yours. Sizes are literals (TATCELL_*_SIZE) with run-time twins; zeroed cells, slots, leases and
- *          counters are valid; limits and handles need an init call and say so if they had none; there is nothing to
- *          free. The objects of one call must not overlap, unless the function says what happens then.
+ * STORAGE  Always yours. Sizes are literals (TATCELL_*_SIZE) with run-time twins; zeroed cells, slots, leases,
+ *          meters, log gates, slips and counters are valid; limits, meter parameters, sliding logs, ladders and
+ *          handles need an init call and say so if they had none; there is nothing to free. The objects of one call
+ *          must not overlap, unless the function says what happens then.
  *
  * THREADS  Every function may be called from any number of threads, interrupts and processes on the same cell or
  *          table, unless its line "Thread" says otherwise. No lock is held; a killed thread blocks nothing.
@@ -101,11 +105,12 @@
  *          structure and set its size: both are the same. The library takes every size from the first release's
  *          (TATCELL_*_MIN) to 4096 that is a multiple of 8, else TATCELL_ERR_SIZE. It reads and writes what both sides
  *          know, never writes `size`, and refuses options that it does not know if they are not 0
- *          (TATCELL_ERR_OPTION). Limits (128 bytes), handles (512), counters (128), permits, leases and slots (64)
- *          have room inside and keep their size.
+ *          (TATCELL_ERR_OPTION). Limits (128 bytes), handles (512), counters (128), permits, leases, slots and sliding
+ *          logs (64), meter parameters (192) and ladders (2304) have room inside and keep their size.
  *
  * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); 4 = end of an iteration; negative = error,
- *          of the caller or the system; nothing was changed, unless the function says otherwise.
+ *          of the caller or the system; nothing was changed, unless the function says otherwise. The formatters of
+ *          HTTP fields return a length where others return 0.
  *          tatcell_strerror describes a code, tatcell_strerror_name names it.
  */
 
