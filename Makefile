@@ -46,6 +46,7 @@ test-lint: ## Formatting, clippy, rustdoc and word rules without a warning
 test-harness: ## Test the harness itself: it counts and sees what it must
 test-rust: ## Rust tests: semantics, properties, races, kills, the protocol explorer
 test-loom: ## Check every interleaving of cells and table operations in small models (minutes)
+test-explorer: ## Take the shipped table through every schedule of small worlds, one atomic access a step
 test-ffi: ## Test the library through its C ABI, from C and C++
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
 test-docs: ## Compile and run every program and command of the documents and the header
@@ -53,6 +54,7 @@ test-bench: ## A short run of the bench: rows, files and instruction counts; no 
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
 test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets
 loom: ## The same as test-loom
+explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
@@ -69,9 +71,9 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header test test-lint test-harness test-rust test-loom test-ffi test-package test-docs test-bench \
-    test-demo test-firmware loom loom-long test-long test-hosts test-trace test-frames test-firmware-rust \
-    test-recipes firmware demo compare bench bench-time bench-count bench-peers bench-tools
+TASKS := header test test-lint test-harness test-rust test-loom test-explorer test-ffi test-package test-docs \
+    test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace test-frames \
+    test-firmware-rust test-recipes firmware demo compare bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@

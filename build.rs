@@ -15,17 +15,19 @@ fn main() {
 
 /// Prints every name, and whether it holds.
 fn names(asked: &Asked) {
-    let (loom, miri) = (asked.is_set("TATCELL_LOOM"), asked.is_set("MIRI"));
+    let [loom, step, miri] = ["TATCELL_LOOM", "TATCELL_STEP", "MIRI"].map(|name| asked.is_set(name));
     let [x86_64, aarch64, arm] = ["x86_64", "aarch64", "arm"].map(|arch| asked.is("TARGET_ARCH", arch));
     let riscv = asked.is("TARGET_ARCH", "riscv32") || asked.is("TARGET_ARCH", "riscv64");
     let little = asked.is("TARGET_ENDIAN", "little");
     let [atomic32, atomic64] = ["32", "64"].map(|bits| asked.is("TARGET_HAS_ATOMIC", bits));
     let linux = asked.is("TARGET_OS", "linux") || asked.is("TARGET_OS", "android");
     let [apple, openbsd] = [asked.is("TARGET_VENDOR", "apple"), asked.is("TARGET_OS", "openbsd")];
-    let instructions = !loom && !miri;
+    let instructions = !loom && !step && !miri;
 
     // Given by who compiles: loom's atomics instead of the processor's.
     println!("cargo::rustc-check-cfg=cfg(tatcell_loom)");
+    // The explorer's atomics instead of the processor's.
+    println!("cargo::rustc-check-cfg=cfg(tatcell_step)");
     // x86-64: vectors of SSE2 in assembly, and CPUID tells what else there is (AES, AVX-512).
     name("tatcell_sse2", instructions && x86_64 && asked.is("TARGET_FEATURE", "sse2"));
     // aarch64: vectors of NEON in assembly.

@@ -58,6 +58,8 @@ pub(crate) mod loom_kit;
 mod loom_ops;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
+#[cfg(all(test, tatcell_step))]
+mod step;
 
 // Its files name it as `super::access`.
 use crate::sync::access;

@@ -1,4 +1,5 @@
-//! Models of the shipped code under loom, every schedule up to a bound. The cfg reaches these commands only.
+//! Models of the shipped code on every schedule: under loom with weak memory and up to a bound, under the explorer
+//! without either. The cfgs reach these commands only.
 //!
 //! The models run in processes of one thread each: within one process they wait for each other's stacks to be mapped.
 
@@ -36,13 +37,29 @@ pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
     models(ctx, report, "long", &SHARES)
 }
 
+/// The explorer: worlds of the shipped table, one access a step.
+pub fn explorer(ctx: &Context, report: &mut Report) -> Result<()> {
+    worlds(ctx, report, &[])
+}
+
+/// The same with the worlds that take minutes and gigabytes.
+pub fn explorer_long(ctx: &Context, report: &mut Report) -> Result<()> {
+    worlds(ctx, report, &["--ignored"])
+}
+
+fn worlds(ctx: &Context, report: &mut Report, which: &[&str]) -> Result<()> {
+    let mut tests = cargo_test(ctx, "step")?;
+    tests.args(["--", "table::step", "--nocapture", "--test-threads=2"]).args(which);
+    report.lines_of(tests)
+}
+
 /// A process for each share of the models.
 fn models(ctx: &Context, report: &mut Report, bounds: &str, shares: &[&[&str]]) -> Result<()> {
-    let mut build = cargo_test(ctx)?;
+    let mut build = cargo_test(ctx, "loom")?;
     build.args(["--quiet", "--no-run"]).must()?;
     let mut processes = Vec::new();
     for share in shares {
-        let mut command = cargo_test(ctx)?;
+        let mut command = cargo_test(ctx, "loom")?;
         command.env("TATCELL_LOOM", bounds).arg("--").args(*share).arg("--test-threads=1");
         processes.push(std::thread::spawn(move || {
             let mut lines = Vec::new();
@@ -61,10 +78,13 @@ fn models(ctx: &Context, report: &mut Report, bounds: &str, shares: &[&[&str]]) 
     Ok(())
 }
 
-fn cargo_test(ctx: &Context) -> Result<Command> {
+/// The tests of the library with the atomics of a checker.
+fn cargo_test(ctx: &Context, checker: &str) -> Result<Command> {
     let mut command = command(&ctx.cargo)?;
     command.args(["test", "--profile", "loom", "--lib", "--features", "std"]).current_dir(&ctx.root);
-    command.env("CARGO_TARGET_DIR", ctx.folder("loom")?).env("RUSTFLAGS", "--cfg tatcell_loom");
+    command
+        .env("CARGO_TARGET_DIR", ctx.folder(checker)?)
+        .env("RUSTFLAGS", format!("--cfg tatcell_{checker}"));
     Ok(command)
 }
 

@@ -80,6 +80,7 @@ pub const SUITES: &[Suite] = &[
         bench::test,
     ),
     suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
+    suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
         "test-firmware-rust",
@@ -100,6 +101,13 @@ pub const SUITES: &[Suite] = &[
     suite("test-demo", Alone, None, "the demo's verdict lines", demo::test),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),
+    apart(
+        "explorer-long",
+        Own,
+        None,
+        "the explorer's large worlds (minutes, gigabytes)",
+        loom::explorer_long,
+    ),
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
 ];
 

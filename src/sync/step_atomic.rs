@@ -1,0 +1,154 @@
+//! The atomics of the explorer (`--cfg tatcell_step`): one access a step, at the explorer's choice.
+//!
+//! A thread of the explorer is no thread. It is a call that is run again, from its start, for each step that it takes:
+//! what its accesses found before is told to it from a log, the next one is made in memory, and at the one after that
+//! it is stopped, by unwinding. So the shipped code is what runs, with no scheduler below it; a thread is known by its
+//! log, and the explorer can go back to any state by storing its words.
+//!
+//! Accesses are sequentially consistent: weak memory is loom's to show (`loom_atomic`). Words that the world does not
+//! watch are constants: they are read without a step, and writing one is an error of the world.
+
+use std::boxed::Box;
+use std::cell::RefCell;
+use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::vec::Vec;
+
+use core::sync::atomic as plain;
+pub(crate) use core::sync::atomic::Ordering;
+
+/// A word that the explorer may watch.
+#[repr(transparent)]
+pub struct AtomicU64(plain::AtomicU64);
+
+/// Accesses that a call may make alone before it is said not to end.
+const MANY: usize = 4_000;
+
+struct Stepper {
+    watched: Vec<*const AtomicU64>,
+    log: Vec<u64>,
+    at: usize,
+    fresh: Option<u64>,
+    alone: bool,
+}
+
+std::thread_local! {
+    static STEPPER: RefCell<Option<Stepper>> = const { RefCell::new(None) };
+}
+
+/// What a call that was stopped unwinds with.
+struct Stop;
+
+/// A call that was stopped, or came to its end, after at most one access more than its log tells.
+pub(crate) struct Step<T> {
+    /// What the access found; `None` where the call ended before one.
+    pub found: Option<u64>,
+    /// What the call returned.
+    pub end: Option<T>,
+}
+
+/// Takes a call one step further than its log.
+pub(crate) fn step<T>(watched: &[*const AtomicU64], log: Vec<u64>, call: impl FnOnce() -> T) -> Step<T> {
+    run(watched, log, false, call)
+}
+
+/// Runs a call to its end from where its log ends, with nothing beside it. Stops where it does not end.
+pub(crate) fn alone<T>(watched: &[*const AtomicU64], log: Vec<u64>, call: impl FnOnce() -> T) -> Option<T> {
+    run(watched, log, true, call).end
+}
+
+fn run<T>(watched: &[*const AtomicU64], log: Vec<u64>, alone: bool, call: impl FnOnce() -> T) -> Step<T> {
+    let stepper = Stepper { watched: watched.to_vec(), log, at: 0, fresh: None, alone };
+    STEPPER.with(|place| *place.borrow_mut() = Some(stepper));
+    let end = catch_unwind(AssertUnwindSafe(call));
+    let stepper = STEPPER.with(|place| place.borrow_mut().take()).expect("it was put there");
+    match end {
+        Ok(end) => {
+            assert!(stepper.at >= stepper.log.len(), "a call made another access than the time before");
+            Step { found: stepper.fresh, end: Some(end) }
+        }
+        Err(why) if why.is::<Stop>() => Step { found: stepper.fresh, end: None },
+        Err(why) => resume_unwind(why),
+    }
+}
+
+/// Makes an access, or tells what it found when it was made.
+fn access(word: &AtomicU64, writes: bool, make: impl FnOnce() -> u64) -> u64 {
+    let stop = STEPPER.with(|place| {
+        let mut place = place.borrow_mut();
+        let Some(stepper) = place.as_mut() else { return Ok(make()) };
+        if !stepper.watched.contains(&(word as *const AtomicU64)) {
+            assert!(!writes, "a word that is not watched is written");
+            return Ok(make());
+        }
+        stepper.at += 1;
+        if let Some(found) = stepper.log.get(stepper.at - 1) {
+            return Ok(*found);
+        }
+        if stepper.alone {
+            return if stepper.at < MANY { Ok(make()) } else { Err(()) };
+        }
+        match stepper.fresh {
+            Some(_) => Err(()),
+            None => Ok(*stepper.fresh.insert(make())),
+        }
+    });
+    stop.unwrap_or_else(|()| resume_unwind(Box::new(Stop)))
+}
+
+impl AtomicU64 {
+    pub const fn new(word: u64) -> AtomicU64 {
+        AtomicU64(plain::AtomicU64::new(word))
+    }
+
+    pub fn load(&self, _: Ordering) -> u64 {
+        access(self, false, || self.0.load(Ordering::SeqCst))
+    }
+
+    pub fn store(&self, word: u64, _: Ordering) {
+        access(self, true, || {
+            self.0.store(word, Ordering::SeqCst);
+            0
+        });
+    }
+
+    /// Never fails without cause.
+    pub fn compare_exchange(&self, old: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
+        let found = access(self, true, || {
+            self.0
+                .compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst)
+                .unwrap_or_else(|found| found)
+        });
+        if found == old {
+            Ok(found)
+        } else {
+            Err(found)
+        }
+    }
+
+    pub fn compare_exchange_weak(&self, old: u64, new: u64, a: Ordering, b: Ordering) -> Result<u64, u64> {
+        self.compare_exchange(old, new, a, b)
+    }
+
+    pub fn fetch_add(&self, n: u64, _: Ordering) -> u64 {
+        access(self, true, || self.0.fetch_add(n, Ordering::SeqCst))
+    }
+
+    /// Sets a word between steps.
+    pub(crate) fn set(&self, word: u64) {
+        self.0.store(word, Ordering::SeqCst);
+    }
+
+    /// Reads a word between steps.
+    pub(crate) fn get(&self) -> u64 {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl core::fmt::Debug for AtomicU64 {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
+/// No step: in a sequentially consistent order there is nothing left to order.
+pub(crate) fn fence(_: Ordering) {}
