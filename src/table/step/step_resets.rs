@@ -57,8 +57,8 @@ fn a_reset_makes_a_key_full_and_doubles_nothing() {
 /// H commits the claim of an insert that has stalled, and the key is reset by a reading more than an emission interval
 /// old: the claim must not come again. A model of the protocol doubled the key so after 28 steps, before resets left
 /// tombstones.
-/// The permit of the charge that commits a claim does not lower the payload to the claim or below it, or the claim would
-/// recur in the same instant.
+/// The permit of the charge that commits a claim does not lower the payload to the claim or below it, or the claim
+/// would recur in the same instant.
 #[test]
 fn a_refund_does_not_bring_a_claim_back() {
     let w = far(FullPolicy::Admit, 2);
