@@ -53,6 +53,7 @@ test-docs: ## Compile and run every program and command of the documents and the
 test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
 test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness under interrupts, budgets
+test-integrations: ## nginx and others with the installed library: the tests of integrations/ (minutes)
 loom: ## The same as test-loom
 explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
@@ -73,7 +74,8 @@ bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
 TASKS := header test test-lint test-harness test-rust test-loom test-explorer test-ffi test-package test-docs \
     test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace test-frames \
-    test-firmware-rust test-recipes firmware demo compare bench bench-time bench-count bench-peers bench-tools
+    test-firmware-rust test-recipes test-integrations firmware demo compare bench bench-time bench-count \
+    bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@

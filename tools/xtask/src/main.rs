@@ -11,6 +11,7 @@ mod demo;
 mod documents;
 mod exec;
 mod ffi;
+mod integrations;
 mod lanes;
 mod library;
 mod lint;

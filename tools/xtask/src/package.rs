@@ -78,6 +78,17 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
+/// Runs make install or uninstall below a root.
+pub fn make(ctx: &Context, target: &str, root: &Path, variables: &[&str]) -> Result<()> {
+    let make = &ctx.make;
+    let root = format!("DESTDIR={}", root.display());
+    let mut run = cmd!(ctx.sh, "env {make...} --no-print-directory -s {target} {root} {variables...}");
+    for folder in FOLDERS {
+        run = run.env_remove(folder);
+    }
+    run.must().map(drop)
+}
+
 /// Where the programs of its users are built.
 struct Package<'a> {
     ctx: &'a Context,
@@ -86,14 +97,7 @@ struct Package<'a> {
 
 impl Package<'_> {
     fn make(&self, target: &str, root: &Path, variables: &[&str]) -> Result<()> {
-        let make = &self.ctx.make;
-        let root = format!("DESTDIR={}", root.display());
-        let mut run =
-            cmd!(self.ctx.sh, "env {make...} --no-print-directory -s {target} {root} {variables...}");
-        for folder in FOLDERS {
-            run = run.env_remove(folder);
-        }
-        run.must().map(drop)
+        make(self.ctx, target, root, variables)
     }
 
     fn exact_files(&self, stage: &Path) -> Result<()> {

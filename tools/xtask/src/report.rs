@@ -38,6 +38,18 @@ impl std::ops::AddAssign for Tally {
     }
 }
 
+impl std::ops::Sub for Tally {
+    type Output = Self;
+
+    fn sub(self, before: Self) -> Self {
+        Self {
+            passed: self.passed - before.passed,
+            failed: self.failed - before.failed,
+            skipped: self.skipped - before.skipped,
+        }
+    }
+}
+
 impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
@@ -76,6 +88,11 @@ impl Report {
             open_test: None,
             started: Instant::now(),
         }
+    }
+
+    /// What was counted so far.
+    pub fn tally(&self) -> Tally {
+        self.tally
     }
 
     /// The claim holds.

@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
-use crate::{bench, demo, documents, ffi, lint, loom, machines, package, rust_tests};
+use crate::{bench, demo, documents, ffi, integrations, lint, loom, machines, package, rust_tests};
 
 /// Tests that are run together.
 pub struct Suite {
@@ -99,6 +99,13 @@ pub const SUITES: &[Suite] = &[
         machines::frames,
     ),
     suite("test-demo", Alone, None, "the demo's verdict lines", demo::test),
+    apart(
+        "test-integrations",
+        Usual,
+        None,
+        "the folders of integrations/, against the real servers and tools",
+        integrations::run,
+    ),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),
     apart(

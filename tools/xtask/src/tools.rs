@@ -114,17 +114,21 @@ pub fn install(ctx: &Context, user: For) {
     if user == Bench && !xshell::cmd!(ctx.sh, "pkg-config --exists libdpdk").works() {
         packages.push(DPDK);
     }
+    install_packages(&packages, if user == Bench { "rows" } else { "tests" });
+}
+
+/// Installs these packages, or says that they are missing; `what` needs them.
+pub fn install_packages(packages: &[&str], what: &str) {
     if packages.is_empty() {
         return;
     }
     let list = packages.join(" ");
-    let what = if user == Bench { "rows" } else { "tests" };
     if !may_install() {
         println!("note: not installed: {list}; the {what} that need them will be skipped");
         return;
     }
     println!("installing {list}");
-    let all_at_once = apt_get(&["update"]).and_then(|()| apt_get_install(&packages));
+    let all_at_once = apt_get(&["update"]).and_then(|()| apt_get_install(packages));
     if all_at_once.is_err() {
         // One by one: a package that this system lacks must not cost the others.
         for package in packages {
