@@ -28,10 +28,11 @@
 //! ```
 //!
 //! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
-//! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`stagger`], [`costs`], [`capi`], [`peers`],
+//! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`], [`peers`],
 //! [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`], [`count`], [`gate`]; beside them
 //! [`machine`] and [`progress`].
 
+mod algorithms;
 mod beds;
 mod capi;
 mod cells;
@@ -107,6 +108,7 @@ fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
     floors::add(&mut suite);
     cells::add(&mut suite);
     tables::add(&mut suite, &mut beds);
+    algorithms::add(&mut suite);
     stagger::add(&mut suite, &mut beds);
     costs::add(&mut suite, &mut beds);
     capi::add(&mut suite, lib);

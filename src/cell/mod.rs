@@ -393,10 +393,16 @@ macro_rules! looks {
             /// Answers what a request of this cost would be told, without charging it. Reads only.
             #[inline]
             pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
+                let answer = self.look(limit, now, cost);
+                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+            }
+
+            /// As [`peek`](Self::peek), without what is to be told.
+            #[inline]
+            pub(crate) fn look(&self, limit: &$limit, now: u64, cost: u64) -> Answer {
                 let now_q = limit.0.clock_q(now);
                 let (lead, _) = decode(&limit.0, self.word() as u64, now_q, Self::MASK);
-                let answer = algorithms::peek(&limit.0, lead, now, cost);
-                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+                algorithms::peek(&limit.0, lead, now, cost)
             }
         }
     };

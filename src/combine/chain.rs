@@ -160,9 +160,15 @@ impl<'a> Chain<'a> {
         counters: Option<&mut Counters>,
         each: impl FnMut(usize, &Decision),
     ) -> Decision {
-        let mut answers = self.look(now);
+        let mut answers = [NOTHING; MAX_LINKS];
         let mut inserted = 0;
-        if self.all_pass(&answers) {
+        // What is to be told of a link is worked out once: when it is charged, or when one refuses.
+        let mut passes = self.charges().all(|charge| charge.target.would_pass(now, charge.cost));
+        if !passes {
+            self.look(now, &mut answers);
+            passes = self.all_pass(&answers);
+        }
+        if passes {
             inserted = self.charge_all(now, &mut answers, counters.is_some());
         }
         self.finish(&answers, inserted, counters, each)
@@ -170,7 +176,9 @@ impl<'a> Chain<'a> {
 
     /// Answers what [`check`](Chain::check) would, without charging anything. Reads only.
     pub fn peek(&self, now: u64) -> Decision {
-        self.sum_up(&self.look(now))
+        let mut answers = [NOTHING; MAX_LINKS];
+        self.look(now, &mut answers);
+        self.sum_up(&answers)
     }
 
     /// Reserves all links for the earliest instant at which all conform, for shaping: the decision's `departure`, the
@@ -238,12 +246,10 @@ impl<'a> Chain<'a> {
         self.charges.iter().take(self.count)
     }
 
-    fn look(&self, now: u64) -> Answers {
-        let mut answers = [NOTHING; MAX_LINKS];
-        for (charge, answer) in self.charges().zip(&mut answers) {
+    fn look(&self, now: u64, answers: &mut Answers) {
+        for (charge, answer) in self.charges().zip(answers) {
             *answer = charge.target.peek(now, charge.cost);
         }
-        answers
     }
 
     fn all_pass(&self, answers: &Answers) -> bool {
@@ -254,13 +260,18 @@ impl<'a> Chain<'a> {
     /// number of keys inserted.
     fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         let mut inserted = 0;
-        for (charge, answer) in self.charges().zip(answers.iter_mut()) {
+        let mut charges = self.charges().zip(answers.iter_mut());
+        for (charge, answer) in &mut charges {
             let mut made = Counters::default();
             *answer = charge.target.check(now, charge.cost, counted.then_some(&mut made));
             inserted += made.inserted;
             if !answer.passes() {
                 break;
             }
+        }
+        // Those after a refusal are looked at.
+        for (charge, answer) in charges {
+            *answer = charge.target.peek(now, charge.cost);
         }
         if self.all_pass(answers) {
             self.charge_extras(now, answers);

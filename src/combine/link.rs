@@ -177,6 +177,16 @@ impl Target<'_> {
         }
     }
 
+    /// Would [`peek`](Target::peek) say that it passes?
+    pub fn would_pass(&self, now: u64, cost: u64) -> bool {
+        let answer = match self {
+            Target::Cell(cell, limit) => cell.look(limit, now, cost),
+            Target::Cell32(cell, limit) => cell.look(limit, now, cost),
+            Target::Key(table, limit, hash) => either!(table, t => t.look(limit, now, *hash, cost)),
+        };
+        answer.verdict.passes()
+    }
+
     pub fn check(&self, now: u64, cost: u64, counters: Option<&mut Counters>) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.check_ex(limit, now, cost, 0),

@@ -8,7 +8,7 @@ use super::error::TableError;
 use super::handle::Table;
 use super::policy::FullPolicy;
 use crate::algorithms::{self, Kind, Op};
-use crate::answer::{Decision, Permit, Place, Tracking};
+use crate::answer::{Answer, Decision, Permit, Place, Tracking};
 use crate::limit::TableLimit;
 
 /// One request with its options, for [`Table::check_ex`].
@@ -64,11 +64,16 @@ impl<M: Access> Table<'_, M> {
     /// [`TableError::ForeignLimit`].
     pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
         self.own(limit)?;
-        let (layout, p) = (&self.geometry.layout, &limit.0);
+        let answer = self.look(limit, now, hash, cost);
+        Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE))
+    }
+
+    /// As [`peek`](Table::peek) under a limit of this table, without what is to be told.
+    pub(crate) fn look(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Answer {
+        let layout = &self.geometry.layout;
         let ((set, tag), now_q) = (self.place(hash), self.geometry.clock_q(now));
         let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, now_q));
-        let answer = algorithms::peek(p, lead, now, cost);
-        Ok(algorithms::decision(&answer, p, now, cost, Tracking::Tracked, Permit::NONE))
+        algorithms::peek(&limit.0, lead, now, cost)
     }
 
     /// Charges after the fact, up to the burst plus the limit's `max_debt`; inserts an absent key.

@@ -77,9 +77,11 @@ fn a_refund_does_not_bring_a_claim_back() {
 #[ignore = "long: minutes"]
 fn a_claim_met_once_is_not_committed() {
     let w = World::shared(LimitSpec::new(1, T, 1), FullPolicy::Admit, 2, &[0, 8, 9]);
-    let expired = w.live(Z, NOW - w.table.geometry.layout.window - 5);
+    let expired = |key, ago| w.live(key, NOW - w.table.geometry.layout.window - ago);
+    let [z, y, other] = [expired(Z, 5), expired(Y, 100), expired(4, 50)];
     let ahead = [check(Y, NOW), Op::Sweep { slot: 0, now: NOW + 10 }, check(X, NOW + 10)];
-    let w = w.start(0, expired).thread(&[check(X, NOW)]).thread(&[check(X, NOW)]).thread(&ahead);
+    let w = w.start(0, z).start(1, y).start(2, other);
+    let w = w.thread(&[check(X, NOW)]).thread(&[check(X, NOW)]).thread(&ahead);
     holds("two inserts, a stranger and a sweep", &w, SAFE);
 }
 
