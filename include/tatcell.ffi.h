@@ -445,6 +445,15 @@ typedef struct tatcell_meter_info_t {
     uint64_t second_rounding_ppb;
 } tatcell_meter_info_t;
 
+typedef struct tatcell_mark_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t reserved;
+    const tatcell_limit_t *committed;
+    const tatcell_limit_t *second;
+} tatcell_mark_t;
+
 typedef struct tatcell_log_t {
     uint64_t word;
 } tatcell_log_t;
@@ -682,6 +691,12 @@ int32_t tatcell_meter_reset(tatcell_meter_t *meter);
 int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
 size_t tatcell_meter_size(void);
 size_t tatcell_meter_params_size(void);
+int32_t tatcell_table_mark(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now, const void *key,
+    size_t key_len, uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_table_mark_hash(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now,
+    uint64_t hash, uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_table_mark_burst(const tatcell_table_t *table, tatcell_burst_t *burst, const tatcell_mark_t *mark,
+    const uint8_t *pre, uint8_t *colours, uint64_t *counts, tatcell_burst_t *next);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
 size_t tatcell_log_size(void);

@@ -262,7 +262,7 @@ extern "C" {
 #define TATCELL_ERR_FREQUENCY -56
 /** More than 8 policies in a response. */
 #define TATCELL_ERR_POLICIES -57
-/** The peak rate of a meter is below its committed rate. */
+/** The peak rate of a meter or a mark is below its committed rate. */
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts. */
 #define TATCELL_ERR_SHORT_SPAN -51
@@ -3250,6 +3250,141 @@ size_t tatcell_meter_size(void);
 TATCELL_API
 size_t tatcell_meter_params_size(void);
 
+/**
+ * How the packets of every key of a table are marked: by two limits of it. Start from TATCELL_MARK_INIT; only read
+ * by the calls.
+ *
+ * The committed debt of a key lies in the table at the hash of the key, the second one at tatcell_hash_second of
+ * that. Each limit is asked as tatcell_table_check asks it, its options included: one in shadow mode never
+ * refuses, a penalty is charged for red packets.
+ *
+ * TATCELL_METER_RFC2698: what the second limit, the peak, refuses is red; what it lets pass is green where the
+ * committed limit lets it pass as well, else yellow. TATCELL_METER_RFC4115: what the committed limit lets pass is
+ * green; of what it refuses the second limit, the excess, makes yellow what it lets pass, and the rest is red.
+ */
+typedef struct tatcell_mark_t {
+    /** sizeof(tatcell_mark_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /**
+     * TATCELL_METER_RFC2698 or TATCELL_METER_RFC4115. (The buckets of RFC 2697 fill one another and need one word:
+     * see tatcell_meter_check.)
+     */
+    uint32_t kind;
+    /** 0. */
+    uint32_t reserved;
+    /** The committed limit, from tatcell_limit_init_table of the table; not NULL. */
+    const tatcell_limit_t *committed;
+    /** The peak limit (RFC 2698, at least as fast as committed) or the excess limit; likewise. */
+    const tatcell_limit_t *second;
+} tatcell_mark_t;
+
+/** Bytes of a tatcell_mark_t in its first release: the least that a library takes. */
+#define TATCELL_MARK_MIN (16 + 2 * sizeof(void *))
+/** A mark of nothing; set kind and both limits. */
+#define TATCELL_MARK_INIT {sizeof(tatcell_mark_t), 0, 0, 0, 0, 0}
+
+/**
+ * Marks one packet of a key green, yellow or red, and charges the limits of its colour.
+ *
+ * Each limit is exact on every interleaving: of RFC 2698 the peak limit for green and yellow together and the
+ * committed one for green, of RFC 4115 the committed one for green and the excess one for yellow. RFC 4115 gives
+ * the colours of some order of the packets, RFC 2698 where they have one reading of the clock. A key owes in two
+ * slots; a set that is full is decided by the policy of the table.
+ *
+ * Sources: RFC 2698, RFC 4115.
+ *
+ * @param table   handle; not NULL.
+ * @param mark    started from TATCELL_MARK_INIT; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param cost    units: the bytes of the packet; 0 looks and never writes.
+ * @param pre     the colour that the packet came with, TATCELL_GREEN where marking is colour-blind. Colours never
+ *                get better.
+ * @param colour  the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
+ *                without verdict. NULL = not wanted. Not written on error.
+ * @retval 0 green or yellow; charged unless cost is 0.
+ * @retval TATCELL_NON_CONFORMING red, also every packet that came red; nothing charged but a penalty.
+ * @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
+ * @retval TATCELL_CONTENDED no verdict; nothing charged.
+ * @retval TATCELL_ERR_SIZE the size of mark is not set.
+ * @retval TATCELL_ERR_OPTION kind is neither of both, a flag is unknown, or pre is no colour.
+ * @retval TATCELL_ERR_PEAK RFC 2698, and second is slower than committed.
+ * @retval TATCELL_ERR_ALGORITHM the limits are not of GCRA.
+ * @retval TATCELL_ERR_HANDLE, TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_NULL,
+ *         TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH as tatcell_table_check. Nothing is changed on error.
+ * Thread: any number, unless the table is exclusive. Cost: one or two checks of a table. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_mark(const tatcell_table_t *table,
+                           const tatcell_mark_t *mark,
+                           uint64_t now,
+                           const void *key,
+                           size_t key_len,
+                           uint64_t cost,
+                           uint32_t pre,
+                           uint32_t *colour);
+
+/**
+ * As tatcell_table_mark for a hash made before.
+ *
+ * @param table  handle; not NULL.
+ * @param mark   started from TATCELL_MARK_INIT; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param hash   from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost   units; 0 looks and never writes.
+ * @param pre    as tatcell_table_mark.
+ * @param colour as tatcell_table_mark.
+ * @retval as tatcell_table_mark.
+ * Thread: as tatcell_table_mark. Cost: the same without the hash. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_mark_hash(const tatcell_table_t *table,
+                                const tatcell_mark_t *mark,
+                                uint64_t now,
+                                uint64_t hash,
+                                uint64_t cost,
+                                uint32_t pre,
+                                uint32_t *colour);
+
+/**
+ * Marks up to 64 packets at one now, in order. Hashes and prefetches the keys of the next burst before that.
+ *
+ * The colours, and what is charged, equal those of tatcell_table_mark for each packet in the same order, repeated
+ * keys included. burst and next are as for tatcell_table_check_burst, but for what is said here; bit i of
+ * burst->pass is 1 where packet i is green or yellow. Of burst->counters those of verdicts count each packet once;
+ * inserted, untracked, inherited and forgiven count each debt, of which a key has two.
+ *
+ * @param table   handle; not NULL.
+ * @param burst   what is marked, its costs being the bytes of the packets; without limit, limits and decisions.
+ *                Not NULL.
+ * @param mark    started from TATCELL_MARK_INIT; not NULL.
+ * @param pre     the colour that each packet came with, one byte each; NULL = all green, colour-blind.
+ * @param colours gets the colour of each packet, one byte each, TATCELL_RED where it is contended; not NULL unless
+ *                the burst is empty. May be pre.
+ * @param counts  three counts, of green, yellow and red packets, which grow by those of this burst. NULL = off.
+ * @param next    what will be marked or decided by the next call, under the same table. NULL = nothing follows.
+ * @retval 0 marked.
+ * @retval TATCELL_ERR_OPTION as tatcell_table_check_burst and tatcell_table_mark, or burst has a limit, limits or
+ *         decisions.
+ * @retval TATCELL_ERR_OVERLAP what the call writes (both bursts, colours, counts, counters) overlaps something
+ *         else of it.
+ * @retval others as tatcell_table_check_burst and tatcell_table_mark. Nothing is marked, hashed or changed on
+ *         error.
+ * Thread: any number with bursts of their own, unless the table is exclusive. Cost: as single calls, with the
+ * cache misses of both debts of all packets overlapped. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_mark_burst(const tatcell_table_t *table,
+                                 tatcell_burst_t *burst,
+                                 const tatcell_mark_t *mark,
+                                 const uint8_t *pre,
+                                 uint8_t *colours,
+                                 uint64_t *counts,
+                                 tatcell_burst_t *next);
+
 /* ==== 14 Refusals: log lines that are counted instead of written, and cheap answers ============================== */
 
 /** Bytes of a tatcell_log_t. */
@@ -3967,6 +4102,7 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate 
 TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
 TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");
+TATCELL_ASSERT_(sizeof(tatcell_mark_t) >= TATCELL_MARK_MIN, "mark size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");

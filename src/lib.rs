@@ -30,6 +30,7 @@
 //! - [`Meter`], [`MeterSpec`], [`Colour`]: three-colour meters, RFC 2697, 2698 and 4115, in one word.
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
 //!   [`PairBurst`]: each under two limits.
+//! - [`Mark`], [`MarkBurst`]: three-colour marking of the keys of a table, by two limits each.
 //! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
@@ -99,7 +100,10 @@ pub use cell::{
     Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
     SlidingLog, Slip,
 };
-pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
+pub use combine::{
+    second_hash, Chain, ChainError, LadderLimits, Link, Mark, MarkBurst, Marked, PairBurst, TableRef,
+    MAX_LINKS,
+};
 pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};

@@ -107,7 +107,7 @@ pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
 pub const TATCELL_ERR_FREQUENCY: i32 = -56;
 /// More than 8 policies in a response.
 pub const TATCELL_ERR_POLICIES: i32 = -57;
-/// The peak rate of a meter is below its committed rate.
+/// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
 pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
@@ -318,6 +318,7 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         TableError::Overlap => TATCELL_ERR_OVERLAP,
         TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         TableError::BadPolicy => TATCELL_ERR_INHERIT,
+        TableError::PeakBelowCommitted => TATCELL_ERR_PEAK,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
         TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,

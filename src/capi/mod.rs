@@ -34,6 +34,7 @@ mod table;
 mod table_burst;
 mod table_charge;
 mod table_check;
+mod table_mark;
 mod table_migrate;
 mod table_options;
 mod table_pair;

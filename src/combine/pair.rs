@@ -167,7 +167,7 @@ impl PairBurst<'_> {
 }
 
 /// Asks for the lines of both debts.
-fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
+pub(super) fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
     let mut seconds = [0; MAX_BURST];
     seconds.iter_mut().zip(hashes).for_each(|(second, hash)| *second = second_hash(*hash));
     table.prefetch(hashes);

@@ -32,7 +32,7 @@ pub enum TableError {
     LimitTooFast,
     /// More than 64 keys.
     TooManyKeys,
-    /// Costs and keys differ in number.
+    /// Costs, or colours, and keys differ in number.
     BadCosts,
     /// The memory is not a table image, or is not initialised yet: ask again once the initialising process is done.
     NotReady,
@@ -58,6 +58,8 @@ pub enum TableError {
     BadAlgorithm,
     /// A count cannot be inherited: to fail closed, use [`FullPolicy::Deny`](crate::FullPolicy::Deny).
     BadPolicy,
+    /// RFC 2698: the peak rate is below the committed one.
+    PeakBelowCommitted,
 }
 
 impl core::fmt::Display for TableError {
@@ -75,7 +77,7 @@ impl core::fmt::Display for TableError {
             TableError::ForeignLimit => "limit was made for another table",
             TableError::LimitTooFast => "limit is faster or longer than the table's options provide for",
             TableError::TooManyKeys => "more than 64 keys",
-            TableError::BadCosts => "costs and keys differ in number",
+            TableError::BadCosts => "costs or colours and keys differ in number",
             TableError::NotReady => "memory holds no initialised table",
             TableError::BadVersion => "image has another layout version",
             TableError::BadGeometry => "image geometry is not valid",
@@ -87,6 +89,7 @@ impl core::fmt::Display for TableError {
             TableError::Overlap => "memory of the new table overlaps the old table",
             TableError::BadAlgorithm => "limit or operation is of another algorithm than the table",
             TableError::BadPolicy => "a count cannot be inherited: use Deny",
+            TableError::PeakBelowCommitted => "peak rate is below the committed rate",
         })
     }
 }
