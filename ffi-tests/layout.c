@@ -58,6 +58,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
     EQ(TATCELL_HTTP_POLICY_MIN, sizeof(void *) == 8 ? 72 : 48);
+    EQ(TATCELL_MARK_MIN, sizeof(void *) == 8 ? 32 : 24);
     EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
@@ -144,6 +145,12 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_link_t, table, 32 + 3 * sizeof(void *));
     AT(tatcell_link_t, key, 32 + 4 * sizeof(void *));
     AT(tatcell_link_t, key_len, 32 + 5 * sizeof(void *));
+    AT(tatcell_mark_t, size, 0);
+    AT(tatcell_mark_t, flags, 4);
+    AT(tatcell_mark_t, kind, 8);
+    AT(tatcell_mark_t, reserved, 12);
+    AT(tatcell_mark_t, committed, 16);
+    AT(tatcell_mark_t, second, 16 + sizeof(void *));
     AT(tatcell_chain_t, size, 0);
     AT(tatcell_chain_t, flags, 4);
     AT(tatcell_chain_t, count, 8);
@@ -303,6 +310,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_stats_t, TATCELL_STATS_INIT);
     SIZE_THEN_ZERO(tatcell_attach_options_t, TATCELL_ATTACH_OPTIONS_INIT);
     SIZE_THEN_ZERO(tatcell_burst_t, TATCELL_BURST_INIT);
+    SIZE_THEN_ZERO(tatcell_mark_t, TATCELL_MARK_INIT);
     SIZE_THEN_ZERO(tatcell_link_t, TATCELL_LINK_INIT);
     SIZE_THEN_ZERO(tatcell_chain_t, TATCELL_CHAIN_INIT);
     SIZE_THEN_ZERO(tatcell_ladder_spec_t, TATCELL_LADDER_SPEC_INIT);

@@ -894,7 +894,7 @@ class key_hash {
 public:
     constexpr explicit key_hash(std::uint64_t value) noexcept : value_(value) {}
     constexpr std::uint64_t value() const noexcept { return value_; }
-    /// Where table::check_pairs keeps the second debt of the key (tatcell_hash_second).
+    /// Where table::check_pairs and table::mark keep the second debt of the key (tatcell_hash_second).
     key_hash second() const noexcept { return key_hash(tatcell_hash_second(value_)); }
 
 private:
@@ -1187,6 +1187,45 @@ static_assert(sizeof(burst) == sizeof(tatcell_burst_t), "same layout");
 
 // ==== 10 Tables =====================================================================================================
 
+/// How a meter marks a packet, and how a packet was marked before it came.
+enum class colour : std::uint32_t {
+    green = TATCELL_GREEN,    ///< within the committed rate and burst
+    yellow = TATCELL_YELLOW,  ///< above them, within the second rate and burst
+    red = TATCELL_RED,        ///< above both
+};
+
+/// What a meter answers: the verdict, which passes green and yellow, and the colour. Red where there is no verdict.
+struct [[nodiscard]] marking : result {
+    tatcell::colour colour;
+    constexpr marking(std::int32_t c, std::uint32_t marked) noexcept
+        : result(c), colour(static_cast<tatcell::colour>(marked)) {}
+};
+
+/// How the packets of every key of a table are marked, by two limits of it (tatcell_mark_t). It keeps no limit alive.
+///
+///     const auto mark = tatcell::mark::rfc2698(committed, peak);
+///     if (table.mark(mark, now, source, bytes).colour == tatcell::colour::yellow) ...
+class mark {
+public:
+    /// Red is what the peak limit refuses; of the rest green what the committed limit lets pass, else yellow.
+    static mark rfc2698(const table_limit &committed, const table_limit &peak) noexcept {
+        return mark(TATCELL_METER_RFC2698, committed, peak);
+    }
+    /// Green is what the committed limit lets pass; of the rest yellow what the excess limit lets pass, else red.
+    static mark rfc4115(const table_limit &committed, const table_limit &excess) noexcept {
+        return mark(TATCELL_METER_RFC4115, committed, excess);
+    }
+    constexpr const tatcell_mark_t *get() const noexcept { return &raw_; }
+
+private:
+    mark(std::uint32_t kind, const table_limit &committed, const table_limit &second) noexcept {
+        raw_.kind = kind;
+        raw_.committed = committed.get();
+        raw_.second = second.get();
+    }
+    tatcell_mark_t raw_ TATCELL_MARK_INIT;
+};
+
 /// The live slots of a table, each as of its reading: for (const tatcell_slot_t &slot : table.slots(now)). An error of
 /// tatcell_table_next ends them.
 class slot_range {
@@ -1385,6 +1424,33 @@ public:
         tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
         return result(tatcell_table_check_pairs(&raw_, b.get(), second.get(), second_costs, ahead));
     }
+    /// Marks one packet of a key and charges the limits of its colour (tatcell_table_mark). Cost 0 looks, never writes.
+    /// `pre`: the colour that it came with; green where marking is colour-blind. Errors as check, and err_peak,
+    /// err_algorithm.
+    marking mark(const tatcell::mark &m, instant now, key k, std::uint64_t cost,
+                 colour pre = colour::green) const noexcept {
+        std::uint32_t marked = TATCELL_RED;
+        const std::int32_t c = tatcell_table_mark(&raw_, m.get(), now.count(), k.data(), k.size(), cost,
+                                                  static_cast<std::uint32_t>(pre), &marked);
+        return {c, marked};
+    }
+    marking mark(const tatcell::mark &m, instant now, key_hash h, std::uint64_t cost,
+                 colour pre = colour::green) const noexcept {
+        std::uint32_t marked = TATCELL_RED;
+        const std::int32_t c = tatcell_table_mark_hash(&raw_, m.get(), now.count(), h.value(), cost,
+                                                       static_cast<std::uint32_t>(pre), &marked);
+        return {c, marked};
+    }
+    /// Marks the packets of a burst without limits, its costs being their bytes, and hashes and prefetches the keys of
+    /// the next, if there is one (tatcell_table_mark_burst). `colours` gets the value of a colour for each. `pre`: those
+    /// they came with, null = all green. `counts`: three, which grow by the green, yellow and red ones.
+    result mark_burst(instant now, burst &b, const tatcell::mark &m, std::uint8_t *colours,
+                      const std::uint8_t *pre = nullptr, std::uint64_t *counts = nullptr,
+                      burst *next = nullptr) const noexcept {
+        b.get()->now = now.count();
+        tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
+        return result(tatcell_table_mark_burst(&raw_, b.get(), m.get(), pre, colours, counts, ahead));
+    }
     /// Starts loading the lines of up to 64 hashes, for calls that come next (tatcell_table_prefetch).
     result prefetch(const std::uint64_t *hashes, std::size_t count) const noexcept {
         const bool fits = count <= burst::max;
@@ -1443,20 +1509,6 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
 }
 
 // ==== 11 Meters =====================================================================================================
-
-/// How a meter marks a packet, and how a packet was marked before it came.
-enum class colour : std::uint32_t {
-    green = TATCELL_GREEN,    ///< within the committed rate and burst
-    yellow = TATCELL_YELLOW,  ///< above them, within the second rate and burst
-    red = TATCELL_RED,        ///< above both
-};
-
-/// What a meter answers: the verdict, which passes green and yellow, and the colour. Red where there is no verdict.
-struct [[nodiscard]] marking : result {
-    tatcell::colour colour;
-    constexpr marking(std::int32_t c, std::uint32_t marked) noexcept
-        : result(c), colour(static_cast<tatcell::colour>(marked)) {}
-};
 
 /// A meter as its RFC describes it (tatcell_meter_spec_t): meter_spec::rfc2697(46000000, 2048, 4096). Rates are units a
 /// second, bursts units. The clock is one of nanoseconds unless its frequency is given.

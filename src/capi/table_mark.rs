@@ -280,6 +280,7 @@ impl<'a> Work<'a> {
         if !burst.limit.is_null() || !burst.limits.is_null() || !burst.decisions.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
+        c.result_if(counts)?;
         let counted = Span::of(burst.counters, 1);
         let (coloured, summed) = (Span::of(colours, count), Span::of(counts, 3));
         counted.apart_from(&[this, that])?;
