@@ -114,7 +114,8 @@ TEST(keys_of_a_table_are_marked_by_two_limits) {
         EXPECT(table.reset(instant(1), 7u) && table.reset(instant(1), (*table.hash(7u)).second()));
     }
     EXPECT(table.mark(tatcell::mark::rfc2698(fast, slow), instant(1), 7u, 1) == code::err_peak);
-    EXPECT(table.mark(tatcell::mark::rfc4115(fast, slow), instant(1), 7u, 1, static_cast<colour>(3)) == code::err_option);
+    const auto bad = static_cast<colour>(3);
+    EXPECT(table.mark(tatcell::mark::rfc4115(fast, slow), instant(1), 7u, 1, bad) == code::err_option);
 }
 
 int main() {

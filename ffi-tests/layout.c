@@ -224,6 +224,7 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_options_t, claim_lifetime, 32 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, tick_hz, 40 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, guard, 48 + 4 * sizeof(void *));
+    AT(tatcell_table_options_t, overrides, 56 + 4 * sizeof(void *));
     AT(tatcell_attach_options_t, flags, 4);
     AT(tatcell_attach_options_t, policy, 8);
     AT(tatcell_attach_options_t, seed, 16);
@@ -283,7 +284,9 @@ TEST(numbers_are_those_of_abi_1) {
         {TATCELL_HASH_SIPHASH13, 0}, {TATCELL_HASH_CALLER, 1}, {TATCELL_HASH_AES, 2}, {TATCELL_TRACKED, 0},
             {TATCELL_UNTRACKED, 1},
         {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
-        {TATCELL_FLAG_ELASTIC, 4},
+        {TATCELL_FLAG_ELASTIC, 4}, {TATCELL_FLAG_BANNED, 8}, {TATCELL_FLAG_EXEMPT, 16}, {TATCELL_LINK_OVERRIDES, 2},
+        {TATCELL_ERR_UNTIL, -42}, {TATCELL_ERR_FULL, -43}, {TATCELL_ERR_CLASH, -44}, {TATCELL_OVERRIDE_NONE, 0},
+        {TATCELL_OVERRIDE_BAN, 1}, {TATCELL_OVERRIDE_EXEMPT, 2}, {TATCELL_ALGORITHM_OVERRIDES, 5},
     };
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
         NOTE("number %d", (int)i);

@@ -142,8 +142,8 @@ struct Counts {
 }
 
 /// Marks `n` packets of some flows beside the flows' exact buckets, and beside those of the RFC, whose rates are not
-/// rounded, with the same history: equal to the one, never better than the other. `back`: every hundredth reading of the
-/// clock is old; then to the first alone, as an old reading finds a debt the smaller in units the longer each takes.
+/// rounded, with the same history: equal to the one, never better than the other. `back`: every hundredth reading of
+/// the clock is old; then to the first alone, as an old reading finds a debt smaller in units, the longer each takes.
 fn follow(rfc: Rfc, (aware, back): (bool, bool), n: u64, rng: &mut Rng, counts: &mut Counts) {
     const FLOWS: usize = 24;
     let lines = memory(130);
@@ -216,8 +216,8 @@ fn colours_are_those_of_exact_buckets_and_never_better_than_the_rfcs() {
     }
 }
 
-/// Where a unit takes a whole number of q-units nothing rounds: colours are those of the RFC's buckets, which run beside
-/// the table without ever looking at it.
+/// Where a unit takes a whole number of q-units nothing rounds: colours are those of the RFC's buckets, which run
+/// beside the table without ever looking at it.
 #[test]
 fn colours_equal_the_rfcs_where_a_unit_is_a_whole_number_of_q_units() {
     for kind in KINDS {

@@ -37,6 +37,7 @@ mod table_check;
 mod table_mark;
 mod table_migrate;
 mod table_options;
+mod table_override;
 mod table_pair;
 mod table_top;
 mod table_upkeep;

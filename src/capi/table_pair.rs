@@ -7,7 +7,8 @@ use super::limit::tatcell_limit_t;
 use super::table::{either, tatcell_table_t, Handle};
 use super::table_burst::{tatcell_burst_t, two, Source};
 use super::table_check::refused;
-use crate::combine::{second_hash, PairBurst};
+use crate::combine::PairBurst;
+use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::table::Counters;
 

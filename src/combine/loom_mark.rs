@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
 
 use super::mark::Mark;
-use super::second_hash;
+use crate::keys::second_hash;
 use crate::table::loom_kit::{explore, race, race3, Bound, NOW};
 use crate::{Colour, LimitSpec, Line, Table, TableLimit, TableOptions};
 
@@ -177,8 +177,8 @@ fn loom_weak_mark_that_believes_its_look_is_caught() {
     });
 }
 
-/// Must fail: a mark that asks the committed limit first, and believes that what it let pass will pass the peak, charges
-/// the committed burst for packets that are red.
+/// Must fail: a mark that asks the committed limit first, and believes that what it let pass will pass the peak,
+/// charges the committed burst for packets that are red.
 #[test]
 #[should_panic(expected = "the colours of no order")]
 fn loom_weak_mark_that_asks_in_the_wrong_order_is_caught() {

@@ -24,8 +24,8 @@
 //!   two looks only raises the committed debt, which refused it already.
 //! - **RFC 2698 gives the colours of some order of the packets where they have one reading of the clock.** They are
 //!   those of the order in which the packets asked the committed limit, the red ones last: at one instant debts only
-//!   add up, so whoever passed the peak limit fits it in any order. With readings apart a packet may pass the peak limit
-//!   before another and ask the committed one behind it, and their colours may be those of no order.
+//!   add up, so whoever passed the peak limit fits it in any order. With readings apart a packet may pass the peak
+//!   limit before another and ask the committed one behind it, and their colours may be those of no order.
 //! - **Contended charges nothing.** But a packet that has paid the peak limit and then loses its swaps on the committed
 //!   one is yellow: charged, and no better than it may be.
 //!
@@ -34,8 +34,9 @@
 #![forbid(unsafe_code)]
 
 use super::link::TableRef;
-use super::pair::{fetch_both, second_hash};
+use super::pair::fetch_both;
 use crate::answer::{Colour, Marking, Outcome, Verdict};
+use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::sync::Access;
 use crate::table::{Counters, Request, Table, TableError, MAX_BURST};
@@ -279,8 +280,8 @@ impl MarkBurst<'_> {
     /// of verdicts counts each packet once; those of slots (inserted, untracked, inherited, forgiven) each debt.
     ///
     /// # Errors
-    /// As [`Mark::check`]; [`TableError::TooManyKeys`] (also of `next`); [`TableError::BadCosts`] where costs or colours
-    /// are not as many as hashes. Nothing is marked then.
+    /// As [`Mark::check`]; [`TableError::TooManyKeys`] (also of `next`); [`TableError::BadCosts`] where costs or
+    /// colours are not as many as hashes. Nothing is marked then.
     ///
     /// # Concurrency
     /// As [`Mark::check`]; other threads may come in between two packets.

@@ -29,5 +29,5 @@ pub use chain::{Chain, MAX_LINKS};
 pub use error::ChainError;
 pub use link::{Link, TableRef};
 pub use mark::{Mark, MarkBurst, Marked};
-pub use pair::{second_hash, PairBurst};
+pub use pair::PairBurst;
 pub use tiers::LadderLimits;

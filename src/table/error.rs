@@ -56,10 +56,19 @@ pub enum TableError {
     /// The limits of a table have one algorithm, and this limit or operation is of another; or tables that count differ
     /// in algorithm, resolution or bits, and one cannot migrate into the other.
     BadAlgorithm,
-    /// A count cannot be inherited: to fail closed, use [`FullPolicy::Deny`](crate::FullPolicy::Deny).
+    /// A count cannot be inherited, and an override cannot be dropped: use
+    /// [`FullPolicy::Deny`](crate::FullPolicy::Deny).
     BadPolicy,
     /// RFC 2698: the peak rate is below the committed one.
     PeakBelowCommitted,
+    /// An override does not end after now, or further ahead than the table's options provided for.
+    BadUntil,
+    /// A set of a table of overrides is full: this one has not been stored.
+    FullSet,
+    /// The override of another key lies where this one would: by chance, once in 2^tag bits or so. Neither is changed.
+    OverrideClash,
+    /// Other threads won every attempt; ask again.
+    Contended,
 }
 
 impl core::fmt::Display for TableError {
@@ -90,6 +99,10 @@ impl core::fmt::Display for TableError {
             TableError::BadAlgorithm => "limit or operation is of another algorithm than the table",
             TableError::BadPolicy => "a count cannot be inherited: use Deny",
             TableError::PeakBelowCommitted => "peak rate is below the committed rate",
+            TableError::BadUntil => "override does not end after now, or too far ahead",
+            TableError::FullSet => "the set of the key is full: the override is not stored",
+            TableError::OverrideClash => "the override of another key lies in this place",
+            TableError::Contended => "contended: nothing changed, ask again",
         })
     }
 }

@@ -282,7 +282,7 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// One attempt on the key's live slot under a plain limit; None: something else is the case, and nothing is charged.
+    /// One attempt on the key's live slot under a plain limit; None: something else is the case, nothing is charged.
     #[inline(always)]
     pub(crate) fn check_live(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Option<Outcome> {
         let (p, layout) = (&limit.0, &self.geometry.layout);

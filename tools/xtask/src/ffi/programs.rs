@@ -27,6 +27,7 @@ pub const PROGRAMS: &[Program] = &[
     c("meters").under(&[ASAN, TSAN, MEMCHECK]),
     c("meters_dpdk").linked(Link::Dpdk),
     c("chain").under(&[ASAN, MEMCHECK]),
+    c("override").under(&[ASAN, TSAN, MEMCHECK]),
     // Argument: packets of each kind beside the exact buckets.
     c("mark").under(&[ASAN.with(&["100000"]), TSAN.with(&["20000"]), MEMCHECK.with(&["20000"])]),
     c("ladder").under(&[ASAN, MEMCHECK]),
