@@ -19,8 +19,8 @@
 //!   a chance of about (m / 2^t)^2, m being the live words of a set and t the tag bits: 4e-12 at m = 2, 2e-10 where
 //!   every set is full.
 //! - **One authority.** State and end are those of the override's word alone, so each change takes effect in one swap.
-//!   A witness only ever becomes later, and a lift leaves it, so that no lift can take the witness of a ban that another
-//!   thread sets meanwhile; a lifted override therefore holds one slot until it would have ended.
+//!   A witness only ever becomes later, and a lift leaves it, so that no lift can take the witness of a ban that
+//!   another thread sets meanwhile; a lifted override therefore holds one slot until it would have ended.
 //! - **Never lost, never another's.** Policy is Deny: a set without room is an error of whoever sets. A word of another
 //!   key in the place is one, too: a live override without its witness is a stranger's, and so is a word of the other
 //!   sort.
