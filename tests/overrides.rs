@@ -30,7 +30,7 @@ fn a_ban_ends_at_its_tick_and_an_exemption_too() {
     let table = table(&lines);
     assert_eq!(table.info().resolution, 0, "milliseconds of a year are exact");
     for (i, left) in [1, 2, 3, 100, DAY, 365 * DAY].into_iter().enumerate() {
-        let (now, key) = ((1 << 40) + i as u64, 1 << 32 | i as u64 + 1);
+        let (now, key) = ((1 << 40) + i as u64, (1 << 32) | (i as u64 + 1));
         table.ban(now, key, now + left).unwrap();
         table.exempt(now, !key, now + left).unwrap();
         for passed in [0, left / 2, left - 1] {
@@ -163,7 +163,7 @@ fn no_stranger_is_overridden() {
     assert!(keys.iter().all(|key| table.overridden(1, *key) == Ok(Some(Override::Exempt { left: DAY - 1 }))));
     // So often the first word alone would have done.
     let tag = |hash: u64| (hash & 0xffff).max(1);
-    let home = |hash: u64| (hash >> 32) * 64 >> 32 & !1;
+    let home = |hash: u64| ((hash >> 32) * 64) >> 32 & !1;
     let met = strangers.iter().filter(|s| keys.iter().any(|k| tag(*k) == tag(**s) && home(*k) == home(**s)));
     let met: Vec<&u64> = met.collect();
     assert!(met.len() > 40, "{} strangers met a word", met.len());
