@@ -22,7 +22,7 @@ static int32_t got(int32_t code) {
 
 /* -13 was TATCELL_ERR_MEMORY of ABI 0; numbers between the blocks were never given. */
 static int unused(int32_t code) {
-    return code == -13 || (code < TATCELL_ERR_INHERIT && code > TATCELL_ERR_PEAK) ||
+    return code == -13 || (code < TATCELL_ERR_CLASH && code > TATCELL_ERR_PEAK) ||
            (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
            (code < TATCELL_ERR_POLICIES && code > TATCELL_ERR_LINKS);
 }
@@ -352,6 +352,20 @@ TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
 #endif
 }
 
+/* Hashes that differ in neither line nor tag, and a set that fills. */
+TEST(overrides_that_cannot_be_are_errors) {
+    static TATCELL_ALIGNED(64) unsigned char bans[TATCELL_TABLE_BYTES(16)];
+    tatcell_table_options_t o = TATCELL_TABLE_OPTIONS_INIT;
+    tatcell_table_t overrides;
+    o.overrides = 1000, o.hash = TATCELL_HASH_CALLER;
+    EQ(tatcell_table_init(&overrides, bans, sizeof bans, &o), 0);
+    GIVES(TATCELL_ERR_UNTIL, tatcell_table_ban_hash(&overrides, 5, 1, 5));
+    EQ(tatcell_table_ban_hash(&overrides, 5, 1, 9), 0);
+    GIVES(TATCELL_ERR_CLASH, tatcell_table_ban_hash(&overrides, 5, 1 | 1 << 25, 9));
+    for (uint64_t i = 2; i < 9; i++) EQ(tatcell_table_ban_hash(&overrides, 5, i, 9), 0);
+    GIVES(TATCELL_ERR_FULL, tatcell_table_ban_hash(&overrides, 5, 9, 9));
+}
+
 TEST(every_code_was_produced) {
     for (int32_t c = FIRST; c <= LAST; c++) {
         if (c == TATCELL_CONTENDED && !race.contended) continue; /* its own line says so */
@@ -408,6 +422,7 @@ int main(void) {
     RUN(bad_calls_on_a_table_are_errors);
     RUN(bad_calls_for_http_fields_are_errors);
     RUN(bad_chains_and_ladders_are_errors);
+    RUN(overrides_that_cannot_be_are_errors);
     RUN(contended_is_reached_among_threads_or_not_at_all);
     RUN(a_call_that_loses_every_attempt_is_contended_and_charges_nothing);
     RUN(every_code_was_produced);

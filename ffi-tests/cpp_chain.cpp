@@ -138,6 +138,35 @@ TEST(pairs_charge_both_limits_of_each_key_or_none) {
     EXPECT(table.check_pairs(start, burst, second, sizes, &burst) == code::err_option);
 }
 
+TEST(keys_are_banned_and_exempt_until_a_time) {
+    static tatcell::table_memory<100> memory;
+    tatcell::table table;
+    EXPECT(table.init(memory, tatcell::table_options::overrides(24h).seed(secret)));
+    const auto hash = table.hash("mallory");
+    EXPECT(table.ban(start, "mallory", start + 10min) && !table.ban(start, "mallory", start));
+    EXPECT(table.ban(start, "mallory", start) == code::err_until);
+    const auto state = table.overridden(start + 4min, *hash);
+    EXPECT(state && state->kind == tatcell::override_kind::ban && state->left >= ticks(6min));
+    EXPECT(table.overridden(start, "alice")->kind == tatcell::override_kind::none);
+    tatcell::cell cell;
+    tatcell::limit one;
+    EXPECT(one.init(1, 1s, 1));
+    for (const auto &link : {tatcell::link::overrides(table, "mallory"), tatcell::link::overrides(table, *hash)}) {
+        const tatcell::link links[] = {link, {cell, one}};
+        const tatcell::chain chain(links);
+        const auto refused = chain.check(start);
+        EXPECT(refused == code::non_conforming && refused.banned() && refused.retry_in() >= ticks(10min));
+        EXPECT(table.exempt(start, *hash, start + 10min));
+        EXPECT(chain.check(start).exempt() && chain.check(start) && !chain.check(start).banned());
+        EXPECT(table.ban(start, *hash, start + 10min));
+    }
+    EXPECT(cell.ref().peek(one, start).remaining == 1);
+    EXPECT(table.exempt(start, "mallory", start + 10min) && table.lift(start, "mallory"));
+    EXPECT(table.lift(start, *hash) == code::end);
+    tatcell::table_limit limit;
+    EXPECT(limit.init(table, limit_spec(1, 1s, 1)) == code::err_algorithm);
+}
+
 int main() {
     RUN(chains_charge_all_limits_or_none);
     RUN(chains_of_cells_and_keys_give_back_by_their_permits);
@@ -146,5 +175,6 @@ int main() {
     RUN(ladders_hold_the_prefixes_of_an_address);
     RUN(custom_ladders_are_checked);
     RUN(pairs_charge_both_limits_of_each_key_or_none);
+    RUN(keys_are_banned_and_exempt_until_a_time);
     return check_failures != 0;
 }

@@ -86,10 +86,43 @@ TEST(a_rested_meter_is_swept_and_a_reset_one_is_full) {
     EXPECT(meter.check(params, instant(1), 1500) && meter.ref().reset() && meter.ref().get()->word == 0);
 }
 
+TEST(keys_of_a_table_are_marked_by_two_limits) {
+    static tatcell::table_memory<100> memory;
+    static constexpr std::uint8_t secret[16] = {1, 2, 3};
+    const tatcell::limit_spec committed(46000000, 1s, 2048), second(69000000, 1s, 4096);
+    tatcell::table table;
+    tatcell::table_limit slow, fast;
+    EXPECT(table.init(memory, tatcell::table_options(second).slowest(committed).seed(secret)));
+    EXPECT(slow.init(table, committed) && fast.init(table, second));
+    for (const auto &mark : {tatcell::mark::rfc2698(slow, fast), tatcell::mark::rfc4115(slow, fast)}) {
+        const auto kind = mark.get()->kind;
+        EXPECT(table.mark(mark, instant(1), kind, 2047).colour == colour::green);
+        const auto hash = table.hash(kind);
+        const auto marked = table.mark(mark, instant(1), *hash, 2047);
+        EXPECT(marked && marked.colour == colour::yellow);
+        EQ(table.peek(slow, instant(1), *hash, 0).remaining, 1);
+        EQ(table.peek(fast, instant(1), (*hash).second(), 0).remaining, kind == TATCELL_METER_RFC2698 ? 2 : 2049);
+        EXPECT(table.mark(mark, instant(1), *hash, 4097) == code::never);
+        EXPECT(table.mark(mark, instant(1), *hash, 1, colour::red) == code::non_conforming);
+        const std::uint32_t flows[] = {kind, 7, kind}, bytes[] = {1, 2049, 4096};
+        std::uint8_t colours[3] = {77, 77, 77};
+        std::uint64_t counts[3]{};
+        tatcell::burst burst, next;
+        EXPECT(table.mark_burst(instant(1), burst.keys(flows).costs(bytes), mark, colours, nullptr, counts, &next));
+        EXPECT(colours[0] == TATCELL_GREEN && colours[2] == TATCELL_RED && burst.pass() == 3);
+        EXPECT(colours[1] == TATCELL_YELLOW && counts[0] == 1 && counts[1] == 1 && counts[2] == 1);
+        EXPECT(table.reset(instant(1), 7u) && table.reset(instant(1), (*table.hash(7u)).second()));
+    }
+    EXPECT(table.mark(tatcell::mark::rfc2698(fast, slow), instant(1), 7u, 1) == code::err_peak);
+    const auto bad = static_cast<colour>(3);
+    EXPECT(table.mark(tatcell::mark::rfc4115(fast, slow), instant(1), 7u, 1, bad) == code::err_option);
+}
+
 int main() {
     RUN(a_fresh_meter_gives_the_colours_of_dpdks_table);
     RUN(specifications_say_every_option_of_the_structure);
     RUN(errors_are_values);
     RUN(a_rested_meter_is_swept_and_a_reset_one_is_full);
+    RUN(keys_of_a_table_are_marked_by_two_limits);
     return check_failures != 0;
 }

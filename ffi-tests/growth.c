@@ -97,6 +97,9 @@ static int32_t take_attach(void *s) {
 static int32_t take_meter(void *s) { return tatcell_meter_params_init(&params, (const tatcell_meter_spec_t *)s); }
 static int32_t take_burst(void *s) { return tatcell_table_check_burst(&k.table, (tatcell_burst_t *)s, NULL); }
 static int32_t take_chain(void *s) { return tatcell_chain_check((tatcell_chain_t *)s, 0, NULL); }
+static int32_t take_mark(void *s) {
+    return tatcell_table_mark_hash(&k.table, (tatcell_mark_t *)s, 0, 1, 0, TATCELL_GREEN, NULL);
+}
 /* A link as large as its chain says; what it says of its own size is not read. */
 static int32_t take_link(void *s) {
     tatcell_chain_t chain = TATCELL_CHAIN_INIT;
@@ -135,6 +138,9 @@ TEST(options_of_newer_headers_are_taken_unless_they_use_what_is_unknown) {
     tatcell_chain_t chain = TATCELL_CHAIN_INIT;
     chain.links = &link, chain.count = 1, chain.link_size = sizeof link;
     DO(options_grow(&chain, sizeof chain, TATCELL_CHAIN_MIN, take_chain));
+    tatcell_mark_t mark = TATCELL_MARK_INIT;
+    mark.kind = TATCELL_METER_RFC4115, mark.committed = mark.second = &k.limit;
+    DO(options_grow(&mark, sizeof mark, TATCELL_MARK_MIN, take_mark));
     tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
     DO(options_grow(&rungs, sizeof rungs, TATCELL_LADDER_SPEC_MIN, take_rungs));
     kit_free(&k);

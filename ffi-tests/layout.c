@@ -58,6 +58,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_ATTACH_OPTIONS_MIN, sizeof(void *) == 8 ? 40 : 32);
     EQ(TATCELL_BURST_MIN, sizeof(void *) == 8 ? 640 : 600);
     EQ(TATCELL_HTTP_POLICY_MIN, sizeof(void *) == 8 ? 72 : 48);
+    EQ(TATCELL_MARK_MIN, sizeof(void *) == 8 ? 32 : 24);
     EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
@@ -144,6 +145,12 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_link_t, table, 32 + 3 * sizeof(void *));
     AT(tatcell_link_t, key, 32 + 4 * sizeof(void *));
     AT(tatcell_link_t, key_len, 32 + 5 * sizeof(void *));
+    AT(tatcell_mark_t, size, 0);
+    AT(tatcell_mark_t, flags, 4);
+    AT(tatcell_mark_t, kind, 8);
+    AT(tatcell_mark_t, reserved, 12);
+    AT(tatcell_mark_t, committed, 16);
+    AT(tatcell_mark_t, second, 16 + sizeof(void *));
     AT(tatcell_chain_t, size, 0);
     AT(tatcell_chain_t, flags, 4);
     AT(tatcell_chain_t, count, 8);
@@ -217,6 +224,7 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_table_options_t, claim_lifetime, 32 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, tick_hz, 40 + 4 * sizeof(void *));
     AT(tatcell_table_options_t, guard, 48 + 4 * sizeof(void *));
+    AT(tatcell_table_options_t, overrides, 56 + 4 * sizeof(void *));
     AT(tatcell_attach_options_t, flags, 4);
     AT(tatcell_attach_options_t, policy, 8);
     AT(tatcell_attach_options_t, seed, 16);
@@ -276,7 +284,9 @@ TEST(numbers_are_those_of_abi_1) {
         {TATCELL_HASH_SIPHASH13, 0}, {TATCELL_HASH_CALLER, 1}, {TATCELL_HASH_AES, 2}, {TATCELL_TRACKED, 0},
             {TATCELL_UNTRACKED, 1},
         {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
-        {TATCELL_FLAG_ELASTIC, 4},
+        {TATCELL_FLAG_ELASTIC, 4}, {TATCELL_FLAG_BANNED, 8}, {TATCELL_FLAG_EXEMPT, 16}, {TATCELL_LINK_OVERRIDES, 2},
+        {TATCELL_ERR_UNTIL, -42}, {TATCELL_ERR_FULL, -43}, {TATCELL_ERR_CLASH, -44}, {TATCELL_OVERRIDE_NONE, 0},
+        {TATCELL_OVERRIDE_BAN, 1}, {TATCELL_OVERRIDE_EXEMPT, 2}, {TATCELL_ALGORITHM_OVERRIDES, 5},
     };
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
         NOTE("number %d", (int)i);
@@ -303,6 +313,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_stats_t, TATCELL_STATS_INIT);
     SIZE_THEN_ZERO(tatcell_attach_options_t, TATCELL_ATTACH_OPTIONS_INIT);
     SIZE_THEN_ZERO(tatcell_burst_t, TATCELL_BURST_INIT);
+    SIZE_THEN_ZERO(tatcell_mark_t, TATCELL_MARK_INIT);
     SIZE_THEN_ZERO(tatcell_link_t, TATCELL_LINK_INIT);
     SIZE_THEN_ZERO(tatcell_chain_t, TATCELL_CHAIN_INIT);
     SIZE_THEN_ZERO(tatcell_ladder_spec_t, TATCELL_LADDER_SPEC_INIT);

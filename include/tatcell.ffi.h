@@ -51,6 +51,9 @@ enum {
     TATCELL_ERR_PHASE = -39,
     TATCELL_ERR_UNITS = -40,
     TATCELL_ERR_INHERIT = -41,
+    TATCELL_ERR_UNTIL = -42,
+    TATCELL_ERR_FULL = -43,
+    TATCELL_ERR_CLASH = -44,
     TATCELL_ERR_HTTP_NAME = -55,
     TATCELL_ERR_FREQUENCY = -56,
     TATCELL_ERR_POLICIES = -57,
@@ -71,6 +74,7 @@ enum {
     TATCELL_ALGORITHM_SLIDING_COUNTER = 2,
     TATCELL_ALGORITHM_QUOTA_LINEAR = 3,
     TATCELL_ALGORITHM_DECAY = 4,
+    TATCELL_ALGORITHM_OVERRIDES = 5,
     TATCELL_LIMIT_HEAL = 1,
     TATCELL_LIMIT_SHADOW = 2,
     TATCELL_LIMIT_RESOLUTION = 4,
@@ -85,6 +89,8 @@ enum {
     TATCELL_FLAG_SOFT = 1,
     TATCELL_FLAG_SHADOW = 2,
     TATCELL_FLAG_ELASTIC = 4,
+    TATCELL_FLAG_BANNED = 8,
+    TATCELL_FLAG_EXEMPT = 16,
     TATCELL_DECISION_MIN = 144,
     TATCELL_COUNTERS_SIZE = 128,
     TATCELL_CELL_SIZE = 8,
@@ -147,8 +153,12 @@ enum {
     TATCELL_HTTP_POLICIES_MAX = 8,
     TATCELL_CHAIN_MAX = 8,
     TATCELL_LINK_HASH = 1,
+    TATCELL_LINK_OVERRIDES = 2,
     TATCELL_LADDER_SIZE = 2304,
     TATCELL_LADDER_ALIGN = 8,
+    TATCELL_OVERRIDE_NONE = 0,
+    TATCELL_OVERRIDE_BAN = 1,
+    TATCELL_OVERRIDE_EXEMPT = 2,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -257,6 +267,7 @@ typedef struct tatcell_table_options_t {
     uint64_t claim_lifetime;
     uint64_t tick_hz;
     uint64_t guard;
+    uint64_t overrides;
 } tatcell_table_options_t;
 
 typedef struct tatcell_attach_options_t {
@@ -444,6 +455,15 @@ typedef struct tatcell_meter_info_t {
     uint64_t committed_rounding_ppb;
     uint64_t second_rounding_ppb;
 } tatcell_meter_info_t;
+
+typedef struct tatcell_mark_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t kind;
+    uint32_t reserved;
+    const tatcell_limit_t *committed;
+    const tatcell_limit_t *second;
+} tatcell_mark_t;
 
 typedef struct tatcell_log_t {
     uint64_t word;
@@ -682,6 +702,12 @@ int32_t tatcell_meter_reset(tatcell_meter_t *meter);
 int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
 size_t tatcell_meter_size(void);
 size_t tatcell_meter_params_size(void);
+int32_t tatcell_table_mark(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now, const void *key,
+    size_t key_len, uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_table_mark_hash(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now,
+    uint64_t hash, uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_table_mark_burst(const tatcell_table_t *table, tatcell_burst_t *burst, const tatcell_mark_t *mark,
+    const uint8_t *pre, uint8_t *colours, uint64_t *counts, tatcell_burst_t *next);
 int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
 int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
 size_t tatcell_log_size(void);
@@ -711,6 +737,18 @@ int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address,
     tatcell_rung_t *rung);
 int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
 size_t tatcell_ladder_size(void);
+int32_t tatcell_table_ban(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
+    uint64_t until);
+int32_t tatcell_table_ban_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
+int32_t tatcell_table_exempt(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
+    uint64_t until);
+int32_t tatcell_table_exempt_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
+int32_t tatcell_table_lift(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len);
+int32_t tatcell_table_lift_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+int32_t tatcell_table_overridden(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
+    uint32_t *kind, uint64_t *left);
+int32_t tatcell_table_overridden_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint32_t *kind,
+    uint64_t *left);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

@@ -9,7 +9,8 @@
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
  *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP  16 Chains
- *            17 Prefixes. Sliding logs stand behind 6, bursts under two limits in 9, the longest debts in 10.
+ *            17 Prefixes  18 Overrides. Sliding logs stand behind 6, bursts under two limits in 9, the longest debts
+ *            in 10, marks of the keys of a table in 13.
  *            Clocks, random bytes and memory: tatcell_host.h.
  *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
@@ -259,15 +260,21 @@ extern "C" {
  * bits.
  */
 #define TATCELL_ERR_UNITS -40
-/** A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY. */
+/** A count cannot be inherited, and an override cannot be dropped: use TATCELL_FULL_DENY. */
 #define TATCELL_ERR_INHERIT -41
+/** An override does not end after now, or it ends further ahead than the table's options provided for. */
+#define TATCELL_ERR_UNTIL -42
+/** The set of the key is full, in a table of overrides: this one is not stored. */
+#define TATCELL_ERR_FULL -43
+/** The override of another key lies where this one would, by chance. Neither is changed. */
+#define TATCELL_ERR_CLASH -44
 /** A name or unit of a policy has a byte that a structured-field string cannot have. */
 #define TATCELL_ERR_HTTP_NAME -55
 /** A clock has 0 ticks a second. */
 #define TATCELL_ERR_FREQUENCY -56
 /** More than 8 policies in a response. */
 #define TATCELL_ERR_POLICIES -57
-/** The peak rate of a meter is below its committed rate. */
+/** The peak rate of a meter or a mark is below its committed rate. */
 #define TATCELL_ERR_PEAK -50
 /** The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts. */
 #define TATCELL_ERR_SHORT_SPAN -51
@@ -369,6 +376,8 @@ typedef struct TATCELL_ALIGNED(8) tatcell_limit_t {
 #define TATCELL_ALGORITHM_QUOTA_LINEAR 3
 /** algorithm: at most units of a level that halves in every period. */
 #define TATCELL_ALGORITHM_DECAY 4
+/** algorithm of tatcell_table_info_t: a table of overrides. No limit has it. */
+#define TATCELL_ALGORITHM_OVERRIDES 5
 
 /**
  * flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
@@ -709,6 +718,10 @@ typedef struct tatcell_permit_t {
 #define TATCELL_FLAG_SHADOW 2
 /** decision flags: passes inside the elastic room of the call. */
 #define TATCELL_FLAG_ELASTIC 4
+/** flags: refused because its key is banned until now + retry_after (a chain with a link of overrides). */
+#define TATCELL_FLAG_BANNED 8
+/** flags: passed because its key is exempt; nothing was charged (likewise). */
+#define TATCELL_FLAG_EXEMPT 16
 
 /**
  * Everything about one request: verdict, what is left, when to come back, and the permit for a refund.
@@ -1412,7 +1425,7 @@ typedef struct tatcell_table_options_t {
     uint32_t tag_bits;
     /** With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks. */
     int32_t resolution;
-    /** The fastest limit that will be used; not NULL. */
+    /** The fastest limit that will be used; not NULL, but for overrides. */
     const tatcell_limit_spec_t *fastest;
     /** The limit with the longest horizon; NULL = fastest. */
     const tatcell_limit_spec_t *slowest;
@@ -1433,12 +1446,18 @@ typedef struct tatcell_table_options_t {
      * that is less. A slot is kept this much longer than its window.
      */
     uint64_t guard;
+    /**
+     * Ticks; not 0 makes a table of overrides (tatcell_table_ban) that end at most so far ahead. Then fastest and
+     * slowest are NULL, and policy is TATCELL_FULL_DENY or 0. Its unit of time is the finest in which that fits the
+     * word: with 20 tag bits a tick for up to 2^38 of them, 2^17 ticks (131 us) for a year of nanoseconds.
+     */
+    uint64_t overrides;
 } tatcell_table_options_t;
 
 /** Bytes of a tatcell_table_options_t in its first release: the least that a library takes. */
 #define TATCELL_TABLE_OPTIONS_MIN (48 + 4 * sizeof(void *))
 /** Default options; set fastest and seed. */
-#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_OPTIONS_INIT {sizeof(tatcell_table_options_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * What an attaching or restoring process brings and expects. Start from TATCELL_ATTACH_OPTIONS_INIT. What it names
@@ -3255,6 +3274,141 @@ size_t tatcell_meter_size(void);
 TATCELL_API
 size_t tatcell_meter_params_size(void);
 
+/**
+ * How the packets of every key of a table are marked: by two limits of it. Start from TATCELL_MARK_INIT; only read
+ * by the calls.
+ *
+ * The committed debt of a key lies in the table at the hash of the key, the second one at tatcell_hash_second of
+ * that. Each limit is asked as tatcell_table_check asks it, its options included: one in shadow mode never
+ * refuses, a penalty is charged for red packets.
+ *
+ * TATCELL_METER_RFC2698: what the second limit, the peak, refuses is red; what it lets pass is green where the
+ * committed limit lets it pass as well, else yellow. TATCELL_METER_RFC4115: what the committed limit lets pass is
+ * green; of what it refuses the second limit, the excess, makes yellow what it lets pass, and the rest is red.
+ */
+typedef struct tatcell_mark_t {
+    /** sizeof(tatcell_mark_t). */
+    uint32_t size;
+    /** 0. */
+    uint32_t flags;
+    /**
+     * TATCELL_METER_RFC2698 or TATCELL_METER_RFC4115. (The buckets of RFC 2697 fill one another and need one word:
+     * see tatcell_meter_check.)
+     */
+    uint32_t kind;
+    /** 0. */
+    uint32_t reserved;
+    /** The committed limit, from tatcell_limit_init_table of the table; not NULL. */
+    const tatcell_limit_t *committed;
+    /** The peak limit (RFC 2698, at least as fast as committed) or the excess limit; likewise. */
+    const tatcell_limit_t *second;
+} tatcell_mark_t;
+
+/** Bytes of a tatcell_mark_t in its first release: the least that a library takes. */
+#define TATCELL_MARK_MIN (16 + 2 * sizeof(void *))
+/** A mark of nothing; set kind and both limits. */
+#define TATCELL_MARK_INIT {sizeof(tatcell_mark_t), 0, 0, 0, 0, 0}
+
+/**
+ * Marks one packet of a key green, yellow or red, and charges the limits of its colour.
+ *
+ * Each limit is exact on every interleaving: of RFC 2698 the peak limit for green and yellow together and the
+ * committed one for green, of RFC 4115 the committed one for green and the excess one for yellow. RFC 4115 gives
+ * the colours of some order of the packets, RFC 2698 where they have one reading of the clock. A key owes in two
+ * slots; a set that is full is decided by the policy of the table.
+ *
+ * Sources: RFC 2698, RFC 4115.
+ *
+ * @param table   handle; not NULL.
+ * @param mark    started from TATCELL_MARK_INIT; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param cost    units: the bytes of the packet; 0 looks and never writes.
+ * @param pre     the colour that the packet came with, TATCELL_GREEN where marking is colour-blind. Colours never
+ *                get better.
+ * @param colour  the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
+ *                without verdict. NULL = not wanted. Not written on error.
+ * @retval 0 green or yellow; charged unless cost is 0.
+ * @retval TATCELL_NON_CONFORMING red, also every packet that came red; nothing charged but a penalty.
+ * @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
+ * @retval TATCELL_CONTENDED no verdict; nothing charged.
+ * @retval TATCELL_ERR_SIZE the size of mark is not set.
+ * @retval TATCELL_ERR_OPTION kind is neither of both, a flag is unknown, or pre is no colour.
+ * @retval TATCELL_ERR_PEAK RFC 2698, and second is slower than committed.
+ * @retval TATCELL_ERR_ALGORITHM the limits are not of GCRA.
+ * @retval TATCELL_ERR_HANDLE, TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_NULL,
+ *         TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH as tatcell_table_check. Nothing is changed on error.
+ * Thread: any number, unless the table is exclusive. Cost: one or two checks of a table. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_mark(const tatcell_table_t *table,
+                           const tatcell_mark_t *mark,
+                           uint64_t now,
+                           const void *key,
+                           size_t key_len,
+                           uint64_t cost,
+                           uint32_t pre,
+                           uint32_t *colour);
+
+/**
+ * As tatcell_table_mark for a hash made before.
+ *
+ * @param table  handle; not NULL.
+ * @param mark   started from TATCELL_MARK_INIT; not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param hash   from tatcell_table_hash, or the caller's own keyed hash.
+ * @param cost   units; 0 looks and never writes.
+ * @param pre    as tatcell_table_mark.
+ * @param colour as tatcell_table_mark.
+ * @retval as tatcell_table_mark.
+ * Thread: as tatcell_table_mark. Cost: the same without the hash. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_mark_hash(const tatcell_table_t *table,
+                                const tatcell_mark_t *mark,
+                                uint64_t now,
+                                uint64_t hash,
+                                uint64_t cost,
+                                uint32_t pre,
+                                uint32_t *colour);
+
+/**
+ * Marks up to 64 packets at one now, in order. Hashes and prefetches the keys of the next burst before that.
+ *
+ * The colours, and what is charged, equal those of tatcell_table_mark for each packet in the same order, repeated
+ * keys included. burst and next are as for tatcell_table_check_burst, but for what is said here; bit i of
+ * burst->pass is 1 where packet i is green or yellow. Of burst->counters those of verdicts count each packet once;
+ * inserted, untracked, inherited and forgiven count each debt, of which a key has two.
+ *
+ * @param table   handle; not NULL.
+ * @param burst   what is marked, its costs being the bytes of the packets; without limit, limits and decisions.
+ *                Not NULL.
+ * @param mark    started from TATCELL_MARK_INIT; not NULL.
+ * @param pre     the colour that each packet came with, one byte each; NULL = all green, colour-blind.
+ * @param colours gets the colour of each packet, one byte each, TATCELL_RED where it is contended; not NULL unless
+ *                the burst is empty. May be pre.
+ * @param counts  three counts, of green, yellow and red packets, which grow by those of this burst. NULL = off.
+ * @param next    what will be marked or decided by the next call, under the same table. NULL = nothing follows.
+ * @retval 0 marked.
+ * @retval TATCELL_ERR_OPTION as tatcell_table_check_burst and tatcell_table_mark, or burst has a limit, limits or
+ *         decisions.
+ * @retval TATCELL_ERR_OVERLAP what the call writes (both bursts, colours, counts, counters) overlaps something
+ *         else of it.
+ * @retval others as tatcell_table_check_burst and tatcell_table_mark. Nothing is marked, hashed or changed on
+ *         error.
+ * Thread: any number with bursts of their own, unless the table is exclusive. Cost: as single calls, with the
+ * cache misses of both debts of all packets overlapped. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_mark_burst(const tatcell_table_t *table,
+                                 tatcell_burst_t *burst,
+                                 const tatcell_mark_t *mark,
+                                 const uint8_t *pre,
+                                 uint8_t *colours,
+                                 uint64_t *counts,
+                                 tatcell_burst_t *next);
+
 /* ==== 14 Refusals: log lines that are counted instead of written, and cheap answers ============================== */
 
 /** Bytes of a tatcell_log_t. */
@@ -3528,6 +3682,11 @@ int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
 #define TATCELL_CHAIN_MAX 8
 /** link flags: the key of the table is given by its hash. */
 #define TATCELL_LINK_HASH 1
+/**
+ * link flags: the table is one of overrides, and limit is NULL. The chain is refused while the key is banned there,
+ * and passes without charging anything while it is exempt; a ban by any link outweighs an exemption by another.
+ */
+#define TATCELL_LINK_OVERRIDES 2
 
 /**
  * One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set
@@ -3536,7 +3695,7 @@ int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
 typedef struct tatcell_link_t {
     /** sizeof(tatcell_link_t). Not read: the chain says how far its links are apart. */
     uint32_t size;
-    /** 0, or with a table TATCELL_LINK_HASH. */
+    /** 0, or with a table any of TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES. */
     uint32_t flags;
     /** Units; 0 only looks: the chain passes if a cost of 0 does. */
     uint64_t cost;
@@ -3548,7 +3707,7 @@ typedef struct tatcell_link_t {
     uint64_t extra;
     /** With TATCELL_LINK_HASH: the hash of the key. */
     uint64_t hash;
-    /** Of the kind that cell or table need; not NULL. */
+    /** Of the kind that cell or table need; not NULL, but for TATCELL_LINK_OVERRIDES. */
     const tatcell_limit_t *limit;
     /** A 64-bit cell; or NULL. */
     tatcell_cell_t *cell;
@@ -3629,6 +3788,7 @@ typedef struct tatcell_chain_t {
  * @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
  * @retval 0 passes, all are charged.
  * @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged.
+ * @retval TATCELL_ERR_ALGORITHM a link of overrides whose table has none.
  * @retval TATCELL_ERR_LINKS no link, or more than 8.
  * @retval TATCELL_ERR_TWO_LIMITS one cell or key stands under two limits, which would share one debt.
  * @retval TATCELL_ERR_COST the costs of one cell or key exceed 64 bits together.
@@ -3924,6 +4084,175 @@ int32_t tatcell_address_canonical(const void *address,
 TATCELL_API
 size_t tatcell_ladder_size(void);
 
+/* ==== 18 Overrides: keys that are banned or exempt until a time ================================================== */
+
+/** kind: the limits decide. */
+#define TATCELL_OVERRIDE_NONE 0
+/** kind: nothing of the key passes. */
+#define TATCELL_OVERRIDE_BAN 1
+/** kind: everything of the key passes, and nothing is charged. */
+#define TATCELL_OVERRIDE_EXEMPT 2
+
+/**
+ * Bans a key until a time: nothing of it passes at a now before until, which is rounded up to the table's unit of
+ * time. Whatever override the key had is replaced.
+ *
+ * Overrides lie in a table of their own, made with options.overrides, which is asked before the limits: by
+ * tatcell_table_overridden, or by the link of a chain (TATCELL_LINK_OVERRIDES). They end by themselves. Sweeping,
+ * statistics, saving and sharing are those of every table; a key takes two slots. A stranger is taken for a key
+ * with a chance of about (m / 2^tag_bits)^2, m being the live slots of a set of 16: 4e-12 at m = 2, 2e-10 where
+ * all are full.
+ *
+ * An end that is earlier than that of the override it replaces is at least six units of time away: a ban ends
+ * then, an exemption at once.
+ *
+ * @param table   handle of a table of overrides; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param until   a reading of the clock after now, at most options.overrides ahead.
+ * @retval 0 done.
+ * @retval TATCELL_CONTENDED nothing changed; ask again.
+ * @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
+ * @retval TATCELL_ERR_UNTIL until is not after now, or too far ahead.
+ * @retval TATCELL_ERR_FULL the set of the key is full: the ban is not stored. Other overrides are as they were.
+ * @retval TATCELL_ERR_CLASH the override of another key lies in this place, by chance. Neither is changed; more
+ *         tag bits make that rarer, another seed moves all keys.
+ * @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
+ *         argument.
+ * Thread: any number, beside any other call, unless the table is exclusive. Cost: two inserts, or two swaps where
+ * the key has an override. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_ban(const tatcell_table_t *table,
+                          uint64_t now,
+                          const void *key,
+                          size_t key_len,
+                          uint64_t until);
+
+/**
+ * As tatcell_table_ban for a hash made before.
+ *
+ * @param table handle of a table of overrides; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  from tatcell_table_hash of this table, or the caller's own keyed hash.
+ * @param until as tatcell_table_ban.
+ * @retval as tatcell_table_ban.
+ * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_ban_hash(const tatcell_table_t *table,
+                               uint64_t now,
+                               uint64_t hash,
+                               uint64_t until);
+
+/**
+ * Exempts a key until a time: everything of it passes at a now before until, which is rounded down to the table's
+ * unit of time, and nothing is charged. Whatever override the key had is replaced.
+ *
+ * @param table   handle of a table of overrides; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param until   as tatcell_table_ban.
+ * @retval as tatcell_table_ban; TATCELL_ERR_UNTIL also where until lies within the current unit of time.
+ * Thread: as tatcell_table_ban. Cost: the same. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_exempt(const tatcell_table_t *table,
+                             uint64_t now,
+                             const void *key,
+                             size_t key_len,
+                             uint64_t until);
+
+/**
+ * As tatcell_table_exempt for a hash made before.
+ *
+ * @param table handle of a table of overrides; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  as tatcell_table_ban_hash.
+ * @param until as tatcell_table_ban.
+ * @retval as tatcell_table_exempt.
+ * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_exempt_hash(const tatcell_table_t *table,
+                                  uint64_t now,
+                                  uint64_t hash,
+                                  uint64_t until);
+/**
+ * Ends a key's override at once. One of its two slots stays taken until it would have ended, and is used again for
+ * the same key.
+ *
+ * @param table   handle of a table of overrides; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @retval 0 ended.
+ * @retval TATCELL_END there was none.
+ * @retval TATCELL_CONTENDED nothing changed; ask again.
+ * @retval others as tatcell_table_ban, but for TATCELL_ERR_UNTIL, TATCELL_ERR_FULL and TATCELL_ERR_CLASH.
+ * Thread: as tatcell_table_ban. Cost: a look and a compare-and-swap. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_table_lift(const tatcell_table_t *table,
+                           uint64_t now,
+                           const void *key,
+                           size_t key_len);
+
+/**
+ * As tatcell_table_lift for a hash made before.
+ *
+ * @param table handle of a table of overrides; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  as tatcell_table_ban_hash.
+ * @retval as tatcell_table_lift.
+ * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_table_lift_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+
+/**
+ * Tells whether a key is banned or exempt, and for how long. Reads only.
+ *
+ * @param table   handle of a table of overrides; not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param key     bytes of the key; not NULL, even when empty.
+ * @param key_len bytes.
+ * @param kind    TATCELL_OVERRIDE_NONE, TATCELL_OVERRIDE_BAN or TATCELL_OVERRIDE_EXEMPT; not NULL.
+ * @param left    ticks until it is over, of a ban the retry time; 0 where there is none. NULL = not wanted.
+ * @retval 0 told; nothing is written otherwise.
+ * @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
+ * @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
+ *         argument.
+ * Thread: as tatcell_table_ban. Cost: a hash, and one or two cache lines of a key without override. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_overridden(const tatcell_table_t *table,
+                                 uint64_t now,
+                                 const void *key,
+                                 size_t key_len,
+                                 uint32_t *kind,
+                                 uint64_t *left);
+
+/**
+ * As tatcell_table_overridden for a hash made before.
+ *
+ * @param table handle of a table of overrides; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param hash  as tatcell_table_ban_hash.
+ * @param kind  as tatcell_table_overridden.
+ * @param left  as tatcell_table_overridden.
+ * @retval as tatcell_table_overridden.
+ * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_table_overridden_hash(const tatcell_table_t *table,
+                                      uint64_t now,
+                                      uint64_t hash,
+                                      uint32_t *kind,
+                                      uint64_t *left);
+
 #ifdef __cplusplus
 }
 #endif
@@ -3972,6 +4301,7 @@ TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_log_t) == TATCELL_LOG_ALIGN, "log gate 
 TATCELL_ASSERT_(sizeof(tatcell_slip_t) == TATCELL_SLIP_SIZE, "slip size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_slip_t) == TATCELL_SLIP_ALIGN, "slip alignment");
 TATCELL_ASSERT_(sizeof(tatcell_http_policy_t) >= TATCELL_HTTP_POLICY_MIN, "HTTP policy size");
+TATCELL_ASSERT_(sizeof(tatcell_mark_t) >= TATCELL_MARK_MIN, "mark size");
 TATCELL_ASSERT_(sizeof(tatcell_link_t) >= TATCELL_LINK_MIN, "link size");
 TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");

@@ -145,6 +145,9 @@ enum class code : std::int32_t {
     err_phase = TATCELL_ERR_PHASE,
     err_units = TATCELL_ERR_UNITS,
     err_inherit = TATCELL_ERR_INHERIT,
+    err_until = TATCELL_ERR_UNTIL,
+    err_full = TATCELL_ERR_FULL,
+    err_clash = TATCELL_ERR_CLASH,
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
     err_policies = TATCELL_ERR_POLICIES,
@@ -375,6 +378,10 @@ struct [[nodiscard]] decision : tatcell_decision_t {
     constexpr bool shadow() const noexcept { return (flags & TATCELL_FLAG_SHADOW) != 0; }
     /// Passes inside the elastic room of the call.
     constexpr bool elastic() const noexcept { return (flags & TATCELL_FLAG_ELASTIC) != 0; }
+    /// Refused because its key is banned, for retry_in(); of a chain with a link of overrides.
+    constexpr bool banned() const noexcept { return (flags & TATCELL_FLAG_BANNED) != 0; }
+    /// Passes because its key is exempt; uncharged. Likewise.
+    constexpr bool exempt() const noexcept { return (flags & TATCELL_FLAG_EXEMPT) != 0; }
     constexpr tatcell::tracking tracked_as() const noexcept { return static_cast<tatcell::tracking>(tracking); }
     /// Until the same cost passes; 0 when it does, `never` when it never does.
     constexpr ticks retry_in() const noexcept { return ticks(retry_after); }
@@ -894,7 +901,7 @@ class key_hash {
 public:
     constexpr explicit key_hash(std::uint64_t value) noexcept : value_(value) {}
     constexpr std::uint64_t value() const noexcept { return value_; }
-    /// Where table::check_pairs keeps the second debt of the key (tatcell_hash_second).
+    /// Where table::check_pairs and table::mark keep the second debt of the key (tatcell_hash_second).
     key_hash second() const noexcept { return key_hash(tatcell_hash_second(value_)); }
 
 private:
@@ -1004,6 +1011,13 @@ class table_options {
 public:
     /// The fastest limit that will be used.
     constexpr explicit table_options(const limit_spec &fastest) noexcept : fastest_(fastest), slowest_(fastest) {}
+    /// For a table of bans and exemptions that end at most so far ahead (table::ban), and of no limits.
+    static constexpr table_options overrides(ticks longest) noexcept {
+        table_options made(limit_spec(1, ticks(1), 1));
+        made.raw_.overrides = longest.count();
+        made.raw_.policy = TATCELL_FULL_DENY;
+        return made;
+    }
     /// The limit with the longest horizon, if that is another.
     constexpr table_options &slowest(const limit_spec &s) noexcept { return slowest_ = s, *this; }
     constexpr table_options &seed(const tatcell::seed &s) noexcept { return seed_ = s, *this; }
@@ -1031,8 +1045,8 @@ public:
     /// For the C functions; as good as this object.
     constexpr tatcell_table_options_t get() const noexcept {
         tatcell_table_options_t o = raw_;
-        o.fastest = fastest_.get();
-        o.slowest = slowest_.get();
+        o.fastest = o.overrides != 0 ? nullptr : fastest_.get();
+        o.slowest = o.overrides != 0 ? nullptr : slowest_.get();
         o.seed = seed_.data();
         return o;
     }
@@ -1186,6 +1200,57 @@ private:
 static_assert(sizeof(burst) == sizeof(tatcell_burst_t), "same layout");
 
 // ==== 10 Tables =====================================================================================================
+
+/// How a meter marks a packet, and how a packet was marked before it came.
+enum class colour : std::uint32_t {
+    green = TATCELL_GREEN,    ///< within the committed rate and burst
+    yellow = TATCELL_YELLOW,  ///< above them, within the second rate and burst
+    red = TATCELL_RED,        ///< above both
+};
+
+/// What a meter answers: the verdict, which passes green and yellow, and the colour. Red where there is no verdict.
+struct [[nodiscard]] marking : result {
+    tatcell::colour colour;
+    constexpr marking(std::int32_t c, std::uint32_t marked) noexcept
+        : result(c), colour(static_cast<tatcell::colour>(marked)) {}
+};
+
+/// What overrides the limits of a key.
+enum class override_kind : std::uint32_t {
+    none = TATCELL_OVERRIDE_NONE,      ///< the limits decide
+    ban = TATCELL_OVERRIDE_BAN,        ///< nothing passes
+    exempt = TATCELL_OVERRIDE_EXEMPT,  ///< everything passes uncharged
+};
+/// An override and how long it lasts; of a ban that is the retry time.
+struct override_state {
+    override_kind kind;
+    ticks left;
+};
+
+/// How the packets of every key of a table are marked, by two limits of it (tatcell_mark_t). It keeps no limit alive.
+///
+///     const auto mark = tatcell::mark::rfc2698(committed, peak);
+///     if (table.mark(mark, now, source, bytes).colour == tatcell::colour::yellow) ...
+class mark {
+public:
+    /// Red is what the peak limit refuses; of the rest green what the committed limit lets pass, else yellow.
+    static mark rfc2698(const table_limit &committed, const table_limit &peak) noexcept {
+        return mark(TATCELL_METER_RFC2698, committed, peak);
+    }
+    /// Green is what the committed limit lets pass; of the rest yellow what the excess limit lets pass, else red.
+    static mark rfc4115(const table_limit &committed, const table_limit &excess) noexcept {
+        return mark(TATCELL_METER_RFC4115, committed, excess);
+    }
+    constexpr const tatcell_mark_t *get() const noexcept { return &raw_; }
+
+private:
+    mark(std::uint32_t kind, const table_limit &committed, const table_limit &second) noexcept {
+        raw_.kind = kind;
+        raw_.committed = committed.get();
+        raw_.second = second.get();
+    }
+    tatcell_mark_t raw_ TATCELL_MARK_INIT;
+};
 
 /// The live slots of a table, each as of its reading: for (const tatcell_slot_t &slot : table.slots(now)). An error of
 /// tatcell_table_next ends them.
@@ -1385,11 +1450,76 @@ public:
         tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
         return result(tatcell_table_check_pairs(&raw_, b.get(), second.get(), second_costs, ahead));
     }
+    /// Marks one packet of a key and charges the limits of its colour (tatcell_table_mark). Cost 0 looks, never writes.
+    /// `pre`: the colour that it came with; green where marking is colour-blind. Errors as check, and err_peak,
+    /// err_algorithm.
+    marking mark(const tatcell::mark &m, instant now, key k, std::uint64_t cost,
+                 colour pre = colour::green) const noexcept {
+        std::uint32_t marked = TATCELL_RED;
+        const std::int32_t c = tatcell_table_mark(&raw_, m.get(), now.count(), k.data(), k.size(), cost,
+                                                  static_cast<std::uint32_t>(pre), &marked);
+        return {c, marked};
+    }
+    marking mark(const tatcell::mark &m, instant now, key_hash h, std::uint64_t cost,
+                 colour pre = colour::green) const noexcept {
+        std::uint32_t marked = TATCELL_RED;
+        const std::int32_t c = tatcell_table_mark_hash(&raw_, m.get(), now.count(), h.value(), cost,
+                                                       static_cast<std::uint32_t>(pre), &marked);
+        return {c, marked};
+    }
+    /// Marks the packets of a burst without limits, its costs being their bytes, and hashes and prefetches the keys of
+    /// the next, if there is one (tatcell_table_mark_burst). `colours` gets the value of a colour for each. `pre`: what
+    /// they came as, null = all green. `counts`: three, which grow by the green, yellow and red ones.
+    result mark_burst(instant now, burst &b, const tatcell::mark &m, std::uint8_t *colours,
+                      const std::uint8_t *pre = nullptr, std::uint64_t *counts = nullptr,
+                      burst *next = nullptr) const noexcept {
+        b.get()->now = now.count();
+        tatcell_burst_t *const ahead = next == nullptr ? nullptr : next->get();
+        return result(tatcell_table_mark_burst(&raw_, b.get(), m.get(), pre, colours, counts, ahead));
+    }
     /// Starts loading the lines of up to 64 hashes, for calls that come next (tatcell_table_prefetch).
     result prefetch(const std::uint64_t *hashes, std::size_t count) const noexcept {
         const bool fits = count <= burst::max;
         const std::uint32_t n = fits ? static_cast<std::uint32_t>(count) : std::uint32_t{burst::max} + 1;
         return result(tatcell_table_prefetch(&raw_, hashes, n));
+    }
+
+    // ---- Overrides: a table made by table_options::overrides ----
+
+    /// Bans a key: nothing of it passes before `until` (tatcell_table_ban). Whatever override it had is replaced.
+    /// Errors: err_until, err_full (not stored), err_clash (another key's lies there), err_algorithm; contended.
+    result ban(instant now, key k, instant until) const noexcept {
+        return result(tatcell_table_ban(&raw_, now.count(), k.data(), k.size(), until.count()));
+    }
+    result ban(instant now, key_hash h, instant until) const noexcept {
+        return result(tatcell_table_ban_hash(&raw_, now.count(), h.value(), until.count()));
+    }
+    /// Exempts a key: everything of it passes uncharged before `until` (tatcell_table_exempt). Errors as ban.
+    result exempt(instant now, key k, instant until) const noexcept {
+        return result(tatcell_table_exempt(&raw_, now.count(), k.data(), k.size(), until.count()));
+    }
+    result exempt(instant now, key_hash h, instant until) const noexcept {
+        return result(tatcell_table_exempt_hash(&raw_, now.count(), h.value(), until.count()));
+    }
+    /// Ends a key's override at once; code::end where there is none (tatcell_table_lift).
+    result lift(instant now, key k) const noexcept {
+        return result(tatcell_table_lift(&raw_, now.count(), k.data(), k.size()));
+    }
+    result lift(instant now, key_hash h) const noexcept {
+        return result(tatcell_table_lift_hash(&raw_, now.count(), h.value()));
+    }
+    /// Whether a key is banned or exempt, and for how long (tatcell_table_overridden).
+    outcome<override_state> overridden(instant now, key k) const noexcept {
+        std::uint32_t kind = TATCELL_OVERRIDE_NONE;
+        std::uint64_t left = 0;
+        const std::int32_t c = tatcell_table_overridden(&raw_, now.count(), k.data(), k.size(), &kind, &left);
+        return {c, override_state{static_cast<override_kind>(kind), ticks(left)}};
+    }
+    outcome<override_state> overridden(instant now, key_hash h) const noexcept {
+        std::uint32_t kind = TATCELL_OVERRIDE_NONE;
+        std::uint64_t left = 0;
+        const std::int32_t c = tatcell_table_overridden_hash(&raw_, now.count(), h.value(), &kind, &left);
+        return {c, override_state{static_cast<override_kind>(kind), ticks(left)}};
     }
 
     // ---- Upkeep ----
@@ -1443,20 +1573,6 @@ inline result table_limit::init_unlimited(const table &t) noexcept {
 }
 
 // ==== 11 Meters =====================================================================================================
-
-/// How a meter marks a packet, and how a packet was marked before it came.
-enum class colour : std::uint32_t {
-    green = TATCELL_GREEN,    ///< within the committed rate and burst
-    yellow = TATCELL_YELLOW,  ///< above them, within the second rate and burst
-    red = TATCELL_RED,        ///< above both
-};
-
-/// What a meter answers: the verdict, which passes green and yellow, and the colour. Red where there is no verdict.
-struct [[nodiscard]] marking : result {
-    tatcell::colour colour;
-    constexpr marking(std::int32_t c, std::uint32_t marked) noexcept
-        : result(c), colour(static_cast<tatcell::colour>(marked)) {}
-};
 
 /// A meter as its RFC describes it (tatcell_meter_spec_t): meter_spec::rfc2697(46000000, 2048, 4096). Rates are units a
 /// second, bursts units. The clock is one of nanoseconds unless its frequency is given.
@@ -1831,12 +1947,27 @@ public:
     link(const table &t, const table_limit &l, key_hash h, std::uint64_t cost = 1) noexcept : link(l, cost) {
         raw_.table = t.get(), raw_.hash = h.value(), raw_.flags = TATCELL_LINK_HASH;
     }
+    /// The override of a key, of a table of them: a ban refuses the chain, and while the key is exempt it passes
+    /// without charging anything. A ban by any link outweighs an exemption by another.
+    static link overrides(const table &t, key k) noexcept {
+        link made;
+        made.raw_.table = t.get(), made.raw_.key = k.data(), made.raw_.key_len = k.size();
+        made.raw_.flags = TATCELL_LINK_OVERRIDES;
+        return made;
+    }
+    static link overrides(const table &t, key_hash h) noexcept {
+        link made;
+        made.raw_.table = t.get(), made.raw_.hash = h.value();
+        made.raw_.flags = TATCELL_LINK_OVERRIDES | TATCELL_LINK_HASH;
+        return made;
+    }
     /// Units charged in addition once the chain has passed: a fresh random number of a small range keeps an aggregate
     /// from telling how many requests of others it has counted.
     link &extra(std::uint64_t units) noexcept { return raw_.extra = units, *this; }
     const tatcell_link_t *get() const noexcept { return &raw_; }
 
 private:
+    link() noexcept = default;
     link(const any_limit &l, std::uint64_t cost) noexcept { raw_.limit = l.get(), raw_.cost = cost; }
     tatcell_link_t raw_ TATCELL_LINK_INIT;
 };

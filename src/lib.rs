@@ -30,7 +30,9 @@
 //! - [`Meter`], [`MeterSpec`], [`Colour`]: three-colour meters, RFC 2697, 2698 and 4115, in one word.
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
 //!   [`PairBurst`]: each under two limits.
+//! - [`Mark`], [`MarkBurst`]: three-colour marking of the keys of a table, by two limits each.
 //! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
+//! - [`Override`]: bans and exemptions of keys until a time, in tables of their own.
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
 //! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
@@ -99,14 +101,16 @@ pub use cell::{
     Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
     SlidingLog, Slip,
 };
-pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
-pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
+pub use combine::{
+    Chain, ChainError, LadderLimits, Link, Mark, MarkBurst, Marked, PairBurst, TableRef, MAX_LINKS,
+};
+pub use keys::{second_hash, Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,
-    ExclusiveTable, FullPolicy, Line, Migrated, Request, Shared, Slot, Stats, Table, TableError, TableInfo,
-    TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
+    ExclusiveTable, FullPolicy, Line, Migrated, Override, Request, Shared, Slot, Stats, Table, TableError,
+    TableInfo, TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
 };

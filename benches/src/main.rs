@@ -28,9 +28,9 @@
 //! ```
 //!
 //! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
-//! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`], [`peers`],
-//! [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`], [`count`], [`gate`]; beside them
-//! [`machine`] and [`progress`].
+//! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
+//! [`peers`], [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`], [`count`],
+//! [`gate`]; beside them [`machine`] and [`progress`].
 
 mod algorithms;
 mod beds;

@@ -23,4 +23,4 @@ pub(crate) mod sliding_log;
 mod state;
 
 pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};
-pub(crate) use state::{Kind, Op, Operation};
+pub(crate) use state::{Kind, Op, Operation, State};

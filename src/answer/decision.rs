@@ -31,7 +31,8 @@ pub struct Decision {
     pub verdict: Verdict,
     /// How the table accounted for it.
     pub tracking: Tracking,
-    /// Any of [`SOFT`](Decision::SOFT), [`SHADOW`](Decision::SHADOW), [`ELASTIC`](Decision::ELASTIC).
+    /// Any of [`SOFT`](Decision::SOFT), [`SHADOW`](Decision::SHADOW), [`ELASTIC`](Decision::ELASTIC),
+    /// [`BANNED`](Decision::BANNED), [`EXEMPT`](Decision::EXEMPT).
     pub flags: u32,
     /// Index of the limit that decided, for several limits in one call; 0 otherwise.
     pub policy: u32,
@@ -61,6 +62,11 @@ impl Decision {
     pub const SHADOW: u32 = 2;
     /// Passed inside the elastic room of this call.
     pub const ELASTIC: u32 = 4;
+    /// Refused because its key is banned until `now + retry_after`; in a [chain](crate::Chain) with a link of
+    /// overrides.
+    pub const BANNED: u32 = 8;
+    /// Passed because its key is exempt; nothing was charged. As [`BANNED`](Decision::BANNED).
+    pub const EXEMPT: u32 = 16;
 
     /// The answer when every attempt was lost to other threads.
     pub(crate) const fn contended(cost: u64, burst: u64) -> Decision {

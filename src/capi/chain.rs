@@ -23,6 +23,9 @@ const _: () = assert!(TATCELL_CHAIN_MAX as usize == MAX_LINKS);
 
 /// link flags: the key of the table is given by its hash.
 pub const TATCELL_LINK_HASH: u32 = 1;
+/// link flags: the table is one of overrides, and limit is NULL. The chain is refused while the key is banned there,
+/// and passes without charging anything while it is exempt; a ban by any link outweighs an exemption by another.
+pub const TATCELL_LINK_OVERRIDES: u32 = 2;
 
 /// Bytes of a tatcell_link_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_LINK_MIN: usize = 32 + 6 * size_of::<*const u8>();
@@ -33,7 +36,7 @@ const TATCELL_LINK_MIN: usize = 32 + 6 * size_of::<*const u8>();
 pub struct tatcell_link_t {
     /// sizeof(tatcell_link_t). Not read: the chain says how far its links are apart.
     pub size: u32,
-    /// 0, or with a table TATCELL_LINK_HASH.
+    /// 0, or with a table any of TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES.
     pub flags: u32,
     /// Units; 0 only looks: the chain passes if a cost of 0 does.
     pub cost: u64,
@@ -43,7 +46,7 @@ pub struct tatcell_link_t {
     pub extra: u64,
     /// With TATCELL_LINK_HASH: the hash of the key.
     pub hash: u64,
-    /// Of the kind that cell or table need; not NULL.
+    /// Of the kind that cell or table need; not NULL, but for TATCELL_LINK_OVERRIDES.
     pub limit: *const tatcell_limit_t,
     /// A 64-bit cell; or NULL.
     pub cell: *mut tatcell_cell_t,
@@ -131,7 +134,9 @@ fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
         1 => {}
         _ => return Err(TATCELL_ERR_OPTION),
     }
-    if l.flags & !TATCELL_LINK_HASH != 0 || by_hash && l.table.is_null() {
+    let overrides = l.flags & TATCELL_LINK_OVERRIDES != 0;
+    let unknown = l.flags & !(TATCELL_LINK_HASH | TATCELL_LINK_OVERRIDES) != 0;
+    if unknown || (by_hash || overrides) && l.table.is_null() || overrides && !l.limit.is_null() {
         return Err(TATCELL_ERR_OPTION);
     }
     let made = if !l.cell.is_null() {
@@ -139,10 +144,16 @@ fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
     } else if !l.cell32.is_null() {
         Link::cell32(c.cell32(l.cell32)?, c.limit32(l.limit)?, l.cost)
     } else {
-        let (table, limit) = (c.handle(l.table)?, c.table_limit(l.limit)?);
-        either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+        let table = c.handle(l.table)?;
+        let limit = if overrides { None } else { Some(c.table_limit(l.limit)?) };
+        if let Some(limit) = limit {
+            either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+        }
         let hash = if by_hash { l.hash } else { hash_of(table, c.key(l.key, l.key_len)?)? };
-        Link::hash(chained(table), limit, hash, l.cost)
+        match limit {
+            Some(limit) => Link::hash(chained(table), limit, hash, l.cost),
+            None => Link::overrides(chained(table), hash),
+        }
     };
     Ok(made.extra(l.extra))
 }
@@ -238,6 +249,7 @@ impl<'a> Work<'a> {
 /// @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
 /// @retval 0 passes, all are charged.
 /// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged.
+/// @retval TATCELL_ERR_ALGORITHM a link of overrides whose table has none.
 /// @retval TATCELL_ERR_LINKS no link, or more than 8.
 /// @retval TATCELL_ERR_TWO_LIMITS one cell or key stands under two limits, which would share one debt.
 /// @retval TATCELL_ERR_COST the costs of one cell or key exceed 64 bits together.

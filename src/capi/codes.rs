@@ -99,15 +99,21 @@ pub const TATCELL_ERR_PHASE: i32 = -39;
 /// The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
 /// bits.
 pub const TATCELL_ERR_UNITS: i32 = -40;
-/// A count cannot be inherited: to fail closed, use TATCELL_FULL_DENY.
+/// A count cannot be inherited, and an override cannot be dropped: use TATCELL_FULL_DENY.
 pub const TATCELL_ERR_INHERIT: i32 = -41;
+/// An override does not end after now, or it ends further ahead than the table's options provided for.
+pub const TATCELL_ERR_UNTIL: i32 = -42;
+/// The set of the key is full, in a table of overrides: this one is not stored.
+pub const TATCELL_ERR_FULL: i32 = -43;
+/// The override of another key lies where this one would, by chance. Neither is changed.
+pub const TATCELL_ERR_CLASH: i32 = -44;
 /// A name or unit of a policy has a byte that a structured-field string cannot have.
 pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
 /// A clock has 0 ticks a second.
 pub const TATCELL_ERR_FREQUENCY: i32 = -56;
 /// More than 8 policies in a response.
 pub const TATCELL_ERR_POLICIES: i32 = -57;
-/// The peak rate of a meter is below its committed rate.
+/// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
 /// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
 pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
@@ -230,6 +236,9 @@ describe! {
     TATCELL_ERR_PHASE "phase is not below the window"
     TATCELL_ERR_UNITS "the limit counts more units than the word has bits for"
     TATCELL_ERR_INHERIT "a count cannot be inherited: use TATCELL_FULL_DENY"
+    TATCELL_ERR_UNTIL "an override does not end after now, or too far ahead"
+    TATCELL_ERR_FULL "the set of the key is full: the override is not stored"
+    TATCELL_ERR_CLASH "the override of another key lies in this place"
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
     TATCELL_ERR_POLICIES "more than 8 policies"
@@ -318,6 +327,11 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         TableError::Overlap => TATCELL_ERR_OVERLAP,
         TableError::BadAlgorithm => TATCELL_ERR_ALGORITHM,
         TableError::BadPolicy => TATCELL_ERR_INHERIT,
+        TableError::PeakBelowCommitted => TATCELL_ERR_PEAK,
+        TableError::BadUntil => TATCELL_ERR_UNTIL,
+        TableError::FullSet => TATCELL_ERR_FULL,
+        TableError::OverrideClash => TATCELL_ERR_CLASH,
+        TableError::Contended => TATCELL_CONTENDED,
         TableError::MissingSeed => TATCELL_ERR_SEED,
         TableError::BadHashKind => TATCELL_ERR_HASH,
         TableError::HashUnavailable => TATCELL_ERR_HASH_UNAVAILABLE,

@@ -24,10 +24,16 @@ pub const TATCELL_FLAG_SOFT: u32 = 1;
 pub const TATCELL_FLAG_SHADOW: u32 = 2;
 /// decision flags: passes inside the elastic room of the call.
 pub const TATCELL_FLAG_ELASTIC: u32 = 4;
+/// flags: refused because its key is banned until now + retry_after (a chain with a link of overrides).
+pub const TATCELL_FLAG_BANNED: u32 = 8;
+/// flags: passed because its key is exempt; nothing was charged (likewise).
+pub const TATCELL_FLAG_EXEMPT: u32 = 16;
 
 const _: () = assert!(TATCELL_FLAG_SOFT == Decision::SOFT);
 const _: () = assert!(TATCELL_FLAG_SHADOW == Decision::SHADOW);
 const _: () = assert!(TATCELL_FLAG_ELASTIC == Decision::ELASTIC);
+const _: () = assert!(TATCELL_FLAG_BANNED == Decision::BANNED);
+const _: () = assert!(TATCELL_FLAG_EXEMPT == Decision::EXEMPT);
 
 /// Bytes of a tatcell_permit_t; it never grows.
 pub const TATCELL_PERMIT_SIZE: usize = 64;

@@ -64,12 +64,15 @@ pub const TATCELL_ALGORITHM_SLIDING_COUNTER: u32 = 2;
 pub const TATCELL_ALGORITHM_QUOTA_LINEAR: u32 = 3;
 /// algorithm: at most units of a level that halves in every period.
 pub const TATCELL_ALGORITHM_DECAY: u32 = 4;
+/// algorithm of tatcell_table_info_t: a table of overrides. No limit has it.
+pub const TATCELL_ALGORITHM_OVERRIDES: u32 = 5;
 
 const _: () = assert!(TATCELL_ALGORITHM_GCRA == Algorithm::Gcra as u32);
 const _: () = assert!(TATCELL_ALGORITHM_FIXED_WINDOW == Algorithm::FixedWindow as u32);
 const _: () = assert!(TATCELL_ALGORITHM_SLIDING_COUNTER == Algorithm::SlidingCounter as u32);
 const _: () = assert!(TATCELL_ALGORITHM_QUOTA_LINEAR == Algorithm::QuotaLinear as u32);
 const _: () = assert!(TATCELL_ALGORITHM_DECAY == Algorithm::Decay as u32);
+const _: () = assert!(TATCELL_ALGORITHM_OVERRIDES == Algorithm::Overrides as u32);
 
 /// Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes.
 pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;
@@ -126,7 +129,8 @@ pub(super) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     if s.flags & !FLAGS != 0 || s.reserved != 0 || !aligned && s.phase != 0 {
         return Err(TATCELL_ERR_OPTION);
     }
-    let algorithm = Algorithm::of(s.algorithm).ok_or(TATCELL_ERR_OPTION)?;
+    let limits = |algorithm: &Algorithm| !matches!(algorithm, Algorithm::Overrides);
+    let algorithm = Algorithm::of(s.algorithm).filter(limits).ok_or(TATCELL_ERR_OPTION)?;
     if aligned && algorithm != Algorithm::FixedWindow {
         return Err(TATCELL_ERR_OPTION);
     }

@@ -36,7 +36,7 @@ const _: () = assert!(size_of::<Meter>() == TATCELL_METER_SIZE && align_of::<Met
 const _: () = assert!(size_of::<ExclusiveMeter>() == TATCELL_METER_SIZE);
 
 /// A colour that a packet came with.
-fn colour(pre: u32) -> Result<Colour, i32> {
+pub(super) fn colour(pre: u32) -> Result<Colour, i32> {
     match pre {
         TATCELL_GREEN => Ok(Colour::Green),
         TATCELL_YELLOW => Ok(Colour::Yellow),
@@ -60,7 +60,7 @@ impl<'a> Contract<'a> {
 
 /// Writes the colour and gives the code of a marking.
 #[inline(always)]
-fn finish(marking: Marking, out: Option<Out<'_, u32>>) -> i32 {
+pub(super) fn finish(marking: Marking, out: Option<Out<'_, u32>>) -> i32 {
     if let Some(out) = out {
         out.put(marking.colour as u32);
     }

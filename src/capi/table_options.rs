@@ -59,7 +59,7 @@ pub struct tatcell_table_options_t {
     pub tag_bits: u32,
     /// With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
     pub resolution: i32,
-    /// The fastest limit that will be used; not NULL.
+    /// The fastest limit that will be used; not NULL, but for overrides.
     pub fastest: *const tatcell_limit_spec_t,
     /// The limit with the longest horizon; NULL = fastest.
     pub slowest: *const tatcell_limit_spec_t,
@@ -76,13 +76,17 @@ pub struct tatcell_table_options_t {
     /// Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
     /// that is less. A slot is kept this much longer than its window.
     pub guard: u64,
+    /// Ticks; not 0 makes a table of overrides (tatcell_table_ban) that end at most so far ahead. Then fastest and
+    /// slowest are NULL, and policy is TATCELL_FULL_DENY or 0. Its unit of time is the finest in which that fits the
+    /// word: with 20 tag bits a tick for up to 2^38 of them, 2^17 ticks (131 us) for a year of nanoseconds.
+    pub overrides: u64,
 }
 
 // SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
 unsafe impl Grows for tatcell_table_options_t {
     const FIRST: usize = TATCELL_TABLE_OPTIONS_MIN;
 }
-const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 4 * 8);
+const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 5 * 8);
 
 /// Bytes of a tatcell_attach_options_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
@@ -128,14 +132,23 @@ impl Contract<'_> {
         if unknown || !o.reserved.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
-        let slowest = if o.slowest.is_null() { o.fastest } else { o.slowest };
-        let (fastest, slowest, seed) = (self.options(o.fastest)?, self.options(slowest)?, self.seed(o.seed)?);
-        let mut made = TableOptions::new(spec(&fastest)?)
-            .slowest(spec(&slowest)?)
-            .policy(policy(o.policy)?)
-            .hash(hash_kind(o.hash)?)
-            .tick_hz(o.tick_hz);
-        if let Some(seed) = seed {
+        let made = match o.overrides {
+            0 => {
+                let slowest = if o.slowest.is_null() { o.fastest } else { o.slowest };
+                let (fastest, slowest) = (self.options(o.fastest)?, self.options(slowest)?);
+                TableOptions::new(spec(&fastest)?).slowest(spec(&slowest)?).policy(policy(o.policy)?)
+            }
+            longest => {
+                if !o.fastest.is_null() || !o.slowest.is_null() {
+                    return Err(TATCELL_ERR_OPTION);
+                }
+                // 0 is the default here as elsewhere.
+                let given = if o.policy == TATCELL_FULL_ADMIT { TATCELL_FULL_DENY } else { o.policy };
+                TableOptions::overrides(longest).policy(policy(given)?)
+            }
+        };
+        let mut made = made.hash(hash_kind(o.hash)?).tick_hz(o.tick_hz);
+        if let Some(seed) = self.seed(o.seed)? {
             made = made.seed(seed);
         }
         if o.tag_bits != 0 {

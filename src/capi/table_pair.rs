@@ -7,7 +7,8 @@ use super::limit::tatcell_limit_t;
 use super::table::{either, tatcell_table_t, Handle};
 use super::table_burst::{tatcell_burst_t, two, Source};
 use super::table_check::refused;
-use crate::combine::{second_hash, PairBurst};
+use crate::combine::PairBurst;
+use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::table::Counters;
 
@@ -114,26 +115,7 @@ impl<'a> Work<'a> {
         burst: &mut tatcell_burst_t,
         next: Option<&mut tatcell_burst_t>,
     ) -> Result<u64, i32> {
-        let own = burst.scratch.get_mut(..burst.count as usize).unwrap_or(&mut []);
-        if let Source::Keys(keys) = self.source {
-            either!(table, t => t.hash_keys(own, &keys)).map_err(table_code)?;
-        }
-        let hashes: &[u64] = match self.source {
-            Source::Hashes(hashes) => hashes,
-            _ => own,
-        };
-        let ahead = match next {
-            Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or(&mut []),
-            None => &mut [],
-        };
-        let ahead: &[u64] = match self.next {
-            Source::Keys(keys) => {
-                either!(table, t => t.hash_keys(ahead, &keys)).map_err(table_code)?;
-                ahead
-            }
-            Source::Hashes(hashes) => hashes,
-            _ => &[],
-        };
+        let (hashes, ahead) = hash_both(table, (burst, self.source), (next, self.next))?;
         let table = chained(table);
         match self.limits {
             Some(limits) => {
@@ -146,6 +128,35 @@ impl<'a> Work<'a> {
             }
         }
     }
+}
+
+/// The hashes of a burst and of the next one; those of keys are made now, into their scratch.
+pub(super) fn hash_both<'b>(
+    table: &Handle,
+    (burst, source): (&'b mut tatcell_burst_t, Source<'b>),
+    (next, source_of_next): (Option<&'b mut tatcell_burst_t>, Source<'b>),
+) -> Result<(&'b [u64], &'b [u64]), i32> {
+    let own = burst.scratch.get_mut(..burst.count as usize).unwrap_or(&mut []);
+    if let Source::Keys(keys) = source {
+        either!(table, t => t.hash_keys(own, &keys)).map_err(table_code)?;
+    }
+    let hashes: &[u64] = match source {
+        Source::Hashes(hashes) => hashes,
+        _ => own,
+    };
+    let ahead = match next {
+        Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or(&mut []),
+        None => &mut [],
+    };
+    let ahead: &[u64] = match source_of_next {
+        Source::Keys(keys) => {
+            either!(table, t => t.hash_keys(ahead, &keys)).map_err(table_code)?;
+            ahead
+        }
+        Source::Hashes(hashes) => hashes,
+        _ => &[],
+    };
+    Ok((hashes, ahead))
 }
 
 /// Gives the hash of a key's second debt, from that of its first: where tatcell_table_check_pairs keeps it. For single

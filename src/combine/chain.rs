@@ -20,6 +20,8 @@
 //! - **No debt stays** of a refused chain, once its call is over, but for: what a claim stored below the permit of the
 //!   charge that inserted its key (a claim lifetime and a q-unit), charges under `Sampled`, whose permits are worth
 //!   nothing, and the penalty of the link that refused.
+//! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it as any link does, an
+//!   exemption makes every other link pass as it stands. The look decides that, and no link is charged after it.
 //! - **One debt, one charge.** Links of the same cell or key are made one, of all their costs.
 //!
 //! Progress: bounded by the links' own calls, and [`UNDO`] refunds for each that is undone.
@@ -68,6 +70,8 @@ pub struct Chain<'a> {
     /// For each link the number of its charge; `links` of them.
     charge_of: [u8; MAX_LINKS],
     links: usize,
+    /// One of them is an override.
+    overrides: bool,
 }
 
 /// All links of one cell or key.
@@ -99,10 +103,16 @@ impl<'a> Chain<'a> {
             return Err(ChainError::TooManyLinks);
         }
         let blank = Charge { target: first.target, cost: 0, extra: 0, link: 0 };
-        let mut chain =
-            Chain { charges: [blank; MAX_LINKS], count: 0, charge_of: [0; MAX_LINKS], links: links.len() };
+        let mut chain = Chain {
+            charges: [blank; MAX_LINKS],
+            count: 0,
+            charge_of: [0; MAX_LINKS],
+            links: links.len(),
+            overrides: false,
+        };
         for ((i, link), charge_of) in links.iter().enumerate().zip(&mut chain.charge_of) {
             link.target.own()?;
+            chain.overrides |= link.target.is_overrides();
             let known = chain.charges.iter().take(chain.count);
             let at = known.take_while(|charge| !charge.target.is(&link.target)).count();
             *charge_of = at as u8;
@@ -163,10 +173,11 @@ impl<'a> Chain<'a> {
         let mut answers = [NOTHING; MAX_LINKS];
         let mut inserted = 0;
         // What is to be told of a link is worked out once: when it is charged, or when one refuses.
-        let mut passes = self.charges().all(|charge| charge.target.would_pass(now, charge.cost));
+        let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
+        let mut passes = !self.overrides && self.charges().all(would_pass);
         if !passes {
             self.look(now, &mut answers);
-            passes = self.all_pass(&answers);
+            passes = self.all_pass(&answers) && !self.is_exempt(&answers);
         }
         if passes {
             inserted = self.charge_all(now, &mut answers, counters.is_some());
@@ -214,6 +225,12 @@ impl<'a> Chain<'a> {
         }
         let mut answers = [NOTHING; MAX_LINKS];
         let mut inserted = 0;
+        if self.overrides {
+            self.look(now, &mut answers);
+            if self.is_exempt(&answers) {
+                return Ok(self.finish(&answers, inserted, counters, each));
+            }
+        }
         for (charge, answer) in self.charges().zip(&mut answers) {
             let mut made = Counters::default();
             *answer = charge.target.reserve(now, charge.cost, Some(&mut made));
@@ -247,9 +264,27 @@ impl<'a> Chain<'a> {
     }
 
     fn look(&self, now: u64, answers: &mut Answers) {
-        for (charge, answer) in self.charges().zip(answers) {
+        for (charge, answer) in self.charges().zip(answers.iter_mut()) {
             *answer = charge.target.peek(now, charge.cost);
         }
+        if self.overrides {
+            self.exempt(now, answers);
+        }
+    }
+
+    /// Where an override exempts the request and none bans it, all links pass as they stand.
+    fn exempt(&self, now: u64, answers: &mut Answers) {
+        let banned = answers.iter().any(|answer| answer.flags & Decision::BANNED != 0);
+        if !banned && self.is_exempt(answers) {
+            for answer in answers.iter_mut().take(self.count) {
+                (answer.verdict, answer.retry_after, answer.departure) = (Verdict::Conforming, 0, now);
+                answer.flags &= Decision::EXEMPT;
+            }
+        }
+    }
+
+    fn is_exempt(&self, answers: &Answers) -> bool {
+        self.overrides && answers.iter().any(|answer| answer.flags & Decision::EXEMPT != 0)
     }
 
     fn all_pass(&self, answers: &Answers) -> bool {

@@ -1,10 +1,10 @@
 //! One limit of a chain: what is charged, under which limit, how much.
 
 use super::error::ChainError;
-use crate::answer::{Decision, Permit};
+use crate::answer::{Decision, Permit, Verdict};
 use crate::cell::{Cell, Cell32};
 use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
-use crate::table::{Counters, ExclusiveTable, Request, Table, TableError};
+use crate::table::{Counters, ExclusiveTable, Override, Request, Table, TableError};
 
 /// A table of either mode: what a link needs of one. Made from a reference by itself.
 #[derive(Clone, Copy)]
@@ -75,6 +75,8 @@ pub(super) enum Target<'a> {
     Cell(&'a Cell, &'a Limit),
     Cell32(&'a Cell32, &'a Limit32),
     Key(TableRef<'a>, &'a TableLimit, u64),
+    /// The override of a key, which is never charged.
+    Overrides(TableRef<'a>, u64),
 }
 
 impl<'a> Link<'a> {
@@ -111,6 +113,13 @@ impl<'a> Link<'a> {
         Link::new(Target::Key(table.into(), limit, hash), cost)
     }
 
+    /// The [override](crate::Table::ban) of a key, from a table of them, by the key's hash there: the chain is refused
+    /// while the key is banned, with [`Decision::BANNED`], and passes without charging anything while it is exempt,
+    /// with [`Decision::EXEMPT`]. A ban by any link outweighs an exemption by another.
+    pub fn overrides(table: impl Into<TableRef<'a>>, hash: u64) -> Link<'a> {
+        Link::new(Target::Overrides(table.into(), hash), 0)
+    }
+
     /// Charges this many units more once the chain has passed, as a [`charge`](crate::Cell::charge) does: it refuses
     /// nothing, ends at the burst (and the limit's `max_debt`), and is not given back.
     ///
@@ -134,6 +143,9 @@ impl Target<'_> {
             Target::Key(table, limit, _) => {
                 either!(table, t => t.own(limit)).map_err(|_| ChainError::ForeignLimit)
             }
+            Target::Overrides(table, _) => {
+                either!(table, t => t.holds_overrides()).map_err(|_| ChainError::BadAlgorithm)
+            }
             _ => Ok(()),
         }
     }
@@ -144,6 +156,7 @@ impl Target<'_> {
             Target::Cell(_, limit) => limit.0.is_gcra(),
             Target::Cell32(_, limit) => limit.0.is_gcra(),
             Target::Key(_, limit, _) => limit.0.is_gcra(),
+            Target::Overrides(..) => true,
         }
     }
 
@@ -153,6 +166,7 @@ impl Target<'_> {
             (Target::Cell(a, _), Target::Cell(b, _)) => core::ptr::eq(*a, *b),
             (Target::Cell32(a, _), Target::Cell32(b, _)) => core::ptr::eq(*a, *b),
             (Target::Key(a, _, x), Target::Key(b, _, y)) => x == y && a.is(b),
+            (Target::Overrides(a, x), Target::Overrides(b, y)) => x == y && a.is(b),
             _ => false,
         }
     }
@@ -163,8 +177,13 @@ impl Target<'_> {
             (Target::Cell(_, a), Target::Cell(_, b)) => a == b,
             (Target::Cell32(_, a), Target::Cell32(_, b)) => a == b,
             (Target::Key(_, a, _), Target::Key(_, b, _)) => a == b,
+            (Target::Overrides(..), Target::Overrides(..)) => true,
             _ => false,
         }
+    }
+
+    pub const fn is_overrides(&self) -> bool {
+        matches!(self, Target::Overrides(..))
     }
 
     pub fn peek(&self, now: u64, cost: u64) -> Decision {
@@ -174,6 +193,7 @@ impl Target<'_> {
             Target::Key(table, limit, hash) => {
                 owned(limit, cost, either!(table, t => t.peek(limit, now, *hash, cost)))
             }
+            Target::Overrides(table, hash) => overriding(now, either!(table, t => t.look(now, *hash))),
         }
     }
 
@@ -182,7 +202,8 @@ impl Target<'_> {
         let answer = match self {
             Target::Cell(cell, limit) => cell.look(limit, now, cost),
             Target::Cell32(cell, limit) => cell.look(limit, now, cost),
-            Target::Key(table, limit, hash) => either!(table, t => t.look(limit, now, *hash, cost)),
+            Target::Key(table, limit, hash) => either!(table, t => t.answer_of(limit, now, *hash, cost)),
+            Target::Overrides(..) => return self.peek(now, cost).passes(),
         };
         answer.verdict.passes()
     }
@@ -195,6 +216,7 @@ impl Target<'_> {
                 let request = Request { limit, now, cost, room: 0 };
                 owned(limit, cost, either!(table, t => t.check_ex(&request, *hash, counters)))
             }
+            Target::Overrides(..) => self.peek(now, cost),
         }
     }
 
@@ -205,6 +227,7 @@ impl Target<'_> {
             Target::Key(table, limit, hash) => {
                 owned(limit, cost, either!(table, t => t.reserve(limit, now, *hash, cost, counters)))
             }
+            Target::Overrides(..) => self.peek(now, cost),
         }
     }
 
@@ -215,6 +238,7 @@ impl Target<'_> {
             Target::Key(table, limit, hash) => {
                 owned(limit, units, either!(table, t => t.charge(limit, now, *hash, units, None)))
             }
+            Target::Overrides(..) => self.peek(now, units),
         }
     }
 
@@ -226,6 +250,7 @@ impl Target<'_> {
             Target::Key(table, limit, hash) => {
                 either!(table, t => t.refund(limit, now, *hash, permit)).is_ok_and(|back| back.is_some())
             }
+            Target::Overrides(..) => true,
         }
     }
 }
@@ -233,4 +258,19 @@ impl Target<'_> {
 /// The answer of a table whose limit [`Target::own`] has seen, so that it refuses no call.
 fn owned(limit: &TableLimit, cost: u64, made: Result<Decision, TableError>) -> Decision {
     made.unwrap_or(Decision::contended(cost, limit.burst()))
+}
+
+/// The answer of an override, or of none: nothing is left of a banned key, and more than can be counted of others.
+fn overriding(now: u64, found: Option<Override>) -> Decision {
+    let (flags, retry_after) = match found {
+        Some(Override::Banned { retry_after }) => (Decision::BANNED, retry_after),
+        Some(Override::Exempt { .. }) => (Decision::EXEMPT, 0),
+        None => (0, 0),
+    };
+    let none = Decision { flags, ..Decision::contended(0, u64::MAX) };
+    if retry_after != 0 {
+        let verdict = Verdict::NonConforming;
+        return Decision { verdict, retry_after, next_unit: retry_after, reset_after: retry_after, ..none };
+    }
+    Decision { verdict: Verdict::Conforming, remaining: u64::MAX, departure: now, ..none }
 }

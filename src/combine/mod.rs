@@ -8,6 +8,7 @@
 //! ```
 //!
 //! `tiers.rs` makes such a chain of the prefixes of an address, `pair.rs` decides bursts of keys under two limits each.
+//! `mark.rs` is the one that is not all or none: two limits of a key give three colours.
 //!
 //! What is combined are the calls that cells and tables have for everybody (peek, check, reserve, charge, refund): no
 //! algorithm is known here, and no word is touched but through them.
@@ -15,14 +16,18 @@
 mod chain;
 mod error;
 mod link;
+mod mark;
 mod pair;
 mod tiers;
 
 #[cfg(all(test, tatcell_loom))]
 mod loom_chain;
+#[cfg(all(test, tatcell_loom))]
+mod loom_mark;
 
 pub use chain::{Chain, MAX_LINKS};
 pub use error::ChainError;
 pub use link::{Link, TableRef};
-pub use pair::{second_hash, PairBurst};
+pub use mark::{Mark, MarkBurst, Marked};
+pub use pair::PairBurst;
 pub use tiers::LadderLimits;

@@ -12,20 +12,10 @@
 
 use super::chain::Chain;
 use super::link::{Link, TableRef};
+use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::sync::Access;
 use crate::table::{Counters, Half, Table, TableError, MAX_BURST};
-
-/// The hash of a key's second debt in a table, from that of its first. For single calls on the second debt: looks,
-/// charges, resets.
-///
-/// Part of the ABI as the hash itself is: the finaliser of SplitMix64, one to one.
-pub const fn second_hash(hash: u64) -> u64 {
-    let z = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 31
-}
 
 /// Up to 64 requests of a table at one instant, each under two limits: both are charged, or none.
 ///
@@ -167,7 +157,7 @@ impl PairBurst<'_> {
 }
 
 /// Asks for the lines of both debts.
-fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
+pub(super) fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
     let mut seconds = [0; MAX_BURST];
     seconds.iter_mut().zip(hashes).for_each(|(second, hash)| *second = second_hash(*hash));
     table.prefetch(hashes);

@@ -156,3 +156,14 @@ impl Hasher {
 pub(crate) const fn home_line(hash: u64, lines: u32) -> usize {
     (((hash >> 32) * lines as u64) >> 32) as usize
 }
+
+/// The hash of a key's second debt in a table, from that of its first. For single calls on the second debt: looks,
+/// charges, resets.
+///
+/// Part of the ABI as the hash itself is: the finaliser of SplitMix64, one to one.
+pub const fn second_hash(hash: u64) -> u64 {
+    let z = hash.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (z ^ z >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}

@@ -7,7 +7,7 @@ mod hash;
 mod ladder;
 
 pub use address::{Address, PrefixKey};
-pub use hash::HashKind;
 pub(crate) use hash::{home_line, Hasher, NoHasher};
+pub use hash::{second_hash, HashKind};
 pub(crate) use ladder::MAX_RUNGS;
 pub use ladder::{Ladder, LadderError, Rung};

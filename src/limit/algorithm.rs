@@ -24,7 +24,12 @@ pub enum Algorithm {
     QuotaLinear = 3,
     /// A level that halves in every half-life: an exponentially decaying count.
     Decay = 4,
+    /// No limit's: that of tables which hold [overrides](crate::Override) instead of debts.
+    Overrides = 5,
 }
+
+/// Bits of what an override is, beside its time.
+pub(crate) const OVERRIDE_BITS: u32 = 2;
 
 /// Bits of a count.
 pub(crate) const fn bits_of(count: u64) -> u32 {
@@ -40,6 +45,7 @@ impl Algorithm {
             2 => Some(Algorithm::SlidingCounter),
             3 => Some(Algorithm::QuotaLinear),
             4 => Some(Algorithm::Decay),
+            5 => Some(Algorithm::Overrides),
             _ => None,
         }
     }
@@ -49,7 +55,7 @@ impl Algorithm {
         let count = bits_of(most);
         match self {
             Algorithm::Gcra | Algorithm::Decay => 0,
-            Algorithm::FixedWindow => count,
+            Algorithm::FixedWindow | Algorithm::Overrides => count,
             // Current and previous.
             Algorithm::SlidingCounter => count.wrapping_mul(2),
             // Mode, and a count or the fraction of a time.
@@ -61,7 +67,7 @@ impl Algorithm {
     pub(super) const fn horizon(self, window: u64, most: u64) -> u64 {
         match self {
             Algorithm::Gcra => 0,
-            Algorithm::FixedWindow => window.saturating_add(1),
+            Algorithm::FixedWindow | Algorithm::Overrides => window.saturating_add(1),
             Algorithm::SlidingCounter => window.saturating_mul(2).saturating_add(1),
             Algorithm::QuotaLinear => window.saturating_mul(2).saturating_add(2),
             // From 2^-10 units up to all of them.

@@ -31,6 +31,9 @@ const fn frame_of(options: &TableOptions) -> Result<Frame, TableError> {
     if fast.algorithm as u8 != slow.algorithm as u8 {
         return Err(TableError::BadAlgorithm);
     }
+    if options.overrides && !matches!(options.policy, FullPolicy::Deny) {
+        return Err(TableError::BadPolicy);
+    }
     let (a, b) = (Frame::of(fast).aux, Frame::of(slow).aux);
     let aux = if a > b { a } else { b };
     if aux != 0 && matches!(options.policy, FullPolicy::Inherit) {
@@ -72,7 +75,8 @@ pub(super) const fn choose(options: &TableOptions, lines: u32) -> Result<Geometr
     }
     let (fast, slow) = (&options.fastest, &options.slowest);
     let shortest = if fast.period < slow.period { fast.period } else { slow.period };
-    let least = max(PRECISE, within_decay(fast, slow));
+    // An override ends at its unit of time, so that is the finest there is.
+    let least = if options.overrides { u64::MAX } else { max(PRECISE, within_decay(fast, slow)) };
     let mut z = 0u32;
     while z < 62 && shortest >> z.wrapping_add(1) >= least {
         z = z.wrapping_add(1);
@@ -130,6 +134,8 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
             return Err(TableError::BadLifetime);
         }
         Some(ticks) => max(ticks_to_q_up(ticks, frame.aux, z), 2),
+        // An override may end with the unit after this.
+        None if options.overrides => 2,
         None => max(unit, 2),
     };
     let layout = Layout::new(options.tag_bits, window << frame.aux, lifetime);
@@ -141,7 +147,7 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
         policy: options.policy,
         hash: options.hash,
         horizon: horizon << frame.aux,
-        algorithm: options.fastest.algorithm,
+        algorithm: if options.overrides { Algorithm::Overrides } else { options.fastest.algorithm },
         guard: frame.guard,
         seed_check: 0,
         generation: 1,

@@ -55,6 +55,17 @@ impl Counters {
         self.non_conforming = self.non_conforming.wrapping_add(decided.wrapping_sub(passed) as u64);
     }
 
+    /// Counts one verdict that no decision tells more of.
+    pub(crate) fn count_verdict(&mut self, verdict: Verdict) {
+        let count = match verdict {
+            Verdict::Conforming => &mut self.conforming,
+            Verdict::NonConforming => &mut self.non_conforming,
+            Verdict::Never => &mut self.never,
+            Verdict::Contended => &mut self.contended,
+        };
+        *count = count.wrapping_add(1);
+    }
+
     pub(crate) fn count(&mut self, d: &Decision, inserted: bool) {
         let add = |n: &mut u64, yes: bool| *n = n.wrapping_add(yes as u64);
         let shadow = d.flags & Decision::SHADOW != 0;

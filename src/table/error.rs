@@ -32,7 +32,7 @@ pub enum TableError {
     LimitTooFast,
     /// More than 64 keys.
     TooManyKeys,
-    /// Costs and keys differ in number.
+    /// Costs, or colours, and keys differ in number.
     BadCosts,
     /// The memory is not a table image, or is not initialised yet: ask again once the initialising process is done.
     NotReady,
@@ -56,8 +56,19 @@ pub enum TableError {
     /// The limits of a table have one algorithm, and this limit or operation is of another; or tables that count differ
     /// in algorithm, resolution or bits, and one cannot migrate into the other.
     BadAlgorithm,
-    /// A count cannot be inherited: to fail closed, use [`FullPolicy::Deny`](crate::FullPolicy::Deny).
+    /// A count cannot be inherited, and an override cannot be dropped: use
+    /// [`FullPolicy::Deny`](crate::FullPolicy::Deny).
     BadPolicy,
+    /// RFC 2698: the peak rate is below the committed one.
+    PeakBelowCommitted,
+    /// An override does not end after now, or further ahead than the table's options provided for.
+    BadUntil,
+    /// A set of a table of overrides is full: this one has not been stored.
+    FullSet,
+    /// The override of another key lies where this one would: by chance, once in 2^tag bits or so. Neither is changed.
+    OverrideClash,
+    /// Other threads won every attempt; ask again.
+    Contended,
 }
 
 impl core::fmt::Display for TableError {
@@ -75,7 +86,7 @@ impl core::fmt::Display for TableError {
             TableError::ForeignLimit => "limit was made for another table",
             TableError::LimitTooFast => "limit is faster or longer than the table's options provide for",
             TableError::TooManyKeys => "more than 64 keys",
-            TableError::BadCosts => "costs and keys differ in number",
+            TableError::BadCosts => "costs or colours and keys differ in number",
             TableError::NotReady => "memory holds no initialised table",
             TableError::BadVersion => "image has another layout version",
             TableError::BadGeometry => "image geometry is not valid",
@@ -87,6 +98,11 @@ impl core::fmt::Display for TableError {
             TableError::Overlap => "memory of the new table overlaps the old table",
             TableError::BadAlgorithm => "limit or operation is of another algorithm than the table",
             TableError::BadPolicy => "a count cannot be inherited: use Deny",
+            TableError::PeakBelowCommitted => "peak rate is below the committed rate",
+            TableError::BadUntil => "override does not end after now, or too far ahead",
+            TableError::FullSet => "the set of the key is full: the override is not stored",
+            TableError::OverrideClash => "the override of another key lies in this place",
+            TableError::Contended => "contended: nothing changed, ask again",
         })
     }
 }

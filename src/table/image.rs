@@ -27,7 +27,7 @@ use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::algorithms::merge;
 use crate::keys::{HashKind, Hasher};
-use crate::limit::Algorithm;
+use crate::limit::{Algorithm, OVERRIDE_BITS};
 use crate::sync::{AtomicU64, Ordering};
 
 /// "tatcel" in the high 48 bits.
@@ -102,6 +102,7 @@ fn read_rule(word: u64) -> Option<(Algorithm, u8, u32)> {
         Algorithm::Gcra => (0, aux == 0 && guard == 0),
         Algorithm::Decay => (FORM, aux == 0 && guard == 0),
         Algorithm::FixedWindow => (FORM, aux != 0),
+        Algorithm::Overrides => (FORM, aux as u32 == OVERRIDE_BITS && guard == 0),
         _ => (FORM, aux > 1 && guard == 0),
     };
     (sound && word >> 16 & 0xffff == form).then_some((algorithm, aux, guard))

@@ -31,6 +31,7 @@ mod insert;
 mod migrate;
 mod one;
 mod options;
+mod overrides;
 mod pair;
 mod policy;
 mod search;
@@ -57,6 +58,8 @@ pub(crate) mod loom_kit;
 #[cfg(all(test, tatcell_loom))]
 mod loom_ops;
 #[cfg(all(test, tatcell_loom))]
+mod loom_overrides;
+#[cfg(all(test, tatcell_loom))]
 mod loom_weak;
 #[cfg(all(test, tatcell_step))]
 mod step;
@@ -76,6 +79,7 @@ pub use info::TableInfo;
 pub use migrate::Migrated;
 pub use one::Request;
 pub use options::{AttachOptions, TableOptions};
+pub use overrides::Override;
 pub(crate) use pair::Half;
 pub use policy::FullPolicy;
 pub use size::{full_set_ppb, lines_for_load};

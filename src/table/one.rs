@@ -64,12 +64,12 @@ impl<M: Access> Table<'_, M> {
     /// [`TableError::ForeignLimit`].
     pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
         self.own(limit)?;
-        let answer = self.look(limit, now, hash, cost);
+        let answer = self.answer_of(limit, now, hash, cost);
         Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE))
     }
 
     /// As [`peek`](Table::peek) under a limit of this table, without what is to be told.
-    pub(crate) fn look(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Answer {
+    pub(crate) fn answer_of(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Answer {
         let layout = &self.geometry.layout;
         let ((set, tag), now_q) = (self.place(hash), self.geometry.clock_q(now));
         let lead = set.find(layout, tag).map_or(0, |(_, _, word)| layout.lead(word, now_q));

@@ -2,7 +2,7 @@
 
 use super::policy::FullPolicy;
 use crate::keys::HashKind;
-use crate::limit::LimitSpec;
+use crate::limit::{LimitSpec, OVERRIDE_BITS};
 
 /// Describes a table. Sizes come from the memory, the rest from here.
 ///
@@ -25,6 +25,7 @@ pub struct TableOptions {
     pub(crate) lifetime: Option<u64>,
     pub(crate) tick_hz: u64,
     pub(crate) guard: Option<u64>,
+    pub(crate) overrides: bool,
 }
 
 impl TableOptions {
@@ -42,7 +43,19 @@ impl TableOptions {
             lifetime: None,
             tick_hz: 0,
             guard: None,
+            overrides: false,
         }
+    }
+
+    /// Starts options for a table of [overrides](crate::Table::ban): bans and exemptions of keys until a time, at most
+    /// `longest` ticks ahead.
+    ///
+    /// Its unit of time is the finest in which `longest` fits the word: with the default tag of 20 bits one tick for up
+    /// to 2^38 of them (8.7 years of milliseconds), 2^17 ticks for a year of nanoseconds (131 us). The policy is
+    /// [`FullPolicy::Deny`]: an override is never dropped for another.
+    pub const fn overrides(longest: u64) -> TableOptions {
+        let options = TableOptions::new(LimitSpec::fixed_window((1 << OVERRIDE_BITS) - 1, longest));
+        TableOptions { overrides: true, policy: FullPolicy::Deny, ..options }
     }
 
     /// Names the limit with the longest horizon, where keys have different limits (`new` names the fastest).

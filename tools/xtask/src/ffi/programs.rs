@@ -27,6 +27,9 @@ pub const PROGRAMS: &[Program] = &[
     c("meters").under(&[ASAN, TSAN, MEMCHECK]),
     c("meters_dpdk").linked(Link::Dpdk),
     c("chain").under(&[ASAN, MEMCHECK]),
+    c("override").under(&[ASAN, TSAN, MEMCHECK]),
+    // Argument: packets of each kind beside the exact buckets.
+    c("mark").under(&[ASAN.with(&["100000"]), TSAN.with(&["20000"]), MEMCHECK.with(&["20000"])]),
     c("ladder").under(&[ASAN, MEMCHECK]),
     cxx("cpp_chain17", "cpp_chain.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp_chain20", "cpp_chain.cpp", "-std=c++20").under(&[ASAN]),

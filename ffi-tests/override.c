@@ -1,0 +1,250 @@
+/* override.c - keys that are banned or exempt until a time: to the tick, in chains, among threads and processes, and
+ * every bad argument. */
+#include <pthread.h>
+#include <stdatomic.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "kit.h"
+
+#define DAY UINT64_C(86400000) /* milliseconds */
+
+static tatcell_table_t table;
+static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(256)];
+
+static tatcell_table_options_t overrides(uint64_t longest) {
+    tatcell_table_options_t o = TATCELL_TABLE_OPTIONS_INIT;
+    o.overrides = longest, o.seed = kit_seed;
+    return o;
+}
+
+static void setup(void) {
+    const tatcell_table_options_t o = overrides(365 * DAY);
+    memset(memory, 0, sizeof memory);
+    EQ(tatcell_table_init(&table, memory, sizeof memory, &o), 0);
+}
+
+/* kind * 2^60 + left. */
+static uint64_t state(uint64_t now, const char *key) {
+    uint32_t kind = 77;
+    uint64_t left = 77, hash = 0, twin = 77;
+    if (tatcell_table_overridden(&table, now, key, strlen(key), &kind, &left) != 0) return UINT64_MAX;
+    const uint64_t found = (uint64_t)kind << 60 | left;
+    if (tatcell_table_hash(&table, key, strlen(key), &hash) != 0) return UINT64_MAX;
+    if (tatcell_table_overridden_hash(&table, now, hash, &kind, &twin) != 0 || twin != left) return UINT64_MAX;
+    return found;
+}
+#define BAN(left) ((uint64_t)TATCELL_OVERRIDE_BAN << 60 | (left))
+#define EXEMPT(left) ((uint64_t)TATCELL_OVERRIDE_EXEMPT << 60 | (left))
+
+TEST(overrides_end_at_their_tick) {
+    DO(setup());
+    EQ(tatcell_table_ban(&table, 1000, "mallory", 7, 61000), 0);
+    EQ(tatcell_table_exempt(&table, 1000, "alice", 5, 1000 + 365 * DAY), 0);
+    EQ(state(1000, "mallory"), BAN(60000));
+    EQ(state(60999, "mallory"), BAN(1));
+    EQ(state(61000, "mallory"), 0);
+    EQ(state(1000, "alice"), EXEMPT(365 * DAY));
+    EQ(state(1000 + 365 * DAY, "alice"), 0);
+    EQ(state(1000, "bob"), 0);
+    EQ(tatcell_table_exempt(&table, 2000, "mallory", 7, 5000), 0);
+    EQ(state(2000, "mallory"), EXEMPT(3000));
+    EQ(tatcell_table_lift(&table, 2000, "mallory", 7), 0);
+    EQ(state(2000, "mallory"), 0);
+    EQ(tatcell_table_lift(&table, 2000, "mallory", 7), TATCELL_END);
+    uint64_t hash = 0;
+    EQ(tatcell_table_hash(&table, "mallory", 7, &hash), 0);
+    EQ(tatcell_table_ban_hash(&table, 2000, hash, 9000), 0);
+    EQ(state(2000, "mallory"), BAN(7000));
+    EQ(tatcell_table_exempt_hash(&table, 2000, hash, 9000), 0);
+    EQ(state(2000, "mallory"), EXEMPT(7000));
+    EQ(tatcell_table_lift_hash(&table, 2000, hash), 0);
+    EQ(tatcell_table_lift_hash(&table, 2000, hash), TATCELL_END);
+    tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+    EQ(tatcell_table_info(&table, &info), 0);
+    EQ(info.algorithm, TATCELL_ALGORITHM_OVERRIDES);
+    EQ(info.policy, TATCELL_FULL_DENY);
+}
+
+TEST(chains_ask_overrides_before_their_limits) {
+    DO(setup());
+    tatcell_cell_t cell = TATCELL_CELL_INIT;
+    tatcell_limit_t limit;
+    EQ(tatcell_limit_init(&limit, 1, 1000, 2), 0);
+    tatcell_link_t links[2] = {TATCELL_LINK_INIT, TATCELL_LINK_INIT};
+    links[0].flags = TATCELL_LINK_OVERRIDES, links[0].table = &table, links[0].key = "mallory", links[0].key_len = 7;
+    links[1].cell = &cell, links[1].limit = &limit, links[1].cost = 1;
+    tatcell_chain_t chain = TATCELL_CHAIN_INIT;
+    chain.links = links, chain.link_size = sizeof *links, chain.count = 2;
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_PASS);
+    EQ(d.flags, 0);
+    EQ(d.policy, 1);
+    EQ(d.remaining, 1);
+    EQ(tatcell_table_ban(&table, 0, "mallory", 7, 5000), 0);
+    EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_NON_CONFORMING);
+    EQ(d.flags, TATCELL_FLAG_BANNED);
+    EQ(d.policy, 0);
+    EQ(d.retry_after, 4990);
+    EQ(tatcell_table_exempt(&table, 10, "mallory", 7, 5000), 0);
+    for (int i = 0; i < 9; i++) EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_PASS);
+    EQ(d.flags, TATCELL_FLAG_EXEMPT);
+    EQ(tatcell_cell_peek(&cell, &limit, 10, 0, &d), TATCELL_PASS);
+    EQ(d.remaining, 1);
+    EQ(tatcell_table_hash(&table, "mallory", 7, &links[0].hash), 0);
+    links[0].flags |= TATCELL_LINK_HASH, links[0].key = NULL;
+    EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_PASS);
+    EQ(d.flags, TATCELL_FLAG_EXEMPT);
+    /* What such a link cannot be. */
+    links[0].limit = &limit;
+    EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_ERR_OPTION);
+    links[0].limit = NULL, links[1].flags = TATCELL_LINK_OVERRIDES;
+    EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_ERR_OPTION);
+    links[1].flags = 0;
+    kit_table debts;
+    EQ(kit_make(&debts, kit_spec(1, 1000, 3), 64, NULL), 0);
+    links[0].table = &debts.table;
+    EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_ERR_ALGORITHM);
+    links[0].flags = TATCELL_LINK_HASH, links[0].table = &table, links[0].limit = &debts.limit;
+    EQ(tatcell_chain_check(&chain, 10, &d), TATCELL_ERR_FOREIGN);
+    kit_free(&debts);
+}
+
+TEST(bad_arguments_are_refused_and_change_nothing) {
+    DO(setup());
+    static unsigned char before[sizeof memory];
+    kit_table debts;
+    uint32_t kind = 77;
+    uint64_t left = 77;
+    tatcell_table_t zero;
+    memset(&zero, 0, sizeof zero);
+    EQ(kit_make(&debts, kit_spec(1, 1000, 3), 64, NULL), 0);
+    memcpy(before, memory, sizeof memory);
+    EQ(tatcell_table_ban(&table, 5, "k", 1, 5), TATCELL_ERR_UNTIL);
+    EQ(tatcell_table_ban(&table, 5, "k", 1, 4), TATCELL_ERR_UNTIL);
+    EQ(tatcell_table_exempt(&table, 5, "k", 1, 366 * DAY), TATCELL_ERR_UNTIL);
+    EQ(tatcell_table_ban(&debts.table, 5, "k", 1, 9), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_table_exempt_hash(&debts.table, 5, 1, 9), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_table_lift(&debts.table, 5, "k", 1), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_table_overridden(&debts.table, 5, "k", 1, &kind, &left), TATCELL_ERR_ALGORITHM);
+    EQ(tatcell_table_ban(&zero, 5, "k", 1, 9), TATCELL_ERR_HANDLE);
+    EQ(tatcell_table_ban(NULL, 5, "k", 1, 9), TATCELL_ERR_NULL);
+    EQ(tatcell_table_ban(&table, 5, NULL, 0, 9), TATCELL_ERR_NULL);
+    EQ(tatcell_table_lift(&table, 5, "k", SIZE_MAX), TATCELL_ERR_KEY_LENGTH);
+    EQ(tatcell_table_overridden(&table, 5, "k", 1, NULL, &left), TATCELL_ERR_NULL);
+    EQ(tatcell_table_overridden(&table, 5, "k", 1, &kind, (uint64_t *)((char *)&left + 1)), TATCELL_ERR_ALIGN);
+    EQ(tatcell_table_overridden_hash(&table, 5, 1, NULL, NULL), TATCELL_ERR_NULL);
+    EXPECT(kind == 77 && left == 77 && memcmp(before, memory, sizeof memory) == 0);
+    tatcell_limit_t limit;
+    const tatcell_limit_spec_t spec = kit_spec(1, 1000, 3);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), TATCELL_ERR_ALGORITHM);
+    tatcell_limit_spec_t none = spec;
+    none.algorithm = TATCELL_ALGORITHM_OVERRIDES;
+    EQ(tatcell_limit_init_spec(&limit, &none), TATCELL_ERR_OPTION);
+    tatcell_table_t other;
+    tatcell_table_options_t o = overrides(DAY);
+    o.fastest = &spec;
+    EQ(tatcell_table_init(&other, debts.memory, debts.bytes, &o), TATCELL_ERR_OPTION);
+    o.fastest = NULL, o.slowest = &spec;
+    EQ(tatcell_table_init(&other, debts.memory, debts.bytes, &o), TATCELL_ERR_OPTION);
+    o = overrides(DAY), o.policy = TATCELL_FULL_INHERIT;
+    EQ(tatcell_table_init(&other, debts.memory, debts.bytes, &o), TATCELL_ERR_INHERIT);
+    o = overrides(UINT64_MAX);
+    EXPECT(tatcell_table_init(&other, debts.memory, debts.bytes, &o) < 0);
+    o = overrides(DAY), o.policy = TATCELL_FULL_DENY, o.flags = TATCELL_TABLE_EXCLUSIVE;
+    EQ(tatcell_table_init(&other, debts.memory, debts.bytes, &o), 0);
+    EQ(tatcell_table_ban(&other, 5, "k", 1, 9), 0);
+    kit_free(&debts);
+}
+
+/* Until a set is full: who bans is told, and every override that was set is there. */
+TEST(a_full_set_is_told_and_loses_nothing) {
+    static TATCELL_ALIGNED(64) unsigned char one_set[TATCELL_TABLE_BYTES(16)];
+    const tatcell_table_options_t o = overrides(DAY);
+    uint64_t held[16];
+    int n = 0;
+    unsigned long long random = 3;
+    EQ(tatcell_table_init(&table, one_set, sizeof one_set, &o), 0);
+    for (int32_t rc = 0; rc == 0 && n < 16;) {
+        held[n] = check_random(&random);
+        rc = tatcell_table_ban_hash(&table, 5, held[n], 1000);
+        if (rc == 0) n++;
+        else EQ(rc, TATCELL_ERR_FULL);
+    }
+    EQ(n, 8);
+    for (int i = 0; i < 9; i++) {
+        uint32_t kind = 77;
+        EQ(tatcell_table_overridden_hash(&table, 999, held[i], &kind, NULL), 0);
+        EQ(kind, i < 8 ? TATCELL_OVERRIDE_BAN : TATCELL_OVERRIDE_NONE);
+    }
+}
+
+static _Atomic uint64_t ticks;
+static _Atomic int gaps, done;
+
+static void *setter(void *argument) {
+    const char *own = argument;
+    for (int i = 0; i < 20000; i++) {
+        const uint64_t now = atomic_fetch_add(&ticks, 20);
+        while (tatcell_table_ban(&table, now, "both", 4, now + 100 * DAY) == TATCELL_CONTENDED) {}
+        while (tatcell_table_exempt(&table, now, own, 1, now + 100) == TATCELL_CONTENDED) {}
+        if (i % 3 == 0) (void)tatcell_table_lift(&table, now, own, 1);
+    }
+    return NULL;
+}
+
+static void *looker(void *unused) {
+    while (!done) {
+        const uint64_t now = ticks;
+        uint32_t kind = 77;
+        gaps += tatcell_table_overridden(&table, now, "both", 4, &kind, NULL) != 0 || kind != TATCELL_OVERRIDE_BAN;
+        gaps += tatcell_table_overridden(&table, now, "none", 4, &kind, NULL) != 0 || kind != TATCELL_OVERRIDE_NONE;
+    }
+    return unused;
+}
+
+TEST(threads_see_no_gap_and_no_stranger) {
+    pthread_t t[3];
+    DO(setup());
+    ticks = 1000;
+    EQ(tatcell_table_ban(&table, 1000, "both", 4, 1000 + DAY), 0);
+    if (pthread_create(&t[0], NULL, setter, "a") || pthread_create(&t[1], NULL, setter, "b") ||
+        pthread_create(&t[2], NULL, looker, NULL))
+        abort();
+    pthread_join(t[0], NULL), pthread_join(t[1], NULL);
+    done = 1;
+    pthread_join(t[2], NULL);
+    EQ(gaps, 0);
+}
+
+/* A ban by one process is a ban for all that share the memory. */
+TEST(processes_share_overrides) {
+    const tatcell_table_options_t o = overrides(DAY);
+    void *shared = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    EXPECT(shared != MAP_FAILED);
+    EQ(tatcell_table_init(&table, shared, 4096, &o), 0);
+    const pid_t child = fork();
+    EXPECT(child >= 0);
+    if (child == 0) {
+        tatcell_table_t own;
+        int32_t rc = tatcell_table_attach(&own, shared, 4096, kit_attach(kit_seed, 0));
+        if (rc == 0) rc = tatcell_table_ban(&own, 1000, "mallory", 7, 2000);
+        _exit(rc != 0);
+    }
+    int status = -1;
+    EQ(waitpid(child, &status, 0), child);
+    EQ(status, 0);
+    EQ(state(1500, "mallory"), BAN(500));
+    munmap(shared, 4096);
+}
+
+int main(void) {
+    RUN(overrides_end_at_their_tick);
+    RUN(chains_ask_overrides_before_their_limits);
+    RUN(bad_arguments_are_refused_and_change_nothing);
+    RUN(a_full_set_is_told_and_loses_nothing);
+    RUN(threads_see_no_gap_and_no_stranger);
+    RUN(processes_share_overrides);
+    return check_failures != 0;
+}

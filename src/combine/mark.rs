@@ -1,0 +1,372 @@
+//! Three-colour markers of the keys of a table: two limits a key, of which the second is asked only for what the first
+//! let pass, or only for what it refused.
+//!
+//! ```text
+//!  hash of a key --------------> slot of its committed debt
+//!        '-- second_hash --> slot of its second debt: peak or excess
+//!
+//!             asked first    it refuses        asked next     it refuses     it passes
+//!  RFC 2698   peak           red               committed      yellow         green       green has paid both
+//!  RFC 4115   committed      asked next        excess         red            yellow      each packet pays one
+//!             it passes: green
+//!
+//!  came yellow: the committed limit is not asked. Came red: none is.
+//! ```
+//!
+//! No charge is ever given back, so no undo is needed: what a limit has let pass stays charged to it in either colour.
+//!
+//! Invariants:
+//!
+//! - **Each envelope is exact.** A packet is green or yellow only after the limits of that colour have charged it, and
+//!   each check is exact on its own word: RFC 2698 never passes more than the peak limit, nor more green than the
+//!   committed one; RFC 4115 never more green than the committed limit, nor more yellow than the excess one.
+//! - **RFC 4115 is linearizable.** A packet takes effect at the last word that it asks: what others charge between its
+//!   two looks only raises the committed debt, which refused it already.
+//! - **RFC 2698 gives the colours of some order of the packets where they have one reading of the clock.** They are
+//!   those of the order in which the packets asked the committed limit, the red ones last: at one instant debts only
+//!   add up, so whoever passed the peak limit fits it in any order. With readings apart a packet may pass the peak
+//!   limit before another and ask the committed one behind it, and their colours may be those of no order.
+//! - **Contended charges nothing.** But a packet that has paid the peak limit and then loses its swaps on the committed
+//!   one is yellow: charged, and no better than it may be.
+//!
+//! RFC 2697 is not here: what overflows one of its buckets fills the other, so both must change in one swap. See
+//! [`Meter`](crate::Meter), which has all three in one word.
+#![forbid(unsafe_code)]
+
+use super::link::TableRef;
+use super::pair::fetch_both;
+use crate::answer::{Colour, Marking, Outcome, Verdict};
+use crate::keys::second_hash;
+use crate::limit::TableLimit;
+use crate::sync::Access;
+use crate::table::{Counters, Request, Table, TableError, MAX_BURST};
+
+/// Marks packets green, yellow or red by two limits of their key: RFC 2698 or RFC 4115 for every key of a table.
+///
+/// The committed debt of a key lies at its hash, the second one at its [`second_hash`]. Each limit is asked as
+/// [`Table::check`] asks it, its options included: one in shadow mode never refuses, a penalty is charged for red.
+///
+/// ```
+/// use tatcell::{Colour, LimitSpec, Line, Mark, Table, TableOptions};
+/// static MEMORY: [Line; 130] = [Line::EMPTY; 130];
+///
+/// // RFC 2698 for each flow: 1 MB/s and 2000 bytes committed, a peak of 2 MB/s and 4000 bytes; ticks are nanoseconds.
+/// let (committed, peak) =
+///     (LimitSpec::new(1_000_000, 1_000_000_000, 2_000), LimitSpec::new(2_000_000, 1_000_000_000, 4_000));
+/// let table = Table::init(&MEMORY, &TableOptions::new(peak).slowest(committed).seed([7; 16]))?;
+/// let (committed, peak) = (table.limit(&committed)?, table.limit(&peak)?);
+/// let mark = Mark::rfc2698(&committed, &peak);
+/// let flow = table.hash(b"192.0.2.1")?;
+/// let colours = [(); 3].map(|()| mark.check(&table, 0, flow, 1_500, Colour::Green).map(|marked| marked.colour));
+/// assert_eq!(colours, [Ok(Colour::Green), Ok(Colour::Yellow), Ok(Colour::Red)]);
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct Mark<'a> {
+    kind: Kind,
+    committed: &'a TableLimit,
+    second: &'a TableLimit,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Rfc2698,
+    Rfc4115,
+}
+
+/// Which limit is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Side {
+    Committed,
+    Second,
+}
+
+/// Asks the limits that a packet stands under and gives its colour. `ask` charges what passes.
+#[inline(always)]
+fn colour_of(kind: Kind, pre: Colour, mut ask: impl FnMut(Side) -> Verdict) -> Marking {
+    let green = Marking::of(Colour::Green);
+    let second = match (kind, pre) {
+        (_, Colour::Red) => return Marking::of(Colour::Red),
+        (Kind::Rfc2698, Colour::Green) => match ask(Side::Second) {
+            Verdict::Conforming if ask(Side::Committed).passes() => return green,
+            second => second,
+        },
+        (Kind::Rfc4115, Colour::Green) => match ask(Side::Committed) {
+            Verdict::Conforming => return green,
+            Verdict::Contended => Verdict::Contended,
+            committed => match ask(Side::Second) {
+                // Never is that of both.
+                Verdict::Never => committed,
+                second => second,
+            },
+        },
+        (_, Colour::Yellow) => ask(Side::Second),
+    };
+    match second {
+        Verdict::Conforming => Marking::of(Colour::Yellow),
+        verdict => Marking { verdict, colour: Colour::Red },
+    }
+}
+
+impl<'a> Mark<'a> {
+    /// RFC 2698: what the peak limit refuses is red; what it lets pass is green where the committed limit lets it pass
+    /// as well, else yellow. The peak rate is at least the committed one.
+    pub const fn rfc2698(committed: &'a TableLimit, peak: &'a TableLimit) -> Mark<'a> {
+        Mark { kind: Kind::Rfc2698, committed, second: peak }
+    }
+
+    /// RFC 4115: what the committed limit lets pass is green; of what it refuses the excess limit makes yellow what it
+    /// lets pass, and the rest is red.
+    pub const fn rfc4115(committed: &'a TableLimit, excess: &'a TableLimit) -> Mark<'a> {
+        Mark { kind: Kind::Rfc4115, committed, second: excess }
+    }
+
+    /// Marks one packet of a key and charges the limits of its colour.
+    ///
+    /// `now` is the caller's clock in ticks, `cost` in units: the bytes of the packet, 0 looks and never writes. `pre`
+    /// is the colour that it came with; [`Colour::Green`] where marking is colour-blind.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`]; [`TableError::BadAlgorithm`] where the limits are not of GCRA;
+    /// [`TableError::PeakBelowCommitted`]. Nothing is touched then.
+    ///
+    /// # Concurrency
+    /// Any number of threads and processes; each envelope is exact on every interleaving. RFC 4115 is linearizable, RFC
+    /// 2698 for packets at one reading of the clock: else the colours of packets that race may be those of no order.
+    ///
+    /// # Cost
+    /// One or two checks of a table: green is one compare-and-swap under RFC 4115 and two under RFC 2698.
+    ///
+    /// Source: RFC 2698, RFC 4115.
+    pub fn check<'t>(
+        &self,
+        table: impl Into<TableRef<'t>>,
+        now: u64,
+        hash: u64,
+        cost: u64,
+        pre: Colour,
+    ) -> Result<Marking, TableError> {
+        match table.into() {
+            TableRef::Shared(t) => self.own(t).map(|()| self.mark_one(t, now, hash, cost, pre, None)),
+            TableRef::Exclusive(t) => self.own(t).map(|()| self.mark_one(t, now, hash, cost, pre, None)),
+        }
+    }
+
+    /// Refuses limits that this table cannot mark by.
+    pub(crate) fn own<M: Access>(&self, table: &Table<'_, M>) -> Result<(), TableError> {
+        table.own(self.committed)?;
+        table.own(self.second)?;
+        if !self.committed.0.is_gcra() || !self.second.0.is_gcra() {
+            return Err(TableError::BadAlgorithm);
+        }
+        // Of one table, so both are in its q-unit.
+        if self.kind == Kind::Rfc2698 && self.second.0.t_q > self.committed.0.t_q {
+            return Err(TableError::PeakBelowCommitted);
+        }
+        Ok(())
+    }
+
+    /// Marks under limits that `own` has seen.
+    #[inline(always)]
+    fn mark_one<M: Access>(
+        &self,
+        table: &Table<'_, M>,
+        now: u64,
+        hash: u64,
+        cost: u64,
+        pre: Colour,
+        mut counters: Option<&mut Counters>,
+    ) -> Marking {
+        let ask = |side: Side| {
+            let (limit, hash) = match side {
+                Side::Committed => (self.committed, hash),
+                Side::Second => (self.second, second_hash(hash)),
+            };
+            match table.check_live(limit, now, hash, cost) {
+                Some(outcome) => verdict_of(outcome),
+                None => {
+                    long_way(table, &Request { limit, now, cost, room: 0 }, hash, counters.as_deref_mut())
+                }
+            }
+        };
+        colour_of(self.kind, pre, ask)
+    }
+}
+
+/// Everything but a live key under a plain limit, and a first swap that was lost.
+#[cold]
+#[inline(never)]
+fn long_way<M: Access>(
+    table: &Table<'_, M>,
+    request: &Request<'_>,
+    hash: u64,
+    counters: Option<&mut Counters>,
+) -> Verdict {
+    let Some(counters) = counters else {
+        return verdict_of(table.check_again(request.limit, request.now, hash, request.cost));
+    };
+    let mut made = Counters::default();
+    let decision = table.decide_ex(request, hash, Some(&mut made));
+    // The verdict is the packet's, and counted once.
+    counters.add(&Counters {
+        untracked: made.untracked,
+        inherited: made.inherited,
+        forgiven: made.forgiven,
+        inserted: made.inserted,
+        ..Counters::default()
+    });
+    decision.verdict
+}
+
+fn verdict_of(outcome: Outcome) -> Verdict {
+    match outcome {
+        Outcome::Conforming => Verdict::Conforming,
+        Outcome::NonConforming { .. } => Verdict::NonConforming,
+        Outcome::Never => Verdict::Never,
+        Outcome::Contended => Verdict::Contended,
+    }
+}
+
+/// Up to 64 packets of a table at one instant.
+///
+/// ```
+/// use tatcell::{Colour, LimitSpec, Line, Mark, MarkBurst, Table, TableOptions};
+/// static MEMORY: [Line; 130] = [Line::EMPTY; 130];
+///
+/// // RFC 4115 for each flow: 1 MB/s, 3000 bytes committed and 1500 in excess; ticks are nanoseconds.
+/// let committed = LimitSpec::new(1_000_000, 1_000_000_000, 3_000);
+/// let excess = LimitSpec::new(1_000_000, 1_000_000_000, 1_500);
+/// let table = Table::init(&MEMORY, &TableOptions::new(committed).slowest(excess).seed([7; 16]))?;
+/// let (committed, excess) = (table.limit(&committed)?, table.limit(&excess)?);
+/// let mark = Mark::rfc4115(&committed, &excess);
+/// let mut hashes = [0; 5];
+/// table.hash_burst(&mut hashes, |i| [[192, 0, 2, 1], [192, 0, 2, 2]][i / 4])?;
+/// let burst = MarkBurst { mark: &mark, now: 0, hashes: &hashes, costs: Some(&[1_500; 5]), pre: None };
+/// let mut colours = [Colour::Red; 5];
+/// let marked = burst.check(&table, &mut colours, None, &[])?;
+/// use Colour::{Green, Red, Yellow};
+/// assert_eq!(colours, [Green, Green, Yellow, Red, Green]); // the last one is of another source
+/// assert_eq!((marked.pass, marked.colours), (0b10111, [3, 1, 1]));
+/// # Ok::<(), tatcell::TableError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct MarkBurst<'a> {
+    /// The limits of all packets.
+    pub mark: &'a Mark<'a>,
+    /// The caller's clock, in ticks.
+    pub now: u64,
+    /// The hashes of their keys, at most [`MAX_BURST`].
+    pub hashes: &'a [u64],
+    /// Units of each, its bytes, as many as hashes; None = one unit each.
+    pub costs: Option<&'a [u32]>,
+    /// The colour that each came with, as many as hashes; None = all green, colour-blind.
+    pub pre: Option<&'a [Colour]>,
+}
+
+/// What a burst was marked as.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Marked {
+    /// Bit i is 1 if packet i is green or yellow.
+    pub pass: u64,
+    /// How many are green, yellow and red.
+    pub colours: [u32; 3],
+}
+
+impl MarkBurst<'_> {
+    /// Marks in order: `colours[i]` becomes the colour of packet i, red also where it is contended. `next` are hashes
+    /// of a burst that comes next: their lines are asked for meanwhile.
+    ///
+    /// The colours equal those of [`Mark::check`] for each packet in the same order, repeated keys included. A counter
+    /// of verdicts counts each packet once; those of slots (inserted, untracked, inherited, forgiven) each debt.
+    ///
+    /// # Errors
+    /// As [`Mark::check`]; [`TableError::TooManyKeys`] (also of `next`); [`TableError::BadCosts`] where costs or
+    /// colours are not as many as hashes. Nothing is marked then.
+    ///
+    /// # Concurrency
+    /// As [`Mark::check`]; other threads may come in between two packets.
+    ///
+    /// # Cost
+    /// As singles, with the cache misses of both debts of all packets overlapped.
+    pub fn check<'t>(
+        &self,
+        table: impl Into<TableRef<'t>>,
+        colours: &mut [Colour],
+        counters: Option<&mut Counters>,
+        next: &[u64],
+    ) -> Result<Marked, TableError> {
+        self.run(table.into(), colours, counters, (next, true))
+    }
+
+    /// As [`check`](MarkBurst::check) for a burst whose hashes were the `next` of the call before it: its lines are not
+    /// asked for again.
+    ///
+    /// # Errors
+    /// As [`check`](MarkBurst::check).
+    pub fn check_ahead<'t>(
+        &self,
+        table: impl Into<TableRef<'t>>,
+        colours: &mut [Colour],
+        counters: Option<&mut Counters>,
+        next: &[u64],
+    ) -> Result<Marked, TableError> {
+        self.run(table.into(), colours, counters, (next, false))
+    }
+
+    pub(crate) fn run(
+        &self,
+        table: TableRef<'_>,
+        colours: &mut [Colour],
+        counters: Option<&mut Counters>,
+        (next, fetch): (&[u64], bool),
+    ) -> Result<Marked, TableError> {
+        let count = self.hashes.len();
+        if count > MAX_BURST || next.len() > MAX_BURST {
+            return Err(TableError::TooManyKeys);
+        }
+        let costs = self.costs.map_or(count, <[u32]>::len);
+        let pre = self.pre.map_or(count, <[Colour]>::len);
+        if [costs, pre, colours.len()] != [count; 3] {
+            return Err(TableError::BadCosts);
+        }
+        match table {
+            TableRef::Shared(t) => self.mark_all(t, colours, counters, next, fetch),
+            TableRef::Exclusive(t) => self.mark_all(t, colours, counters, next, fetch),
+        }
+    }
+
+    fn mark_all<M: Access>(
+        &self,
+        table: &Table<'_, M>,
+        colours: &mut [Colour],
+        mut counters: Option<&mut Counters>,
+        next: &[u64],
+        fetch: bool,
+    ) -> Result<Marked, TableError> {
+        let MarkBurst { mark, now, hashes, costs, pre } = *self;
+        mark.own(table)?;
+        if fetch {
+            fetch_both(table, hashes);
+        }
+        fetch_both(table, next);
+        let mut marked = Marked::default();
+        for ((i, &hash), colour) in hashes.iter().enumerate().zip(colours) {
+            let cost = costs.and_then(|costs| costs.get(i)).map_or(1, |&cost| cost.into());
+            let came = pre.and_then(|pre| pre.get(i)).copied().unwrap_or(Colour::Green);
+            let made = mark.mark_one(table, now, hash, cost, came, counters.as_deref_mut());
+            *colour = made.colour;
+            marked.pass |= (made.passes() as u64).wrapping_shl(i as u32);
+            if let Some(count) = marked.colours.get_mut(made.colour as usize) {
+                *count = count.wrapping_add(1);
+            }
+            if let Some(counters) = &mut counters {
+                counters.count_verdict(made.verdict);
+            }
+        }
+        Ok(marked)
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "mark_tests.rs"]
+mod tests;

@@ -1,0 +1,73 @@
+//! Which limit is asked for which packet, and what its verdict makes of the colour: every case.
+
+use super::*;
+use Verdict::{Conforming, Contended, Never, NonConforming};
+
+const VERDICTS: [Verdict; 4] = [Conforming, NonConforming, Never, Contended];
+const COLOURS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
+
+/// The colour, and what was asked in order.
+fn ask(kind: Kind, pre: Colour, committed: Verdict, second: Verdict) -> (Marking, std::vec::Vec<Side>) {
+    let mut asked = std::vec::Vec::new();
+    let marked = colour_of(kind, pre, |side| {
+        asked.push(side);
+        match side {
+            Side::Committed => committed,
+            Side::Second => second,
+        }
+    });
+    (marked, asked)
+}
+
+fn each(mut case: impl FnMut(Colour, Verdict, Verdict)) {
+    for pre in COLOURS {
+        for committed in VERDICTS {
+            VERDICTS.into_iter().for_each(|second| case(pre, committed, second));
+        }
+    }
+}
+
+#[test]
+fn rfc_2698_asks_the_committed_limit_for_what_the_peak_let_pass() {
+    each(|pre, committed, peak| {
+        let (marked, asked) = ask(Kind::Rfc2698, pre, committed, peak);
+        let wanted: &[Side] = match (pre, peak) {
+            (Colour::Red, _) => &[],
+            (Colour::Green, Conforming) => &[Side::Second, Side::Committed],
+            _ => &[Side::Second],
+        };
+        assert_eq!(asked, wanted);
+        let wanted = match (pre, committed, peak) {
+            (Colour::Red, ..) => Marking::of(Colour::Red),
+            // Whatever the committed limit says, contended too: the peak has been paid.
+            (Colour::Green, Conforming, Conforming) => Marking::of(Colour::Green),
+            (_, _, Conforming) => Marking::of(Colour::Yellow),
+            (.., verdict) => Marking { verdict, colour: Colour::Red },
+        };
+        assert_eq!(marked, wanted, "{pre:?} {committed:?} {peak:?}");
+    });
+}
+
+#[test]
+fn rfc_4115_asks_the_excess_limit_for_what_the_committed_refused() {
+    each(|pre, committed, excess| {
+        let (marked, asked) = ask(Kind::Rfc4115, pre, committed, excess);
+        let wanted: &[Side] = match (pre, committed) {
+            (Colour::Red, _) => &[],
+            (Colour::Yellow, _) => &[Side::Second],
+            (_, NonConforming | Never) => &[Side::Committed, Side::Second],
+            _ => &[Side::Committed],
+        };
+        assert_eq!(asked, wanted);
+        let wanted = match (pre, committed, excess) {
+            (Colour::Red, ..) => Marking::of(Colour::Red),
+            (Colour::Green, Conforming, _) => Marking::of(Colour::Green),
+            (Colour::Green, Contended, _) => Marking::CONTENDED,
+            (_, _, Conforming) => Marking::of(Colour::Yellow),
+            // Never only where no burst is large enough.
+            (Colour::Green, NonConforming, Never) => Marking::of(Colour::Red),
+            (.., verdict) => Marking { verdict, colour: Colour::Red },
+        };
+        assert_eq!(marked, wanted, "{pre:?} {committed:?} {excess:?}");
+    });
+}
