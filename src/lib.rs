@@ -96,7 +96,7 @@ mod time;
 pub use algorithms::gcra::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
-    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
+    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Group, Lease, LogGate, LogLine, Meter,
     SlidingLog, Slip,
 };
 pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
