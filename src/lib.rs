@@ -31,6 +31,7 @@
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
 //!   [`PairBurst`]: each under two limits.
 //! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
+//! - [`Shaper`]: requests that wait for their departure instead of being refused; [`Wheel`], [`Group`], [`LeakyQueue`].
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
 //! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
@@ -61,6 +62,7 @@
 //! |---|---|
 //! | `std` | links std; the library does not use it. For programs and tests with a panic handler of their own |
 //! | `host` | the module `host`: clocks, memory, secret bytes from a Unix system |
+//! | `heapless` | payloads of any type in a [`LeakyQueue`], by a `heapless::Deque` |
 //! | `capi` | exports the C ABI of `tatcell.h` |
 //! | `small-capi` | exports the C ABI of `tatcell_small.h`, for firmware |
 //! | `single-core` | cores without 64-bit atomics: interrupts are masked |
@@ -98,6 +100,9 @@ pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
     Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Group, Lease, LogGate, LogLine, Meter,
     SlidingLog, Slip,
+};
+pub use combine::{
+    ring_words, wheel_words, Fifo, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
 };
 pub use combine::{second_hash, Chain, ChainError, LadderLimits, Link, PairBurst, TableRef, MAX_LINKS};
 pub use keys::{Address, HashKind, Ladder, LadderError, PrefixKey, Rung};

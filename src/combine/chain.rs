@@ -219,6 +219,12 @@ impl<'a> Chain<'a> {
         Ok(self.finish(&answers, inserted, counters, each))
     }
 
+    /// The longest that a reservation may have to wait, in ticks.
+    pub(super) fn max_delay(&self) -> Result<u64, ChainError> {
+        let each = self.charges().map(|charge| charge.target.max_delay());
+        each.reduce(|a, b| Some(a?.max(b?))).flatten().ok_or(ChainError::BadAlgorithm)
+    }
+
     /// Gives back what the permits of the links prove was charged and has not drained since, the last link first;
     /// `permits[i]` is that of link i. Each that was given back becomes [`Permit::NONE`].
     ///

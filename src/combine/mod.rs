@@ -16,6 +16,7 @@ mod chain;
 mod error;
 mod link;
 mod pair;
+mod shaper;
 mod tiers;
 
 #[cfg(all(test, tatcell_loom))]
@@ -25,4 +26,7 @@ pub use chain::{Chain, MAX_LINKS};
 pub use error::ChainError;
 pub use link::{Link, TableRef};
 pub use pair::{second_hash, PairBurst};
+pub use shaper::{
+    ring_words, wheel_words, Fifo, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
+};
 pub use tiers::LadderLimits;
