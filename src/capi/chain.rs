@@ -104,7 +104,7 @@ unsafe impl Grows for tatcell_chain_t {
 const _: () = assert!(size_of::<tatcell_chain_t>() == TATCELL_CHAIN_MIN && TATCELL_CHAIN_MIN % 8 == 0);
 
 /// The code of a chain error.
-fn chain_code(e: ChainError) -> i32 {
+pub(super) fn chain_code(e: ChainError) -> i32 {
     match e {
         ChainError::Empty | ChainError::TooManyLinks => TATCELL_ERR_LINKS,
         ChainError::ForeignLimit => TATCELL_ERR_FOREIGN,
@@ -123,7 +123,7 @@ pub(super) fn chained(table: &Handle) -> TableRef<'_> {
 }
 
 /// A link of C.
-fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
+pub(super) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
     let by_hash = l.flags & TATCELL_LINK_HASH != 0;
     let forms = [!l.cell.is_null(), !l.cell32.is_null(), !l.table.is_null()];
     match forms.into_iter().filter(|form| *form).count() {
@@ -148,7 +148,7 @@ fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
 }
 
 /// A checked call.
-struct Work<'a> {
+pub(super) struct Work<'a> {
     chain: Chain<'a>,
     permits: &'a mut [Permit],
     decisions: Option<Rows<'a, tatcell_decision_t>>,
@@ -156,7 +156,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(
+    pub(super) fn new(
         c: Contract<'a>,
         chain: *const tatcell_chain_t,
         out: *const tatcell_decision_t,
@@ -203,6 +203,14 @@ impl<'a> Work<'a> {
             &mut dyn FnMut(usize, &Decision),
         ) -> Result<Decision, ChainError>,
     ) -> Result<Decision, i32> {
+        self.run(call).map_err(chain_code)
+    }
+
+    /// As [`decide`](Self::decide), of a call with any result.
+    pub(super) fn run<T>(
+        self,
+        call: impl FnOnce(&Chain<'_>, Option<&mut Counters>, &mut dyn FnMut(usize, &Decision)) -> T,
+    ) -> T {
         let Work { chain, permits, decisions, counters } = self;
         let mut each = |i: usize, answer: &Decision| {
             if let Some(permit) = permits.get_mut(i) {
@@ -212,7 +220,7 @@ impl<'a> Work<'a> {
                 decisions.put(i, &tatcell_decision_t::of(answer));
             }
         };
-        call(&chain, counters, &mut each).map_err(chain_code)
+        call(&chain, counters, &mut each)
     }
 }
 

@@ -33,6 +33,7 @@ use super::error::ShaperError;
 use super::wheel::{Waiting, Wheel};
 use crate::answer::Decision;
 use crate::cell::Group;
+use crate::table::Counters;
 
 /// A shaper: reserves for each request the earliest instant at which it conforms, and keeps its handle until then.
 ///
@@ -139,9 +140,25 @@ impl<'a> Shaper<'a> {
         chain: &Chain<'_>,
         handle: u64,
     ) -> Result<Decision, ShaperError> {
+        self.submit_chain_ex(now, chain, handle, None, |_, _| ())
+    }
+
+    /// As [`submit_chain`](Shaper::submit_chain), with counters and the decision of each link as
+    /// [`Chain::reserve_ex`].
+    ///
+    /// # Errors
+    /// As [`submit`](Shaper::submit).
+    pub fn submit_chain_ex(
+        &mut self,
+        now: u64,
+        chain: &Chain<'_>,
+        handle: u64,
+        counters: Option<&mut Counters>,
+        each: impl FnMut(usize, &Decision),
+    ) -> Result<Decision, ShaperError> {
         let (now, delay) = (self.wheel.later(now), chain.max_delay()?);
         self.wheel.has_room(now, delay)?;
-        let decision = chain.reserve(now)?;
+        let decision = chain.reserve_ex(now, counters, each)?;
         self.keep(now, (handle, 0), decision)
     }
 
