@@ -294,7 +294,9 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 }
 
 /// Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
-/// links'. Each is charged at arrival, so an aggregate is never charged at a future time.
+/// links'. Each is charged at arrival, so an aggregate is never charged at a future time. What one link holds back
+/// leaves later than the others have counted it: a limit that many chains share may then send more than it allows, by
+/// what they hold back. tatcell_shaper_forward asks each limit when a request gets there, and does not.
 ///
 /// A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after
 /// is the time until all links would accept it. Every link is asked, and given back where another refuses.

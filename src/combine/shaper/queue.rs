@@ -133,7 +133,7 @@ impl<F: Fifo> LeakyQueue<F> {
         }
         match self.fifo.put(decision.departure, payload) {
             Ok(()) => Ok(decision),
-            // There was room: a Fifo that says otherwise keeps the unit.
+            // There was room: with a Fifo that says otherwise the unit is lost.
             Err(payload) => Err(NotQueued::Full(payload)),
         }
     }
