@@ -2,10 +2,11 @@
 
 use crate::common::{cases, memory, Rng};
 use tatcell::{
-    wheel_words, Cell, ChainError, Group, Limit, LimitSpec, Link, Shaper, Table, TableOptions, Verdict,
+    wheel_words, Cell, Cell32, ChainError, ExclusiveCell, Group, Limit, LimitSpec, Link, Shaper, Table,
+    TableOptions, Verdict,
 };
 
-/// The eligibility time computation of 802.1Qcr (8.6.11.3), in ticks of the bucket's byte time: one byte is `t` ticks.
+/// The eligibility time computation of 802.1Qcr, in ticks of the bucket's byte time: one byte is `t` ticks.
 struct Standard {
     t: i128,
     committed_burst: i128,
@@ -235,4 +236,39 @@ fn threads_of_a_group_see_it_rise() {
         threads.into_iter().map(|t| t.join().unwrap()).max().unwrap()
     });
     assert_eq!(group.eligible(), highest);
+}
+
+/// A reservation from a tick on is one that comes then, in every form of cell: the same departure, the same debt.
+#[test]
+fn reserving_from_a_tick_on_is_reserving_then() {
+    let passed = std::cell::Cell::new(0);
+    cases(3_000, |rng| {
+        let (interval, burst) = (rng.within(1, 1_000), rng.within(1, 20));
+        let spec = LimitSpec::new(1, interval, burst).max_delay(rng.below(30 * interval));
+        let later = LimitSpec::new(1, interval, burst).max_delay(100 * interval);
+        let (limit, limit32) = (spec.build().unwrap(), spec.build32().unwrap());
+        let (then, then32) = (later.build().unwrap(), later.build32().unwrap());
+        let (cell, small, mut own) = (Cell::new(), Cell32::new(), ExclusiveCell::new());
+        let (twin, twin32) = (Cell::new(), Cell32::new());
+        let mut now = rng.scaled(30);
+        for _ in 0..20 {
+            now += rng.below(2 * interval);
+            let from = now + rng.below(10 * interval);
+            let cost = rng.within(1, burst);
+            let made = cell.reserve_from(&limit, now, from, cost);
+            let wanted = twin.reserve(&then, from, cost);
+            let fits = wanted.departure - now <= limit.max_delay().unwrap();
+            assert_eq!(made.passes(), fits, "departs at {}, now {now}", wanted.departure);
+            assert_eq!(made, own.reserve_from(&limit, now, from, cost));
+            let narrow = small.reserve_from(&limit32, now, from, cost);
+            let wanted32 = twin32.reserve(&then32, from, cost);
+            if !made.passes() || !narrow.passes() {
+                return;
+            }
+            assert_eq!((made.departure, narrow.departure), (wanted.departure, wanted32.departure));
+            assert_eq!((cell.word(), small.word()), (twin.word(), twin32.word()));
+            passed.set(passed.get() + 1);
+        }
+    });
+    assert!(passed.get() > 5_000, "{} passed", passed.get());
 }
