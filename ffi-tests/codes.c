@@ -11,7 +11,7 @@
 
 #include "kit.h"
 
-enum { FIRST = TATCELL_ERR_ADDRESS, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
+enum { FIRST = TATCELL_ERR_TOO_FAR, LAST = TATCELL_END, CODES = LAST - FIRST + 1 };
 
 static unsigned char seen[CODES];
 
@@ -299,6 +299,23 @@ TEST(bad_chains_and_ladders_are_errors) {
     GIVES(TATCELL_ERR_ADDRESS, tatcell_address_canonical("12345", 5, canonical, &length));
 }
 
+TEST(bad_shapers_are_errors) {
+    static uint64_t memory[TATCELL_SHAPER_BYTES(64, 1) / 8];
+    tatcell_shaper_t shaper;
+    tatcell_waiting_t waiting = {1, 64, 0, 0};
+    GIVES(TATCELL_ERR_WHEEL, tatcell_shaper_init(&shaper, memory, sizeof memory, 63, 1, 0));
+    GIVES(0, tatcell_shaper_init(&shaper, memory, sizeof memory, 64, 1, 0));
+    GIVES(TATCELL_ERR_TOO_FAR, tatcell_shaper_insert(&shaper, 0, &waiting));
+    waiting.departure = 5;
+    GIVES(0, tatcell_shaper_insert(&shaper, 0, &waiting));
+    GIVES(TATCELL_ERR_FULL, tatcell_shaper_insert(&shaper, 0, &waiting));
+    static uint64_t more[TATCELL_SHAPER_BYTES(64, 2) / 8];
+    GIVES(0, tatcell_shaper_init(&shaper, more, sizeof more, 64, 1, 0));
+    GIVES(0, tatcell_shaper_insert(&shaper, 0, &waiting));
+    waiting.departure = 100;
+    GIVES(TATCELL_ERR_BEHIND, tatcell_shaper_insert(&shaper, 100, &waiting));
+}
+
 TEST(contended_is_reached_among_threads_or_not_at_all) {
     tatcell_limit_spec_t spec = kit_spec(1, 1 << 16, UINT64_C(1) << 40);
     EQ(tatcell_limit_init_spec(&race.limit, &spec), 0);
@@ -363,7 +380,7 @@ TEST(overrides_that_cannot_be_are_errors) {
     EQ(tatcell_table_ban_hash(&overrides, 5, 1, 9), 0);
     GIVES(TATCELL_ERR_CLASH, tatcell_table_ban_hash(&overrides, 5, 1 | 1 << 25, 9));
     for (uint64_t i = 2; i < 9; i++) EQ(tatcell_table_ban_hash(&overrides, 5, i, 9), 0);
-    GIVES(TATCELL_ERR_FULL, tatcell_table_ban_hash(&overrides, 5, 9, 9));
+    GIVES(TATCELL_ERR_FULL_SET, tatcell_table_ban_hash(&overrides, 5, 9, 9));
 }
 
 TEST(every_code_was_produced) {
@@ -423,6 +440,7 @@ int main(void) {
     RUN(bad_calls_for_http_fields_are_errors);
     RUN(bad_chains_and_ladders_are_errors);
     RUN(overrides_that_cannot_be_are_errors);
+    RUN(bad_shapers_are_errors);
     RUN(contended_is_reached_among_threads_or_not_at_all);
     RUN(a_call_that_loses_every_attempt_is_contended_and_charges_nothing);
     RUN(every_code_was_produced);

@@ -158,6 +158,8 @@ static int32_t limit_info(void *s) { return tatcell_limit_info(&k.limit, (tatcel
 static int32_t limit_export(void *s) { return tatcell_limit_export(&k.limit, (tatcell_limit_numbers_t *)s); }
 static int32_t table_info(void *s) { return tatcell_table_info(&k.table, (tatcell_table_info_t *)s); }
 static int32_t meter_info(void *s) { return tatcell_meter_params_info(&params, (tatcell_meter_info_t *)s); }
+static tatcell_shaper_t shaper;
+static int32_t shaper_info(void *s) { return tatcell_shaper_info(&shaper, (tatcell_shaper_info_t *)s); }
 static int32_t table_export(void *s) { return tatcell_table_export(&k.table, (tatcell_table_numbers_t *)s); }
 static int32_t huge(void *s) {
     tatcell_host_memory_t *m = (tatcell_host_memory_t *)s;
@@ -180,6 +182,9 @@ TEST(results_fill_what_both_headers_know_and_keep_the_size) {
     DO(results_grow(sizeof(tatcell_table_numbers_t), TATCELL_TABLE_NUMBERS_MIN, table_export));
     EQ(tatcell_meter_params_init(&params, &meter), 0);
     DO(results_grow(sizeof(tatcell_meter_info_t), TATCELL_METER_INFO_MIN, meter_info));
+    static uint64_t memory[TATCELL_SHAPER_BYTES(64, 1) / 8];
+    EQ(tatcell_shaper_init(&shaper, memory, sizeof memory, 64, 1, 0), 0);
+    DO(results_grow(sizeof(tatcell_shaper_info_t), TATCELL_SHAPER_INFO_MIN, shaper_info));
     DO(results_grow(sizeof(tatcell_host_memory_t), TATCELL_HOST_MEMORY_MIN, huge));
     kit_free(&k);
 }

@@ -31,6 +31,13 @@ TEST(sizes_equal_their_run_time_twins) {
     EQ(tatcell_meter_size(), TATCELL_METER_SIZE);
     EQ(sizeof(tatcell_meter_params_t), TATCELL_METER_PARAMS_SIZE);
     EQ(tatcell_meter_params_size(), TATCELL_METER_PARAMS_SIZE);
+    EQ(sizeof(tatcell_shaper_t), TATCELL_SHAPER_SIZE);
+    EQ(tatcell_shaper_size(), TATCELL_SHAPER_SIZE);
+    EQ(sizeof(tatcell_waiting_t), TATCELL_WAITING_SIZE);
+    EQ(sizeof(tatcell_group_t), TATCELL_GROUP_SIZE);
+    EQ(tatcell_group_size(), TATCELL_GROUP_SIZE);
+    EQ(sizeof(tatcell_leaky_queue_t), TATCELL_LEAKY_QUEUE_SIZE);
+    EQ(tatcell_leaky_queue_size(), TATCELL_LEAKY_QUEUE_SIZE);
     EXPECT(tatcell_skew_none() == TATCELL_SKEW_NONE);
 }
 
@@ -62,6 +69,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_LINK_MIN, sizeof(void *) == 8 ? 80 : 56);
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
+    EQ(TATCELL_SHAPER_INFO_MIN, 40);
     EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
 }
 
@@ -71,6 +79,17 @@ TEST(static_memory_has_the_bytes_of_tatcell_table_bytes) {
     for (size_t i = 0; i < sizeof slots / sizeof *slots; i++)
         EQ(TATCELL_TABLE_BYTES(slots[i]), tatcell_table_bytes(slots[i]));
     EQ(sizeof memory, tatcell_table_bytes(100));
+}
+
+TEST(static_memory_has_the_bytes_of_shapers_and_queues) {
+    static const uint32_t handles[] = {0, 1, 15, 1000, 1 << 20};
+    static unsigned char memory[TATCELL_SHAPER_BYTES(64, 10) + TATCELL_LEAKY_QUEUE_BYTES(10)];
+    for (uint32_t slots = 64; slots <= 4096; slots *= 2)
+        for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
+            EQ(TATCELL_SHAPER_BYTES(slots, handles[i]), tatcell_shaper_bytes(slots, handles[i]));
+    for (size_t i = 0; i < sizeof handles / sizeof *handles; i++)
+        EQ(TATCELL_LEAKY_QUEUE_BYTES(handles[i]), tatcell_leaky_queue_bytes(handles[i]));
+    EQ(sizeof memory, tatcell_shaper_bytes(64, 10) + tatcell_leaky_queue_bytes(10));
 }
 
 TEST(alignments_are_explicit) {
@@ -161,6 +180,21 @@ TEST(structures_have_the_offsets_of_abi_1) {
     AT(tatcell_chain_t, permits, 24 + sizeof(void *));
     AT(tatcell_chain_t, decisions, 24 + 2 * sizeof(void *));
     AT(tatcell_chain_t, counters, 24 + 3 * sizeof(void *));
+    AT(tatcell_group_t, word, 0);
+    AT(tatcell_waiting_t, handle, 0);
+    AT(tatcell_waiting_t, departure, 8);
+    AT(tatcell_waiting_t, level, 16);
+    AT(tatcell_waiting_t, reserved, 20);
+    EQ(sizeof(tatcell_waiting_t), 24);
+    AT(tatcell_shaper_info_t, size, 0);
+    AT(tatcell_shaper_info_t, reserved, 4);
+    AT(tatcell_shaper_info_t, waiting, 8);
+    AT(tatcell_shaper_info_t, capacity, 16);
+    AT(tatcell_shaper_info_t, granularity, 24);
+    AT(tatcell_shaper_info_t, horizon, 32);
+    EQ(sizeof(tatcell_shaper_info_t), 40);
+    EQ(sizeof(tatcell_shaper_t), 256);
+    EQ(sizeof(tatcell_leaky_queue_t), 256);
     AT(tatcell_rung_t, bits, 0);
     AT(tatcell_rung_t, multiplier, 4);
     EQ(sizeof(tatcell_rung_t), 8);
@@ -285,7 +319,7 @@ TEST(numbers_are_those_of_abi_1) {
             {TATCELL_UNTRACKED, 1},
         {TATCELL_INHERITED, 2}, {TATCELL_FORGIVEN, 3}, {TATCELL_FLAG_SOFT, 1}, {TATCELL_FLAG_SHADOW, 2},
         {TATCELL_FLAG_ELASTIC, 4}, {TATCELL_FLAG_BANNED, 8}, {TATCELL_FLAG_EXEMPT, 16}, {TATCELL_LINK_OVERRIDES, 2},
-        {TATCELL_ERR_UNTIL, -42}, {TATCELL_ERR_FULL, -43}, {TATCELL_ERR_CLASH, -44}, {TATCELL_OVERRIDE_NONE, 0},
+        {TATCELL_ERR_UNTIL, -42}, {TATCELL_ERR_FULL_SET, -43}, {TATCELL_ERR_CLASH, -44}, {TATCELL_OVERRIDE_NONE, 0},
         {TATCELL_OVERRIDE_BAN, 1}, {TATCELL_OVERRIDE_EXEMPT, 2}, {TATCELL_ALGORITHM_OVERRIDES, 5},
     };
     for (size_t i = 0; i < sizeof n / sizeof *n; i++) {
@@ -317,6 +351,7 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_link_t, TATCELL_LINK_INIT);
     SIZE_THEN_ZERO(tatcell_chain_t, TATCELL_CHAIN_INIT);
     SIZE_THEN_ZERO(tatcell_ladder_spec_t, TATCELL_LADDER_SPEC_INIT);
+    SIZE_THEN_ZERO(tatcell_shaper_info_t, TATCELL_SHAPER_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_info_t, TATCELL_LIMIT_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_table_info_t, TATCELL_TABLE_INFO_INIT);
     SIZE_THEN_ZERO(tatcell_limit_numbers_t, TATCELL_LIMIT_NUMBERS_INIT);
@@ -326,6 +361,8 @@ TEST(initialisers_set_the_size_and_nothing_else) {
     SIZE_THEN_ZERO(tatcell_http_policy_t, TATCELL_HTTP_POLICY_INIT);
     tatcell_log_t log_gate = TATCELL_LOG_INIT;
     tatcell_slip_t slip = TATCELL_SLIP_INIT;
+    tatcell_group_t group = TATCELL_GROUP_INIT;
+    EQ(group.word, 0);
     EQ(log_gate.word, 0);
     EQ(slip.word, 0);
     tatcell_cell_t cell = TATCELL_CELL_INIT;
@@ -470,6 +507,7 @@ int main(void) {
     RUN(versions_equal_their_run_time_twins);
     RUN(the_least_sizes_are_frozen);
     RUN(static_memory_has_the_bytes_of_tatcell_table_bytes);
+    RUN(static_memory_has_the_bytes_of_shapers_and_queues);
     RUN(alignments_are_explicit);
     RUN(structures_have_the_offsets_of_abi_1);
     RUN(numbers_are_those_of_abi_1);

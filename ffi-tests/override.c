@@ -170,7 +170,7 @@ TEST(a_full_set_is_told_and_loses_nothing) {
         held[n] = check_random(&random);
         rc = tatcell_table_ban_hash(&table, 5, held[n], 1000);
         if (rc == 0) n++;
-        else EQ(rc, TATCELL_ERR_FULL);
+        else EQ(rc, TATCELL_ERR_FULL_SET);
     }
     EQ(n, 8);
     for (int i = 0; i < 9; i++) {

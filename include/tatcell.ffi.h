@@ -52,7 +52,7 @@ enum {
     TATCELL_ERR_UNITS = -40,
     TATCELL_ERR_INHERIT = -41,
     TATCELL_ERR_UNTIL = -42,
-    TATCELL_ERR_FULL = -43,
+    TATCELL_ERR_FULL_SET = -43,
     TATCELL_ERR_CLASH = -44,
     TATCELL_ERR_HTTP_NAME = -55,
     TATCELL_ERR_FREQUENCY = -56,
@@ -64,6 +64,10 @@ enum {
     TATCELL_ERR_COST = -62,
     TATCELL_ERR_LADDER = -63,
     TATCELL_ERR_ADDRESS = -64,
+    TATCELL_ERR_FULL = -65,
+    TATCELL_ERR_BEHIND = -66,
+    TATCELL_ERR_WHEEL = -67,
+    TATCELL_ERR_TOO_FAR = -68,
     TATCELL_VERSION = 300,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
@@ -156,6 +160,14 @@ enum {
     TATCELL_LINK_OVERRIDES = 2,
     TATCELL_LADDER_SIZE = 2304,
     TATCELL_LADDER_ALIGN = 8,
+    TATCELL_SHAPER_SIZE = 256,
+    TATCELL_SHAPER_ALIGN = 8,
+    TATCELL_WAITING_SIZE = 24,
+    TATCELL_GROUP_SIZE = 8,
+    TATCELL_GROUP_ALIGN = 8,
+    TATCELL_SHAPER_INFO_MIN = 40,
+    TATCELL_LEAKY_QUEUE_SIZE = 256,
+    TATCELL_LEAKY_QUEUE_ALIGN = 8,
     TATCELL_OVERRIDE_NONE = 0,
     TATCELL_OVERRIDE_BAN = 1,
     TATCELL_OVERRIDE_EXEMPT = 2,
@@ -531,6 +543,34 @@ typedef struct tatcell_ladder_spec_t {
     const tatcell_rung_t *v6;
 } tatcell_ladder_spec_t;
 
+typedef struct tatcell_shaper_t {
+    uint64_t opaque[32];
+} tatcell_shaper_t;
+
+typedef struct tatcell_waiting_t {
+    uint64_t handle;
+    uint64_t departure;
+    uint32_t level;
+    uint32_t reserved;
+} tatcell_waiting_t;
+
+typedef struct tatcell_group_t {
+    uint64_t word;
+} tatcell_group_t;
+
+typedef struct tatcell_shaper_info_t {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t waiting;
+    uint64_t capacity;
+    uint64_t granularity;
+    uint64_t horizon;
+} tatcell_shaper_info_t;
+
+typedef struct tatcell_leaky_queue_t {
+    uint64_t opaque[32];
+} tatcell_leaky_queue_t;
+
 typedef struct tatcell_host_memory_t {
     uint32_t size;
     uint32_t pages;
@@ -737,6 +777,35 @@ int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address,
     tatcell_rung_t *rung);
 int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
 size_t tatcell_ladder_size(void);
+size_t tatcell_shaper_bytes(uint32_t slots, uint32_t handles);
+int32_t tatcell_shaper_init(tatcell_shaper_t *shaper, void *memory, size_t bytes, uint32_t slots,
+    uint64_t granularity, uint64_t now);
+int32_t tatcell_shaper_submit(tatcell_shaper_t *shaper, uint64_t now, const tatcell_link_t *link,
+    tatcell_group_t *group, uint64_t handle, tatcell_decision_t *out);
+int32_t tatcell_shaper_submit_chain(tatcell_shaper_t *shaper, uint64_t now, const tatcell_chain_t *chain,
+    uint64_t handle, tatcell_decision_t *out);
+int32_t tatcell_shaper_forward(tatcell_shaper_t *shaper, uint64_t now, const tatcell_waiting_t *waiting,
+    const tatcell_link_t *link, tatcell_decision_t *out);
+int32_t tatcell_shaper_insert(tatcell_shaper_t *shaper, uint64_t now, const tatcell_waiting_t *waiting);
+int32_t tatcell_shaper_release(tatcell_shaper_t *shaper, uint64_t now, tatcell_waiting_t *due, uint32_t most,
+    uint32_t *count);
+int32_t tatcell_shaper_take(tatcell_shaper_t *shaper, tatcell_waiting_t *first);
+int32_t tatcell_shaper_next(tatcell_shaper_t *shaper, uint64_t *departure);
+int32_t tatcell_shaper_info(tatcell_shaper_t *shaper, tatcell_shaper_info_t *info);
+size_t tatcell_shaper_size(void);
+int32_t tatcell_group_reserve(tatcell_group_t *group, uint64_t now, const tatcell_link_t *link,
+    tatcell_decision_t *out);
+size_t tatcell_group_size(void);
+size_t tatcell_leaky_queue_bytes(uint32_t handles);
+int32_t tatcell_leaky_queue_init(tatcell_leaky_queue_t *queue, void *memory, size_t bytes,
+    const tatcell_limit_t *limit, uint64_t now);
+int32_t tatcell_leaky_queue_push(tatcell_leaky_queue_t *queue, uint64_t now, uint64_t cost, uint64_t handle,
+    uint64_t *departure, uint64_t *retry_after);
+int32_t tatcell_leaky_queue_pop(tatcell_leaky_queue_t *queue, uint64_t now, uint64_t *handle);
+int32_t tatcell_leaky_queue_take(tatcell_leaky_queue_t *queue, uint64_t *handle);
+int32_t tatcell_leaky_queue_next(tatcell_leaky_queue_t *queue, uint64_t *departure);
+int32_t tatcell_leaky_queue_count(tatcell_leaky_queue_t *queue, size_t *waiting, size_t *capacity);
+size_t tatcell_leaky_queue_size(void);
 int32_t tatcell_table_ban(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
     uint64_t until);
 int32_t tatcell_table_ban_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);

@@ -9,8 +9,8 @@
  * CONTENTS   One limit, one cell   Many keys, one table   Words   Model   Time   Storage   Threads   Growth   Codes
  *            then  1 Codes  2 Versions  3 Limits  4 Decisions  5 Cells  6 Leases  7 Tables  8 One key  9 Bursts
  *            10 Upkeep  11 Info and export  12 32-bit cells  13 Meters  14 Refusals  15 HTTP  16 Chains
- *            17 Prefixes  18 Overrides. Sliding logs stand behind 6, bursts under two limits in 9, the longest debts
- *            in 10, marks of the keys of a table in 13.
+ *            17 Prefixes  18 Shapers  19 Overrides. Sliding logs stand behind 6, bursts under two limits in 9, the
+ *            longest debts in 10, marks of the keys of a table in 13, leaky buckets as queues in 18.
  *            Clocks, random bytes and memory: tatcell_host.h.
  *            Firmware: tatcell_small.h. C++17: tatcell.hpp. LuaJIT, cffi: tatcell.ffi.h.
  *
@@ -170,7 +170,7 @@ extern "C" {
 #define TATCELL_NEVER 2
 /** No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself. */
 #define TATCELL_CONTENDED 3
-/** An iteration is over: no more live slots. */
+/** There is nothing more: an iteration is over, or nothing waits or is due. */
 #define TATCELL_END 4
 
 /** A required pointer is NULL. */
@@ -199,7 +199,9 @@ extern "C" {
 #define TATCELL_ERR_SEED -12
 /** Fastest and slowest limit do not fit one slot word: use fewer tag bits. */
 #define TATCELL_ERR_SPAN -14
-/** The handle, of a table or a sliding log, was not initialised by this version of the library. */
+/**
+ * The handle, of a table, a sliding log, a shaper or a queue, was not initialised by this version of the library.
+ */
 #define TATCELL_ERR_HANDLE -15
 /** Its creator is not done yet: the memory holds no table image. Ask again. */
 #define TATCELL_ERR_NOT_READY -16
@@ -265,7 +267,7 @@ extern "C" {
 /** An override does not end after now, or it ends further ahead than the table's options provided for. */
 #define TATCELL_ERR_UNTIL -42
 /** The set of the key is full, in a table of overrides: this one is not stored. */
-#define TATCELL_ERR_FULL -43
+#define TATCELL_ERR_FULL_SET -43
 /** The override of another key lies where this one would, by chance. Neither is changed. */
 #define TATCELL_ERR_CLASH -44
 /** A name or unit of a policy has a byte that a structured-field string cannot have. */
@@ -291,6 +293,14 @@ extern "C" {
 #define TATCELL_ERR_LADDER -63
 /** An address has neither 4 nor 16 bytes. */
 #define TATCELL_ERR_ADDRESS -64
+/** As many handles wait in a shaper or a queue as its memory holds. */
+#define TATCELL_ERR_FULL -65
+/** What is long due was not taken out of a shaper, and its slots do not reach from there to the new departure. */
+#define TATCELL_ERR_BEHIND -66
+/** The slots of a wheel are not a power of two from 64 to 4096, their ticks are none, or are too many. */
+#define TATCELL_ERR_WHEEL -67
+/** A departure may lie beyond the horizon of a shaper: of a limit, its max_delay does. */
+#define TATCELL_ERR_TOO_FAR -68
 /* -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36; it is not used again. */
 
 /**
@@ -3825,7 +3835,9 @@ int32_t tatcell_chain_peek(const tatcell_chain_t *chain,
 
 /**
  * Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
- * links'. Each is charged at arrival, so an aggregate is never charged at a future time.
+ * links'. Each is charged at arrival, so an aggregate is never charged at a future time. What one link holds back
+ * leaves later than the others have counted it: a limit that many chains share may then send more than it allows, by
+ * what they hold back. tatcell_shaper_forward asks each limit when a request gets there, and does not.
  *
  * A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after
  * is the time until all links would accept it. Every link is asked, and given back where another refuses.
@@ -4084,7 +4096,477 @@ int32_t tatcell_address_canonical(const void *address,
 TATCELL_API
 size_t tatcell_ladder_size(void);
 
-/* ==== 18 Overrides: keys that are banned or exempt until a time ================================================== */
+/* ==== 18 Shapers: requests that wait for their departure, in a timing wheel ====================================== */
+
+/** Bytes of a tatcell_shaper_t: the handle, not its memory (see tatcell_shaper_bytes). It never grows. */
+#define TATCELL_SHAPER_SIZE 256
+/** Alignment of a tatcell_shaper_t, and of its memory. */
+#define TATCELL_SHAPER_ALIGN 8
+/** Bytes of a tatcell_waiting_t; it never grows. */
+#define TATCELL_WAITING_SIZE 24
+/** Bytes of memory for so many slots and handles, for static memory; tatcell_shaper_bytes says the same. */
+#define TATCELL_SHAPER_BYTES(slots, handles) \
+    (8 * sizeof(char) * ((slots) / 64 + (slots)) + 24 * sizeof(char) * (handles))
+
+/**
+ * Handle of a shaper: reserves for each request the earliest instant at which it conforms, and keeps a handle of
+ * yours until then. The leaky bucket as a queue, for any number of keys.
+ *
+ * One owner uses a shaper and its memory, a core for instance: no call on it runs beside another. The cells and tables
+ * behind it may be shared with other shapers. A zeroed handle, and one of another version of the library, is refused
+ * with TATCELL_ERR_HANDLE; it must not be copied.
+ *
+ * The memory is a timing wheel: slots of `granularity` ticks. What waits is given out at a now at or after its
+ * departure, late by less than a slot, each flow in its order.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_shaper_t {
+    /** Not for use. */
+    uint64_t opaque[32];
+} tatcell_shaper_t;
+
+/** What waits in a shaper. */
+typedef struct tatcell_waiting_t {
+    /** Yours: an index, a pointer, a file descriptor. */
+    uint64_t handle;
+    /** The tick from which on it may leave. */
+    uint64_t departure;
+    /** Limits that it has passed through, for tatcell_shaper_forward; 0 is the first. */
+    uint32_t level;
+    /** 0. */
+    uint32_t reserved;
+} tatcell_waiting_t;
+
+/** Bytes of a tatcell_group_t. */
+#define TATCELL_GROUP_SIZE 8
+/** Alignment of a tatcell_group_t. */
+#define TATCELL_GROUP_ALIGN 8
+
+/**
+ * A group of flows that leave in the order in which they became eligible (IEEE 802.1Qcr): the latest departure that
+ * any of them was given. All zero (static storage, TATCELL_GROUP_INIT) is a fresh group. Its clock must not wrap.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_group_t {
+    /** Ticks; 0 = fresh. */
+    uint64_t word;
+} tatcell_group_t;
+
+/** A fresh group; all-zero memory is the same. */
+#define TATCELL_GROUP_INIT {0}
+
+/**
+ * Gives the bytes of memory for so many handles: TATCELL_SHAPER_BYTES at run time.
+ *
+ * @param slots   a power of two from 64 to 4096.
+ * @param handles that can wait at once.
+ * @return bytes; SIZE_MAX where that is more than a size can say.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+size_t tatcell_shaper_bytes(uint32_t slots, uint32_t handles);
+
+/**
+ * Makes an empty shaper.
+ *
+ * Choose the granularity by how late a request may leave, and the slots so that (slots - 1) * granularity exceeds the
+ * longest max_delay by as long as you may fail to come back.
+ *
+ * @param shaper      handle to initialise, not in the memory; not NULL.
+ * @param memory      aligned to 8 bytes; not NULL. Belongs to the shaper from now on.
+ * @param bytes       of memory; see tatcell_shaper_bytes and TATCELL_SHAPER_BYTES. What is left of it beside the slots
+ *                    holds handles.
+ * @param slots       a power of two from 64 to 4096.
+ * @param granularity ticks of a slot, a power of two.
+ * @param now         the caller's clock, ticks.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_WHEEL slots or granularity is no such power of two, or slots * granularity is 2^62 or more.
+ * @retval TATCELL_ERR_TOO_SMALL the memory holds no handle; TATCELL_ERR_TOO_LARGE for 2^32 - 1 handles, or more than
+ *         half of the address space.
+ * @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
+ * Nothing is changed on error.
+ * Thread: one. Cost: writes 8 bytes for every 64 slots. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_shaper_init(tatcell_shaper_t *shaper,
+                            void *memory,
+                            size_t bytes,
+                            uint32_t slots,
+                            uint64_t granularity,
+                            uint64_t now);
+
+/**
+ * Reserves a request under one limit and keeps its handle until out->departure.
+ *
+ * Every request goes through the wheel, one that may leave at once too, so that none overtakes another of its flow. A
+ * limit's max_delay is its queue's length in time: Q jobs of one unit are Q * T. The wheel is looked at first, so what
+ * is refused has reserved nothing, and what is reserved has its place. A now that lies behind one at which a request
+ * was taken in counts as that one.
+ *
+ * @param shaper not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param link   the cell or key, its limit with a max_delay, and the cost; not NULL.
+ * @param group  whose flow it is: it leaves no earlier than any of the group before it, and its delay counts from now
+ *               all the same (IEEE 802.1Qcr). NULL = none.
+ * @param handle yours; comes out when it is due.
+ * @param out    started from TATCELL_DECISION_INIT, not in the shaper or its memory: departure, or retry_after; not
+ *               NULL.
+ * @retval 0 reserved; the handle waits.
+ * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER the cost is above the burst;
+ *         TATCELL_CONTENDED ask again. Nothing is charged, the handle does not wait.
+ * @retval TATCELL_ERR_FULL as many wait as the memory holds.
+ * @retval TATCELL_ERR_TOO_FAR the limit's max_delay is longer than the horizon.
+ * @retval TATCELL_ERR_BEHIND what is long due was not taken out: release first.
+ * @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, which alone knows when a request may leave.
+ * @retval TATCELL_ERR_HANDLE shaper not initialised.
+ * @retval TATCELL_ERR_OVERLAP out lies in the shaper or its memory.
+ * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT,
+ *         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check.
+ * Nothing is changed on error.
+ * Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and three
+ * words of the memory. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_shaper_submit(tatcell_shaper_t *shaper,
+                              uint64_t now,
+                              const tatcell_link_t *link,
+                              tatcell_group_t *group,
+                              uint64_t handle,
+                              tatcell_decision_t *out);
+
+/**
+ * As tatcell_shaper_submit under all limits of a chain: departs at the latest of theirs, all charged now.
+ *
+ * Where one limit is shared by many flows, tatcell_shaper_forward keeps that limit's rate exactly; this does not: what
+ * one flow holds back leaves later than the shared limit has counted it.
+ *
+ * @param shaper not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param chain  started from TATCELL_CHAIN_INIT; its permits, decisions and counters are filled in as
+ *               tatcell_chain_reserve does. Not NULL.
+ * @param handle yours; comes out when it is due.
+ * @param out    started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_chain_reserve, and TATCELL_ERR_FULL, TATCELL_ERR_TOO_FAR, TATCELL_ERR_BEHIND, TATCELL_ERR_HANDLE
+ *         as tatcell_shaper_submit. Nothing is changed on error.
+ * Thread: as tatcell_shaper_submit. Cost: that of tatcell_chain_reserve, and three words. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_shaper_submit_chain(tatcell_shaper_t *shaper,
+                                    uint64_t now,
+                                    const tatcell_chain_t *chain,
+                                    uint64_t handle,
+                                    tatcell_decision_t *out);
+
+/**
+ * Reserves what has come out at one level under the limit of the next, now, and lets it wait there: it comes out again
+ * with its level one higher. A hierarchy: flow within tenant within port.
+ *
+ * A parent is asked when a request gets there, never for a time that lies ahead, which would let everybody else wait
+ * behind it. The place that the handle came out of is free until something else is put in: forward first, submit then.
+ * What a parent refuses is lost there; what its flow was charged has been used.
+ *
+ * @param shaper  not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param waiting what tatcell_shaper_release gave; not NULL.
+ * @param link    of the next level; not NULL.
+ * @param out     started from TATCELL_DECISION_INIT; not NULL.
+ * @retval as tatcell_shaper_submit.
+ * Thread: as tatcell_shaper_submit. Cost: the same. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_shaper_forward(tatcell_shaper_t *shaper,
+                               uint64_t now,
+                               const tatcell_waiting_t *waiting,
+                               const tatcell_link_t *link,
+                               tatcell_decision_t *out);
+
+/**
+ * Keeps a handle whose departure was decided elsewhere.
+ *
+ * @param shaper  not NULL.
+ * @param now     the caller's clock, ticks.
+ * @param waiting handle, departure and level; not NULL.
+ * @retval 0 it waits; a departure that has passed is due at once.
+ * @retval TATCELL_ERR_FULL, TATCELL_ERR_BEHIND as tatcell_shaper_submit; TATCELL_ERR_TOO_FAR beyond the horizon.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument. Nothing is changed on error.
+ * Thread: one at a time on a shaper. Cost: O(1), three words of the memory. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_shaper_insert(tatcell_shaper_t *shaper,
+                              uint64_t now,
+                              const tatcell_waiting_t *waiting);
+
+/**
+ * Takes out what is due, in order, up to `most` handles.
+ *
+ * @param shaper not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param due    gets what is due, not in the shaper or its memory; not NULL unless most is 0.
+ * @param most   of them; what else is due stays for the next call.
+ * @param count  gets how many were taken out; not NULL. Fewer than most: nothing else is due.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * @retval TATCELL_ERR_OVERLAP due lies in the shaper or its memory. Nothing is changed on error.
+ * Thread: one at a time on a shaper. Cost: O(1) for each handle taken out, and once more. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_shaper_release(tatcell_shaper_t *shaper,
+                               uint64_t now,
+                               tatcell_waiting_t *due,
+                               uint32_t most,
+                               uint32_t *count);
+
+/**
+ * Takes out the first handle, whether it is due or not, for shutting down. What was charged for it stays charged.
+ *
+ * @param shaper not NULL.
+ * @param first  gets it; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_END nothing waits.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a shaper. Cost: O(1). Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_shaper_take(tatcell_shaper_t *shaper,
+                            tatcell_waiting_t *first);
+
+/**
+ * Tells when to come back: the departure of the handle that is given out next. Nothing is due before.
+ *
+ * @param shaper    not NULL.
+ * @param departure ticks; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_END nothing waits.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a shaper. Cost: O(1). Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_shaper_next(tatcell_shaper_t *shaper,
+                            uint64_t *departure);
+
+/** The numbers of a shaper. */
+typedef struct tatcell_shaper_info_t {
+    /** sizeof(tatcell_shaper_info_t); never written. */
+    uint32_t size;
+    /** 0. */
+    uint32_t reserved;
+    /** Handles that wait. */
+    uint64_t waiting;
+    /** Most handles that can wait. */
+    uint64_t capacity;
+    /** Ticks of a slot. */
+    uint64_t granularity;
+    /** How far ahead of now a departure may lie, in ticks: one slot less than all of them. */
+    uint64_t horizon;
+} tatcell_shaper_info_t;
+
+/** Bytes of a tatcell_shaper_info_t in its first release: the least that a library takes. */
+#define TATCELL_SHAPER_INFO_MIN 40
+/** Numbers to be filled in. */
+#define TATCELL_SHAPER_INFO_INIT {sizeof(tatcell_shaper_info_t), 0, 0, 0, 0, 0}
+
+/**
+ * Tells the numbers of a shaper.
+ *
+ * @param shaper not NULL.
+ * @param info   started from TATCELL_SHAPER_INFO_INIT; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a shaper. Cost: none. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_shaper_info(tatcell_shaper_t *shaper, tatcell_shaper_info_t *info);
+
+/**
+ * Gives sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+size_t tatcell_shaper_size(void);
+
+/**
+ * Reserves a request of a flow of this group: as tatcell_cell_reserve at the later of now and the group's latest
+ * departure, which becomes that of this one.
+ *
+ * The wait, from now to out->departure, is at most the limit's max_delay; one that would be longer charges nothing and
+ * leaves the group as it is. tatcell_shaper_submit does this and keeps a handle until then.
+ *
+ * @param group the flow's; not NULL.
+ * @param now   the caller's clock, ticks.
+ * @param link  the flow's cell or key, its limit with a max_delay, and the cost; not NULL.
+ * @param out   started from TATCELL_DECISION_INIT; departure, or retry_after. Not NULL.
+ * @retval 0 reserved.
+ * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER, TATCELL_CONTENDED. Nothing charged.
+ * @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, which alone knows when a request may leave.
+ * @retval others as a link of tatcell_chain_check. Nothing is changed on error.
+ * Thread: any number on groups, cells and tables. Cost: a load, the reservation, an atomic maximum. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_group_reserve(tatcell_group_t *group,
+                              uint64_t now,
+                              const tatcell_link_t *link,
+                              tatcell_decision_t *out);
+
+/**
+ * Gives sizeof(tatcell_group_t) of the linked library, to compare with TATCELL_GROUP_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+size_t tatcell_group_size(void);
+
+/* ---- Leaky buckets as queues: one flow with its payloads ------------------------------------------------------ */
+
+/** Bytes of a tatcell_leaky_queue_t: the handle, not its memory (see tatcell_leaky_queue_bytes). It never grows. */
+#define TATCELL_LEAKY_QUEUE_SIZE 256
+/** Alignment of a tatcell_leaky_queue_t, and of its memory. */
+#define TATCELL_LEAKY_QUEUE_ALIGN 8
+/** Bytes of memory for so many payloads, for static memory; tatcell_leaky_queue_bytes says the same. */
+#define TATCELL_LEAKY_QUEUE_BYTES(handles) (16 * sizeof(char) * (handles))
+
+/**
+ * Handle of a leaky bucket as a queue: one flow, its limit, its cell, and handles of its payloads, first in, first
+ * out, each from its departure on.
+ *
+ * No process empties it: the departure is known at arrival. A max_delay of Q * T is a queue of Q; one that is full
+ * before, by its memory, refuses as well. With a burst of B the first B after idle do not wait; the textbook's queue
+ * is B = 1. For many flows there is tatcell_shaper_t.
+ *
+ * One owner uses a queue and its memory. A zeroed handle, and one of another version of the library, is refused with
+ * TATCELL_ERR_HANDLE; it must not be copied.
+ */
+typedef struct TATCELL_ALIGNED(8) tatcell_leaky_queue_t {
+    /** Not for use. */
+    uint64_t opaque[32];
+} tatcell_leaky_queue_t;
+
+/**
+ * Gives the bytes of memory for so many payloads: TATCELL_LEAKY_QUEUE_BYTES at run time.
+ *
+ * @param handles that can wait at once.
+ * @return bytes; SIZE_MAX where that is more than a size can say.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+size_t tatcell_leaky_queue_bytes(uint32_t handles);
+
+/**
+ * Makes an empty queue under a limit.
+ *
+ * @param queue  handle to initialise, not in the memory; not NULL.
+ * @param memory aligned to 8 bytes; not NULL. Belongs to the queue from now on.
+ * @param bytes  of memory, 16 a payload; see tatcell_leaky_queue_bytes and TATCELL_LEAKY_QUEUE_BYTES.
+ * @param limit  64-bit limit with a max_delay; not NULL. Copied.
+ * @param now    the caller's clock, ticks.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells; TATCELL_ERR_ALGORITHM it is not of GCRA.
+ * @retval TATCELL_ERR_TOO_SMALL the memory holds no payload; TATCELL_ERR_TOO_LARGE half of the address space.
+ * @retval TATCELL_ERR_OVERLAP handle, memory and limit overlap.
+ * Nothing is changed on error.
+ * Thread: one. Cost: none. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_leaky_queue_init(tatcell_leaky_queue_t *queue,
+                                 void *memory,
+                                 size_t bytes,
+                                 const tatcell_limit_t *limit,
+                                 uint64_t now);
+
+/**
+ * Queues a payload: tatcell_leaky_queue_pop gives its handle from its departure on.
+ *
+ * @param queue       not NULL.
+ * @param now         the caller's clock, ticks. One that lies behind that of an earlier push counts as that one.
+ * @param cost        units, at most the burst.
+ * @param handle      yours.
+ * @param departure   gets the tick from which on it is given out, where it is queued; NULL = not wanted.
+ * @param retry_after gets the ticks until it would be queued, 0 where it is; NULL = not wanted.
+ * @retval 0 queued.
+ * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER the cost is above the burst. Nothing
+ *         is charged.
+ * @retval TATCELL_ERR_FULL the memory holds no more payloads. Nothing is charged.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a queue. Cost: O(1), a division. Since 0.3.
+ */
+TATCELL_NODISCARD TATCELL_API
+int32_t tatcell_leaky_queue_push(tatcell_leaky_queue_t *queue,
+                                 uint64_t now,
+                                 uint64_t cost,
+                                 uint64_t handle,
+                                 uint64_t *departure,
+                                 uint64_t *retry_after);
+
+/**
+ * Takes the first payload out if it is due.
+ *
+ * @param queue  not NULL.
+ * @param now    the caller's clock, ticks.
+ * @param handle gets its handle; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_END nothing is due.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a queue. Cost: O(1). Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_leaky_queue_pop(tatcell_leaky_queue_t *queue,
+                                uint64_t now,
+                                uint64_t *handle);
+
+/**
+ * Takes the first payload out, whether it is due or not, for shutting down. What was charged for it stays charged.
+ *
+ * @param queue  not NULL.
+ * @param handle gets its handle; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_END nothing waits.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a queue. Cost: O(1). Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_leaky_queue_take(tatcell_leaky_queue_t *queue,
+                                 uint64_t *handle);
+
+/**
+ * Tells when to come back: the departure of the first payload.
+ *
+ * @param queue     not NULL.
+ * @param departure ticks; not NULL.
+ * @retval 0 done.
+ * @retval TATCELL_END nothing waits.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a queue. Cost: O(1). Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_leaky_queue_next(tatcell_leaky_queue_t *queue, uint64_t *departure);
+
+/**
+ * Tells how many payloads wait, and how many can.
+ *
+ * @param queue    not NULL.
+ * @param waiting  gets how many wait; NULL = not wanted.
+ * @param capacity gets how many the memory holds; NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+ * Thread: one at a time on a queue. Cost: none. Since 0.3.
+ */
+TATCELL_API
+int32_t tatcell_leaky_queue_count(tatcell_leaky_queue_t *queue,
+                                  size_t *waiting,
+                                  size_t *capacity);
+
+/**
+ * Gives sizeof(tatcell_leaky_queue_t) of the linked library, to compare with TATCELL_LEAKY_QUEUE_SIZE.
+ *
+ * @return bytes.
+ * Thread: any. Cost: none. Since 0.3.
+ */
+TATCELL_API
+size_t tatcell_leaky_queue_size(void);
+
+/* ==== 19 Overrides: keys that are banned or exempt until a time ================================================== */
 
 /** kind: the limits decide. */
 #define TATCELL_OVERRIDE_NONE 0
@@ -4115,7 +4597,7 @@ size_t tatcell_ladder_size(void);
  * @retval TATCELL_CONTENDED nothing changed; ask again.
  * @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
  * @retval TATCELL_ERR_UNTIL until is not after now, or too far ahead.
- * @retval TATCELL_ERR_FULL the set of the key is full: the ban is not stored. Other overrides are as they were.
+ * @retval TATCELL_ERR_FULL_SET the set of the key is full: the ban is not stored. Other overrides are as they were.
  * @retval TATCELL_ERR_CLASH the override of another key lies in this place, by chance. Neither is changed; more
  *         tag bits make that rarer, another seed moves all keys.
  * @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
@@ -4191,7 +4673,7 @@ int32_t tatcell_table_exempt_hash(const tatcell_table_t *table,
  * @retval 0 ended.
  * @retval TATCELL_END there was none.
  * @retval TATCELL_CONTENDED nothing changed; ask again.
- * @retval others as tatcell_table_ban, but for TATCELL_ERR_UNTIL, TATCELL_ERR_FULL and TATCELL_ERR_CLASH.
+ * @retval others as tatcell_table_ban, but for TATCELL_ERR_UNTIL, TATCELL_ERR_FULL_SET and TATCELL_ERR_CLASH.
  * Thread: as tatcell_table_ban. Cost: a look and a compare-and-swap. Since 0.3.
  */
 TATCELL_API
@@ -4307,6 +4789,14 @@ TATCELL_ASSERT_(sizeof(tatcell_chain_t) >= TATCELL_CHAIN_MIN, "chain size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_spec_t) >= TATCELL_LADDER_SPEC_MIN, "ladder specification size");
 TATCELL_ASSERT_(sizeof(tatcell_ladder_t) == TATCELL_LADDER_SIZE, "ladder size");
 TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_ladder_t) == TATCELL_LADDER_ALIGN, "ladder alignment");
+TATCELL_ASSERT_(sizeof(tatcell_shaper_t) == TATCELL_SHAPER_SIZE, "shaper size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_shaper_t) == TATCELL_SHAPER_ALIGN, "shaper alignment");
+TATCELL_ASSERT_(sizeof(tatcell_waiting_t) == TATCELL_WAITING_SIZE, "waiting size");
+TATCELL_ASSERT_(sizeof(tatcell_shaper_info_t) >= TATCELL_SHAPER_INFO_MIN, "shaper information size");
+TATCELL_ASSERT_(sizeof(tatcell_group_t) == TATCELL_GROUP_SIZE, "group size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_group_t) == TATCELL_GROUP_ALIGN, "group alignment");
+TATCELL_ASSERT_(sizeof(tatcell_leaky_queue_t) == TATCELL_LEAKY_QUEUE_SIZE, "leaky queue size");
+TATCELL_ASSERT_(TATCELL_ALIGNOF_(tatcell_leaky_queue_t) == TATCELL_LEAKY_QUEUE_ALIGN, "leaky queue alignment");
 #endif
 #undef TATCELL_ASSERT_
 #undef TATCELL_ALIGNOF_

@@ -3,7 +3,7 @@
 //
 // CONTENTS   A program   More keys than one   Model   Time   Storage   Errors   Threads
 //            then  1 Codes  2 Time  3 Answers  4 Limits  5 Cells  6 Leases  7 Keys and memory  8 Table options
-//            9 Bursts  10 Tables  11 Meters  12 Host  13 Refusals  14 HTTP  15 Chains  16 Prefixes
+//            9 Bursts  10 Tables  11 Meters  12 Host  13 Refusals  14 HTTP  15 Chains  16 Prefixes  17 Shapers
 //
 // ---- A program ----
 //
@@ -146,7 +146,7 @@ enum class code : std::int32_t {
     err_units = TATCELL_ERR_UNITS,
     err_inherit = TATCELL_ERR_INHERIT,
     err_until = TATCELL_ERR_UNTIL,
-    err_full = TATCELL_ERR_FULL,
+    err_full_set = TATCELL_ERR_FULL_SET,
     err_clash = TATCELL_ERR_CLASH,
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
@@ -158,6 +158,10 @@ enum class code : std::int32_t {
     err_cost = TATCELL_ERR_COST,
     err_ladder = TATCELL_ERR_LADDER,
     err_address = TATCELL_ERR_ADDRESS,
+    err_full = TATCELL_ERR_FULL,
+    err_behind = TATCELL_ERR_BEHIND,
+    err_wheel = TATCELL_ERR_WHEEL,
+    err_too_far = TATCELL_ERR_TOO_FAR,
 };
 
 /// Describes a code: static text, never null (tatcell_strerror).
@@ -214,7 +218,9 @@ inline bool abi_fits() noexcept {
            tatcell_meter_params_size() == sizeof(tatcell_meter_params_t) &&
            tatcell_table_handle_size() == sizeof(tatcell_table_t) && tatcell_log_size() == sizeof(tatcell_log_t) &&
            tatcell_slip_size() == sizeof(tatcell_slip_t) &&
-           tatcell_ladder_size() == sizeof(tatcell_ladder_t);
+           tatcell_ladder_size() == sizeof(tatcell_ladder_t) &&
+           tatcell_shaper_size() == sizeof(tatcell_shaper_t) && tatcell_group_size() == sizeof(tatcell_group_t) &&
+           tatcell_leaky_queue_size() == sizeof(tatcell_leaky_queue_t);
 }
 
 // ==== 2 Time ========================================================================================================
@@ -2118,6 +2124,175 @@ private:
     tatcell_ladder_t raw_{};
 };
 static_assert(sizeof(ladder) == TATCELL_LADDER_SIZE && alignof(ladder) == TATCELL_LADDER_ALIGN, "same layout");
+
+// ==== 17 Shapers ====================================================================================================
+
+/// Memory of a shaper for this many slots (a power of two from 64 to 4096) and handles, for static storage.
+template <std::uint32_t Slots, std::uint32_t Handles>
+struct shaper_memory {
+    static_assert(Slots >= 64 && Slots <= 4096 && (Slots & (Slots - 1)) == 0, "a power of two from 64 to 4096");
+    std::uint64_t words[TATCELL_SHAPER_BYTES(Slots, Handles) / 8];
+};
+
+/// What waits in a shaper: the fields of tatcell_waiting_t, and typed ways to read them.
+struct waiting : tatcell_waiting_t {
+    constexpr waiting() noexcept : tatcell_waiting_t{} {}
+    constexpr waiting(std::uint64_t of, instant departs, std::uint32_t at_level = 0) noexcept
+        : tatcell_waiting_t{of, departs.count(), at_level, 0} {}
+    /// From when on it may leave.
+    constexpr instant departs_at() const noexcept { return instant(departure); }
+};
+static_assert(sizeof(waiting) == TATCELL_WAITING_SIZE, "an array of one is an array of the other");
+
+/// Flows that leave in the order in which they became eligible (tatcell_group_t, IEEE 802.1Qcr). It cannot be copied:
+/// other threads may be writing it.
+class group {
+public:
+    constexpr group() noexcept = default;
+    group(const group &) = delete;
+    group &operator=(const group &) = delete;
+
+    /// Reserves no earlier than the group has reserved before (tatcell_group_reserve).
+    decision reserve(instant now, const link &l) noexcept {
+        return detail::decide(tatcell_group_reserve, &raw_, now.count(), l.get());
+    }
+    /// The latest departure of the group.
+    tatcell_group_t *get() noexcept { return &raw_; }
+
+private:
+    tatcell_group_t raw_{};
+};
+static_assert(sizeof(group) == TATCELL_GROUP_SIZE, "same layout");
+
+/// Requests that wait for their departure instead of being refused (tatcell_shaper_t): a timing wheel of handles of
+/// yours, in memory of yours, over any number of cells and keys. One owner uses it; it cannot be copied.
+///
+/// Every call may return err_handle for a shaper that had no init.
+class shaper {
+public:
+    shaper() noexcept = default;
+    shaper(const shaper &) = delete;
+    shaper &operator=(const shaper &) = delete;
+
+    /// Bytes of memory for so many slots and handles (tatcell_shaper_bytes).
+    static std::size_t bytes(std::uint32_t slots, std::uint32_t handles) noexcept {
+        return tatcell_shaper_bytes(slots, handles);
+    }
+    /// Slots of `granularity` ticks, a power of two: how late a request may leave (tatcell_shaper_init). The memory
+    /// belongs to the shaper from now on. Errors: err_wheel, err_too_small, err_too_large, err_overlap, err_align.
+    template <std::uint32_t Slots, std::uint32_t Handles>
+    result init(shaper_memory<Slots, Handles> &memory, ticks granularity, instant now) noexcept {
+        return init(memory.words, sizeof memory.words, Slots, granularity, now);
+    }
+    result init(void *memory, std::size_t size, std::uint32_t slots, ticks granularity, instant now) noexcept {
+        return result(tatcell_shaper_init(&raw_, memory, size, slots, granularity.count(), now.count()));
+    }
+    /// Reserves, and keeps the handle until departs_at() (tatcell_shaper_submit). Errors: err_full, err_too_far (the
+    /// limit's max_delay is beyond the horizon), err_behind (release first), err_algorithm, and those of the link.
+    decision submit(instant now, const link &l, std::uint64_t handle) noexcept {
+        return detail::decide(tatcell_shaper_submit, &raw_, now.count(), l.get(),
+                              static_cast<tatcell_group_t *>(nullptr), handle);
+    }
+    /// As submit, of a flow of a group.
+    decision submit(instant now, const link &l, group &g, std::uint64_t handle) noexcept {
+        return detail::decide(tatcell_shaper_submit, &raw_, now.count(), l.get(), g.get(), handle);
+    }
+    /// As submit, under all limits of a chain: the latest of their departures (tatcell_shaper_submit_chain).
+    decision submit(instant now, chain &c, std::uint64_t handle) noexcept {
+        const tatcell_chain_t *links = c.get();
+        return detail::decide(tatcell_shaper_submit_chain, &raw_, now.count(), links, handle);
+    }
+    /// Reserves what has come out under the limit of the next level, now (tatcell_shaper_forward).
+    decision forward(instant now, const waiting &due, const link &l) noexcept {
+        const tatcell_waiting_t *raw = &due;
+        return detail::decide(tatcell_shaper_forward, &raw_, now.count(), raw, l.get());
+    }
+    /// Keeps a handle whose departure was decided elsewhere (tatcell_shaper_insert).
+    result insert(instant now, const waiting &w) noexcept {
+        return result(tatcell_shaper_insert(&raw_, now.count(), &w));
+    }
+    /// Takes out what is due, up to `most`, and tells how many that were (tatcell_shaper_release).
+    outcome<std::uint32_t> release(instant now, waiting *due, std::uint32_t most) noexcept {
+        tatcell_waiting_t *raw = due;
+        return detail::fill(std::uint32_t{0}, tatcell_shaper_release, &raw_, now.count(), raw, most);
+    }
+    template <std::uint32_t N>
+    outcome<std::uint32_t> release(instant now, waiting (&due)[N]) noexcept {
+        return release(now, due, N);
+    }
+    /// Takes out the first handle, due or not: code::end when nothing waits (tatcell_shaper_take).
+    outcome<waiting> take() noexcept {
+        waiting w;
+        const std::int32_t c = tatcell_shaper_take(&raw_, &w);
+        return {c, w};
+    }
+    /// When to come back: code::end when nothing waits (tatcell_shaper_next).
+    outcome<instant> next() noexcept {
+        std::uint64_t departure = 0;
+        const std::int32_t c = tatcell_shaper_next(&raw_, &departure);
+        return {c, instant(departure)};
+    }
+    /// Its numbers (tatcell_shaper_info).
+    outcome<tatcell_shaper_info_t> info() noexcept {
+        return detail::fill(tatcell_shaper_info_t TATCELL_SHAPER_INFO_INIT, tatcell_shaper_info, &raw_);
+    }
+
+private:
+    tatcell_shaper_t raw_{};
+};
+static_assert(sizeof(shaper) == TATCELL_SHAPER_SIZE, "same layout");
+
+/// A leaky bucket as a queue (tatcell_leaky_queue_t): one flow and handles of its payloads, first in, first out. One
+/// owner uses it; it cannot be copied.
+///
+/// Every call may return err_handle for a queue that had no init.
+class leaky_queue {
+public:
+    leaky_queue() noexcept = default;
+    leaky_queue(const leaky_queue &) = delete;
+    leaky_queue &operator=(const leaky_queue &) = delete;
+
+    /// Bytes of memory for so many payloads (tatcell_leaky_queue_bytes).
+    static std::size_t bytes(std::uint32_t payloads) noexcept { return tatcell_leaky_queue_bytes(payloads); }
+    /// Room for N payloads takes 2 * N words, which belong to the queue from now on (tatcell_leaky_queue_init). Errors:
+    /// err_algorithm, err_too_small, err_overlap.
+    template <std::size_t Words>
+    result init(std::uint64_t (&memory)[Words], const limit &l, instant now) noexcept {
+        return init(memory, sizeof memory, l, now);
+    }
+    result init(void *memory, std::size_t size, const limit &l, instant now) noexcept {
+        return result(tatcell_leaky_queue_init(&raw_, memory, size, l.get(), now.count()));
+    }
+    /// Queues a payload: when it may be popped (tatcell_leaky_queue_push). err_full when the memory holds no more.
+    outcome<instant> push(instant now, std::uint64_t handle, std::uint64_t cost = 1) noexcept {
+        std::uint64_t departure = 0;
+        const std::int32_t c =
+            tatcell_leaky_queue_push(&raw_, now.count(), cost, handle, &departure, nullptr);
+        return {c, instant(departure)};
+    }
+    /// The first payload, if it is due; else code::end (tatcell_leaky_queue_pop).
+    outcome<std::uint64_t> pop(instant now) noexcept {
+        return detail::fill(std::uint64_t{0}, tatcell_leaky_queue_pop, &raw_, now.count());
+    }
+    /// The first payload, due or not; code::end when nothing waits (tatcell_leaky_queue_take).
+    outcome<std::uint64_t> take() noexcept { return detail::fill(std::uint64_t{0}, tatcell_leaky_queue_take, &raw_); }
+    /// When to come back: code::end when nothing waits (tatcell_leaky_queue_next).
+    outcome<instant> next() noexcept {
+        std::uint64_t departure = 0;
+        const std::int32_t c = tatcell_leaky_queue_next(&raw_, &departure);
+        return {c, instant(departure)};
+    }
+    /// Payloads that wait (tatcell_leaky_queue_count).
+    outcome<std::size_t> size() noexcept {
+        std::size_t count = 0;
+        const std::int32_t c = tatcell_leaky_queue_count(&raw_, &count, nullptr);
+        return {c, count};
+    }
+
+private:
+    tatcell_leaky_queue_t raw_{};
+};
+static_assert(sizeof(leaky_queue) == TATCELL_LEAKY_QUEUE_SIZE, "same layout");
 
 }  // namespace tatcell
 

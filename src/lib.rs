@@ -33,6 +33,7 @@
 //! - [`Mark`], [`MarkBurst`]: three-colour marking of the keys of a table, by two limits each.
 //! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
 //! - [`Override`]: bans and exemptions of keys until a time, in tables of their own.
+//! - [`Shaper`]: requests that wait for their departure instead of being refused; [`Wheel`], [`Group`], [`LeakyQueue`].
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
 //! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
@@ -63,6 +64,7 @@
 //! |---|---|
 //! | `std` | links std; the library does not use it. For programs and tests with a panic handler of their own |
 //! | `host` | the module `host`: clocks, memory, secret bytes from a Unix system |
+//! | `heapless` | payloads of any type in a [`LeakyQueue`], by a `heapless::Deque` |
 //! | `capi` | exports the C ABI of `tatcell.h` |
 //! | `small-capi` | exports the C ABI of `tatcell_small.h`, for firmware |
 //! | `single-core` | cores without 64-bit atomics: interrupts are masked |
@@ -98,8 +100,11 @@ mod time;
 pub use algorithms::gcra::Change;
 pub use answer::{Colour, Decision, Marking, Outcome, Permit, Tracking, Verdict};
 pub use cell::{
-    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Lease, LogGate, LogLine, Meter,
+    Cell, Cell32, ExclusiveCell, ExclusiveMeter, ExclusiveSlidingLog, Group, Lease, LogGate, LogLine, Meter,
     SlidingLog, Slip,
+};
+pub use combine::{
+    ring_words, wheel_words, Fifo, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
 };
 pub use combine::{
     Chain, ChainError, LadderLimits, Link, Mark, MarkBurst, Marked, PairBurst, TableRef, MAX_LINKS,

@@ -159,19 +159,29 @@ pub(crate) fn charge(p: &Params, lead: u64, cost: u64) -> Step {
     Step { answer, store: if stored == 0 { None } else { Some(next) } }
 }
 
-/// A request to send later: `wait` is the time until departure; denied beyond the maximum delay.
+/// A request to send later, not before `ahead` q-units from now: `wait` is the time until departure; denied beyond the
+/// maximum delay.
+///
+/// As if it came at now + ahead: there the lead is what is left of it, so from here it is the larger of the two.
 #[inline(always)]
-pub(crate) fn reserve(p: &Params, lead: u64, cost: u64) -> Step {
+pub(crate) fn reserve(p: &Params, lead: u64, cost: u64, ahead: u64) -> Step {
     if cost > p.burst {
         return Step::keep(Verdict::Never, 0, lead, u64::MAX);
     }
     let (charge, limit) = asked(p, cost, 0);
     // The delay is room above the burst: D + delay <= H.
-    let next = match fits(lead, charge, limit.wrapping_add(p.delay_q())) {
-        Ok(next) => next,
-        Err(over) => return Step::keep(Verdict::NonConforming, 0, lead, over),
+    let most = limit.wrapping_add(p.delay_q());
+    let late = ahead.saturating_sub(p.delay_q());
+    let start = if lead > ahead || late != 0 { lead } else { ahead };
+    let next = match fits(start, charge, most) {
+        Ok(next) if late == 0 => next,
+        Ok(_) => return Step::keep(Verdict::NonConforming, 0, lead, late),
+        Err(over) => {
+            return Step::keep(Verdict::NonConforming, 0, lead, if over > late { over } else { late })
+        }
     };
     let wait = next.saturating_sub(p.burst_q);
+    let wait = if wait > ahead { wait } else { ahead };
     let flags = if next > p.soft_q { Decision::SOFT } else { 0 };
     let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait, stored: charge };
     Step { answer, store: if charge == 0 { None } else { Some(next) } }
@@ -237,7 +247,7 @@ impl Operation for Op<'_> {
         match self.kind {
             Kind::Check => check(self.p, lead, self.cost, self.amount),
             Kind::Charge => charge(self.p, lead, self.cost),
-            Kind::Reserve => reserve(self.p, lead, self.cost),
+            Kind::Reserve => reserve(self.p, lead, self.cost, self.amount),
             Kind::Refund => refund(lead, self.amount),
         }
     }

@@ -173,7 +173,10 @@ fn no_step_overflows_at_the_ends_of_its_range() {
                     check(&p, lead, cost, u64::MAX),
                     peek(&p, lead, cost, p.room),
                     charge(&p, lead, cost),
-                    reserve(&p, lead, cost),
+                    reserve(&p, lead, cost, 0),
+                    reserve(&p, lead, cost, 1),
+                    reserve(&p, lead, cost, p.delay_q()),
+                    reserve(&p, lead, cost, p.horizon_q),
                     refund(lead, p.burst_q),
                 ] {
                     let a = step.answer;

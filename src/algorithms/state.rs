@@ -50,7 +50,8 @@ pub(crate) struct Op<'a> {
     pub kind: Kind,
     /// Units asked for. Refund of a count: how far ahead the word lay that was charged.
     pub cost: u64,
-    /// Elastic room in units (check), or credit in q-units or units counted (refund).
+    /// Elastic room in units (check), credit in q-units or units counted (refund), or q-units
+    /// before which it may not leave (reserve).
     pub amount: u64,
 }
 

@@ -107,7 +107,7 @@ unsafe impl Grows for tatcell_chain_t {
 const _: () = assert!(size_of::<tatcell_chain_t>() == TATCELL_CHAIN_MIN && TATCELL_CHAIN_MIN % 8 == 0);
 
 /// The code of a chain error.
-fn chain_code(e: ChainError) -> i32 {
+pub(super) fn chain_code(e: ChainError) -> i32 {
     match e {
         ChainError::Empty | ChainError::TooManyLinks => TATCELL_ERR_LINKS,
         ChainError::ForeignLimit => TATCELL_ERR_FOREIGN,
@@ -126,7 +126,7 @@ pub(super) fn chained(table: &Handle) -> TableRef<'_> {
 }
 
 /// A link of C.
-fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
+pub(super) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
     let by_hash = l.flags & TATCELL_LINK_HASH != 0;
     let forms = [!l.cell.is_null(), !l.cell32.is_null(), !l.table.is_null()];
     match forms.into_iter().filter(|form| *form).count() {
@@ -159,7 +159,7 @@ fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
 }
 
 /// A checked call.
-struct Work<'a> {
+pub(super) struct Work<'a> {
     chain: Chain<'a>,
     permits: &'a mut [Permit],
     decisions: Option<Rows<'a, tatcell_decision_t>>,
@@ -167,7 +167,7 @@ struct Work<'a> {
 }
 
 impl<'a> Work<'a> {
-    fn new(
+    pub(super) fn new(
         c: Contract<'a>,
         chain: *const tatcell_chain_t,
         out: *const tatcell_decision_t,
@@ -214,6 +214,14 @@ impl<'a> Work<'a> {
             &mut dyn FnMut(usize, &Decision),
         ) -> Result<Decision, ChainError>,
     ) -> Result<Decision, i32> {
+        self.run(call).map_err(chain_code)
+    }
+
+    /// As [`decide`](Self::decide), of a call with any result.
+    pub(super) fn run<T>(
+        self,
+        call: impl FnOnce(&Chain<'_>, Option<&mut Counters>, &mut dyn FnMut(usize, &Decision)) -> T,
+    ) -> T {
         let Work { chain, permits, decisions, counters } = self;
         let mut each = |i: usize, answer: &Decision| {
             if let Some(permit) = permits.get_mut(i) {
@@ -223,7 +231,7 @@ impl<'a> Work<'a> {
                 decisions.put(i, &tatcell_decision_t::of(answer));
             }
         };
-        call(&chain, counters, &mut each).map_err(chain_code)
+        call(&chain, counters, &mut each)
     }
 }
 
@@ -298,7 +306,9 @@ pub unsafe extern "C" fn tatcell_chain_peek(
 }
 
 /// Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
-/// links'. Each is charged at arrival, so an aggregate is never charged at a future time.
+/// links'. Each is charged at arrival, so an aggregate is never charged at a future time. What one link holds back
+/// leaves later than the others have counted it: a limit that many chains share may then send more than it allows, by
+/// what they hold back. tatcell_shaper_forward asks each limit when a request gets there, and does not.
 ///
 /// A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after
 /// is the time until all links would accept it. Every link is asked, and given back where another refuses.

@@ -14,7 +14,7 @@ pub const TATCELL_NON_CONFORMING: i32 = 1;
 pub const TATCELL_NEVER: i32 = 2;
 /// No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself.
 pub const TATCELL_CONTENDED: i32 = 3;
-/// An iteration is over: no more live slots.
+/// There is nothing more: an iteration is over, or nothing waits or is due.
 pub const TATCELL_END: i32 = 4;
 
 /// A required pointer is NULL.
@@ -44,7 +44,7 @@ pub const TATCELL_ERR_SEED: i32 = -12;
 // -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36.
 /// Fastest and slowest limit do not fit one slot word: use fewer tag bits.
 pub const TATCELL_ERR_SPAN: i32 = -14;
-/// The handle, of a table or a sliding log, was not initialised by this version of the library.
+/// The handle, of a table, a sliding log, a shaper or a queue, was not initialised by this version of the library.
 pub const TATCELL_ERR_HANDLE: i32 = -15;
 /// Its creator is not done yet: the memory holds no table image. Ask again.
 pub const TATCELL_ERR_NOT_READY: i32 = -16;
@@ -104,7 +104,7 @@ pub const TATCELL_ERR_INHERIT: i32 = -41;
 /// An override does not end after now, or it ends further ahead than the table's options provided for.
 pub const TATCELL_ERR_UNTIL: i32 = -42;
 /// The set of the key is full, in a table of overrides: this one is not stored.
-pub const TATCELL_ERR_FULL: i32 = -43;
+pub const TATCELL_ERR_FULL_SET: i32 = -43;
 /// The override of another key lies where this one would, by chance. Neither is changed.
 pub const TATCELL_ERR_CLASH: i32 = -44;
 /// A name or unit of a policy has a byte that a structured-field string cannot have.
@@ -128,6 +128,14 @@ pub const TATCELL_ERR_COST: i32 = -62;
 pub const TATCELL_ERR_LADDER: i32 = -63;
 /// An address has neither 4 nor 16 bytes.
 pub const TATCELL_ERR_ADDRESS: i32 = -64;
+/// As many handles wait in a shaper or a queue as its memory holds.
+pub const TATCELL_ERR_FULL: i32 = -65;
+/// What is long due was not taken out of a shaper, and its slots do not reach from there to the new departure.
+pub const TATCELL_ERR_BEHIND: i32 = -66;
+/// The slots of a wheel are not a power of two from 64 to 4096, their ticks are none, or are too many.
+pub const TATCELL_ERR_WHEEL: i32 = -67;
+/// A departure may lie beyond the horizon of a shaper: of a limit, its max_delay does.
+pub const TATCELL_ERR_TOO_FAR: i32 = -68;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 300;
@@ -195,7 +203,7 @@ describe! {
     TATCELL_NON_CONFORMING "does not conform now"
     TATCELL_NEVER "cost is greater than the burst: can never conform"
     TATCELL_CONTENDED "contended: nothing charged, no verdict"
-    TATCELL_END "no more live slots"
+    TATCELL_END "nothing more"
     TATCELL_ERR_NULL "a required pointer is NULL"
     TATCELL_ERR_ALIGN "a pointer is not aligned for its type"
     TATCELL_ERR_SIZE "a structure's size field is not set, or no size that it can have"
@@ -237,7 +245,7 @@ describe! {
     TATCELL_ERR_UNITS "the limit counts more units than the word has bits for"
     TATCELL_ERR_INHERIT "a count cannot be inherited: use TATCELL_FULL_DENY"
     TATCELL_ERR_UNTIL "an override does not end after now, or too far ahead"
-    TATCELL_ERR_FULL "the set of the key is full: the override is not stored"
+    TATCELL_ERR_FULL_SET "the set of the key is full: the override is not stored"
     TATCELL_ERR_CLASH "the override of another key lies in this place"
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
@@ -249,6 +257,10 @@ describe! {
     TATCELL_ERR_COST "costs of one cell or key exceed 64 bits"
     TATCELL_ERR_LADDER "a ladder's prefix lengths must fall, its multipliers must not"
     TATCELL_ERR_ADDRESS "an address has neither 4 nor 16 bytes"
+    TATCELL_ERR_FULL "no room for another handle"
+    TATCELL_ERR_BEHIND "what is due was not taken out for too long"
+    TATCELL_ERR_WHEEL "slots or granularity of a wheel are not such a power of two"
+    TATCELL_ERR_TOO_FAR "departure may lie beyond the horizon of the shaper"
 }
 
 /// Describes a result or error code.
@@ -329,7 +341,7 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         TableError::BadPolicy => TATCELL_ERR_INHERIT,
         TableError::PeakBelowCommitted => TATCELL_ERR_PEAK,
         TableError::BadUntil => TATCELL_ERR_UNTIL,
-        TableError::FullSet => TATCELL_ERR_FULL,
+        TableError::FullSet => TATCELL_ERR_FULL_SET,
         TableError::OverrideClash => TATCELL_ERR_CLASH,
         TableError::Contended => TATCELL_CONTENDED,
         TableError::MissingSeed => TATCELL_ERR_SEED,

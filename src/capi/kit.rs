@@ -5,7 +5,8 @@
 //! of an initialised object, overlap. What it cannot see is the header's contract, the same for every `@param`:
 //!
 //! ```text
-//!  valid   what the pointer points to lasts for the call (table memory: as long as its handle), at its stated length
+//!  valid   what the pointer points to lasts for the call (memory of a table, shaper or queue: as long as its handle),
+//!          at its stated length
 //!  quiet   nobody else writes it during the call, unless the function's line "Thread" allows it: cells and slots are
 //!          atomics, limits and handles are read-only once initialised
 //!  alone   what the call changes in place (`owned`, `buffer`) overlaps nothing else that it is given; where the header
@@ -192,6 +193,13 @@ impl<'a> Contract<'a> {
         Ok(unsafe { &*p })
     }
 
+    /// As [`marked`](Self::marked), of an object that only this call uses.
+    pub(super) fn owned_marked<T: Marked>(self, p: *mut T) -> Result<&'a mut T, i32> {
+        self.marked(p.cast_const())?;
+        // SAFETY: not NULL, aligned, and the mark says that it is a T; the contract: valid, quiet, alone.
+        Ok(unsafe { &mut *p })
+    }
+
     /// Objects that are read, one behind the other.
     #[inline(always)]
     pub(super) fn slice<T: Plain>(self, p: *const T, count: usize) -> Result<&'a [T], i32> {
@@ -233,6 +241,14 @@ impl<'a> Contract<'a> {
     pub(super) fn buffer<T: Plain>(self, p: *mut T, bytes: usize) -> Result<&'a mut [T], i32> {
         possible(p, bytes)?;
         // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid, quiet, alone.
+        Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
+    }
+
+    /// Memory that stays with a handle, which is the only one to use it.
+    pub(super) fn kept<T: Plain + 'static>(self, p: *mut T, bytes: usize) -> Result<&'static mut [T], i32> {
+        possible(p, bytes)?;
+        // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid as long as the
+        // handle, whose owner is the only one to have this memory.
         Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
     }
 

@@ -2,8 +2,8 @@
 //!
 //! - `codes`: what functions return, and its names and texts.
 //! - `kit`: where pointers are checked, under the contract that each call makes once; all unsafe code.
-//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `sliding_log`, `chain`, `ladder`, `decision`,
-//!   `table` (and what is done with one), `info`, `http`, `log`, `slip`, `host`.
+//! - one file a noun: `limit`, `cell`, `cell32`, `lease`, `meter`, `sliding_log`, `chain`, `ladder`, `shaper`,
+//!   `group`, `leaky_queue`, `decision`, `table` (and what is done with one), `info`, `http`, `log`, `slip`, `host`.
 //!
 //! Every function is listed in `include/tatcell.map`; a test compares that list with the archive.
 #![allow(non_camel_case_types)]
@@ -15,12 +15,14 @@ mod cell32;
 mod chain;
 mod codes;
 mod decision;
+mod group;
 #[cfg(all(feature = "host", not(tatcell_loom)))]
 mod host;
 mod http;
 mod info;
 mod kit;
 mod ladder;
+mod leaky_queue;
 mod lease;
 mod limit;
 mod limit_algorithms;
@@ -28,6 +30,8 @@ mod limit_table;
 mod log;
 mod meter;
 mod meter_params;
+mod shaper;
+mod shaper_submit;
 mod sliding_log;
 mod slip;
 mod table;

@@ -71,7 +71,7 @@ fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
 /// @retval TATCELL_CONTENDED nothing changed; ask again.
 /// @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
 /// @retval TATCELL_ERR_UNTIL until is not after now, or too far ahead.
-/// @retval TATCELL_ERR_FULL the set of the key is full: the ban is not stored. Other overrides are as they were.
+/// @retval TATCELL_ERR_FULL_SET the set of the key is full: the ban is not stored. Other overrides are as they were.
 /// @retval TATCELL_ERR_CLASH the override of another key lies in this place, by chance. Neither is changed; more
 ///         tag bits make that rarer, another seed moves all keys.
 /// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
@@ -164,7 +164,7 @@ pub unsafe extern "C" fn tatcell_table_exempt_hash(
 /// @retval 0 ended.
 /// @retval TATCELL_END there was none.
 /// @retval TATCELL_CONTENDED nothing changed; ask again.
-/// @retval others as tatcell_table_ban, but for TATCELL_ERR_UNTIL, TATCELL_ERR_FULL and TATCELL_ERR_CLASH.
+/// @retval others as tatcell_table_ban, but for TATCELL_ERR_UNTIL, TATCELL_ERR_FULL_SET and TATCELL_ERR_CLASH.
 /// Thread: as tatcell_table_ban. Cost: a look and a compare-and-swap. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_lift(

@@ -16,6 +16,7 @@
 //!
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 
+mod group;
 mod lease;
 mod log;
 #[cfg(all(test, tatcell_loom))]
@@ -38,6 +39,7 @@ mod meter;
 mod sliding_log;
 mod slip;
 
+pub use group::Group;
 pub use lease::Lease;
 pub use log::{LogGate, LogLine};
 pub use meter::{ExclusiveMeter, Meter};
@@ -322,6 +324,17 @@ macro_rules! operations {
             #[inline]
             pub fn reserve($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
                 let answer = $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), now);
+                Self::decision(limit, now, cost, answer)
+            }
+
+            /// As [`reserve`](Self::reserve) for the earliest conforming instant that is not before tick `from`, as if
+            /// the request came then; `max_delay` and `retry_after` count from `now` still.
+            ///
+            /// The cell is charged for a time that lies ahead: whoever asks before `from` waits behind it.
+            #[inline]
+            pub fn reserve_from($($recv)+, limit: &$limit, now: u64, from: u64, cost: u64) -> Decision {
+                let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
+                let answer = $me.drive(&op, now);
                 Self::decision(limit, now, cost, answer)
             }
 

@@ -193,7 +193,10 @@ impl<'a> Chain<'a> {
     }
 
     /// Reserves all links for the earliest instant at which all conform, for shaping: the decision's `departure`, the
-    /// latest of the links'. Each link is charged at arrival, so an aggregate is never charged at a future time.
+    /// latest of the links'. Each link is charged at arrival, so an aggregate is never charged at a future time. What
+    /// one link holds back leaves later than the others have counted it: a limit that many chains share may then send
+    /// more than it allows, by what they hold back. [`Shaper::forward`](crate::Shaper::forward) asks each limit when a
+    /// request gets there, and does not.
     ///
     /// A request that would wait longer than the `max_delay` of any link is refused and charges nothing; `retry_after`
     /// is the time until all links would accept it. The other fields are as for [`check`](Chain::check); extras are
@@ -242,6 +245,12 @@ impl<'a> Chain<'a> {
             self.undo(now, &mut answers);
         }
         Ok(self.finish(&answers, inserted, counters, each))
+    }
+
+    /// The longest that a reservation may have to wait, in ticks.
+    pub(super) fn max_delay(&self) -> Result<u64, ChainError> {
+        let each = self.charges().map(|charge| charge.target.max_delay());
+        each.reduce(|a, b| Some(a?.max(b?))).flatten().ok_or(ChainError::BadAlgorithm)
     }
 
     /// Gives back what the permits of the links prove was charged and has not drained since, the last link first;

@@ -231,6 +231,28 @@ impl Target<'_> {
         }
     }
 
+    /// As [`reserve`](Self::reserve) from a tick on that is not before now.
+    pub fn reserve_from(&self, now: u64, from: u64, cost: u64) -> Decision {
+        match self {
+            Target::Cell(cell, limit) => cell.reserve_from(limit, now, from, cost),
+            Target::Cell32(cell, limit) => cell.reserve_from(limit, now, from, cost),
+            Target::Key(table, limit, hash) => {
+                owned(limit, cost, either!(table, t => t.reserve_from(limit, (now, from), *hash, cost)))
+            }
+            Target::Overrides(..) => Decision { departure: from, ..self.peek(now, cost) },
+        }
+    }
+
+    /// The longest delay of a reservation, in ticks; None where its limit has none.
+    pub fn max_delay(&self) -> Option<u64> {
+        match self {
+            Target::Cell(_, limit) => limit.max_delay(),
+            Target::Cell32(_, limit) => limit.max_delay(),
+            Target::Key(_, limit, _) => limit.max_delay(),
+            Target::Overrides(..) => Some(0),
+        }
+    }
+
     pub fn charge(&self, now: u64, units: u64) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.charge(limit, now, units),

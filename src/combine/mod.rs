@@ -18,6 +18,7 @@ mod error;
 mod link;
 mod mark;
 mod pair;
+mod shaper;
 mod tiers;
 
 #[cfg(all(test, tatcell_loom))]
@@ -30,4 +31,7 @@ pub use error::ChainError;
 pub use link::{Link, TableRef};
 pub use mark::{Mark, MarkBurst, Marked};
 pub use pair::PairBurst;
+pub use shaper::{
+    ring_words, wheel_words, Fifo, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
+};
 pub use tiers::LadderLimits;

@@ -67,6 +67,11 @@ macro_rules! limit_type {
                 self.0.burst
             }
 
+            /// The longest delay of a reservation, in ticks; None under another algorithm than GCRA.
+            pub const fn max_delay(&self) -> Option<u64> {
+                self.0.max_delay()
+            }
+
             /// The emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.
             pub const fn emission_interval(&self) -> (u64, i32) {
                 self.0.resolution()
@@ -139,6 +144,11 @@ impl TableLimit {
     /// Most units at one instant after idle (`u64::MAX` when unlimited).
     pub const fn burst(&self) -> u64 {
         self.0.burst
+    }
+
+    /// The longest delay of a reservation, in ticks; None under another algorithm than GCRA.
+    pub const fn max_delay(&self) -> Option<u64> {
+        self.0.max_delay()
     }
 
     /// The emission interval as (q-units, resolution): T = q-units * 2^-resolution ticks.

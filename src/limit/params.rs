@@ -191,6 +191,15 @@ impl Params {
         delay
     }
 
+    /// The longest delay of a reservation, in ticks rounded up; None where there are none.
+    pub const fn max_delay(&self) -> Option<u64> {
+        if self.is_gcra() {
+            Some(self.ticks_up(self.delay_q(), 0))
+        } else {
+            None
+        }
+    }
+
     /// GCRA: most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
     #[inline(always)]
     pub const fn penalty_q(&self) -> u64 {
@@ -240,6 +249,18 @@ impl Params {
     #[inline(always)]
     pub const fn now_q(&self, now: u64) -> u64 {
         time::now_q(now, self.shl, self.shr)
+    }
+
+    /// The q-units from `now` until tick `from`, rounded up; 0 where that has passed.
+    #[inline(always)]
+    pub const fn q_until(&self, now: u64, from: u64) -> u64 {
+        if from <= now {
+            return 0;
+        }
+        // Of a coarse q-unit, the part that has passed at now counts again.
+        let passed = now & 1u64.wrapping_shl(self.shr as u32).wrapping_sub(1);
+        let ticks = from.wrapping_sub(now).saturating_add(passed);
+        time::ticks_to_q_up(ticks, self.shl as u32, self.shr as u32)
     }
 
     /// Ticks after `now` until `q` more q-units have passed: rounded up, exact against the caller's own tick.

@@ -71,6 +71,21 @@ pub(crate) fn add64(word: &AtomicU64, n: u64) -> u64 {
     word.step(|old| (old, Some(old.wrapping_add(n))))
 }
 
+/// Raises a 64-bit word to `n`, if it is lower. No loop and never lost.
+#[cfg(not(tatcell_masked64))]
+#[inline(always)]
+pub(crate) fn max64(word: &AtomicU64, n: u64) {
+    // ORDERING: Relaxed; the word is the whole state and orders nothing else.
+    word.fetch_max(n, Ordering::Relaxed);
+}
+
+/// As above where the word is changed in a masked section.
+#[cfg(tatcell_masked64)]
+#[inline(always)]
+pub(crate) fn max64(word: &AtomicU64, n: u64) {
+    word.step(|old| ((), if old < n { Some(n) } else { None }));
+}
+
 /// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).
 #[allow(dead_code)] // unused where both widths are masked
 const MAX_TRIES: u32 = 16;

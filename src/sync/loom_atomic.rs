@@ -99,6 +99,13 @@ macro_rules! atomic {
                 old
             }
 
+            #[allow(dead_code)] // of one width only
+            pub fn fetch_max(&self, n: $word, order: Ordering) -> $word {
+                let old = self.word.fetch_max(n, order);
+                self.markers.stored();
+                old
+            }
+
             /// Never fails without cause.
             pub fn compare_exchange_weak(
                 &self,

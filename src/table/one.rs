@@ -114,6 +114,26 @@ impl<M: Access> Table<'_, M> {
         self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters)
     }
 
+    /// As [`reserve`](Table::reserve) for the earliest conforming instant that is not before tick `from`, as if the
+    /// request came then; `max_delay` and `retry_after` count from `now` still.
+    ///
+    /// # Errors
+    /// As [`reserve`](Table::reserve).
+    pub fn reserve_from(
+        &self,
+        limit: &TableLimit,
+        (now, from): (u64, u64),
+        hash: u64,
+        cost: u64,
+    ) -> Result<Decision, TableError> {
+        if !limit.0.is_gcra() {
+            self.own(limit)?;
+            return Err(TableError::BadAlgorithm);
+        }
+        let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
+        self.operate(limit, now, hash, &op, None)
+    }
+
     /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
     ///
     /// Never inserts and never lifts a key above a full burst. Credits what it can prove: nothing under

@@ -15,7 +15,7 @@ use crate::tools::Missing;
 const CLIPPY: &[(&str, &[&str])] = &[
     ("core_has_no_lint", &["-p", "tatcell", "--lib"]),
     ("c_abi_has_no_lint", &["-p", "tatcell", "--lib", "--features", "capi,host"]),
-    ("everything_has_no_lint", &["--workspace", "--all-targets", "--features", "std,capi,host"]),
+    ("everything_has_no_lint", &["--workspace", "--all-targets", "--features", "std,capi,host,heapless"]),
 ];
 
 /// The files that word rules read.
@@ -40,7 +40,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
             report.skip(name, &component("clippy"));
         }
     }
-    let doc = cmd!(sh, "env {cargo...} doc --quiet -p tatcell --no-deps --features capi,host");
+    let doc = cmd!(sh, "env {cargo...} doc --quiet -p tatcell --no-deps --features capi,host,heapless");
     report.claim("rustdoc_has_no_warning", || doc.env("RUSTDOCFLAGS", "-D warnings").must().map(drop));
 
     match cmd!(sh, "git ls-files").done() {

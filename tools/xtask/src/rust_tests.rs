@@ -13,8 +13,8 @@ const RUN: [&str; 3] = ["--", "--nocapture", "--test-threads=2"];
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
-    cmd!(sh, "env {cargo...} test --quiet --features std,host --no-run").must()?;
-    report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast --features std,host {RUN...}"))
+    cmd!(sh, "env {cargo...} test --quiet --features std,host,heapless --no-run").must()?;
+    report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast --features std,host,heapless {RUN...}"))
 }
 
 /// The harness's own tests.

@@ -31,8 +31,11 @@ pub const PROGRAMS: &[Program] = &[
     // Argument: packets of each kind beside the exact buckets.
     c("mark").under(&[ASAN.with(&["100000"]), TSAN.with(&["20000"]), MEMCHECK.with(&["20000"])]),
     c("ladder").under(&[ASAN, MEMCHECK]),
+    c("shaper").under(&[ASAN, MEMCHECK]),
     cxx("cpp_chain17", "cpp_chain.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp_chain20", "cpp_chain.cpp", "-std=c++20").under(&[ASAN]),
+    cxx("cpp_shaper17", "cpp_shaper.cpp", "-std=c++17").under(&[MEMCHECK]),
+    cxx("cpp_shaper20", "cpp_shaper.cpp", "-std=c++20").under(&[ASAN]),
     cxx("cpp17", "cpp.cpp", "-std=c++17").under(&[MEMCHECK]),
     cxx("cpp20", "cpp.cpp", "-std=c++20").under(&[ASAN]),
     cxx("cpp_tables17", "cpp_tables.cpp", "-std=c++17").under(&[MEMCHECK]),

@@ -1,0 +1,50 @@
+//! Why a wheel cannot be made, or takes nothing now.
+
+use super::super::error::ChainError;
+
+/// Says why a wheel, a shaper or a queue cannot be made, or why it does not take a request. Nothing was changed:
+/// nothing is reserved, and nothing waits that did not before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ShaperError {
+    /// The number of slots is not a power of two from 64 to 4096.
+    BadSlots,
+    /// The granularity is not a power of two, or that many slots of it are 2^62 ticks or more.
+    BadGranularity,
+    /// The memory does not hold a single handle.
+    TooSmall,
+    /// The memory is for 2^32 - 1 handles or more.
+    TooLarge,
+    /// As many handles wait as the memory holds.
+    Full,
+    /// A departure may lie beyond the horizon of the wheel: of a limit, its `max_delay` does.
+    TooFar,
+    /// What has long been due was not taken out, and the slots do not reach from there to the new departure: take out
+    /// what is due first.
+    Behind,
+    /// A link or a chain cannot be reserved.
+    Chain(ChainError),
+}
+
+impl From<ChainError> for ShaperError {
+    fn from(e: ChainError) -> ShaperError {
+        ShaperError::Chain(e)
+    }
+}
+
+impl core::fmt::Display for ShaperError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            ShaperError::BadSlots => "slots are not a power of two from 64 to 4096",
+            ShaperError::BadGranularity => "granularity is not a power of two, or too long",
+            ShaperError::TooSmall => "memory holds no handle",
+            ShaperError::TooLarge => "memory is for too many handles",
+            ShaperError::Full => "no room for another handle",
+            ShaperError::TooFar => "departure may lie beyond the horizon of the wheel",
+            ShaperError::Behind => "what is due was not taken out for too long",
+            ShaperError::Chain(e) => return e.fmt(f),
+        })
+    }
+}
+
+impl core::error::Error for ShaperError {}

@@ -1,0 +1,31 @@
+//! Shaping: requests wait for their departure instead of being refused.
+//!
+//! ```text
+//!  submit.rs      request -> reserve on a cell, a key or a chain -> departure -> wheel
+//!  wheel.rs       handles by departure; given out when they are due, in order, a bounded number a call
+//!  hierarchy.rs   due at its flow -> reserve at its tenant, at that instant -> wheel -> ... -> port -> out
+//!  group.rs       flows that leave in the order of their eligibility (802.1Qcr): one more word
+//!  queue.rs       one flow with its payloads: the leaky bucket as a queue
+//! ```
+//!
+//! There is no drip process. The state word of a limit is the queue's length in time: a reservation moves it and says
+//! when the request leaves, and a queue of Q jobs of one unit is a `max_delay` of `Q * T`. The wheel and the queue only
+//! keep what waits until then; nothing in them decides.
+//!
+//! Who may touch it: one owner each (`&mut`), a shaper a core; cells and tables behind several shapers are shared as
+//! ever. Nothing here reads a clock or wakes anybody: [`Shaper::next_departure`] says when to come back.
+
+mod error;
+mod group;
+mod hierarchy;
+mod queue;
+mod submit;
+mod wheel;
+
+#[cfg(all(test, tatcell_loom))]
+mod loom_group;
+
+pub use error::ShaperError;
+pub use queue::{ring_words, Fifo, LeakyQueue, NotQueued, Ring};
+pub use submit::Shaper;
+pub use wheel::{wheel_words, Waiting, Wheel};

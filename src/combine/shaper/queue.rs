@@ -1,0 +1,274 @@
+//! The leaky bucket as a queue: one flow, its limit, and its payloads, first in, first out.
+//!
+//! ```text
+//!  push   [ cell: TAT ] --- departure ---> [ d0, p0 ][ d1, p1 ][ d2, p2 ] ..     d0 <= d1 <= d2
+//!                                              |
+//!  pop    now >= d0 ---------------------------'
+//! ```
+//!
+//! The textbook has a queue of Q places that a process empties at one job every T. Here nothing runs: the cell says at
+//! arrival when the job would come to the head, and the queue holds the payload until then. A `max_delay` of `Q * T`
+//! is a queue of Q: a job of one unit that finds Q waiting would wait `(Q + 1) * T`, and is refused.
+//!
+//! With a burst of B the first B jobs after idle do not wait: the textbook's queue is B = 1.
+//!
+//! What holds the payloads is a [`Fifo`]: a [`Ring`] of handles in memory of the caller's, or, with the feature
+//! `heapless`, a `heapless::Deque` of payloads of any type.
+//!
+//! Invariants: departures never fall from head to tail (one owner, one clock, of which the latest reading counts); what
+//! was refused, for its delay or because the queue is full, charged nothing and gets its payload back.
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::super::error::ChainError;
+use super::error::ShaperError;
+use super::wheel::ahead;
+use crate::answer::{Decision, Outcome};
+use crate::cell::ExclusiveCell;
+use crate::limit::Limit;
+
+/// What holds the payloads of a [`LeakyQueue`], each with its departure, first in, first out.
+pub trait Fifo {
+    /// What is held.
+    type Payload;
+    /// Puts one in behind the others; gives it back where there is no room.
+    fn put(&mut self, departure: u64, payload: Self::Payload) -> Result<(), Self::Payload>;
+    /// The departure of the first one; None when empty.
+    fn first(&self) -> Option<u64>;
+    /// Takes the first one out.
+    fn take(&mut self) -> Option<Self::Payload>;
+    /// How many are held.
+    fn count(&self) -> usize;
+    /// How many can be held.
+    fn room(&self) -> usize;
+}
+
+/// One flow shaped: a leaky bucket as a queue, with its payloads.
+///
+/// ```
+/// use tatcell::{ring_words, LeakyQueue, LimitSpec, NotQueued, Outcome, Ring};
+/// // A job every 10 ms, and a queue of 3 behind the one that leaves at once; ticks are milliseconds.
+/// let limit = LimitSpec::leaky_bucket(1, 10, 1).max_delay(30).build()?;
+/// let mut memory = [0; ring_words(4)];
+/// let mut queue = LeakyQueue::new(limit, Ring::new(&mut memory), 0).unwrap();
+/// for frame in 0..4 {
+///     assert_eq!(queue.push(0, 1, frame).unwrap().departure, frame * 10);
+/// }
+/// assert!(matches!(queue.push(0, 1, 4), Err(NotQueued::Full(4))));
+/// assert_eq!((queue.pop(0), queue.pop(9), queue.pop(10)), (Some(0), None, Some(1)));
+/// assert!(queue.push(10, 1, 4).unwrap().passes()); // 2 wait
+/// match queue.push(10, 1, 5) {
+///     Err(NotQueued::Refused(5, why)) => assert_eq!(why, Outcome::NonConforming { retry_after: 10 }),
+///     other => panic!("{other:?}"),
+/// }
+/// assert_eq!(queue.next_departure(), Some(20)); // sleep until then
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
+#[derive(Debug)]
+pub struct LeakyQueue<F> {
+    limit: Limit,
+    cell: ExclusiveCell,
+    /// The latest reading of the clock.
+    latest: u64,
+    fifo: F,
+}
+
+/// A payload that is not queued, and why. Nothing was charged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum NotQueued<P> {
+    /// There is no room for it.
+    Full(P),
+    /// It would wait longer than the limit's `max_delay` (`NonConforming`, with the time until it would not), or its
+    /// cost is above the burst (`Never`).
+    Refused(P, Outcome),
+}
+
+impl<P> NotQueued<P> {
+    /// The payload.
+    pub fn into_payload(self) -> P {
+        match self {
+            NotQueued::Full(payload) | NotQueued::Refused(payload, _) => payload,
+        }
+    }
+}
+
+impl<F: Fifo> LeakyQueue<F> {
+    /// Makes a queue under a limit, over what holds its payloads, which is empty. `now` is where the clock stands.
+    ///
+    /// Two bounds hold, whichever is reached first: the room of `fifo`, and the limit's `max_delay`.
+    ///
+    /// # Errors
+    /// [`ShaperError::Chain`] of `BadAlgorithm`: the limit is not of GCRA. [`ShaperError::TooSmall`]: `fifo` holds
+    /// nothing.
+    pub fn new(limit: Limit, fifo: F, now: u64) -> Result<LeakyQueue<F>, ShaperError> {
+        if !limit.0.is_gcra() {
+            return Err(ChainError::BadAlgorithm.into());
+        }
+        if fifo.room() == 0 {
+            return Err(ShaperError::TooSmall);
+        }
+        Ok(LeakyQueue { limit, cell: ExclusiveCell::new(), latest: now, fifo })
+    }
+
+    /// Queues a payload that costs `cost` units; it may be popped from the decision's `departure` on. Its position is
+    /// [`len`](LeakyQueue::len) - 1 afterwards.
+    ///
+    /// # Errors
+    /// [`NotQueued`], with the payload; nothing is charged.
+    ///
+    /// # Cost
+    /// O(1); a division for the decision.
+    pub fn push(
+        &mut self,
+        now: u64,
+        cost: u64,
+        payload: F::Payload,
+    ) -> Result<Decision, NotQueued<F::Payload>> {
+        if self.fifo.count() >= self.fifo.room() {
+            return Err(NotQueued::Full(payload));
+        }
+        self.latest = self.latest.wrapping_add(ahead(now, self.latest));
+        let decision = self.cell.reserve(&self.limit, self.latest, cost);
+        if !decision.passes() {
+            return Err(NotQueued::Refused(payload, decision.outcome()));
+        }
+        match self.fifo.put(decision.departure, payload) {
+            Ok(()) => Ok(decision),
+            // There was room: with a Fifo that says otherwise the unit is lost.
+            Err(payload) => Err(NotQueued::Full(payload)),
+        }
+    }
+
+    /// Takes the first payload out if it is due at `now`.
+    ///
+    /// # Cost
+    /// O(1).
+    pub fn pop(&mut self, now: u64) -> Option<F::Payload> {
+        if ahead(self.fifo.first()?, now) != 0 {
+            return None;
+        }
+        self.fifo.take()
+    }
+
+    /// Takes the first payload out, due or not, for shutting down. What was charged for it stays charged.
+    pub fn take(&mut self) -> Option<F::Payload> {
+        self.fifo.take()
+    }
+
+    /// When to come back: the departure of the first payload. None: nothing waits.
+    pub fn next_departure(&self) -> Option<u64> {
+        self.fifo.first()
+    }
+
+    /// Payloads that wait.
+    pub fn len(&self) -> usize {
+        self.fifo.count()
+    }
+
+    /// Does nothing wait?
+    pub fn is_empty(&self) -> bool {
+        self.fifo.count() == 0
+    }
+
+    /// The limit.
+    pub fn limit(&self) -> &Limit {
+        &self.limit
+    }
+}
+
+/// Words of an entry of a [`Ring`].
+const ENTRY: usize = 2;
+
+/// Gives the 64-bit words of memory that a [`Ring`] needs for so many handles; saturates.
+pub const fn ring_words(handles: usize) -> usize {
+    handles.saturating_mul(ENTRY)
+}
+
+/// A ring of handles in memory of the caller's: `[ departure : 64 ][ handle : 64 ]` each.
+#[derive(Debug)]
+pub struct Ring<'a> {
+    entries: &'a mut [u64],
+    /// The entry that is taken out next; below `room`.
+    head: usize,
+    count: usize,
+}
+
+impl<'a> Ring<'a> {
+    /// Makes an empty ring for as many handles as the memory has room for ([`ring_words`]).
+    pub fn new(memory: &'a mut [u64]) -> Ring<'a> {
+        Ring { entries: memory, head: 0, count: 0 }
+    }
+
+    fn entry(&mut self, at: usize) -> Option<&mut [u64; ENTRY]> {
+        let start = at.wrapping_mul(ENTRY);
+        self.entries.get_mut(start..start.wrapping_add(ENTRY))?.try_into().ok()
+    }
+}
+
+impl Fifo for Ring<'_> {
+    type Payload = u64;
+
+    fn put(&mut self, departure: u64, handle: u64) -> Result<(), u64> {
+        let (room, behind) = (self.room(), self.head.wrapping_add(self.count));
+        if self.count >= room {
+            return Err(handle);
+        }
+        // Both are below the room, and that is at most a sixteenth of the address space.
+        let at = if behind < room { behind } else { behind.wrapping_sub(room) };
+        let entry = self.entry(at).ok_or(handle)?;
+        *entry = [departure, handle];
+        self.count = self.count.wrapping_add(1);
+        Ok(())
+    }
+
+    fn first(&self) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        self.entries.get(self.head.wrapping_mul(ENTRY)).copied()
+    }
+
+    fn take(&mut self) -> Option<u64> {
+        if self.count == 0 {
+            return None;
+        }
+        let [_, handle] = *self.entry(self.head)?;
+        let next = self.head.wrapping_add(1);
+        self.head = if next < self.room() { next } else { 0 };
+        self.count = self.count.wrapping_sub(1);
+        Some(handle)
+    }
+
+    fn count(&self) -> usize {
+        self.count
+    }
+
+    fn room(&self) -> usize {
+        self.entries.len() / ENTRY
+    }
+}
+
+/// Payloads of any type, with their departures, in place: no memory beside the queue's own.
+#[cfg(feature = "heapless")]
+impl<P, const N: usize> Fifo for heapless::Deque<(u64, P), N> {
+    type Payload = P;
+
+    fn put(&mut self, departure: u64, payload: P) -> Result<(), P> {
+        self.push_back((departure, payload)).map_err(|(_, payload)| payload)
+    }
+
+    fn first(&self) -> Option<u64> {
+        self.front().map(|(departure, _)| *departure)
+    }
+
+    fn take(&mut self) -> Option<P> {
+        self.pop_front().map(|(_, payload)| payload)
+    }
+
+    fn count(&self) -> usize {
+        self.len()
+    }
+
+    fn room(&self) -> usize {
+        self.capacity()
+    }
+}
