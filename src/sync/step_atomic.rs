@@ -101,7 +101,7 @@ impl AtomicU64 {
     }
 
     pub fn load(&self, _: Ordering) -> u64 {
-        // ORDERING: SeqCst; all accesses are those of one thread, which takes them in the order of the schedule.
+        // ORDERING: SeqCst; one thread makes all accesses, in the order of the schedule.
         access(self, false, || self.0.load(Ordering::SeqCst))
     }
 
@@ -116,7 +116,7 @@ impl AtomicU64 {
     pub fn compare_exchange(&self, old: u64, new: u64, _: Ordering, _: Ordering) -> Result<u64, u64> {
         let found = access(self, true, || {
             self.0
-                // ORDERING: SeqCst; all accesses are those of one thread, which takes them in the order of the schedule.
+                // ORDERING: SeqCst; one thread makes all accesses, in the order of the schedule.
                 .compare_exchange(old, new, Ordering::SeqCst, Ordering::SeqCst)
                 .unwrap_or_else(|found| found)
         });
@@ -132,7 +132,7 @@ impl AtomicU64 {
     }
 
     pub fn fetch_add(&self, n: u64, _: Ordering) -> u64 {
-        // ORDERING: SeqCst; all accesses are those of one thread, which takes them in the order of the schedule.
+        // ORDERING: SeqCst; one thread makes all accesses, in the order of the schedule.
         access(self, true, || self.0.fetch_add(n, Ordering::SeqCst))
     }
 
@@ -143,7 +143,7 @@ impl AtomicU64 {
 
     /// Reads a word between steps.
     pub(crate) fn get(&self) -> u64 {
-        // ORDERING: SeqCst; all accesses are those of one thread, which takes them in the order of the schedule.
+        // ORDERING: SeqCst; one thread makes all accesses, in the order of the schedule.
         self.0.load(Ordering::SeqCst)
     }
 }
