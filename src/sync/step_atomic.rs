@@ -136,6 +136,10 @@ impl AtomicU64 {
         access(self, true, || self.0.fetch_add(n, Ordering::SeqCst))
     }
 
+    pub fn fetch_max(&self, n: u64, _: Ordering) -> u64 {
+        access(self, true, || self.0.fetch_max(n, Ordering::SeqCst))
+    }
+
     /// Sets a word between steps.
     pub(crate) fn set(&self, word: u64) {
         self.0.store(word, Ordering::SeqCst);
