@@ -248,6 +248,16 @@ impl Fifo for Ring<'_> {
 }
 
 /// Payloads of any type, with their departures, in place: no memory beside the queue's own.
+///
+/// ```
+/// use tatcell::{LeakyQueue, LimitSpec};
+/// // A device that takes a command every 10 ms, and a queue of 15; ticks are milliseconds.
+/// let limit = LimitSpec::leaky_bucket(1, 10, 1).max_delay(150).build()?;
+/// let mut commands = LeakyQueue::new(limit, heapless::Deque::<(u64, [u8; 4]), 16>::new(), 0).unwrap();
+/// assert!(commands.push(0, 1, *b"open").is_ok() && commands.push(3, 1, *b"shut").is_ok());
+/// assert_eq!((commands.pop(3), commands.pop(9), commands.pop(10)), (Some(*b"open"), None, Some(*b"shut")));
+/// # Ok::<(), tatcell::LimitError>(())
+/// ```
 #[cfg(feature = "heapless")]
 impl<P, const N: usize> Fifo for heapless::Deque<(u64, P), N> {
     type Payload = P;
