@@ -10,16 +10,16 @@ static ngx_http_tatcell_ctx_t *ngx_http_tatcell_create_ctx(ngx_http_request_t *r
 static void ngx_http_tatcell_forget(void *data);
 static ngx_int_t ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     ngx_http_tatcell_use_t *use, uint64_t now, const char **why);
-static int32_t ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx, uint64_t now);
+static int32_t ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx);
 static ngx_int_t ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     ngx_http_tatcell_zone_t *zone, const char *why, uint64_t now);
-static ngx_int_t ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uint64_t now);
-static ngx_int_t ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uint64_t now);
+static ngx_int_t ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
+static ngx_int_t ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
 static ngx_int_t ngx_http_tatcell_wait(ngx_http_request_t *r, ngx_msec_t delay);
 static void ngx_http_tatcell_resume(ngx_http_request_t *r);
 
 
-/* So often a request is asked again that lost every race for a word; more than once was never seen. */
+/* So often a request is asked: again where it lost every race for a word, or was asked with an old time. */
 #define NGX_HTTP_TATCELL_ATTEMPTS  4
 
 /* The finest wait of nginx. */
@@ -68,7 +68,6 @@ ngx_http_tatcell_handler(ngx_http_request_t *r)
     }
 
     now = ngx_http_tatcell_now();
-    ctx->now = now;
     uses = lcf->uses->elts;
 
     for (i = 0; i < lcf->uses->nelts; i++) {
@@ -88,14 +87,14 @@ ngx_http_tatcell_handler(ngx_http_request_t *r)
         return NGX_DECLINED;
     }
 
-    switch (ngx_http_tatcell_decide(ctx, now)) {
+    switch (ngx_http_tatcell_decide(ctx)) {
 
     case TATCELL_PASS:
-        return ngx_http_tatcell_passed(r, ctx, now);
+        return ngx_http_tatcell_passed(r, ctx);
 
     case TATCELL_NON_CONFORMING:
     case TATCELL_NEVER:
-        return ngx_http_tatcell_refused(r, ctx, now);
+        return ngx_http_tatcell_refused(r, ctx);
 
     case TATCELL_CONTENDED:
         return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone, "every attempt lost to other workers", now);
@@ -196,10 +195,15 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
 }
 
 
+/*
+ * A worker that is stopped between its clock and its question asks with an old time, and finds debts that drained
+ * meanwhile. So a refusal is believed only if it still stands at the time that it was heard.
+ */
 static int32_t
-ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx, uint64_t now)
+ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
 {
     int32_t          rc;
+    uint64_t         heard;
     ngx_uint_t       i, reserve;
     tatcell_chain_t  chain = TATCELL_CHAIN_INIT;
 
@@ -216,11 +220,23 @@ ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx, uint64_t now)
     chain.decision_size = sizeof(tatcell_decision_t);
 
     rc = TATCELL_CONTENDED;
+    heard = ngx_http_tatcell_now();
 
-    for (i = 0; i < NGX_HTTP_TATCELL_ATTEMPTS && rc == TATCELL_CONTENDED; i++) {
+    for (i = 0; i < NGX_HTTP_TATCELL_ATTEMPTS; i++) {
+        ctx->now = heard;
         ctx->decision = (tatcell_decision_t) TATCELL_DECISION_INIT;
-        rc = reserve ? tatcell_chain_reserve(&chain, now, &ctx->decision)
-                     : tatcell_chain_check(&chain, now, &ctx->decision);
+        rc = reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
+                     : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
+
+        if (rc != TATCELL_CONTENDED && rc != TATCELL_NON_CONFORMING) {
+            break;
+        }
+
+        heard = ngx_http_tatcell_now();
+
+        if (rc == TATCELL_NON_CONFORMING && heard - ctx->now < ctx->decision.retry_after) {
+            break;
+        }
     }
 
     ctx->decision.verdict = rc;
@@ -252,13 +268,14 @@ ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, n
 
 
 static ngx_int_t
-ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uint64_t now)
+ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
 {
-    uint64_t                      wait;
+    uint64_t                      now, wait;
     ngx_uint_t                    i;
     ngx_http_tatcell_counts_t    *counts;
     ngx_http_tatcell_loc_conf_t  *lcf;
 
+    now = ctx->now;
     lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
 
     for (i = 0; i < ctx->count; i++) {
@@ -295,7 +312,7 @@ ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uint
 
 
 static ngx_int_t
-ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uint64_t now)
+ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
 {
     ngx_uint_t                    i;
     ngx_http_tatcell_counts_t    *counts;
@@ -311,7 +328,7 @@ ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, uin
     counts->forgiven += ctx->decisions[i].tracking == TATCELL_FORGIVEN;
 
     ngx_http_tatcell_remember(ctx->uses[i]->zone, ctx->links[i].hash, &ctx->keys[i]);
-    ngx_http_tatcell_log_refused(r, ctx, now);
+    ngx_http_tatcell_log_refused(r, ctx, ctx->now);
 
     if (lcf->dry_run) {
         counts->dry_run++;

@@ -122,7 +122,7 @@ def claims(claims, server):
 
     def variables():
         with server() as n:
-            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/m burst=2; tatcell_zone $arg_k zone=d:1m rate=20r/s "
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/m burst=2; tatcell_zone $arg_k zone=d:1m rate=2r/s "
                          "burst=9;",
                     server=f"access_log {n.run}/verdict.log verdict; location / {{ tatcell zone=a nodelay; "
                            "tatcell_status 503; } location /page { tatcell zone=d; }"
@@ -136,7 +136,7 @@ def claims(claims, server):
             assert 59 < float(found[2][4]) <= 60, found
             equal(found[3], ["204"] + ["-"] * 5)
             equal(found[5][:3], ["200", "DELAYED", "d"])
-            assert 0.03 < float(found[5][5]) <= 0.05, found
+            assert 0.2 < float(found[5][5]) <= 0.5, found
     claims.claim("variables_say_what_was_decided", variables)
 
     def undecided():
@@ -166,14 +166,15 @@ def claims(claims, server):
                            "tatcell_log_interval 0; tatcell_log_level warn; }")
             n.get("/?k=x")
             told = refused = 0
-            end = time.monotonic() + 2.6
-            while time.monotonic() < end:
+            start = time.monotonic()
+            while time.monotonic() < start + 2.6:
                 refused += n.statuses(20, "/?k=x").count(429)
+            elapsed = time.monotonic() - start
             lines = [line for line in n.log().splitlines() if "refused by zone" in line]
             for line in lines:
                 more = re.search(r"and (\d+) more lines", line)
                 told += 1 + (int(more[1]) if more else 0)
-            equal(len(lines), 3, "lines in 2.6 s")
+            assert 2 <= len(lines) <= int(elapsed) + 1, f"{len(lines)} lines in {elapsed:.1f} s"
             assert all("[error]" in line and 'key "x"' in line for line in lines)
             assert 0 < told <= refused and refused - told < refused, (told, refused)
             n.get("/page?k=y")

@@ -12,7 +12,7 @@ import statistics
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "testing"))
 
 import load  # noqa: E402
 from server import Nginx  # noqa: E402
@@ -53,6 +53,7 @@ def main():
     parser.add_argument("--seconds", type=int, default=4)
     parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
+    given.build, given.module = given.build.resolve(), pathlib.Path(given.module).resolve()
     version = subprocess.run([given.nginx, "-v"], capture_output=True, text=True).stderr.strip()
     print(f"{version}, 4 workers, wrk -t2 -c64, median of {given.rounds} rounds of {given.seconds} s; {cpu()}, "
           f"{os.cpu_count()} cores, {datetime.date.today()}")

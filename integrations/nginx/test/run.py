@@ -8,14 +8,16 @@ import shutil
 import subprocess
 import sys
 
-import claims as said
-import configuration
-import delays
-import limits
-import reloads
-from server import Nginx
-
 HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE), str(HERE.parents[1] / "testing")]
+
+import claims as said  # noqa: E402
+import configuration  # noqa: E402
+import delays  # noqa: E402
+import limits  # noqa: E402
+import reloads  # noqa: E402
+from server import Nginx  # noqa: E402
+
 # A crate of the nginx project that holds the source of a server, and nothing but that is used of it.
 CRATE = "nginx-src"
 MANIFEST = f"""[package]
@@ -107,5 +109,4 @@ def main():
 
 
 if __name__ == "__main__":
-    sys.path.insert(0, str(HERE))
     main()

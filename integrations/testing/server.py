@@ -1,4 +1,8 @@
-"""One nginx with a configuration of a test's own, in a folder of its own, on a free port of loopback."""
+"""One nginx with a configuration of a test's own, in a folder of its own, on a free port of loopback.
+
+Modules are one path or several. The log format verdict has the variables of the module for nginx, and is left out
+where another one is loaded.
+"""
 
 import http.client
 import os
@@ -26,7 +30,7 @@ http {{
     uwsgi_temp_path {run}/u;
     scgi_temp_path {run}/s;
     keepalive_requests 1000000;
-    log_format verdict '$status $tatcell_status $tatcell_zone $tatcell_remaining $tatcell_retry_after $tatcell_delay';
+    {verdict}
     {http}
     server {{
         listen 127.0.0.1:{port} reuseport backlog=4096;
@@ -35,6 +39,10 @@ http {{
     }}
 }}
 """
+
+
+VERDICT = ("log_format verdict '$status $tatcell_status $tatcell_zone $tatcell_remaining $tatcell_retry_after "
+           "$tatcell_delay';")
 
 
 class Answer:
@@ -55,7 +63,7 @@ class Nginx:
     def __init__(self, binary, module, folder):
         # In full: for an upgrade nginx starts itself again by this name.
         self.binary = shutil.which(binary)
-        self.module, self.run = module, pathlib.Path(folder)
+        self.module, self.run = module, pathlib.Path(folder).resolve()
         self.port = free_port()
         self.started = False
 
@@ -72,10 +80,12 @@ class Nginx:
             self.stop()
 
     def write(self, http="", server="", workers=1, level="info", main=""):
-        load = f"load_module {self.module};" if self.module else ""
+        modules = self.module if isinstance(self.module, list) else [self.module]
+        load = " ".join(f"load_module {m};" for m in modules)
+        verdict = VERDICT if any("tatcell" in str(m) for m in modules) else ""
         user = "user root;" if os.getuid() == 0 else ""
         (self.run / "nginx.conf").write_text(CONF.format(
-            load=load, user=user, workers=workers, run=self.run, port=self.port, http=http, server=server, level=level,
+            load=load, verdict=verdict, user=user, workers=workers, run=self.run, port=self.port, http=http, server=server, level=level,
             main=main))
 
     def command(self, *arguments):
