@@ -26,6 +26,8 @@ const PACKAGES: &[(&str, &[&str])] = &[
         "nginx",
         &["nginx", "nginx-dev", "libpcre2-dev", "zlib1g-dev", "libssl-dev", "pkg-config", "python3", "wrk"],
     ),
+    ("dnsdist", &["dnsdist", "python3"]),
+    ("haproxy", &["haproxy", "liblua5.3-dev", "pkg-config", "python3", "wrk"]),
     ("openresty", &["nginx", "luajit", "python3", "wrk"]),
 ];
 
