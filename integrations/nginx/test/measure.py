@@ -1,6 +1,7 @@
-"""Requests a second and latencies without a limiter, with limit_req and with tatcell: one server, wrk on loopback.
+"""Requests a second, p99 and processor time without a limiter, with limit_req and with tatcell: wrk on loopback.
 
 Prints a table of medians. Every round asks each limiter in turn, so that a busy moment of the machine hits all three.
+The processor time of the workers a request is what a limiter costs, also where others use the machine meanwhile.
 """
 
 import argparse
@@ -8,6 +9,9 @@ import datetime
 import os
 import pathlib
 import platform
+import re
+import shutil
+import signal
 import statistics
 import subprocess
 import sys
@@ -57,9 +61,9 @@ def main():
     version = subprocess.run([given.nginx, "-v"], capture_output=True, text=True).stderr.strip()
     print(f"{version}, 4 workers, wrk -t2 -c64, median of {given.rounds} rounds of {given.seconds} s; {cpu()}, "
           f"{os.cpu_count()} cores, {datetime.date.today()}")
-    print("| | " + " | ".join(f"{name}: requests/s, p50, p99 ms" for name in LIMITERS) + " |")
+    print("| | " + " | ".join(f"{name}: requests/s / p99 ms / CPU us" for name in LIMITERS) + " |")
     print("|---" * (1 + len(LIMITERS)) + "|")
-    for what, path, keys, logged in ROWS:
+    for what, path, keys, logged in ROWS if given.rounds else []:
         found = {name: [] for name in LIMITERS}
         with Nginx(given.nginx, given.module, given.build / "measure") as n:
             level = "error" if logged else "crit"
@@ -69,16 +73,57 @@ def main():
             for _ in range(given.rounds):
                 for name in LIMITERS:
                     target = path % name + ("" if keys else "k=hot")
-                    found[name].append(load.wrk(n.port, target, given.seconds, 64, keys=keys))
+                    before = cpu_seconds(n.children())
+                    got = load.wrk(n.port, target, given.seconds, 64, keys=keys)
+                    spent = (cpu_seconds(n.children()) - before) / got[0] * 1e6
+                    found[name].append((*got, spent))
         cells = []
         for name in LIMITERS:
-            rate, p50, p99 = (statistics.median(f[i] for f in found[name]) for i in (2, 3, 4))
+            rate, p99, spent = (statistics.median(f[i] for f in found[name]) for i in (2, 4, 5))
             share = sum(f[1] for f in found[name]) / sum(f[0] for f in found[name])
             expected = name != "none" and "refused" in what
             assert (share > 0.9) == expected and (expected or share == 0), (what, name, share)
-            cells.append(f"{rate:,.0f}, {p50:.2f}, {p99:.2f}".replace(",", " ", 1) if rate >= 1000
-                         else f"{rate:.0f}, {p50:.2f}, {p99:.2f}")
+            cells.append(f"{rate:,.0f} / {p99:.1f} / {spent:.1f}".replace(",", " "))
         print(f"| {what} | " + " | ".join(cells) + " |", flush=True)
+    instructions(given)
+
+
+def instructions(given):
+    """Instructions a request of one process, by valgrind: the same on a busy machine."""
+    if not shutil.which("valgrind"):
+        print("SKIP instructions: valgrind is not installed: apt-get install valgrind")
+        return
+    print("\ninstructions a request, one connection, log off: " + ", ".join(LIMITERS))
+    for what, path in ("passes", "/fast/%s/page?k=hot"), ("nearly all refused", "/%s/page?k=hot"):
+        counts = [(collected(given, path % name, 1100) - collected(given, path % name, 100)) / 1000
+                  for name in LIMITERS]
+        print(f"{what}: " + ", ".join(f"{count:.0f}" for count in counts), flush=True)
+
+
+def collected(given, path, requests):
+    with Nginx(given.nginx, given.module, given.build / "measure") as n:
+        n.write(http=HTTP, server=SERVER % {"html": f"{n.run}/html"}, level="crit", main="master_process off;")
+        conf = n.run / "nginx.conf"
+        conf.write_text(conf.read_text().replace("daemon on;", "daemon off;"))
+        line = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={n.run}/callgrind", n.binary, "-p", str(n.run),
+                "-c", str(conf)]
+        with open(n.run / "valgrind", "w+") as said:
+            process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=said)
+            n.wait(n.alive, 60)
+            n.statuses(requests, path)
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            said.seek(0)
+            return int(re.search(r"Collected : (\d+)", said.read())[1])
+
+
+def cpu_seconds(pids):
+    """Processor time of processes, user and system."""
+    ticks = 0
+    for pid in pids:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
 
 
 def cpu():
