@@ -9,10 +9,19 @@ import tempfile
 from claims import Skip
 
 KEYS = """
-local n = {first}
-request = function()
-    n = (n * 1103515245 + 12345) % 2147483648
-    return wrk.format("GET", "{path}k=" .. n % {keys})
+local threads = 0
+
+function setup(thread)
+    threads = threads + 1
+    thread:set("number", threads)
+end
+
+function init()
+    math.randomseed(number)
+end
+
+function request()
+    return wrk.format("GET", "{path}k=" .. math.random({keys}))
 end
 """
 
@@ -25,7 +34,7 @@ def wrk(port, path, seconds, connections, threads=2, keys=None):
     with tempfile.TemporaryDirectory() as folder:
         if keys:
             script = pathlib.Path(folder) / "keys.lua"
-            script.write_text(KEYS.format(first=1, path=path, keys=keys))
+            script.write_text(KEYS.format(path=path, keys=keys))
             line += ["-s", str(script)]
         done = subprocess.run([*line, f"http://127.0.0.1:{port}{path}"], capture_output=True, text=True,
                               timeout=seconds + 60)

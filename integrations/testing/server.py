@@ -85,8 +85,8 @@ class Nginx:
         verdict = VERDICT if any("tatcell" in str(m) for m in modules) else ""
         user = "user root;" if os.getuid() == 0 else ""
         (self.run / "nginx.conf").write_text(CONF.format(
-            load=load, verdict=verdict, user=user, workers=workers, run=self.run, port=self.port, http=http, server=server, level=level,
-            main=main))
+            load=load, verdict=verdict, user=user, workers=workers, run=self.run, port=self.port, http=http,
+            server=server, level=level, main=main))
 
     def command(self, *arguments):
         line = [self.binary, "-p", str(self.run), "-c", str(self.run / "nginx.conf"), *arguments]
@@ -114,7 +114,10 @@ class Nginx:
             return False
 
     def pid(self):
-        return int((self.run / "nginx.pid").read_text())
+        """Of the master; its file is empty for a moment where another master takes over."""
+        file = self.run / "nginx.pid"
+        self.wait(lambda: file.exists() and file.read_text().strip())
+        return int(file.read_text())
 
     def children(self, pid=None):
         text = pathlib.Path(f"/proc/{pid or self.pid()}/task/{pid or self.pid()}/children").read_text()

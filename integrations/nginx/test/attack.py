@@ -1,5 +1,8 @@
-"""An attack, without a limiter and with it: a server that can do some 110 requests a second behind nginx, 20 clients of 2
-requests a second, and for a while 8 addresses of 40 connections each. Writes a picture and a verdict."""
+"""An attack, without a limiter and with it.
+
+A server that can do some 110 requests a second behind nginx, 20 clients of 2 requests a second, and for a while 8
+addresses of 40 connections each. Writes a picture and a verdict.
+"""
 
 import argparse
 import asyncio

@@ -120,6 +120,35 @@ def claims(claims, server):
             assert "refused, dry run," in n.log()
     claims.claim("a_dry_run_counts_and_passes", dry_run)
 
+    def dry_delays():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/m burst=3;",
+                    server=f"access_log {n.run}/verdict.log verdict; location / {{ tatcell zone=a; "
+                           "tatcell_dry_run on; }")
+            start = time.monotonic()
+            equal(n.statuses(4, "/page?k=x"), [200] * 4)
+            assert time.monotonic() - start < 30, "it waited"
+            equal([v[1] for v in n.verdicts(4)], ["PASSED"] + ["DELAYED_DRY_RUN"] * 2 + ["REJECTED_DRY_RUN"])
+    claims.claim("a_dry_run_tells_delays_and_makes_none", dry_delays)
+
+    def full(policy, wanted):
+        with server() as n:
+            n.start(http=f"tatcell_zone $arg_k zone=a:96k rate=1r/h policy={policy};",
+                    server="location / { tatcell zone=a nodelay; } location /stats { tatcell_stats top=0; }",
+                    level="crit")
+            load.wrk(n.port, "/page?", seconds=2, connections=16, keys=1000000)
+            s = stats(n)["a"]
+            assert s["live"] > 0.9 * s["slots"], f"{s['live']} of {s['slots']} slots: not full"
+            found = {name: s[name] > 100 for name in ("untracked", "inherited", "forgiven")}
+            equal(found, {name: name in wanted for name in found}, str(s))
+            equal(s["policy"], policy)
+            # Who fails closed never lets more in than there are slots, each of which owes for an hour.
+            equal(s["passed"] <= s["slots"], policy in ("inherit", "deny"), f"{s['passed']} of {s['slots']}:")
+
+    for policy, wanted in [("admit", ["untracked"]), ("inherit", ["inherited"]), ("deny", ["untracked"]),
+                           ("sampled", ["untracked", "forgiven"])]:
+        claims.claim(f"a_full_zone_does_as_its_policy_says_{policy}", lambda: full(policy, wanted))
+
     def variables():
         with server() as n:
             n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/m burst=2; tatcell_zone $arg_k zone=d:1m rate=2r/s "
