@@ -23,14 +23,15 @@ const DOCUMENTS: &[&str] =
 /// Those that must have a program.
 const WITH_PROGRAMS: &[&str] = &["README.md", "docs/GUIDE.md"];
 
-/// Commands that are run by the harness itself or by a suite of their own, or that need what is not here. One that ends
-/// with a space stands for all that start so.
+/// Commands that are run by the harness itself or by a suite of their own, or that need what is not here. One that
+/// ends with a space or a slash stands for all that start so.
 const ELSEWHERE: &[(&str, &str)] = &[
     ("make test", "this run"),
     ("make test-firmware", "this run"),
     ("make demo", "the suite test-demo"),
     ("make bench", "the suite test-bench, for a second"),
     ("make firmware", "the suite test-firmware"),
+    ("make -C integrations/", "the suite test-integrations"),
     ("cd packaging/firmware/cmake", "the suite test-recipes"),
     ("cmake -B build ", "the suite test-recipes"),
     ("cmake --build build", "the suite test-recipes"),
@@ -40,7 +41,8 @@ const ELSEWHERE: &[(&str, &str)] = &[
 ];
 
 /// The folders whose files a document may name in backquotes.
-const NAMED: &str = r"`((?:tests|src|ffi-tests|examples|docs|include|firmware|tools|benches)/[\w./-]+\.\w+)`";
+const NAMED: &str =
+    r"`((?:tests|src|ffi-tests|examples|docs|include|firmware|tools|benches|integrations)/[\w./-]+\.\w+)`";
 
 /// A block of a document.
 struct Block {
@@ -67,8 +69,10 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
 fn documents(ctx: &Context) -> Result<Vec<PathBuf>> {
     let mut found: Vec<PathBuf> = DOCUMENTS.iter().map(PathBuf::from).collect();
     found.retain(|name| ctx.root.join(name).exists());
-    for page in files(&ctx.root.join("docs"), ".md")? {
-        found.push(page.strip_prefix(&ctx.root)?.to_owned());
+    for folder in ["docs", "integrations"] {
+        for page in files(&ctx.root.join(folder), ".md")? {
+            found.push(page.strip_prefix(&ctx.root)?.to_owned());
+        }
     }
     Ok(found)
 }
@@ -251,7 +255,7 @@ impl Page<'_> {
 
 /// Whether a line is this command, or one of those that it stands for.
 fn is_of(line: &str, command: &str) -> bool {
-    line == command || command.ends_with(' ') && line.starts_with(command)
+    line == command || command.ends_with([' ', '/']) && line.starts_with(command)
 }
 
 #[cfg(test)]

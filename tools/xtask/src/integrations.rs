@@ -21,7 +21,15 @@ use crate::{library, package};
 const FOLDER: &str = "integrations";
 
 /// The Debian packages that the folders need, one line each. A folder skips what it lacks by itself.
-const PACKAGES: &[(&str, &[&str])] = &[];
+const PACKAGES: &[(&str, &[&str])] = &[
+    (
+        "nginx",
+        &["nginx", "nginx-dev", "libpcre2-dev", "zlib1g-dev", "libssl-dev", "pkg-config", "python3", "wrk"],
+    ),
+    ("dnsdist", &["dnsdist", "python3"]),
+    ("haproxy", &["haproxy", "liblua5.3-dev", "pkg-config", "python3", "wrk"]),
+    ("openresty", &["nginx", "luajit", "python3", "wrk"]),
+];
 
 /// The suite; `cargo xtask test-integrations NAME...` runs these folders alone.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {

@@ -1,0 +1,197 @@
+"""The recipe in a real dnsdist: floods over loopback from one address and from many."""
+
+import argparse
+import contextlib
+import os
+import pathlib
+import select
+import shutil
+import signal
+import socket
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1] / "testing")]
+
+import claims as said  # noqa: E402
+from claims import Skip, equal  # noqa: E402
+
+CONF = """
+setSecurityPollSuffix("")
+setLocal("127.0.0.1:{port}", {{ reusePort = true }})
+setACL("127.0.0.0/8")
+addLocal("127.0.0.1:{port}", {{ reusePort = true }})
+local tatcell = dofile("{recipe}")
+addAction(AllRule(), tatcell.limit {{ {options} }})
+addAction(AllRule(), SpoofAction({{ "192.0.2.1" }}))
+tatcell = nil
+collectgarbage()
+collectgarbage()
+"""
+
+
+def free_port():
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def question(number):
+    name = b"".join(bytes([len(label)]) + label for label in (b"www", b"example", b"org")) + b"\0"
+    return struct.pack(">HHHHHH", number & 0xffff, 0x0100, 1, 0, 0, 0) + name + struct.pack(">HH", 1, 1)
+
+
+class Dnsdist:
+    def __init__(self, given, options):
+        if not shutil.which("dnsdist"):
+            raise Skip("dnsdist is not installed: apt-get install dnsdist")
+        self.port = free_port()
+        self.folder = given.build / "run"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        self.conf = self.folder / "dnsdist.conf"
+        self.conf.write_text(CONF.format(port=self.port, recipe=HERE.parent / "tatcell.lua", options=options))
+        self.environment = {**os.environ, "TATCELL_PREFIX": str(given.stage)}
+
+    def check(self):
+        done = subprocess.run(["dnsdist", "-C", str(self.conf), "--check-config"], capture_output=True, text=True,
+                              env=self.environment, timeout=30)
+        return done.returncode == 0, done.stdout + done.stderr
+
+    def __enter__(self):
+        self.log = open(self.folder / "log", "w+")
+        self.process = subprocess.Popen(["dnsdist", "--supervised", "--disable-syslog", "-C", str(self.conf)],
+                                        stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
+                                        env=self.environment)
+        # Another address than those of the claims asks until there is an answer.
+        for _ in range(200):
+            if self.ask("127.9.9.9", 1, seconds=0.05)[0]:
+                return self
+            if self.process.poll() is not None:
+                break
+        self.__exit__()
+        self.log = open(self.folder / "log")
+        raise AssertionError("dnsdist does not answer: " + self.log.read()[-600:])
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+
+    def ask(self, source, count, seconds, pause=0.0):
+        """Sends so many questions from an address; how many are answered, and how many of these with TC=1."""
+        full = truncated = 0
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            s.bind((source, 0))
+            s.connect(("127.0.0.1", self.port))
+            s.setblocking(False)
+            end = time.monotonic() + seconds
+            sent = 0
+            while time.monotonic() < end:
+                if sent < count:
+                    try:
+                        s.send(question(sent))
+                        sent += 1
+                    except (BlockingIOError, ConnectionRefusedError):
+                        time.sleep(0.01)
+                    if pause:
+                        time.sleep(pause)
+                if sent == count:
+                    select.select([s], [], [], 0.02)
+                try:
+                    answer = s.recv(512)
+                except (BlockingIOError, ConnectionRefusedError):
+                    continue
+                if answer[2] & 2:
+                    truncated += 1
+                else:
+                    full += 1
+        return full, truncated
+
+
+    def ask_once(self, sources, seconds):
+        """Sends one question from each address, all together; how many are answered."""
+        with contextlib.ExitStack() as stack:
+            asked = [stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM)) for _ in sources]
+            for s, source in zip(asked, sources):
+                s.bind((source, 0))
+                s.connect(("127.0.0.1", self.port))
+            for s in asked:
+                s.send(question(1))
+            time.sleep(seconds)
+            return sum(bool(select.select([s], [], [], 0)[0]) for s in asked)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stage", required=True, type=pathlib.Path)
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    given = parser.parse_args()
+    claims = said.Claims()
+
+    def burst():
+        with Dnsdist(given, "rate = 1, burst = 5, slip = 0") as d:
+            equal(d.ask("127.0.0.2", 5, 0.3), (5, 0))
+            full, truncated = d.ask("127.0.0.2", 50, 0.3)
+            assert full <= 2 and truncated == 0, (full, truncated)
+            equal(d.ask("127.0.0.3", 5, 0.3), (5, 0), "another address")
+    claims.claim("an_address_has_its_burst_and_no_more", burst)
+
+    def flood():
+        with Dnsdist(given, "rate = 50, burst = 10, slip = 0") as d:
+            start = time.monotonic()
+            got = []
+            threads = [threading.Thread(target=lambda: got.append(d.ask("127.0.0.2", 10 ** 9, 2.5, pause=0.0005)))
+                       for _ in range(2)]
+            quiet = []
+            threads.append(threading.Thread(target=lambda: quiet.append(d.ask("127.77.0.1", 40, 2.5, pause=0.05))))
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            bound = 10 + (time.monotonic() - start) * 50
+            full = sum(f for f, _ in got)
+            assert 100 <= full <= bound, f"{full} answers, bound {bound:.1f}"
+            equal(quiet, [(40, 0)], "a quiet client beside it:")
+    claims.claim("two_threads_answer_a_flood_no_faster_than_its_rate_and_others_as_ever", flood)
+
+    def slip():
+        with Dnsdist(given, "rate = 1, burst = 5, slip = 2") as d:
+            full, truncated = d.ask("127.0.0.2", 105, 0.6, pause=0.002)
+            refused = 105 - full
+            assert 5 <= full <= 7, full
+            assert abs(truncated - refused / 2) <= 1, (truncated, refused)
+    claims.claim("every_second_refusal_is_a_truncated_answer", slip)
+
+    def network():
+        # The /24 has 32 times the limit of one address: 64 at once, and 32 a second.
+        with Dnsdist(given, "rate = 1, burst = 2, slip = 0") as d:
+            start = time.monotonic()
+            full = d.ask_once([f"127.0.5.{i}" for i in range(1, 201)], 0.3)
+            bound = 64 + 32 * (time.monotonic() - start)
+            assert 64 <= full <= bound, f"{full} answers, bound {bound:.1f}"
+            equal(d.ask_once(["127.99.0.1", "127.99.1.1"], 0.3), 2, "another network")
+    claims.claim("addresses_of_one_network_share_its_limit", network)
+
+    def refused():
+        for options, word in [("burst = 5", "rate must be"), ("rate = 0", "rate must be"),
+                              ("rate = 1, burst = 1.5", "burst must be"), ("rate = 1, slots = 1", "slots must be"),
+                              ("rate = 1, slip = -1", "slip must be")]:
+            good, text = Dnsdist(given, options).check()
+            assert not good and word in text, (options, text[-300:])
+        good, text = Dnsdist(given, "rate = 20, burst = 50").check()
+        assert good, text
+    claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)
+    claims.end()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,156 @@
+"""The module in a real HAProxy: several threads, one table."""
+
+import argparse
+import http.client
+import os
+import pathlib
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path[:0] = [str(HERE.parents[1] / "testing")]
+
+import claims as said  # noqa: E402
+import load  # noqa: E402
+from claims import Skip, equal  # noqa: E402
+
+# As in the README, but for ports and paths.
+CONF = """
+global
+    nbthread {threads}
+    stats socket {folder}/stats mode 600 level admin
+    lua-prepend-path {build}/?.so cpath
+    lua-load-per-thread {folder}/limit.lua
+defaults
+    mode http
+    timeout connect 5s
+    timeout client 30s
+    timeout server 30s
+frontend web
+    bind 127.0.0.1:{port}
+    http-request lua.tatcell
+    acl refused var(txn.tatcell_refused) -m bool
+    http-request return status 429 hdr Retry-After %[var(txn.tatcell_retry_after)] if refused
+    http-request return status 200 content-type text/plain string "here"
+"""
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+class Haproxy:
+    def __init__(self, given, numbers, threads=2):
+        if not shutil.which("haproxy"):
+            raise Skip("haproxy is not installed: apt-get install haproxy")
+        self.port, self.folder = free_port(), given.build / "run"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        # The recipe, with a key of the request's own where a claim needs many.
+        recipe = (HERE.parent / "limit.lua").read_text()
+        assert "rate = 10, burst = 20" in recipe and "txn.f:src()" in recipe
+        recipe = recipe.replace("rate = 10, burst = 20", numbers)
+        key = 'txn.sf:req_hdr("x-key") ~= "" and txn.sf:req_hdr("x-key") or txn.f:src()'
+        recipe = recipe.replace("txn.f:src()", key)
+        (self.folder / "limit.lua").write_text(recipe)
+        self.conf = self.folder / "haproxy.cfg"
+        self.conf.write_text(CONF.format(threads=threads, folder=self.folder, build=given.build, port=self.port))
+
+    def check(self):
+        done = subprocess.run(["haproxy", "-c", "-f", str(self.conf)], capture_output=True, text=True, timeout=30)
+        return done.returncode == 0, done.stdout + done.stderr
+
+    def __enter__(self):
+        self.log = open(self.folder / "log", "w+")
+        self.process = subprocess.Popen(["haproxy", "-db", "-f", str(self.conf)], stdin=subprocess.DEVNULL,
+                                        stdout=self.log, stderr=self.log)
+        for _ in range(200):
+            try:
+                with socket.create_connection(("127.0.0.1", self.port), 1):
+                    return self
+            except OSError:
+                time.sleep(0.05)
+            if self.process.poll() is not None:
+                break
+        self.__exit__()
+        raise AssertionError("haproxy does not answer: " + (self.folder / "log").read_text()[-600:])
+
+    def __exit__(self, *_):
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM)
+            try:
+                self.process.wait(10)
+            except subprocess.TimeoutExpired:
+                self.process.kill()
+                self.process.wait()
+        self.log.close()
+
+    def get(self, key=None):
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        connection.request("GET", "/", headers={"x-key": key} if key else {})
+        answer = connection.getresponse()
+        answer.read()
+        connection.close()
+        return answer.status, answer.getheader("retry-after")
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--stage", required=True, type=pathlib.Path)
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    given = parser.parse_args()
+    claims = said.Claims()
+
+    def built():
+        if not pathlib.Path("/usr/include/lua5.3/lua.h").exists():
+            raise Skip("no headers of Lua: apt-get install liblua5.3-dev")
+        done = subprocess.run(["make", "-s", "-C", str(HERE.parent), "all", f"STAGE={given.stage}",
+                               f"BUILD={given.build}"], capture_output=True, text=True, env={
+                                   k: v for k, v in os.environ.items() if k not in ("MAKEFLAGS", "MAKELEVEL")})
+        assert done.returncode == 0, done.stderr
+    claims.claim("the_module_builds_without_a_warning", built)
+    if not claims.passed:
+        claims.end()
+
+    def burst():
+        with Haproxy(given, "rate = 1, per = 60, burst = 3") as h:
+            equal([h.get()[0] for _ in range(5)], [200] * 3 + [429] * 2)
+            equal(h.get(), (429, "60"))
+            equal(h.get("another")[0], 200)
+    claims.claim("a_burst_passes_and_then_429_tells_when_to_come_back", burst)
+
+    def threads():
+        with Haproxy(given, "rate = 1, per = 3600, burst = 40", threads=4) as h:
+            # Connections of their own: all threads are asked.
+            equal([h.get("x")[0] for _ in range(120)].count(200), 40)
+    claims.claim("all_threads_ask_one_table", threads)
+
+    def exact():
+        with Haproxy(given, "rate = 100, burst = 10", threads=2) as h:
+            start = time.monotonic()
+            total, refused, _, _, _ = load.wrk(h.port, "/", seconds=3, connections=16)
+            passed, bound = total - refused, 10 + (time.monotonic() - start) * 100
+            assert refused > 5000, "too few requests"
+            assert 290 <= passed <= bound, f"{passed} passed, bound {bound:.1f}"
+    claims.claim("threads_admit_no_more_than_the_rate_under_load", exact)
+
+    def refused():
+        for numbers, word in [("rate = 0", "rate must be"), ("burst = 5", "rate must be"),
+                              ("rate = 1, burst = -1", "burst must be"), ("rate = 1, per = 0", "per must be"),
+                              ("rate = 1, policy = 'none'", "invalid option 'none'"),
+                              ("rate = 2000000000", "tatcell: clients")]:
+            good, text = Haproxy(given, numbers).check()
+            assert not good and word in text, (numbers, text[-300:])
+        good, text = Haproxy(given, "rate = 10, burst = 20").check()
+        assert good, text
+    claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)
+    claims.end()
+
+
+if __name__ == "__main__":
+    main()

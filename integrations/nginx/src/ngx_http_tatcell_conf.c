@@ -1,0 +1,624 @@
+/*
+ * tatcell_zone and tatcell, and what is checked when all of the configuration is read.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#include "ngx_http_tatcell_module.h"
+
+
+static char *ngx_http_tatcell_zone_name(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *text,
+    ssize_t *size);
+static ngx_int_t ngx_http_tatcell_number(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, uint64_t *n);
+static ngx_int_t ngx_http_tatcell_check_use(ngx_conf_t *cf, ngx_http_tatcell_use_t *use);
+static ngx_int_t ngx_http_tatcell_check_zone(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone);
+static ngx_uint_t ngx_http_tatcell_is_variable(ngx_conf_t *cf, ngx_str_t *name);
+
+
+static const ngx_str_t  ngx_http_tatcell_policies[] = {
+    ngx_string("policy=admit"),     /* TATCELL_FULL_ADMIT */
+    ngx_string("policy=inherit"),   /* TATCELL_FULL_INHERIT */
+    ngx_string("policy=deny"),      /* TATCELL_FULL_DENY */
+    ngx_string("policy=sampled"),   /* TATCELL_FULL_SAMPLED */
+    ngx_null_string
+};
+
+
+#define ngx_http_tatcell_is(text, word)                                       \
+    ((text)->len >= sizeof(word) - 1                                          \
+     && ngx_strncmp((text)->data, word, sizeof(word) - 1) == 0)
+
+
+/* tatcell_zone KEY zone=NAME:SIZE rate=RATE [burst=N] [rate_by=$variable] [policy=POLICY] [tag_bits=N] */
+char *
+ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ssize_t                            size;
+    uint64_t                           n;
+    ngx_str_t                         *value, text;
+    ngx_uint_t                         i, k;
+    ngx_http_tatcell_zone_t           *zone, **slot;
+    ngx_http_tatcell_main_conf_t      *mcf;
+    ngx_http_compile_complex_value_t   ccv;
+
+    value = cf->args->elts;
+    size = 0;
+
+    zone = ngx_pcalloc(cf->pool, sizeof(ngx_http_tatcell_zone_t));
+    if (zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    zone->burst = 1;
+    zone->policy = TATCELL_FULL_ADMIT;
+    zone->file = cf->conf_file->file.name.data;
+    zone->line = cf->conf_file->line;
+
+    if (ngx_array_init(&zone->uses, cf->pool, 2, sizeof(ngx_http_tatcell_use_t *)) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+    ccv.cf = cf;
+    ccv.value = &value[1];
+    ccv.complex_value = &zone->key;
+
+    if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+        return NGX_CONF_ERROR;
+    }
+
+    for (i = 2; i < cf->args->nelts; i++) {
+
+        if (ngx_http_tatcell_is(&value[i], "zone=")) {
+            if (ngx_http_tatcell_zone_name(cf, zone, &value[i], &size) != NGX_CONF_OK) {
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "rate=")) {
+            text.data = value[i].data + 5;
+            text.len = value[i].len - 5;
+
+            if (ngx_http_tatcell_parse_rate(&text, &zone->rate) != NGX_OK || zone->rate.unlimited
+                || zone->rate.burst)
+            {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid \"%V\": write a number above 0 and r/s, r/m, r/h, r/d, or kB/s, mB/s and "
+                                   "so on, as in rate=10r/s", &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            zone->rate_text = text;
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "burst=")) {
+            if (ngx_http_tatcell_number(cf, &value[i], 6, &zone->burst) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "rate_by=")) {
+            text.data = value[i].data + 8;
+            text.len = value[i].len - 8;
+
+            if (text.len < 2 || text.data[0] != '$') {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid \"%V\": name a variable, of tatcell_rates or map, as in rate_by=$plan_rate",
+                                   &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            text.data++;
+            text.len--;
+            zone->rate_by = text;
+
+            zone->rate_index = ngx_http_get_variable_index(cf, &text);
+            if (zone->rate_index == NGX_ERROR) {
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "tag_bits=")) {
+            if (ngx_http_tatcell_number(cf, &value[i], 9, &n) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+
+            if (n < 12 || n > 24) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid \"%V\": 12 to 24; more tell keys better apart, fewer hold longer debts",
+                                   &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            zone->tag_bits = (uint32_t) n;
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "policy=")) {
+            for (k = 0; ngx_http_tatcell_policies[k].len; k++) {
+                if (ngx_http_tatcell_policies[k].len == value[i].len
+                    && ngx_strncmp(ngx_http_tatcell_policies[k].data, value[i].data, value[i].len) == 0)
+                {
+                    break;
+                }
+            }
+
+            if (ngx_http_tatcell_policies[k].len == 0) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                                   "invalid \"%V\": the policies of a full zone are admit, inherit, deny and sampled",
+                                   &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            zone->policy = (uint32_t) k;
+            continue;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown parameter \"%V\": there are zone=, rate=, burst=, rate_by=, policy= and tag_bits=",
+                           &value[i]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (zone->name.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tatcell_zone has no zone=: add it, as in zone=clients:1m");
+        return NGX_CONF_ERROR;
+    }
+
+    if (zone->rate.units == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tatcell_zone has no rate=: add it, as in rate=10r/s");
+        return NGX_CONF_ERROR;
+    }
+
+    zone->shm_zone = ngx_shared_memory_add(cf, &zone->name, size, &ngx_http_tatcell_module);
+    if (zone->shm_zone == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    if (zone->shm_zone->data) {
+        ngx_http_tatcell_zone_t *first = zone->shm_zone->data;
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" was defined in %s:%ui: give this one another name",
+                           &zone->name, first->file, first->line);
+        return NGX_CONF_ERROR;
+    }
+
+    zone->shm_zone->init = ngx_http_tatcell_init_zone;
+    zone->shm_zone->data = zone;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tatcell_module);
+
+    slot = ngx_array_push(&mcf->zones);
+    if (slot == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    *slot = zone;
+
+    return NGX_CONF_OK;
+}
+
+
+/* zone=NAME:SIZE. The name is shown to clients, in structured fields and in labels of Prometheus. */
+static char *
+ngx_http_tatcell_zone_name(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone, ngx_str_t *text, ssize_t *size)
+{
+    size_t      least;
+    u_char     *p, c;
+    ngx_str_t   s;
+    ngx_uint_t  i;
+
+    p = ngx_strlchr(text->data, text->data + text->len, ':');
+    if (p == NULL || p == text->data + 5) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid \"%V\": write zone=NAME:SIZE, as in zone=clients:1m", text);
+        return NGX_CONF_ERROR;
+    }
+
+    zone->name.data = text->data + 5;
+    zone->name.len = p - zone->name.data;
+
+    for (i = 0; i < zone->name.len; i++) {
+        c = zone->name.data[i];
+        if (!((c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-'
+              || c == '.'))
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid zone name \"%V\": use letters, digits, _ - and .",
+                               &zone->name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    s.data = p + 1;
+    s.len = text->data + text->len - s.data;
+
+    *size = ngx_parse_size(&s);
+    if (*size == NGX_ERROR) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid size in \"%V\": write bytes, or a number and k or m", text);
+        return NGX_CONF_ERROR;
+    }
+
+    /* The pool of nginx, what stands before the table, and a table of one page. */
+    least = sizeof(ngx_slab_pool_t) + sizeof(ngx_http_tatcell_shared_t) + 8 * ngx_pagesize;
+    least = ngx_align(least, 32 * 1024);
+
+    if (*size < (ssize_t) least) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "zone \"%V\" is too small: at least %uzk; a key takes 8 bytes",
+                           &zone->name, least / 1024);
+        return NGX_CONF_ERROR;
+    }
+
+    return NGX_CONF_OK;
+}
+
+
+/* The number behind the first bytes of a parameter. */
+static ngx_int_t
+ngx_http_tatcell_number(ngx_conf_t *cf, ngx_str_t *whole, size_t skip, uint64_t *n)
+{
+    ngx_int_t  i;
+
+    i = ngx_atoi(whole->data + skip, whole->len - skip);
+
+    if (i > 0 && i <= (ngx_int_t) NGX_MAX_INT32_VALUE) {
+        *n = i;
+        return NGX_OK;
+    }
+
+    if (i == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "invalid \"%V\": 1 is the least; the first request counts, so what limit_req calls 0 is 1 "
+                           "here", whole);
+
+    } else {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid \"%V\": write a number, 1 to %d", whole,
+                           NGX_MAX_INT32_VALUE);
+    }
+
+    return NGX_ERROR;
+}
+
+
+/* tatcell zone=NAME [burst=N] [delay=N | nodelay] [cost=STRING], or tatcell off */
+char *
+ngx_http_tatcell(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
+{
+    ngx_http_tatcell_loc_conf_t  *lcf = conf;
+
+    ngx_str_t                         *value, text;
+    ngx_uint_t                         i;
+    ngx_http_tatcell_use_t            *use, **slot, **uses;
+    ngx_http_tatcell_main_conf_t      *mcf;
+    ngx_http_compile_complex_value_t   ccv;
+
+    value = cf->args->elts;
+
+    if (cf->args->nelts == 2 && value[1].len == 3 && ngx_strncmp(value[1].data, "off", 3) == 0) {
+        if (lcf->uses || lcf->off == 1) {
+            return "stands beside another tatcell: leave one of both";
+        }
+
+        lcf->off = 1;
+        return NGX_CONF_OK;
+    }
+
+    if (lcf->off == 1) {
+        return "stands beside tatcell off: leave one of both";
+    }
+
+    use = ngx_pcalloc(cf->pool, sizeof(ngx_http_tatcell_use_t));
+    if (use == NULL) {
+        return NGX_CONF_ERROR;
+    }
+
+    use->file = cf->conf_file->file.name.data;
+    use->line = cf->conf_file->line;
+    use->delay = 1;
+
+    for (i = 1; i < cf->args->nelts; i++) {
+
+        if (ngx_http_tatcell_is(&value[i], "zone=")) {
+            use->zone_name.data = value[i].data + 5;
+            use->zone_name.len = value[i].len - 5;
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "burst=")) {
+            if (ngx_http_tatcell_number(cf, &value[i], 6, &use->burst) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "delay=")) {
+            if (ngx_http_tatcell_number(cf, &value[i], 6, &use->delay) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
+        if (value[i].len == 7 && ngx_strncmp(value[i].data, "nodelay", 7) == 0) {
+            use->nodelay = 1;
+            continue;
+        }
+
+        if (ngx_http_tatcell_is(&value[i], "cost=")) {
+            text.data = value[i].data + 5;
+            text.len = value[i].len - 5;
+
+            use->cost = ngx_pcalloc(cf->pool, sizeof(ngx_http_complex_value_t));
+            if (use->cost == NULL) {
+                return NGX_CONF_ERROR;
+            }
+
+            ngx_memzero(&ccv, sizeof(ngx_http_compile_complex_value_t));
+            ccv.cf = cf;
+            ccv.value = &text;
+            ccv.complex_value = use->cost;
+
+            if (ngx_http_compile_complex_value(&ccv) != NGX_OK) {
+                return NGX_CONF_ERROR;
+            }
+
+            if (use->cost->lengths == NULL && ngx_atoi(text.data, text.len) == NGX_ERROR) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid \"%V\": write a number or a variable", &value[i]);
+                return NGX_CONF_ERROR;
+            }
+            continue;
+        }
+
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                           "unknown parameter \"%V\": there are zone=, burst=, delay=, nodelay and cost=; or off",
+                           &value[i]);
+        return NGX_CONF_ERROR;
+    }
+
+    if (use->zone_name.len == 0) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "tatcell has no zone=: name one of tatcell_zone, or say off");
+        return NGX_CONF_ERROR;
+    }
+
+    if (lcf->uses == NULL) {
+        lcf->uses = ngx_array_create(cf->pool, 2, sizeof(ngx_http_tatcell_use_t *));
+        if (lcf->uses == NULL) {
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    if (lcf->uses->nelts == TATCELL_CHAIN_MAX) {
+        ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "more than %d zones in one place: a request meets so many at most",
+                           TATCELL_CHAIN_MAX);
+        return NGX_CONF_ERROR;
+    }
+
+    uses = lcf->uses->elts;
+    for (i = 0; i < lcf->uses->nelts; i++) {
+        if (uses[i]->zone_name.len == use->zone_name.len
+            && ngx_strncmp(uses[i]->zone_name.data, use->zone_name.data, use->zone_name.len) == 0)
+        {
+            ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
+                               "zone \"%V\" stands here twice: leave one; a key has one debt in it",
+                               &use->zone_name);
+            return NGX_CONF_ERROR;
+        }
+    }
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tatcell_module);
+
+    slot = ngx_array_push(lcf->uses);
+    if (slot == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *slot = use;
+
+    slot = ngx_array_push(&mcf->uses);
+    if (slot == NULL) {
+        return NGX_CONF_ERROR;
+    }
+    *slot = use;
+
+    return NGX_CONF_OK;
+}
+
+
+/* All of the configuration is read: binds directives to zones, and asks for what cannot be. */
+ngx_int_t
+ngx_http_tatcell_check(ngx_conf_t *cf)
+{
+    ngx_uint_t                      i;
+    ngx_http_tatcell_use_t        **uses;
+    ngx_http_tatcell_zone_t       **zones;
+    ngx_http_tatcell_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tatcell_module);
+
+    uses = mcf->uses.elts;
+    for (i = 0; i < mcf->uses.nelts; i++) {
+        if (ngx_http_tatcell_check_use(cf, uses[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    zones = mcf->zones.elts;
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        if (ngx_http_tatcell_check_zone(cf, zones[i]) != NGX_OK) {
+            return NGX_ERROR;
+        }
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_check_use(ngx_conf_t *cf, ngx_http_tatcell_use_t *use)
+{
+    ngx_uint_t                      i;
+    ngx_http_tatcell_use_t        **slot;
+    ngx_http_tatcell_zone_t       **zones;
+    ngx_http_tatcell_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tatcell_module);
+
+    zones = mcf->zones.elts;
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        if (zones[i]->name.len == use->zone_name.len
+            && ngx_strncmp(zones[i]->name.data, use->zone_name.data, use->zone_name.len) == 0)
+        {
+            use->zone = zones[i];
+        }
+    }
+
+    if (use->zone == NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "unknown zone \"%V\": define it with tatcell_zone KEY zone=%V:1m rate=... in http, in %s:%ui",
+                      &use->zone_name, &use->zone_name, use->file, use->line);
+        return NGX_ERROR;
+    }
+
+    if (use->burst == 0) {
+        use->burst = use->zone->burst;
+    }
+
+    if (use->delay > use->burst) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "delay=%uL is more than burst=%uL: what passes at once is a part of the burst; write nodelay for "
+                      "all of it, in %s:%ui", use->delay, use->burst, use->file, use->line);
+        return NGX_ERROR;
+    }
+
+    if (use->zone->rate.bytes && use->cost == NULL) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "zone \"%V\" counts bytes and this tatcell says none: add cost=$request_length or another, in "
+                      "%s:%ui", &use->zone_name, use->file, use->line);
+        return NGX_ERROR;
+    }
+
+    if (use->zone->rate_by.len) {
+        use->cache = ngx_pcalloc(cf->pool, NGX_HTTP_TATCELL_CACHE * sizeof(ngx_http_tatcell_cached_t));
+        if (use->cache == NULL) {
+            return NGX_ERROR;
+        }
+    }
+
+    slot = ngx_array_push(&use->zone->uses);
+    if (slot == NULL) {
+        return NGX_ERROR;
+    }
+    *slot = use;
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_check_zone(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
+{
+    int32_t                         rc;
+    ngx_uint_t                      i, k;
+    tatcell_table_t                 probe;
+    tatcell_limit_t                 limit;
+    ngx_http_tatcell_rate_t        *rate;
+    ngx_http_tatcell_use_t        **uses;
+    ngx_http_tatcell_rates_t      **rates;
+    ngx_http_tatcell_main_conf_t   *mcf;
+
+    mcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_tatcell_module);
+
+    if (zone->rate_by.len && !ngx_http_tatcell_is_variable(cf, &zone->rate_by)) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "rate_by=$%V of zone \"%V\" is no variable: define it with tatcell_rates or map, in %s:%ui",
+                      &zone->rate_by, &zone->name, zone->file, zone->line);
+        return NGX_ERROR;
+    }
+
+    rates = mcf->rates.elts;
+    for (i = 0; i < mcf->rates.nelts; i++) {
+        if (rates[i]->variable.len == zone->rate_by.len
+            && ngx_strncasecmp(rates[i]->variable.data, zone->rate_by.data, zone->rate_by.len) == 0)
+        {
+            zone->rates = &rates[i]->rates;
+        }
+    }
+
+    if (zone->rates) {
+        rate = zone->rates->elts;
+        for (i = 0; i < zone->rates->nelts; i++) {
+            if (!rate[i].unlimited && rate[i].bytes != zone->rate.bytes) {
+                ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                              "tatcell_rates of $%V counts %s, and zone \"%V\" counts %s: write all rates of a zone in "
+                              "one of both, in %s:%ui", &zone->rate_by, rate[i].bytes ? "bytes" : "requests",
+                              &zone->name, zone->rate.bytes ? "bytes" : "requests", zone->file, zone->line);
+                return NGX_ERROR;
+            }
+        }
+    }
+
+    rc = ngx_http_tatcell_geometry(zone, &probe);
+
+    /* Every limit of the zone, once, so that a wrong one is named with its line. */
+    uses = zone->uses.elts;
+    for (i = 0; rc == 0 && i < zone->uses.nelts; i++) {
+        rc = ngx_http_tatcell_limit(uses[i], &zone->rate, &probe, &uses[i]->limit);
+
+        if (zone->rates) {
+            rate = zone->rates->elts;
+            for (k = 0; rc == 0 && k < zone->rates->nelts; k++) {
+                rc = rate[k].unlimited ? 0 : ngx_http_tatcell_limit(uses[i], &rate[k], &probe, &limit);
+            }
+        }
+
+        if (rc) {
+            ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                          "zone \"%V\" cannot have this burst and delay: %s (%s), in %s:%ui",
+                          &zone->name, tatcell_strerror(rc), tatcell_strerror_name(rc), uses[i]->file,
+                          uses[i]->line);
+            return NGX_ERROR;
+        }
+    }
+
+    if (rc) {
+        ngx_log_error(NGX_LOG_EMERG, cf->log, 0,
+                      "zone \"%V\" cannot hold its rates and bursts: %s (%s): a key has 8 bytes; take smaller bursts, "
+                      "or tag_bits=16, which hold debts 16 times as long, in %s:%ui",
+                      &zone->name, tatcell_strerror(rc), tatcell_strerror_name(rc), zone->file, zone->line);
+        return NGX_ERROR;
+    }
+
+    ngx_http_tatcell_find_old(cf, zone);
+
+    return NGX_OK;
+}
+
+
+/* Whether something defines this variable; nginx itself would name no line. */
+static ngx_uint_t
+ngx_http_tatcell_is_variable(ngx_conf_t *cf, ngx_str_t *name)
+{
+    ngx_uint_t                  i;
+    ngx_hash_key_t             *key;
+    ngx_http_variable_t        *prefix;
+    ngx_http_core_main_conf_t  *cmcf;
+
+    cmcf = ngx_http_conf_get_module_main_conf(cf, ngx_http_core_module);
+
+    key = cmcf->variables_keys->keys.elts;
+    for (i = 0; i < cmcf->variables_keys->keys.nelts; i++) {
+        if (key[i].key.len == name->len && ngx_strncasecmp(key[i].key.data, name->data, name->len) == 0) {
+            return 1;
+        }
+    }
+
+    prefix = cmcf->prefix_variables.elts;
+    for (i = 0; i < cmcf->prefix_variables.nelts; i++) {
+        if (name->len >= prefix[i].name.len
+            && ngx_strncasecmp(name->data, prefix[i].name.data, prefix[i].name.len) == 0)
+        {
+            return 1;
+        }
+    }
+
+    return 0;
+}

@@ -1,0 +1,498 @@
+/*
+ * One request: asked of all its zones at once, charged to all or none, and perhaps delayed.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ */
+
+#include "ngx_http_tatcell_module.h"
+
+
+static ngx_http_tatcell_ctx_t *ngx_http_tatcell_create_ctx(ngx_http_request_t *r, ngx_uint_t count);
+static void ngx_http_tatcell_forget(void *data);
+static ngx_int_t ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
+    ngx_http_tatcell_use_t *use, uint64_t now, const char **why);
+static int32_t ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx);
+static int32_t ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx, ngx_uint_t reserve);
+static ngx_int_t ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx,
+    ngx_http_tatcell_zone_t *zone, const char *why, uint64_t now);
+static ngx_int_t ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
+static ngx_int_t ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx);
+static ngx_int_t ngx_http_tatcell_wait(ngx_http_request_t *r, ngx_msec_t delay);
+static void ngx_http_tatcell_resume(ngx_http_request_t *r);
+
+
+/* So often a request is asked: again where it lost every race for a word, or was asked with an old time. */
+#define NGX_HTTP_TATCELL_ATTEMPTS  4
+
+/* The finest wait of nginx. */
+#define NGX_HTTP_TATCELL_MSEC      1000000ULL
+
+
+uint64_t
+ngx_http_tatcell_now(void)
+{
+    uint64_t  now;
+
+    now = 0;
+
+    /* CLOCK_MONOTONIC is on every Unix, and the address is good: no error can come. */
+    (void) tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, NULL);
+
+    return now;
+}
+
+
+ngx_int_t
+ngx_http_tatcell_handler(ngx_http_request_t *r)
+{
+    uint64_t                       now;
+    ngx_int_t                      rc;
+    ngx_uint_t                     i;
+    const char                    *why;
+    ngx_http_tatcell_ctx_t        *ctx;
+    ngx_http_tatcell_use_t       **uses;
+    ngx_http_tatcell_loc_conf_t   *lcf;
+
+    /* A request is asked once, however often it is sent on inside, and its subrequests are its own. */
+    if (r != r->main) {
+        return NGX_DECLINED;
+    }
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
+
+    if (lcf->uses == NULL || ngx_http_tatcell_get_ctx(r)) {
+        return NGX_DECLINED;
+    }
+
+    ctx = ngx_http_tatcell_create_ctx(r, lcf->uses->nelts);
+    if (ctx == NULL) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    now = ngx_http_tatcell_now();
+    uses = lcf->uses->elts;
+
+    for (i = 0; i < lcf->uses->nelts; i++) {
+        why = NULL;
+
+        rc = ngx_http_tatcell_link(r, ctx, uses[i], now, &why);
+        if (rc != NGX_OK) {
+            return rc;
+        }
+
+        if (why) {
+            return ngx_http_tatcell_undecided(r, ctx, uses[i]->zone, why, now);
+        }
+    }
+
+    if (ctx->count == 0) {
+        return NGX_DECLINED;
+    }
+
+    switch (ngx_http_tatcell_decide(ctx)) {
+
+    case TATCELL_PASS:
+        return ngx_http_tatcell_passed(r, ctx);
+
+    case TATCELL_NON_CONFORMING:
+    case TATCELL_NEVER:
+        return ngx_http_tatcell_refused(r, ctx);
+
+    case TATCELL_CONTENDED:
+        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone, "every attempt lost to other workers", now);
+
+    default:
+        return ngx_http_tatcell_undecided(r, ctx, ctx->uses[0]->zone,
+                                          tatcell_strerror(ctx->decision.verdict), now);
+    }
+}
+
+
+/* Adds the link of one directive, unless its key is empty or unlimited; why is set where there can be none. */
+static ngx_int_t
+ngx_http_tatcell_link(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_http_tatcell_use_t *use, uint64_t now,
+    const char **why)
+{
+    int32_t                     rc;
+    uint64_t                    units;
+    ngx_int_t                   n;
+    ngx_str_t                   key, cost, text;
+    tatcell_limit_t            *copy;
+    tatcell_link_t             *link;
+    const tatcell_limit_t      *limit;
+    ngx_http_tatcell_zone_t    *zone;
+
+    zone = use->zone;
+
+    if (ngx_http_complex_value(r, &zone->key, &key) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    if (key.len == 0) {
+        return NGX_OK;
+    }
+
+    units = 1;
+
+    if (use->cost) {
+        if (ngx_http_complex_value(r, use->cost, &cost) != NGX_OK) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+
+        if (cost.len) {
+            n = ngx_atoi(cost.data, cost.len);
+            if (n == NGX_ERROR) {
+                *why = "its cost is no number";
+                return NGX_OK;
+            }
+            units = n;
+        }
+    }
+
+    switch (ngx_http_tatcell_limit_of(r, use, &limit, &text)) {
+
+    case NGX_HTTP_TATCELL_UNLIMITED:
+        ngx_http_tatcell_counts(zone)->unlimited++;
+        ctx->status = "UNLIMITED";
+        return NGX_OK;
+
+    case NGX_HTTP_TATCELL_BAD:
+        ngx_http_tatcell_counts(zone)->bad_rate++;
+        ngx_http_tatcell_log_bad_rate(r, zone, &text, now);
+        break;
+
+    default:
+        break;
+    }
+
+    /* What is remembered of a rate may be another's by the time that the fields are written. */
+    if (limit != &use->limit) {
+        copy = ngx_palloc(r->pool, sizeof(tatcell_limit_t));
+        if (copy == NULL) {
+            return NGX_HTTP_INTERNAL_SERVER_ERROR;
+        }
+        *copy = *limit;
+        limit = copy;
+    }
+
+    link = &ctx->links[ctx->count];
+    *link = (tatcell_link_t) TATCELL_LINK_INIT;
+    link->flags = TATCELL_LINK_HASH;
+    link->cost = units;
+    link->limit = limit;
+    link->table = &zone->table;
+
+    rc = tatcell_table_hash(&zone->table, key.data, key.len, &link->hash);
+    if (rc != 0) {
+        *why = tatcell_strerror(rc);
+        return NGX_OK;
+    }
+
+    ctx->uses[ctx->count] = use;
+    ctx->keys[ctx->count] = key;
+    ctx->decisions[ctx->count] = (tatcell_decision_t) TATCELL_DECISION_INIT;
+    ctx->count++;
+
+    return NGX_OK;
+}
+
+
+/*
+ * A worker that is stopped between its clock and its question asks with an old time, and finds debts that drained
+ * meanwhile. So a refusal is believed only if it still stands at the time that it was heard.
+ */
+static int32_t
+ngx_http_tatcell_decide(ngx_http_tatcell_ctx_t *ctx)
+{
+    int32_t     rc;
+    uint64_t    heard;
+    ngx_uint_t  i, reserve;
+
+    reserve = 0;
+    for (i = 0; i < ctx->count; i++) {
+        reserve |= !ctx->uses[i]->nodelay && ctx->uses[i]->delay < ctx->uses[i]->burst;
+        reserve |= ctx->uses[i]->cache && !ctx->uses[i]->nodelay;
+    }
+
+    rc = TATCELL_CONTENDED;
+    heard = ngx_http_tatcell_now();
+
+    for (i = 0; i < NGX_HTTP_TATCELL_ATTEMPTS; i++) {
+        ctx->now = heard;
+        rc = ngx_http_tatcell_ask(ctx, reserve);
+
+        if (rc != TATCELL_CONTENDED && rc != TATCELL_NON_CONFORMING) {
+            break;
+        }
+
+        heard = ngx_http_tatcell_now();
+
+        if (rc == TATCELL_NON_CONFORMING && heard - ctx->now < ctx->decision.retry_after) {
+            break;
+        }
+    }
+
+    ctx->decision.verdict = rc;
+
+    return rc;
+}
+
+
+/* One zone is asked by itself, which takes a sixth of the instructions of a chain of one. */
+static int32_t
+ngx_http_tatcell_ask(ngx_http_tatcell_ctx_t *ctx, ngx_uint_t reserve)
+{
+    int32_t          rc;
+    tatcell_link_t  *link;
+    tatcell_chain_t  chain = TATCELL_CHAIN_INIT;
+
+    ctx->decision = (tatcell_decision_t) TATCELL_DECISION_INIT;
+
+    if (ctx->count == 1) {
+        link = ctx->links;
+
+        rc = reserve ? tatcell_table_reserve_hash(link->table, link->limit, ctx->now, link->hash, link->cost,
+                                                  &ctx->decision)
+                     : tatcell_table_check_ex_hash(link->table, link->limit, ctx->now, link->hash, link->cost, 0,
+                                                   &ctx->decision, NULL);
+        ctx->decisions[0] = ctx->decision;
+        return rc;
+    }
+
+    chain.count = ctx->count;
+    chain.links = ctx->links;
+    chain.link_size = sizeof(tatcell_link_t);
+    chain.decisions = ctx->decisions;
+    chain.decision_size = sizeof(tatcell_decision_t);
+
+    return reserve ? tatcell_chain_reserve(&chain, ctx->now, &ctx->decision)
+                   : tatcell_chain_check(&chain, ctx->now, &ctx->decision);
+}
+
+
+/* A limiter without a verdict does what the administrator said. */
+static ngx_int_t
+ngx_http_tatcell_undecided(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx, ngx_http_tatcell_zone_t *zone,
+    const char *why, uint64_t now)
+{
+    ngx_http_tatcell_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
+
+    ctx->count = 0;
+    ctx->status = "UNDECIDED";
+    ngx_http_tatcell_counts(zone)->undecided++;
+    ngx_http_tatcell_log_undecided(r, zone, why, now);
+
+    if (lcf->undecided == NGX_HTTP_TATCELL_UNDECIDED_PASS || lcf->dry_run) {
+        return NGX_DECLINED;
+    }
+
+    return lcf->status;
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_passed(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
+{
+    uint64_t                      now, wait;
+    ngx_uint_t                    i;
+    ngx_http_tatcell_counts_t    *counts;
+    ngx_http_tatcell_loc_conf_t  *lcf;
+
+    now = ctx->now;
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
+
+    for (i = 0; i < ctx->count; i++) {
+        counts = ngx_http_tatcell_counts(ctx->uses[i]->zone);
+        counts->passed++;
+        counts->delayed += ctx->decisions[i].departure >= now + NGX_HTTP_TATCELL_MSEC;
+        counts->untracked += ctx->decisions[i].tracking == TATCELL_UNTRACKED;
+        counts->inherited += ctx->decisions[i].tracking == TATCELL_INHERITED;
+        counts->forgiven += ctx->decisions[i].tracking == TATCELL_FORGIVEN;
+    }
+
+    if (!lcf->dry_run && ngx_http_tatcell_send_fields(r, ctx, lcf->headers) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    wait = ctx->decision.departure > now ? ctx->decision.departure - now : 0;
+
+    if (wait < NGX_HTTP_TATCELL_MSEC) {
+        ctx->status = "PASSED";
+        return NGX_DECLINED;
+    }
+
+    ngx_http_tatcell_log_delayed(r, ctx, now);
+
+    if (lcf->dry_run) {
+        ctx->status = "DELAYED_DRY_RUN";
+        return NGX_DECLINED;
+    }
+
+    ctx->status = "DELAYED";
+
+    return ngx_http_tatcell_wait(r, (wait + NGX_HTTP_TATCELL_MSEC - 1) / NGX_HTTP_TATCELL_MSEC);
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_refused(ngx_http_request_t *r, ngx_http_tatcell_ctx_t *ctx)
+{
+    ngx_uint_t                    i;
+    ngx_http_tatcell_counts_t    *counts;
+    ngx_http_tatcell_loc_conf_t  *lcf;
+
+    lcf = ngx_http_get_module_loc_conf(r, ngx_http_tatcell_module);
+
+    i = ctx->decision.policy;
+    counts = ngx_http_tatcell_counts(ctx->uses[i]->zone);
+
+    counts->untracked += ctx->decisions[i].tracking == TATCELL_UNTRACKED;
+    counts->inherited += ctx->decisions[i].tracking == TATCELL_INHERITED;
+    counts->forgiven += ctx->decisions[i].tracking == TATCELL_FORGIVEN;
+
+    ngx_http_tatcell_remember(ctx->uses[i]->zone, ctx->links[i].hash, &ctx->keys[i]);
+    ngx_http_tatcell_log_refused(r, ctx, ctx->now);
+
+    if (lcf->dry_run) {
+        counts->dry_run++;
+        ctx->status = "REJECTED_DRY_RUN";
+        return NGX_DECLINED;
+    }
+
+    if (ctx->decision.verdict == TATCELL_NEVER) {
+        counts->never++;
+
+    } else {
+        counts->rejected++;
+    }
+
+    ctx->status = "REJECTED";
+
+    if (ngx_http_tatcell_send_fields(r, ctx, lcf->headers) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    return lcf->status;
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_wait(ngx_http_request_t *r, ngx_msec_t delay)
+{
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        return NGX_HTTP_INTERNAL_SERVER_ERROR;
+    }
+
+    r->read_event_handler = ngx_http_test_reading;
+    r->write_event_handler = ngx_http_tatcell_resume;
+
+    r->connection->write->delayed = 1;
+    ngx_add_timer(r->connection->write, delay);
+
+    return NGX_AGAIN;
+}
+
+
+static void
+ngx_http_tatcell_resume(ngx_http_request_t *r)
+{
+    uint64_t                 now;
+    ngx_event_t             *wev;
+    ngx_http_tatcell_ctx_t  *ctx;
+
+    wev = r->connection->write;
+    ctx = ngx_http_tatcell_get_ctx(r);
+
+    if (!wev->delayed && ctx != NULL) {
+        now = ngx_http_tatcell_now();
+
+        /* Timers count from the start of a round of the event loop, and so may be early. */
+        if (now + NGX_HTTP_TATCELL_MSEC <= ctx->decision.departure) {
+            wev->delayed = 1;
+            ngx_add_timer(wev, (ctx->decision.departure - now) / NGX_HTTP_TATCELL_MSEC);
+        }
+    }
+
+    if (wev->delayed) {
+        if (ngx_handle_write_event(wev, 0) != NGX_OK) {
+            ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        }
+        return;
+    }
+
+    if (ngx_handle_read_event(r->connection->read, 0) != NGX_OK) {
+        ngx_http_finalize_request(r, NGX_HTTP_INTERNAL_SERVER_ERROR);
+        return;
+    }
+
+    r->read_event_handler = ngx_http_block_reading;
+    r->write_event_handler = ngx_http_core_run_phases;
+
+    ngx_http_core_run_phases(r);
+}
+
+
+/* The context hangs on a cleanup of the pool, where an internal redirect does not clear it. */
+static ngx_http_tatcell_ctx_t *
+ngx_http_tatcell_create_ctx(ngx_http_request_t *r, ngx_uint_t count)
+{
+    u_char                  *p;
+    ngx_pool_cleanup_t      *cln;
+    ngx_http_tatcell_ctx_t  *ctx;
+
+    cln = ngx_pool_cleanup_add(r->pool,
+                               sizeof(ngx_http_tatcell_ctx_t)
+                               + count * (sizeof(tatcell_decision_t) + sizeof(tatcell_link_t) + sizeof(ngx_str_t)
+                                          + sizeof(ngx_http_tatcell_use_t *)));
+    if (cln == NULL) {
+        return NULL;
+    }
+
+    ctx = cln->data;
+    ngx_memzero(ctx, sizeof(ngx_http_tatcell_ctx_t));
+
+    p = (u_char *) (ctx + 1);
+    ctx->decisions = (tatcell_decision_t *) p;
+    p += count * sizeof(tatcell_decision_t);
+    ctx->links = (tatcell_link_t *) p;
+    p += count * sizeof(tatcell_link_t);
+    ctx->keys = (ngx_str_t *) p;
+    p += count * sizeof(ngx_str_t);
+    ctx->uses = (ngx_http_tatcell_use_t **) p;
+
+    cln->handler = ngx_http_tatcell_forget;
+    ngx_http_set_ctx(r, ctx, ngx_http_tatcell_module);
+
+    return ctx;
+}
+
+
+/* Marks the cleanup as that of this module; the pool frees the rest. */
+static void
+ngx_http_tatcell_forget(void *data)
+{
+}
+
+
+/* The context of a request that was asked already, NULL for others. */
+ngx_http_tatcell_ctx_t *
+ngx_http_tatcell_get_ctx(ngx_http_request_t *r)
+{
+    ngx_pool_cleanup_t      *cln;
+    ngx_http_tatcell_ctx_t  *ctx;
+
+    ctx = ngx_http_get_module_ctx(r, ngx_http_tatcell_module);
+
+    if (ctx == NULL && (r->internal || r->filter_finalize)) {
+        for (cln = r->pool->cleanup; cln; cln = cln->next) {
+            if (cln->handler == ngx_http_tatcell_forget) {
+                ctx = cln->data;
+                break;
+            }
+        }
+    }
+
+    /* One without a zone was not asked. */
+    return ctx != NULL && (ctx->count || ctx->status) ? ctx : NULL;
+}

@@ -1,0 +1,485 @@
+/*
+ * The life of a zone: made at the first start, kept by a reload, or moved by it.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ *   same size, and the table provides for the limits    the memory stays and the new cycle attaches to it
+ *   another size, policy, fewer tag bits, other rates   nginx makes new memory, the debts move there
+ *   another key                                         new memory; debts of other keys mean nothing
+ *   more tag bits                                       refused: the old slots do not have them
+ *
+ * The seed of the hash is in private memory alone, which a cycle hands to the next one.
+ */
+
+#include "ngx_http_tatcell_module.h"
+
+
+static void ngx_http_tatcell_options(ngx_http_tatcell_zone_t *zone, tatcell_table_options_t *options);
+static ngx_int_t ngx_http_tatcell_limits(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+static ngx_int_t ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+static ngx_int_t ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
+static void ngx_http_tatcell_sweep(ngx_event_t *ev);
+
+
+/* Room for reloads, where the word has it: limits within these need no other table. */
+#define NGX_HTTP_TATCELL_ROOM_RATE     10000
+static const ngx_uint_t  ngx_http_tatcell_room_seconds[] = { 0, 3600, 9 * 3600 };
+
+/* A key that stays away for weeks may meet a debt that is not its own, unless its slot is swept in time. */
+#define NGX_HTTP_TATCELL_SWEEP_EVERY   1000
+#define NGX_HTTP_TATCELL_SWEEP_LEAST   1024
+
+
+static void
+ngx_http_tatcell_widen(ngx_http_tatcell_zone_t *zone, const tatcell_limit_spec_t *spec)
+{
+    double  a, b;
+
+    a = (double) spec->period / (double) spec->units;
+
+    if (zone->fastest.units == 0 || a < (double) zone->fastest.period / (double) zone->fastest.units) {
+        zone->fastest = (tatcell_limit_spec_t) TATCELL_LIMIT_SPEC_INIT;
+        zone->fastest.units = spec->units;
+        zone->fastest.period = spec->period;
+        zone->fastest.burst = 1;
+    }
+
+    b = zone->slowest.units == 0 ? 0
+        : (double) zone->slowest.period / (double) zone->slowest.units * (double) zone->slowest.burst
+          + (double) zone->slowest.max_delay;
+
+    if (a * (double) spec->burst + (double) spec->max_delay > b) {
+        zone->slowest = *spec;
+    }
+}
+
+
+/*
+ * Finds a geometry for all limits of a zone, with room for others if it can be had; probe is a table of it, of one set,
+ * that limits can be tried with.
+ */
+int32_t
+ngx_http_tatcell_geometry(ngx_http_tatcell_zone_t *zone, tatcell_table_t *probe)
+{
+    static const uint8_t  seed[16] = { 1 };
+    static TATCELL_ALIGNED(64) unsigned char  memory[TATCELL_TABLE_BYTES(16)];
+
+    int32_t                    rc;
+    ngx_uint_t                 i, k, room;
+    tatcell_limit_spec_t       spec;
+    ngx_http_tatcell_rate_t   *rate;
+    ngx_http_tatcell_use_t   **uses, alone;
+    tatcell_table_options_t    options;
+
+    rc = 0;
+
+    for (room = 3; room-- > 0; /* void */ ) {
+        zone->fastest.units = 0;
+        zone->slowest.units = 0;
+
+        /* A zone that no directive uses is one with its own burst. */
+        ngx_memzero(&alone, sizeof(ngx_http_tatcell_use_t));
+        alone.burst = zone->burst;
+        alone.nodelay = 1;
+        ngx_http_tatcell_spec(&alone, &zone->rate, &spec);
+        ngx_http_tatcell_widen(zone, &spec);
+
+        uses = zone->uses.elts;
+        for (i = 0; i < zone->uses.nelts; i++) {
+            ngx_http_tatcell_spec(uses[i], &zone->rate, &spec);
+            ngx_http_tatcell_widen(zone, &spec);
+
+            rate = zone->rates ? zone->rates->elts : NULL;
+            for (k = 0; rate && k < zone->rates->nelts; k++) {
+                if (!rate[k].unlimited) {
+                    ngx_http_tatcell_spec(uses[i], &rate[k], &spec);
+                    ngx_http_tatcell_widen(zone, &spec);
+                }
+            }
+        }
+
+        if (room) {
+            /* Requests: up to a rate that few exceed. Bytes: up to four times the fastest. Hours of debt in both. */
+            spec = zone->fastest;
+            if (zone->rate.bytes) {
+                spec.units *= 4;
+
+            } else {
+                spec.units = NGX_HTTP_TATCELL_ROOM_RATE;
+                spec.period = NGX_HTTP_TATCELL_HZ;
+            }
+            ngx_http_tatcell_widen(zone, &spec);
+
+            spec.units = 1;
+            spec.period = NGX_HTTP_TATCELL_HZ;
+            spec.burst = ngx_http_tatcell_room_seconds[room];
+            spec.max_delay = 0;
+            ngx_http_tatcell_widen(zone, &spec);
+        }
+
+        ngx_http_tatcell_options(zone, &options);
+        options.seed = seed;
+
+        rc = tatcell_table_init(probe, memory, sizeof(memory), &options);
+        if (rc == 0) {
+            return 0;
+        }
+    }
+
+    return rc;
+}
+
+
+static void
+ngx_http_tatcell_options(ngx_http_tatcell_zone_t *zone, tatcell_table_options_t *options)
+{
+    *options = (tatcell_table_options_t) TATCELL_TABLE_OPTIONS_INIT;
+    options->policy = zone->policy;
+    options->hash = tatcell_hash_available(TATCELL_HASH_AES) == 0 ? TATCELL_HASH_AES : TATCELL_HASH_SIPHASH13;
+    options->tag_bits = zone->tag_bits;
+    options->fastest = &zone->fastest;
+    options->slowest = &zone->slowest;
+    options->seed = zone->seed;
+    options->tick_hz = NGX_HTTP_TATCELL_HZ;
+}
+
+
+/* Finds the zone of the running cycle, and says whether its memory can stay. */
+void
+ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
+{
+    ngx_uint_t                 i;
+    ngx_shm_zone_t            *shm_zone;
+    ngx_list_part_t           *part;
+    tatcell_table_info_t       info = TATCELL_TABLE_INFO_INIT;
+    ngx_http_tatcell_zone_t   *old;
+
+    zone->old = NULL;
+    zone->old_shm_zone = NULL;
+
+    if (cf->cycle->old_cycle == NULL || ngx_is_init_cycle(cf->cycle->old_cycle)) {
+        return;
+    }
+
+    part = &cf->cycle->old_cycle->shared_memory.part;
+    shm_zone = part->elts;
+
+    for (i = 0; /* void */ ; i++) {
+
+        if (i >= part->nelts) {
+            if (part->next == NULL) {
+                return;
+            }
+            part = part->next;
+            shm_zone = part->elts;
+            i = 0;
+        }
+
+        if (shm_zone[i].tag == zone->shm_zone->tag
+            && shm_zone[i].shm.name.len == zone->name.len
+            && ngx_strncmp(shm_zone[i].shm.name.data, zone->name.data, zone->name.len) == 0)
+        {
+            break;
+        }
+    }
+
+    old = shm_zone[i].data;
+    if (old == NULL || old->shared == NULL) {
+        return;
+    }
+
+    zone->old_shm_zone = &shm_zone[i];
+
+    if (old->key.value.len != zone->key.value.len
+        || ngx_strncmp(old->key.value.data, zone->key.value.data, zone->key.value.len) != 0)
+    {
+        zone->shm_zone->noreuse = 1;
+        ngx_log_error(NGX_LOG_WARN, cf->log, 0,
+                      "tatcell: zone \"%V\" has another key, \"%V\" after \"%V\": it starts empty, in %s:%ui",
+                      &zone->name, &zone->key.value, &old->key.value, zone->file, zone->line);
+        return;
+    }
+
+    zone->old = old;
+
+    /* Its own geometry decides, not what was asked for when it was made. */
+    zone->table = old->table;
+
+    if (tatcell_table_info(&old->table, &info) != 0
+        || info.policy != zone->policy
+        || info.tag_bits != (zone->tag_bits ? zone->tag_bits : 20)
+        || ngx_http_tatcell_limits(zone, NULL) != NGX_OK)
+    {
+        zone->shm_zone->noreuse = 1;
+    }
+}
+
+
+/* The limits of all directives of a zone, for its table. */
+static ngx_int_t
+ngx_http_tatcell_limits(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
+{
+    int32_t                    rc;
+    ngx_uint_t                 i, k;
+    tatcell_limit_t            limit;
+    ngx_http_tatcell_rate_t   *rate;
+    ngx_http_tatcell_use_t   **uses;
+
+    rc = 0;
+    uses = zone->uses.elts;
+
+    for (i = 0; rc == 0 && i < zone->uses.nelts; i++) {
+        rc = ngx_http_tatcell_limit(uses[i], &zone->rate, &zone->table, &uses[i]->limit);
+
+        rate = zone->rates ? zone->rates->elts : NULL;
+        for (k = 0; rc == 0 && rate && k < zone->rates->nelts; k++) {
+            rc = rate[k].unlimited ? 0 : ngx_http_tatcell_limit(uses[i], &rate[k], &zone->table, &limit);
+        }
+    }
+
+    if (rc && log) {
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "tatcell: zone \"%V\": %s (%s)", &zone->name, tatcell_strerror(rc),
+                      tatcell_strerror_name(rc));
+    }
+
+    return rc == 0 ? NGX_OK : NGX_ERROR;
+}
+
+
+/* Called by nginx for each cycle; data is the zone of the cycle before where the memory stays. */
+ngx_int_t
+ngx_http_tatcell_init_zone(ngx_shm_zone_t *shm_zone, void *data)
+{
+    ngx_http_tatcell_zone_t  *zone = shm_zone->data;
+    ngx_http_tatcell_zone_t  *old = data;
+
+    int32_t                   rc;
+    ngx_int_t                 done;
+    tatcell_attach_options_t  options = TATCELL_ATTACH_OPTIONS_INIT;
+
+    /* Later versions of nginx (1.28 does) give the old data with new memory, too. */
+    if (old != NULL && !shm_zone->noreuse) {
+        ngx_memcpy(zone->seed, old->seed, sizeof(zone->seed));
+        zone->shared = old->shared;
+        zone->old = NULL;
+
+        options.seed = zone->seed;
+        options.tick_hz = NGX_HTTP_TATCELL_HZ;
+
+        rc = tatcell_table_attach(&zone->table, zone->shared->memory, zone->shared->bytes, &options);
+        if (rc != 0) {
+            ngx_log_error(NGX_LOG_EMERG, shm_zone->shm.log, 0,
+                          "tatcell: zone \"%V\" cannot be kept: %s (%s); restart nginx for a fresh one", &zone->name,
+                          tatcell_strerror(rc), tatcell_strerror_name(rc));
+            return NGX_ERROR;
+        }
+
+        if (ngx_http_tatcell_limits(zone, shm_zone->shm.log) != NGX_OK) {
+            return NGX_ERROR;
+        }
+
+        ngx_log_error(NGX_LOG_NOTICE, shm_zone->shm.log, 0, "tatcell: zone \"%V\" keeps its debts", &zone->name);
+        return NGX_OK;
+    }
+
+    if (ngx_http_tatcell_make(zone, shm_zone->shm.log) != NGX_OK) {
+        return NGX_ERROR;
+    }
+
+    done = ngx_http_tatcell_limits(zone, shm_zone->shm.log);
+    zone->old = NULL;
+
+    return done;
+}
+
+
+/* Lays a zone out in fresh memory, and moves the debts of the zone before it, if there is one. */
+static ngx_int_t
+ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
+{
+    int32_t                   rc, system_error;
+    ngx_slab_pool_t          *pool;
+    tatcell_table_options_t   options;
+
+    pool = (ngx_slab_pool_t *) zone->shm_zone->shm.addr;
+
+    zone->shared = ngx_slab_calloc(pool, sizeof(ngx_http_tatcell_shared_t));
+    if (zone->shared == NULL) {
+        return NGX_ERROR;
+    }
+
+    pool->data = zone->shared;
+
+    /* What is left of the pool is the table. A page is aligned to its size. */
+    zone->shared->bytes = pool->pfree * ngx_pagesize;
+    zone->shared->memory = ngx_slab_alloc(pool, zone->shared->bytes);
+    if (zone->shared->memory == NULL) {
+        return NGX_ERROR;
+    }
+
+    pool->log_nomem = 0;
+
+    if (zone->old) {
+        return ngx_http_tatcell_move(zone, log);
+    }
+
+    rc = tatcell_host_random(zone->seed, sizeof(zone->seed), &system_error);
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_EMERG, log, system_error, "tatcell: no secret bytes for zone \"%V\"", &zone->name);
+        return NGX_ERROR;
+    }
+
+    ngx_http_tatcell_options(zone, &options);
+
+    rc = tatcell_table_init(&zone->table, zone->shared->memory, zone->shared->bytes, &options);
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "tatcell: zone \"%V\": %s (%s)", &zone->name, tatcell_strerror(rc),
+                      tatcell_strerror_name(rc));
+        return NGX_ERROR;
+    }
+
+    return NGX_OK;
+}
+
+
+static ngx_int_t
+ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log)
+{
+    int32_t                   rc;
+    uint64_t                  now, forgiven;
+    ngx_uint_t                level;
+    tatcell_migrated_t        moved = TATCELL_MIGRATED_INIT;
+    tatcell_table_options_t   options;
+
+    ngx_memcpy(zone->seed, zone->old->seed, sizeof(zone->seed));
+    ngx_http_tatcell_options(zone, &options);
+
+    now = ngx_http_tatcell_now();
+    rc = tatcell_table_migrate(&zone->table, zone->shared->memory, zone->shared->bytes, &options, &zone->old->table,
+                               now, &moved);
+
+    if (rc == TATCELL_ERR_OPTION) {
+        ngx_log_error(NGX_LOG_EMERG, log, 0,
+                      "tatcell: zone \"%V\" cannot have more tag_bits than before while it runs: restart nginx, or "
+                      "leave them, in %s:%ui", &zone->name, zone->file, zone->line);
+        return NGX_ERROR;
+    }
+
+    if (rc != 0) {
+        ngx_log_error(NGX_LOG_EMERG, log, 0, "tatcell: zone \"%V\" cannot be moved: %s (%s), in %s:%ui", &zone->name,
+                      tatcell_strerror(rc), tatcell_strerror_name(rc), zone->file, zone->line);
+        return NGX_ERROR;
+    }
+
+    ngx_memcpy(zone->shared->counts, zone->old->shared->counts, sizeof(zone->shared->counts));
+    ngx_memcpy(zone->shared->samples, zone->old->shared->samples, sizeof(zone->shared->samples));
+
+    forgiven = moved.dropped + moved.clamped + moved.opened;
+
+    level = forgiven ? NGX_LOG_WARN : NGX_LOG_NOTICE;
+    ngx_log_error(level, log, 0,
+                  "tatcell: zone \"%V\" moved: %uL debts copied, %uL merged; forgiven: %uL dropped, %uL cut, %uL sets "
+                  "opened; %uL us", &zone->name, moved.copied, moved.merged, moved.dropped, moved.clamped, moved.opened,
+                  (ngx_http_tatcell_now() - now) / 1000);
+
+    return NGX_OK;
+}
+
+
+/* The counts of this process: old and new workers of a reload have slots of their own. */
+ngx_http_tatcell_counts_t *
+ngx_http_tatcell_counts(ngx_http_tatcell_zone_t *zone)
+{
+    return &zone->shared->counts[(ngx_uint_t) ngx_process_slot % NGX_HTTP_TATCELL_PROCESSES];
+}
+
+
+/*
+ * The new cycle stands. nginx frees the memory of an old zone unless size and name are those of a new one and the old
+ * one may be reused: so that mark goes from the zone that was made to the one that it was made instead of, or memory
+ * would be lost now, and memory in use be freed by the next reload.
+ */
+ngx_int_t
+ngx_http_tatcell_init_module(ngx_cycle_t *cycle)
+{
+    ngx_uint_t                      i;
+    ngx_http_tatcell_zone_t       **zones;
+    ngx_http_tatcell_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tatcell_module);
+
+    if (mcf == NULL) {
+        return NGX_OK;
+    }
+
+    zones = mcf->zones.elts;
+
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        if (zones[i]->shm_zone->noreuse && zones[i]->old_shm_zone) {
+            zones[i]->old_shm_zone->noreuse = 1;
+            zones[i]->shm_zone->noreuse = 0;
+        }
+
+        zones[i]->old_shm_zone = NULL;
+    }
+
+    return NGX_OK;
+}
+
+
+/* One worker sweeps, a little every second: all slots of a zone four times within the interval of its table. */
+ngx_int_t
+ngx_http_tatcell_init_process(ngx_cycle_t *cycle)
+{
+    ngx_event_t                    *ev;
+    ngx_http_tatcell_main_conf_t   *mcf;
+
+    mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tatcell_module);
+
+    if (mcf == NULL || mcf->zones.nelts == 0 || ngx_worker != 0) {
+        return NGX_OK;
+    }
+
+    ev = ngx_pcalloc(cycle->pool, sizeof(ngx_event_t));
+    if (ev == NULL) {
+        return NGX_ERROR;
+    }
+
+    ev->handler = ngx_http_tatcell_sweep;
+    ev->data = mcf;
+    ev->log = cycle->log;
+    ev->cancelable = 1;
+
+    ngx_add_timer(ev, NGX_HTTP_TATCELL_SWEEP_EVERY);
+
+    return NGX_OK;
+}
+
+
+static void
+ngx_http_tatcell_sweep(ngx_event_t *ev)
+{
+    ngx_http_tatcell_main_conf_t  *mcf = ev->data;
+
+    uint64_t                   now, count;
+    ngx_uint_t                 i;
+    tatcell_table_info_t       info;
+    ngx_http_tatcell_zone_t  **zones;
+
+    now = ngx_http_tatcell_now();
+    zones = mcf->zones.elts;
+
+    for (i = 0; i < mcf->zones.nelts; i++) {
+        info = (tatcell_table_info_t) TATCELL_TABLE_INFO_INIT;
+
+        if (tatcell_table_info(&zones[i]->table, &info) != 0) {
+            continue;
+        }
+
+        count = info.slots / (info.sweep_interval / (4 * NGX_HTTP_TATCELL_HZ) + 1);
+        count = ngx_max(count, NGX_HTTP_TATCELL_SWEEP_LEAST);
+
+        (void) tatcell_table_sweep(&zones[i]->table, now, zones[i]->swept, count, &zones[i]->swept);
+    }
+
+    ngx_add_timer(ev, NGX_HTTP_TATCELL_SWEEP_EVERY);
+}

@@ -1,0 +1,287 @@
+"""What passes and what does not: bursts, keys, zones together, costs, rates from variables, fields, logs."""
+
+import json
+import re
+import time
+
+from claims import equal
+import load
+
+FIELDS = "tatcell_headers ratelimit policy retry_after x;"
+
+
+def stats(n, path="/stats"):
+    return json.loads(n.get(path).body)["zones"]
+
+
+def claims(claims, server):
+    def burst():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=3r/m burst=3;",
+                    server="location / { tatcell zone=a nodelay; }")
+            equal(n.statuses(5, "/?k=x"), [200, 200, 200, 429, 429])
+            equal(n.statuses(1, "/?k=y"), [200], "another key")
+            equal(n.get("/?k=x").headers["retry-after"], "20")
+            equal(n.statuses(9, "/"), [200] * 9, "an empty key")
+    claims.claim("a_burst_passes_and_the_next_request_is_told_when_to_come_back", burst)
+
+    def comes_back():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=2r/s burst=1;",
+                    server="location / { tatcell zone=a nodelay; }")
+            equal(n.statuses(2, "/?k=x"), [200, 429])
+            time.sleep(0.55)
+            equal(n.statuses(2, "/?k=x"), [200, 429])
+    claims.claim("who_waits_passes", comes_back)
+
+    def fields():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=3r/m burst=3;",
+                    server=f"{FIELDS} location / {{ tatcell zone=a nodelay; }} location /off {{ tatcell zone=a nodelay;"
+                           " tatcell_headers off; try_files /page =404; }")
+            first = n.get("/?k=x").headers
+            equal([first.get(f) for f in ("ratelimit-policy", "ratelimit", "retry-after", "x-ratelimit-limit",
+                                          "x-ratelimit-remaining")],
+                  ['"a";q=3;w=60', '"a";r=2;t=20', None, "3", "2"])
+            n.statuses(2, "/?k=x")
+            last = n.get("/?k=x")
+            equal([last.status] + [last.headers.get(f) for f in ("ratelimit", "retry-after", "x-ratelimit-remaining")],
+                  [429, '"a";r=0;t=20', "20", "0"])
+            off = n.get("/off?k=x")
+            equal((off.status, [f for f in off.headers if "ratelimit" in f or f == "retry-after"]), (429, []))
+    claims.claim("fields_are_on_200_and_429", fields)
+
+    def together():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_a zone=many:1m rate=1r/h burst=100; tatcell_zone $arg_b zone=few:1m "
+                         "rate=1r/h burst=2;",
+                    server=f"{FIELDS} location / {{ tatcell zone=many nodelay; tatcell zone=few nodelay; }}"
+                           "location = /stats { tatcell_stats; }")
+            equal(n.statuses(12, "/?a=1&b=1"), [200] * 2 + [429] * 10)
+            # The ten that zone few refused cost nothing in zone many.
+            equal(n.get("/?a=1&b=2").headers["ratelimit"].split(", ")[0].split(";")[:2], ['"many"', "r=97"])
+            s = stats(n)
+            equal((s["many"]["rejected"], s["few"]["rejected"], s["few"]["passed"]), (0, 10, 3))
+    claims.claim("several_zones_are_charged_all_or_none", together)
+
+    def shared_debt():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=2;",
+                    server="location /page { tatcell zone=a burst=5 nodelay; } location / { tatcell zone=a nodelay; }")
+            equal(n.statuses(4, "/?k=x"), [200, 200, 429, 429])
+            equal(n.statuses(5, "/page?k=x"), [200] * 3 + [429] * 2)
+    claims.claim("locations_with_other_bursts_share_the_debt_of_a_key", shared_debt)
+
+    def costs():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=10; tatcell_zone $arg_k zone=b:1m rate=1kB/s "
+                         "burst=5000;",
+                    server="location / { tatcell zone=a cost=$arg_c nodelay; }"
+                           "location /page { tatcell zone=b cost=$arg_c nodelay; }")
+            equal([n.get(f"/?k=x&c={c}").status for c in (4, 4, 4, 2, 0, 1)], [200, 200, 429, 200, 200, 429])
+            over = n.get("/?k=y&c=11")
+            equal((over.status, over.headers.get("retry-after")), (429, None), "a cost above the burst")
+            assert "cost 11 is above the burst of 10" in n.log()
+            equal(n.get("/?k=z").status, 200, "an empty cost is 1")
+            equal([n.get(f"/page?k=x&c={c}").status for c in (4000, 2000, 900)], [200, 429, 200])
+    claims.claim("requests_cost_what_a_variable_says", costs)
+
+    def rates():
+        with server() as n:
+            n.start(http="""tatcell_rates $arg_p $rate { gold 1r/h burst=7; ~^s 1r/h burst=3; free unlimited; }
+                    map $arg_p $by_map { gold '1r/h burst=7'; odd '5 a day'; }
+                    tatcell_zone $arg_k zone=a:1m rate=1r/h burst=2 rate_by=$rate;
+                    tatcell_zone $arg_k zone=b:1m rate=1r/h burst=2 rate_by=$by_map;""",
+                    server="location / { tatcell zone=a nodelay; } location /page { tatcell zone=b nodelay; }"
+                           "location /stats { tatcell_stats; }")
+            for path in "/", "/page":
+                equal(n.statuses(9, path + "?k=1&p=gold").count(200), 7, "gold")
+                equal(n.statuses(9, path + "?k=2&p=none").count(200), 2, "the zone's own")
+            equal(n.statuses(9, "/?k=3&p=SILVER").count(200), 2, "a regular expression minds the case")
+            equal(n.statuses(9, "/?k=4&p=silver").count(200), 3, "by a regular expression")
+            equal(n.statuses(30, "/?k=5&p=free").count(200), 30, "unlimited")
+            equal(n.statuses(9, "/page?k=6&p=odd").count(200), 2, "no rate: the zone's own")
+            s = stats(n)
+            equal((s["b"]["bad_rate"], s["a"]["unlimited"]), (9, 30))
+            lines = [line for line in n.log().splitlines() if "no rate that zone" in line]
+            equal(len(lines), 1, "lines about a bad rate")
+            assert '$by_map is "5 a day"' in lines[0] and "tatcell_rates" in lines[0], lines
+    claims.claim("rates_come_from_variables_and_bad_ones_are_counted_and_told", rates)
+
+    def dry_run():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=2;",
+                    server=f"access_log {n.run}/verdict.log verdict; location / {{ tatcell zone=a nodelay; {FIELDS} "
+                           "tatcell_dry_run on; } location /stats { tatcell_stats; access_log off; }")
+            equal(n.statuses(5, "/?k=x"), [200] * 5)
+            equal([v[1] for v in n.verdicts(5)], ["PASSED"] * 2 + ["REJECTED_DRY_RUN"] * 3)
+            equal((stats(n)["a"]["dry_run"], stats(n)["a"]["rejected"]), (3, 0))
+            assert not [h for h in n.get("/?k=x").headers if "ratelimit" in h], "the client is told"
+            assert "refused, dry run," in n.log()
+    claims.claim("a_dry_run_counts_and_passes", dry_run)
+
+    def dry_delays():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/m burst=3;",
+                    server=f"access_log {n.run}/verdict.log verdict; location / {{ tatcell zone=a; "
+                           "tatcell_dry_run on; }")
+            start = time.monotonic()
+            equal(n.statuses(4, "/page?k=x"), [200] * 4)
+            assert time.monotonic() - start < 30, "it waited"
+            equal([v[1] for v in n.verdicts(4)], ["PASSED"] + ["DELAYED_DRY_RUN"] * 2 + ["REJECTED_DRY_RUN"])
+    claims.claim("a_dry_run_tells_delays_and_makes_none", dry_delays)
+
+    def full(policy, wanted):
+        with server() as n:
+            n.start(http=f"tatcell_zone $arg_k zone=a:96k rate=1r/h policy={policy};",
+                    server="location / { tatcell zone=a nodelay; } location /stats { tatcell_stats top=0; }",
+                    level="crit")
+            load.wrk(n.port, "/page?", seconds=2, connections=16, keys=1000000)
+            s = stats(n)["a"]
+            assert s["live"] > 0.9 * s["slots"], f"{s['live']} of {s['slots']} slots: not full"
+            found = {name: s[name] > 100 for name in ("untracked", "inherited", "forgiven")}
+            equal(found, {name: name in wanted for name in found}, str(s))
+            equal(s["policy"], policy)
+            # Who fails closed never lets more in than there are slots, each of which owes for an hour.
+            equal(s["passed"] <= s["slots"], policy in ("inherit", "deny"), f"{s['passed']} of {s['slots']}:")
+
+    for policy, wanted in [("admit", ["untracked"]), ("inherit", ["inherited"]), ("deny", ["untracked"]),
+                           ("sampled", ["untracked", "forgiven"])]:
+        claims.claim(f"a_full_zone_does_as_its_policy_says_{policy}", lambda: full(policy, wanted))
+
+    def variables():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/m burst=2; tatcell_zone $arg_k zone=d:1m rate=2r/s "
+                         "burst=9;",
+                    server=f"access_log {n.run}/verdict.log verdict; location / {{ tatcell zone=a nodelay; "
+                           "tatcell_status 503; } location /page { tatcell zone=d; }"
+                           "location /off { tatcell off; return 204; }")
+            equal(n.statuses(3, "/?k=x"), [200, 200, 503])
+            n.get("/off")
+            n.statuses(2, "/page?k=x")
+            found = n.verdicts(6)
+            equal(found[0][:4], ["200", "PASSED", "a", "1"])
+            equal(found[2][:4] + found[2][5:], ["503", "REJECTED", "a", "0", "0.000"])
+            assert 59 < float(found[2][4]) <= 60, found
+            equal(found[3], ["204"] + ["-"] * 5)
+            equal(found[5][:3], ["200", "DELAYED", "d"])
+            assert 0.2 < float(found[5][5]) <= 0.5, found
+    claims.claim("variables_say_what_was_decided", variables)
+
+    def undecided():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=2;",
+                    server="location / { tatcell zone=a nodelay cost=$arg_c; } location /page { tatcell zone=a nodelay "
+                           "cost=$arg_c; tatcell_undecided refuse; tatcell_status 503; }"
+                           "location /stats { tatcell_stats; }")
+            start = time.monotonic()
+            equal(n.statuses(20, "/?k=x&c=abc"), [200] * 20)
+            equal(n.statuses(5, "/page?k=x&c=-1"), [503] * 5)
+            quick = time.monotonic() - start < 0.9
+            equal(stats(n)["a"]["undecided"], 25)
+            time.sleep(1.1)
+            n.get("/?k=x&c=abc")
+            lines = [line for line in n.log().splitlines() if "undecided by zone" in line]
+            if quick:
+                equal(len(lines), 2)
+                assert "and 24 more lines were left out" in lines[1], lines
+            assert "its cost is no number: passed" in lines[0], lines
+    claims.claim("what_cannot_be_decided_does_as_it_is_told_and_is_logged_once_a_second", undecided)
+
+    def log_lines():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=1;",
+                    server="location / { tatcell zone=a nodelay; } location /page { tatcell zone=a nodelay; "
+                           "tatcell_log_interval 0; tatcell_log_level warn; }")
+            n.get("/?k=x")
+            told = refused = 0
+            start = time.monotonic()
+            while time.monotonic() < start + 2.6:
+                refused += n.statuses(20, "/?k=x").count(429)
+            elapsed = time.monotonic() - start
+            lines = [line for line in n.log().splitlines() if "refused by zone" in line]
+            for line in lines:
+                more = re.search(r"and (\d+) more lines", line)
+                told += 1 + (int(more[1]) if more else 0)
+            assert 2 <= len(lines) <= int(elapsed) + 1, f"{len(lines)} lines in {elapsed:.1f} s"
+            assert all("[error]" in line and 'key "x"' in line for line in lines)
+            assert 0 < told <= refused and refused - told < refused, (told, refused)
+            n.get("/page?k=y")
+            n.statuses(5, "/page?k=y")
+            lines = [line for line in n.log().splitlines() if 'key "y"' in line and "[warn]" in line]
+            equal(len(lines), 5, "lines without an interval")
+    claims.claim("refusals_are_logged_once_an_interval_with_the_count_of_the_others", log_lines)
+
+    def keys():
+        with server() as n:
+            n.start(http="tatcell_zone $binary_remote_addr zone=a:1m rate=1r/h burst=1; tatcell_zone $http_x zone=b:1m "
+                         "rate=1r/h burst=1;",
+                    server="location / { tatcell zone=a nodelay; } location /page { tatcell zone=b nodelay; }"
+                           "location /stats { tatcell_stats; }")
+            n.statuses(2, "/")
+            n.statuses(2, "/page", X='say "hi"\\there')
+            log = n.log()
+            assert 'key "127.0.0.1"' in log, log
+            assert 'key "say %22hi%22%5cthere"' in log, log
+            s = stats(n)
+            equal([s[z]["top"][0]["key"] for z in "ab"], ["127.0.0.1", "say %22hi%22%5cthere"])
+    claims.claim("keys_are_printable_in_log_and_stats", keys)
+
+    def redirect():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=4;",
+                    server="error_page 404 = /page?$args;"
+                           "location / { tatcell zone=a nodelay; try_files /nowhere /page; }"
+                           "location /gone { tatcell zone=a nodelay; }"
+                           "location = /page { tatcell zone=a nodelay; } location /stats { tatcell_stats; }")
+            equal(n.statuses(3, "/?k=x"), [200] * 3)
+            equal(stats(n)["a"]["passed"], 3)
+            equal(n.get("/gone/?k=x").status, 200)
+            equal(n.statuses(1, "/?k=x"), [429])
+    claims.claim("a_request_is_charged_once_however_it_is_sent_on", redirect)
+
+    def counted():
+        with server() as n:
+            n.start(workers=2,
+                    http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=5; tatcell_zone $arg_k zone=b:1m rate=1r/h;",
+                    server="location / { tatcell zone=a nodelay; } location /stats { tatcell_stats; }"
+                           "location /metrics { tatcell_stats prometheus; }")
+            for _ in range(20):
+                n.get("/?k=x")
+            n.get("/?k=y")
+            s = stats(n)["a"]
+            equal((s["passed"], s["rejected"], s["live"], s["rate"], s["policy"]), (6, 15, 2, "1r/h", "admit"))
+            equal(sum(p["rejected"] for p in s["processes"].values()), 15)
+            assert s["slots"] > 100000 and s["tag_bits"] == 20, s
+            equal([t["key"] for t in s["top"]], ["x", None])
+            text = n.get("/metrics").body
+            metrics = dict(line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+            equal(metrics['tatcell_requests_total{zone="a",verdict="rejected"}'], "15")
+            equal(metrics['tatcell_live_keys{zone="a"}'], "2")
+            names = {line.split("{")[0] for line in text.splitlines() if not line.startswith("#")}
+            equal(names, {line.split()[2] for line in text.splitlines() if line.startswith("# TYPE")})
+            equal(n.connection().request("POST", "/stats"), None)
+    claims.claim("stats_are_json_and_prometheus_text_and_add_up", counted)
+
+    def inherited():
+        with server() as n:
+            n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=1;",
+                    server="tatcell zone=a nodelay; location / { } location /off { tatcell off; return 204; }"
+                           "location /stats { tatcell_stats; }")
+            equal(n.statuses(2, "/?k=x"), [200, 429])
+            equal(n.statuses(2, "/stats?k=x"), [200, 200])
+            equal(n.statuses(2, "/off?k=x"), [204, 204])
+    claims.claim("limits_are_inherited_but_not_by_the_stats", inherited)
+
+    def exact():
+        with server() as n:
+            n.start(workers=4, http="tatcell_zone $arg_k zone=a:1m rate=100r/s burst=10;",
+                    server="location / { tatcell zone=a nodelay; } location /stats { tatcell_stats; }")
+            start = time.monotonic()
+            load.wrk(n.port, "/?k=hot", seconds=3, connections=32)
+            bound = 10 + (time.monotonic() - start) * 100
+            s = stats(n)["a"]
+            assert s["rejected"] > 10000, "too few requests"
+            assert 300 <= s["passed"] <= bound, f"{s['passed']} passed, bound {bound:.1f}"
+            assert sum(p["passed"] > 0 or p["rejected"] > 0 for p in s["processes"].values()) == 4, "not four workers"
+    claims.claim("four_workers_admit_no_more_than_the_rate", exact)

@@ -1,0 +1,137 @@
+"""Requests a second, p99 and processor time without a limiter, with limit_req and with tatcell: wrk on loopback.
+
+Prints a table of medians. Every round asks each limiter in turn, so that a busy moment of the machine hits all three.
+The processor time of the workers a request is what a limiter costs, also where others use the machine meanwhile.
+"""
+
+import argparse
+import datetime
+import os
+import pathlib
+import platform
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "testing"))
+
+import load  # noqa: E402
+from server import Nginx  # noqa: E402
+
+HTTP = """
+limit_req_zone $arg_k zone=slow:1m rate=100r/s;
+limit_req_zone $arg_k zone=fast:64m rate=100000r/s;
+limit_req_status 429;
+tatcell_zone $arg_k zone=tslow:1m rate=100r/s burst=10;
+tatcell_zone $arg_k zone=tfast:8m rate=100000r/s burst=1000;
+"""
+
+SERVER = """
+location /none { alias %(html)s; }
+location /limit_req { alias %(html)s; limit_req zone=slow burst=9 nodelay; }
+location /tatcell { alias %(html)s; tatcell zone=tslow nodelay; }
+location /fast/none { alias %(html)s; }
+location /fast/limit_req { alias %(html)s; limit_req zone=fast burst=999 nodelay; }
+location /fast/tatcell { alias %(html)s; tatcell zone=tfast nodelay; }
+"""
+
+LIMITERS = ["none", "limit_req", "tatcell"]
+
+# What is sent, its path, the number of keys (None: one), and whether refusals are logged.
+ROWS = [
+    ("1 hot key, all pass", "/fast/%s/page?", None, False),
+    ("1 hot key, nearly all refused, log off", "/%s/page?", None, False),
+    ("1 hot key, nearly all refused, log as shipped", "/%s/page?", None, True),
+    ("100 000 keys, all pass", "/fast/%s/page?", 100000, False),
+]
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--nginx", default="nginx")
+    parser.add_argument("--module", required=True)
+    parser.add_argument("--build", required=True, type=pathlib.Path)
+    parser.add_argument("--seconds", type=int, default=4)
+    parser.add_argument("--rounds", type=int, default=5)
+    given = parser.parse_args()
+    given.build, given.module = given.build.resolve(), pathlib.Path(given.module).resolve()
+    version = subprocess.run([given.nginx, "-v"], capture_output=True, text=True).stderr.strip()
+    print(f"{version}, 4 workers, wrk -t2 -c64, median of {given.rounds} rounds of {given.seconds} s; {cpu()}, "
+          f"{os.cpu_count()} cores, {datetime.date.today()}")
+    print("| | " + " | ".join(f"{name}: requests/s / p99 ms / CPU us" for name in LIMITERS) + " |")
+    print("|---" * (1 + len(LIMITERS)) + "|")
+    for what, path, keys, logged in ROWS if given.rounds else []:
+        found = {name: [] for name in LIMITERS}
+        with Nginx(given.nginx, given.module, given.build / "measure") as n:
+            level = "error" if logged else "crit"
+            n.start(workers=4, http=HTTP, server=SERVER % {"html": f"{n.run}/html"}, level=level)
+            for name in LIMITERS:
+                load.wrk(n.port, path % name + "k=hot", 1, 64)
+            for _ in range(given.rounds):
+                for name in LIMITERS:
+                    target = path % name + ("" if keys else "k=hot")
+                    before = cpu_seconds(n.children())
+                    got = load.wrk(n.port, target, given.seconds, 64, keys=keys)
+                    spent = (cpu_seconds(n.children()) - before) / got[0] * 1e6
+                    found[name].append((*got, spent))
+        cells = []
+        for name in LIMITERS:
+            rate, p99, spent = (statistics.median(f[i] for f in found[name]) for i in (2, 4, 5))
+            share = sum(f[1] for f in found[name]) / sum(f[0] for f in found[name])
+            expected = name != "none" and "refused" in what
+            assert (share > 0.9) == expected and (expected or share == 0), (what, name, share)
+            cells.append(f"{rate:,.0f} / {p99:.1f} / {spent:.1f}".replace(",", " "))
+        print(f"| {what} | " + " | ".join(cells) + " |", flush=True)
+    instructions(given)
+
+
+def instructions(given):
+    """Instructions a request of one process, by valgrind: the same on a busy machine."""
+    if not shutil.which("valgrind"):
+        print("SKIP instructions: valgrind is not installed: apt-get install valgrind")
+        return
+    print("\ninstructions a request, one connection, log off: " + ", ".join(LIMITERS))
+    for what, path in ("passes", "/fast/%s/page?k=hot"), ("nearly all refused", "/%s/page?k=hot"):
+        counts = [(collected(given, path % name, 1100) - collected(given, path % name, 100)) / 1000
+                  for name in LIMITERS]
+        print(f"{what}: " + ", ".join(f"{count:.0f}" for count in counts), flush=True)
+
+
+def collected(given, path, requests):
+    with Nginx(given.nginx, given.module, given.build / "measure") as n:
+        n.write(http=HTTP, server=SERVER % {"html": f"{n.run}/html"}, level="crit", main="master_process off;")
+        conf = n.run / "nginx.conf"
+        conf.write_text(conf.read_text().replace("daemon on;", "daemon off;"))
+        line = ["valgrind", "--tool=callgrind", f"--callgrind-out-file={n.run}/callgrind", n.binary, "-p", str(n.run),
+                "-c", str(conf)]
+        with open(n.run / "valgrind", "w+") as said:
+            process = subprocess.Popen(line, stdout=subprocess.DEVNULL, stderr=said)
+            n.wait(n.alive, 60)
+            n.statuses(requests, path)
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            said.seek(0)
+            return int(re.search(r"Collected : (\d+)", said.read())[1])
+
+
+def cpu_seconds(pids):
+    """Processor time of processes, user and system."""
+    ticks = 0
+    for pid in pids:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def cpu():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(": ", 1)[1]
+    return platform.machine()
+
+
+if __name__ == "__main__":
+    main()

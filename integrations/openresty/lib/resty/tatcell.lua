@@ -1,0 +1,529 @@
+-- resty.tatcell - limits per key in memory that all workers share.
+-- SPDX-License-Identifier: MIT OR Apache-2.0
+--
+-- A `limits` object is a table of tatcell and the limits that keys of it have. Made in init_by_lua it is one for all
+-- workers: its memory is a shared mapping that they inherit. Nothing here yields, locks or allocates shared memory on a
+-- request. Times are seconds outside and nanoseconds of CLOCK_MONOTONIC inside.
+--
+-- Everything that the library keeps a pointer to is a field of the object: LuaJIT frees what nothing refers to.
+
+local ffi = require "ffi"
+local bit = require "bit"
+
+local cdef = require "resty.tatcell.cdef"
+
+local type, error, tonumber, tostring, setmetatable, pairs, ipairs, pcall, select =
+    type, error, tonumber, tostring, setmetatable, pairs, ipairs, pcall, select
+local floor, ceil = math.floor, math.ceil
+local new, sizeof, str, cast = ffi.new, ffi.sizeof, ffi.string, ffi.cast
+
+local NS = 1000000000
+
+local _M = { _VERSION = "0.3.0" }
+local mt = { __index = _M }
+
+ffi.cdef(cdef.text)
+
+local lib = (function ()
+    local tried = {}
+    for _, name in ipairs { os.getenv("TATCELL_LIBRARY") or "libtatcell.so." .. cdef.abi, cdef.library } do
+        local ok, found = pcall(ffi.load, name)
+        if ok then
+            return found
+        end
+        tried[#tried + 1] = tostring(found)
+    end
+    error("resty.tatcell: " .. table.concat(tried, "; ") ..
+          ": run ldconfig, or set TATCELL_LIBRARY to the path of libtatcell.so")
+end)()
+
+if lib.tatcell_abi_version() ~= tonumber(cdef.abi) then
+    error("resty.tatcell: the library has ABI " .. lib.tatcell_abi_version() .. ", and the headers say " .. cdef.abi)
+end
+
+local POLICIES = { admit = 0, inherit = 1, deny = 2, sampled = 3 }
+local TRACKING = { [0] = "tracked", "untracked", "inherited", "forgiven" }
+local FIELDS = {
+    { lib.TATCELL_HTTP_RATELIMIT_POLICY, "RateLimit-Policy" },
+    { lib.TATCELL_HTTP_RATELIMIT, "RateLimit" },
+    { lib.TATCELL_HTTP_RETRY_AFTER, "Retry-After" },
+}
+local NEVER = 0xffffffffffffffffULL
+
+-- Boxes for results, one each for all calls: nothing yields between a call and the reading of its box.
+local clock_box = new("uint64_t[1]")
+local retry_box = new("uint64_t[1]")
+local text_box = new("char[512]")
+
+
+local function sized(kind)
+    local object = new(kind)
+    object.size = sizeof(kind)
+    return object
+end
+
+
+local function words(rc)
+    return str(lib.tatcell_strerror(rc)) .. " (" .. str(lib.tatcell_strerror_name(rc)) .. ")"
+end
+
+
+local function now()
+    lib.tatcell_host_clock(lib.TATCELL_HOST_CLOCK_MONOTONIC, clock_box, nil)
+    return clock_box[0]
+end
+
+
+local function seconds(ticks)
+    return tonumber(ticks) / NS
+end
+
+
+-- A whole number above 0 of an option; level is where the caller's line is.
+local function count(options, name, default)
+    local n = options[name]
+    if n == nil then
+        n = default
+    end
+    if type(n) ~= "number" or n < 1 or n ~= floor(n) or n > 2 ^ 53 then
+        return nil, name .. " must be a whole number above 0, and is " .. tostring(n)
+    end
+    return n
+end
+
+
+-- What a limit may say: rate, per, burst, max_delay, max_debt.
+local function spec_of(options)
+    if type(options) ~= "table" then
+        return nil, "a limit is a table: { rate = 100, burst = 20 }"
+    end
+    local rate, err = count(options, "rate")
+    if not rate then
+        return nil, err
+    end
+    local burst
+    burst, err = count(options, "burst", rate)
+    if not burst then
+        return nil, err
+    end
+    local per, delay = options.per or 1, options.max_delay or 0
+    if type(per) ~= "number" or not (per > 0 and per < 1e9) then
+        return nil, "per must be a number of seconds above 0, and is " .. tostring(per)
+    end
+    if type(delay) ~= "number" or not (delay >= 0 and delay < 1e9) then
+        return nil, "max_delay must be a number of seconds, and is " .. tostring(delay)
+    end
+    local spec = sized("tatcell_limit_spec_t")
+    spec.units, spec.period, spec.burst = rate, ceil(per * NS), burst
+    spec.max_delay = ceil(delay * NS)
+    spec.max_debt = options.max_debt or 0
+    if options.shadow then
+        spec.flags = bit.bor(spec.flags, lib.TATCELL_LIMIT_SHADOW)
+    end
+    return spec
+end
+
+
+-- The interval of a limit and the longest debt that it makes, in nanoseconds.
+local function extent(spec)
+    local interval = tonumber(spec.period) / tonumber(spec.units)
+    return interval, interval * (tonumber(spec.burst) + tonumber(spec.max_debt)) + tonumber(spec.max_delay)
+end
+
+
+-- The options of a table that all these limits can be used in.
+local function geometry(self, specs)
+    local fastest, slowest = specs[1], specs[1]
+    for _, spec in ipairs(specs) do
+        local interval, debt = extent(spec)
+        local least = extent(fastest)
+        local _, most = extent(slowest)
+        if interval < least then
+            fastest = spec
+        end
+        if debt > most then
+            slowest = spec
+        end
+    end
+    local options = sized("tatcell_table_options_t")
+    options.fastest, options.slowest, options.seed = fastest, slowest, self.seed
+    options.policy, options.tag_bits, options.tick_hz = self.policy, self.tag_bits, NS
+    options.hash = lib.tatcell_hash_available(lib.TATCELL_HASH_AES) == 0 and lib.TATCELL_HASH_AES
+        or lib.TATCELL_HASH_SIPHASH13
+    self.kept = { fastest, slowest, options }
+    return options
+end
+
+
+local function map(bytes)
+    local memory = sized("tatcell_host_memory_t")
+    local rc = lib.tatcell_host_memory_map(bytes, lib.TATCELL_HOST_FORK_SHARED, memory)
+    if rc ~= 0 then
+        return nil, "no memory for " .. tonumber(bytes) .. " bytes: " .. words(rc)
+    end
+    return memory
+end
+
+
+-- What a shared dictionary knows of the memory of before: "ADDRESS BYTES SEED". A dictionary lives as long as the
+-- master process and those that it forks, and so do a shared mapping and its address.
+local function recall(keep, name)
+    local text = keep and keep:get("tatcell:" .. name)
+    if not text then
+        return nil
+    end
+    local address, bytes, seed = text:match("^(%x+) (%d+) (.*)$")
+    if not address or #seed ~= 16 then
+        return nil
+    end
+    return cast("void *", cast("uintptr_t", tonumber(address, 16))), tonumber(bytes), seed
+end
+
+
+local function remember(self, keep, name)
+    if not keep then
+        return true
+    end
+    local address = string.format("%x", tonumber(cast("uintptr_t", self.memory)))
+    local ok, err = keep:set("tatcell:" .. name, address .. " " .. tonumber(self.bytes) .. " " .. str(self.seed, 16))
+    if not ok then
+        return nil, "the dictionary of keep cannot hold it: " .. tostring(err)
+    end
+    return true
+end
+
+
+-- Attaches to the memory of before the reload, or moves its debts to new memory where it does not fit any more.
+local function take_over(self, options, memory, bytes)
+    local attach = sized("tatcell_attach_options_t")
+    attach.seed, attach.tick_hz = self.seed, NS
+    local old = new("tatcell_table_t")
+    local rc = lib.tatcell_table_attach(old, memory, bytes, attach)
+    if rc ~= 0 then
+        return nil, "the table of before the reload: " .. words(rc)
+    end
+    local info = sized("tatcell_table_info_t")
+    lib.tatcell_table_info(old, info)
+    local fits = bytes == tonumber(self.bytes) and info.policy == self.policy and info.tag_bits == self.tag_bits
+    local limit = new("tatcell_limit_t")
+    for _, spec in ipairs(self.specs) do
+        fits = fits and lib.tatcell_limit_init_table(limit, old, spec) == 0
+    end
+    if fits then
+        self.table, self.memory = old, memory
+        return "kept"
+    end
+    local mapped, err = map(self.bytes)
+    if not mapped then
+        return nil, err
+    end
+    local moved = sized("tatcell_migrated_t")
+    self.table, self.memory = new("tatcell_table_t"), mapped.memory
+    rc = lib.tatcell_table_migrate(self.table, mapped.memory, self.bytes, options, old, now(), moved)
+    if rc ~= 0 then
+        return nil, "the table of before the reload cannot be moved: " .. words(rc)
+    end
+    self.old = { old, memory }
+    return "moved"
+end
+
+
+--- Makes a table and its limit. Called in init_by_lua, it is one for all workers.
+-- Returns the object and "made", "kept" or "moved"; or nil and what is wrong.
+function _M.new(options)
+    local spec, err = spec_of(options)
+    if not spec then
+        return nil, "resty.tatcell: " .. err
+    end
+    local slots
+    slots, err = count(options, "slots", 65536)
+    if not slots then
+        return nil, "resty.tatcell: " .. err
+    end
+    local policy = POLICIES[options.policy or "admit"]
+    if not policy then
+        return nil, "resty.tatcell: policy must be admit, inherit, deny or sampled, and is " .. tostring(options.policy)
+    end
+    local tag_bits = options.tag_bits or 20
+    if type(tag_bits) ~= "number" or tag_bits < 12 or tag_bits > 24 then
+        return nil, "resty.tatcell: tag_bits must be 12 to 24, and is " .. tostring(tag_bits)
+    end
+    local name = options.name or "limit"
+    if type(name) ~= "string" or name:find("[^\32-\126]") or #name > 200 then
+        return nil, "resty.tatcell: name must be printable text"
+    end
+
+    if options.keep and not (ngx and ngx.get_phase() == "init") then
+        return nil, "resty.tatcell: keep is for init_by_lua alone, whose memory all workers have"
+    end
+
+    local self = setmetatable({ name = name, policy = policy, tag_bits = tag_bits, seed = new("uint8_t[16]"),
+                                specs = { spec } }, mt)
+    self.bytes = lib.tatcell_table_bytes(slots)
+    for i, other in ipairs(options.also or {}) do
+        self.specs[i + 1], err = spec_of(other)
+        if not self.specs[i + 1] then
+            return nil, "resty.tatcell: also: " .. err
+        end
+    end
+
+    local memory, bytes, seed = recall(options.keep, name)
+    if memory then
+        ffi.copy(self.seed, seed, 16)
+    else
+        local rc = lib.tatcell_host_random(self.seed, 16, nil)
+        if rc ~= 0 then
+            return nil, "resty.tatcell: no secret bytes: " .. words(rc)
+        end
+    end
+    local table_options = geometry(self, self.specs)
+
+    local how = "made"
+    if memory then
+        how, err = take_over(self, table_options, memory, bytes)
+        if not how then
+            return nil, "resty.tatcell: " .. err
+        end
+    else
+        local mapped
+        mapped, err = map(self.bytes)
+        if not mapped then
+            return nil, "resty.tatcell: " .. err
+        end
+        self.memory, self.table = mapped.memory, new("tatcell_table_t")
+        local rc = lib.tatcell_table_init(self.table, self.memory, self.bytes, table_options)
+        if rc ~= 0 then
+            return nil, "resty.tatcell: " .. words(rc)
+        end
+    end
+
+    self.default, err = self:limit(options)
+    if not self.default then
+        return nil, err
+    end
+    local ok
+    ok, err = remember(self, options.keep, name)
+    if not ok then
+        return nil, "resty.tatcell: " .. err
+    end
+    self.counters = new("tatcell_counters_t")
+    return self, how
+end
+
+
+--- Makes another limit for keys of this table: for a plan, or an account.
+function _M.limit(self, options)
+    local spec, err = spec_of(options)
+    if not spec then
+        return nil, "resty.tatcell: " .. err
+    end
+    local limit = new("tatcell_limit_t")
+    local rc = lib.tatcell_limit_init_table(limit, self.table, spec)
+    if rc ~= 0 then
+        return nil, "resty.tatcell: " .. words(rc) .. ": name the limit in also = { ... } of new"
+    end
+    return limit
+end
+
+
+-- The arguments of a request: units, or an error.
+local function units(key, cost)
+    if type(key) ~= "string" then
+        error("resty.tatcell: a key is a string, and not a " .. type(key), 3)
+    end
+    if cost == nil then
+        return 1
+    end
+    if type(cost) ~= "number" or not (cost >= 0 and cost <= 2 ^ 53) then
+        error("resty.tatcell: a cost is a number of units, and not " .. tostring(cost), 3)
+    end
+    return ceil(cost)
+end
+
+
+--- Decides a request. Returns true; or false and the seconds until it passes; or false and nil where it never can;
+-- or nil and "contended", where there is no verdict.
+function _M.check(self, key, cost, limit)
+    local rc = lib.tatcell_table_check(self.table, limit or self.default, now(), key, #key, units(key, cost), retry_box)
+    if rc == 0 then
+        return true
+    end
+    if rc == 1 then
+        return false, tonumber(retry_box[0]) / NS
+    end
+    if rc == 2 then
+        return false, nil
+    end
+    if rc == 3 then
+        return nil, "contended"
+    end
+    error("resty.tatcell: " .. words(rc), 2)
+end
+
+
+local function told(decision, at)
+    local retry = decision.retry_after
+    return {
+        cdata = decision,
+        allowed = decision.verdict == 0,
+        never = decision.verdict == 2,
+        contended = decision.verdict == 3,
+        cost = tonumber(decision.cost),
+        burst = tonumber(decision.burst),
+        remaining = tonumber(decision.remaining),
+        retry_after = retry ~= NEVER and seconds(retry) or nil,
+        reset_after = seconds(decision.reset_after),
+        next_unit = seconds(decision.next_unit),
+        delay = decision.departure > at and seconds(decision.departure - at) or 0,
+        tracking = TRACKING[decision.tracking],
+        shadow = bit.band(decision.flags, lib.TATCELL_FLAG_SHADOW) ~= 0,
+    }
+end
+
+
+--- Decides a request with the full answer: a table, see the documentation.
+function _M.decide(self, key, cost, limit)
+    local decision, at = sized("tatcell_decision_t"), now()
+    limit = limit or self.default
+    local rc = lib.tatcell_table_check_ex(self.table, limit, at, key, #key, units(key, cost), 0, decision,
+                                          self.counters)
+    if rc < 0 then
+        error("resty.tatcell: " .. words(rc), 2)
+    end
+    local answer = told(decision, at)
+    answer.limit = limit
+    return answer
+end
+
+
+--- Tells what a request would be answered, and charges nothing.
+function _M.peek(self, key, cost, limit)
+    local decision, at = sized("tatcell_decision_t"), now()
+    limit = limit or self.default
+    local rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, units(key, cost), decision)
+    if rc < 0 then
+        error("resty.tatcell: " .. words(rc), 2)
+    end
+    local answer = told(decision, at)
+    answer.limit = limit
+    return answer
+end
+
+
+--- As incoming of resty.limit.req: the seconds to wait and what is left, or nil and "rejected". With commit false
+-- nothing is charged.
+function _M.incoming(self, key, commit, cost, limit)
+    local decision, at = sized("tatcell_decision_t"), now()
+    limit = limit or self.default
+    local rc
+    if commit == false then
+        rc = lib.tatcell_table_peek(self.table, limit, at, key, #key, units(key, cost), decision)
+    else
+        rc = lib.tatcell_table_reserve_ex(self.table, limit, at, key, #key, units(key, cost), decision, self.counters)
+    end
+    if rc == 0 then
+        local departure = decision.departure
+        return departure > at and seconds(departure - at) or 0, tonumber(decision.remaining), decision
+    end
+    if rc == 1 or rc == 2 then
+        return nil, "rejected"
+    end
+    if rc == 3 then
+        return nil, "contended"
+    end
+    error("resty.tatcell: " .. words(rc), 2)
+end
+
+
+--- Gives back what a decision charged and what has not drained since. Returns the seconds of debt given back.
+function _M.refund(self, key, answer, limit)
+    local decision = type(answer) == "table" and answer.cdata or answer
+    local rc = lib.tatcell_table_refund(self.table, limit or answer.limit or self.default, now(), key, #key,
+                                        decision.permit, retry_box)
+    if rc == 3 then
+        return nil, "contended"
+    end
+    if rc ~= 0 then
+        error("resty.tatcell: " .. words(rc), 2)
+    end
+    return seconds(retry_box[0])
+end
+
+
+--- Makes a key full again.
+function _M.reset(self, key)
+    local rc = lib.tatcell_table_reset(self.table, now(), key, #key)
+    return rc == 0, rc ~= 0 and words(rc) or nil
+end
+
+
+--- Decides a request under several limits: all are charged, or none. Arguments are { limits, key, cost, limit } each.
+-- Returns the answer of the one that decided, and its number.
+function _M.all(...)
+    local n, at = select("#", ...), now()
+    local links, chain = new("tatcell_link_t[?]", n), sized("tatcell_chain_t")
+    for i = 1, n do
+        local link = select(i, ...)
+        local limits, key = link[1], link[2]
+        links[i - 1].size, links[i - 1].cost = sizeof("tatcell_link_t"), units(key, link[3])
+        links[i - 1].table, links[i - 1].limit = limits.table, link[4] or limits.default
+        links[i - 1].key, links[i - 1].key_len = key, #key
+    end
+    chain.count, chain.links, chain.link_size = n, links, sizeof("tatcell_link_t")
+    local decision = sized("tatcell_decision_t")
+    local rc = lib.tatcell_chain_check(chain, at, decision)
+    if rc < 0 then
+        error("resty.tatcell: " .. words(rc), 2)
+    end
+    local number = decision.policy + 1
+    local link = select(number, ...)
+    local answer = told(decision, at)
+    answer.limit, answer.limits = link[4] or link[1].default, link[1]
+    return answer, number
+end
+
+
+--- The fields of a response for a decision: name to value.
+function _M.fields(self, answer)
+    local limits = answer.limits or self
+    local policy = sized("tatcell_http_policy_t")
+    policy.name, policy.limit, policy.decision = limits.name, answer.limit, answer.cdata
+    local found = {}
+    for _, field in ipairs(FIELDS) do
+        local length = lib.tatcell_http_value(policy, 1, NS, field[1], text_box, sizeof(text_box))
+        if length > 0 and length < sizeof(text_box) then
+            found[field[2]] = str(text_box, length)
+        end
+    end
+    return found
+end
+
+
+--- Sets the fields of the response that is being made, before its body is sent.
+function _M.set_headers(self, answer)
+    for name, value in pairs(self:fields(answer)) do
+        ngx.header[name] = value
+    end
+end
+
+
+--- Numbers of the table; reads all of it.
+function _M.stats(self)
+    local stats = sized("tatcell_stats_t")
+    local rc = lib.tatcell_table_stats(self.table, now(), stats)
+    if rc ~= 0 then
+        return nil, words(rc)
+    end
+    return { slots = tonumber(stats.slots), live = tonumber(stats.live), load = stats.load_ppm / 1e6 }
+end
+
+
+--- Empties slots that expired, from a slot number; returns where to go on. For tables whose keys stay away for weeks.
+function _M.sweep(self, from, slots)
+    local next_box = new("uint64_t[1]")
+    lib.tatcell_table_sweep(self.table, now(), from or 0, slots or 4096, next_box)
+    return tonumber(next_box[0])
+end
+
+
+return _M

@@ -1,0 +1,172 @@
+-- resty.tatcell without nginx: run by luajit with the module on its path. Prints a line for each claim.
+local tatcell = require "resty.tatcell"
+
+local function claim(name, ask)
+    local ok, why = pcall(ask)
+    print(ok and "PASS " .. name or "FAIL " .. name .. ": " .. tostring(why))
+end
+
+local function equal(found, wanted, what)
+    if found ~= wanted then
+        error((what or "") .. " " .. tostring(found) .. " instead of " .. tostring(wanted), 2)
+    end
+end
+
+local function made(options)
+    local limits, how = tatcell.new(options)
+    assert(limits, how)
+    return limits
+end
+
+claim("a_burst_passes_and_then_the_seconds_are_told", function ()
+    local limits = made { rate = 1, per = 60, burst = 3 }
+    for _ = 1, 3 do
+        equal(limits:check("k"), true)
+    end
+    local ok, retry = limits:check("k")
+    equal(ok, false)
+    assert(retry > 59 and retry <= 60, retry)
+    equal(limits:check("other"), true)
+    ok, retry = limits:check("k", 4)
+    equal(ok, false)
+    equal(retry, nil, "a cost above the burst")
+end)
+
+claim("a_decision_tells_all", function ()
+    local limits = made { rate = 1, per = 60, burst = 3 }
+    local d = limits:decide("k", 2)
+    equal(d.allowed, true)
+    equal(d.remaining, 1)
+    equal(d.burst, 3)
+    equal(d.retry_after, 0)
+    equal(d.tracking, "tracked")
+    assert(d.reset_after > 119 and d.reset_after <= 120 and d.next_unit > 59 and d.next_unit <= 60)
+    local refused = limits:decide("k", 2)
+    equal(refused.allowed, false)
+    assert(refused.retry_after > 59 and refused.retry_after <= 60, refused.retry_after)
+    local never = limits:decide("k", 4)
+    equal(never.never, true)
+    equal(never.retry_after, nil)
+    equal(limits:peek("k").remaining, 1)
+end)
+
+claim("fields_say_what_was_decided", function ()
+    local limits = made { rate = 3, per = 60, burst = 3, name = "per-key" }
+    local fields = limits:fields(limits:decide("k"))
+    equal(fields["RateLimit"], '"per-key";r=2;t=20')
+    equal(fields["RateLimit-Policy"], '"per-key";q=3;w=60')
+    equal(fields["Retry-After"], nil)
+    equal(limits:fields(limits:decide("k", 3))["Retry-After"], "20")
+end)
+
+claim("delays_are_those_of_the_rate_and_end", function ()
+    local limits = made { rate = 10, burst = 1, max_delay = 0.35 }
+    for i = 0, 3 do
+        local delay = limits:incoming("k", true)
+        assert(delay > i * 0.1 - 0.05 and delay <= i * 0.1, delay)
+    end
+    local delay, why = limits:incoming("k", true)
+    equal(delay, nil)
+    equal(why, "rejected")
+    equal(limits:incoming("free", false), 0)
+    equal(limits:incoming("free", false), 0)
+end)
+
+claim("several_limits_are_charged_all_or_none", function ()
+    local one, all = made { rate = 1, per = 3600, burst = 2 }, made { rate = 1, per = 3600, burst = 9 }
+    for i = 1, 4 do
+        local d, number = tatcell.all({ one, "k" }, { all, "everybody" })
+        equal(d.allowed, i <= 2)
+        equal(number, i <= 2 and number or 1)
+    end
+    equal(all:peek("everybody").remaining, 7)
+end)
+
+claim("what_was_charged_can_be_given_back", function ()
+    local limits = made { rate = 1, per = 3600, burst = 2 }
+    limits:check("k")
+    local d = limits:decide("k")
+    assert(limits:refund("k", d) > 3590)
+    equal(limits:peek("k").remaining, 1)
+    limits:reset("k")
+    equal(limits:peek("k").remaining, 2)
+end)
+
+claim("plans_have_limits_of_their_own", function ()
+    local gold = { rate = 1, per = 3600, burst = 50 }
+    local limits = made { rate = 1, per = 3600, burst = 2, also = { gold } }
+    gold = assert(limits:limit(gold))
+    local count = 0
+    for _ = 1, 60 do
+        count = count + (limits:check("g", 1, gold) and 1 or 0)
+    end
+    equal(count, 50)
+    local limit, err = limits:limit { rate = 1000000, burst = 1 }
+    equal(limit, nil)
+    assert(err:find("TATCELL_ERR_TOO_FAST", 1, true) and err:find("also", 1, true), err)
+end)
+
+claim("bad_options_are_named_and_nothing_is_made", function ()
+    local bad = {
+        { { rate = 0 }, "rate" }, { { rate = 1.5 }, "rate" }, { { rate = "10" }, "rate" }, { {}, "rate" },
+        { { rate = 1, burst = 0 }, "burst" }, { { rate = 1, per = 0 }, "per" }, { { rate = 1, per = 0 / 0 }, "per" },
+        { { rate = 1, slots = -1 }, "slots" }, { { rate = 1, policy = "evict" }, "policy" },
+        { { rate = 1, tag_bits = 99 }, "tag_bits" }, { { rate = 1, name = "a\nb" }, "name" },
+        { { rate = 1, keep = {} }, "init_by_lua" },
+        { { rate = 1, max_delay = -1 }, "max_delay" }, { { rate = 1, also = { { rate = 0 } } }, "also" },
+        { { rate = 1, per = 86400 * 365, burst = 1000000 }, "TATCELL_ERR_" },
+    }
+    for i, case in ipairs(bad) do
+        local limits, err = tatcell.new(case[1])
+        equal(limits, nil, "case " .. i)
+        assert(err:find(case[2], 1, true), err)
+    end
+    local limits = made { rate = 1 }
+    for _, call in ipairs { function () limits:check(nil) end, function () limits:check("k", -1) end,
+                            function () limits:check("k", 0 / 0) end, function () limits:check({}) end } do
+        equal(pcall(call), false)
+    end
+end)
+
+claim("keys_may_be_any_bytes", function ()
+    local limits = made { rate = 1, per = 3600, burst = 1 }
+    equal(limits:check(""), true)
+    equal(limits:check(""), false)
+    equal(limits:check("a\0b"), true)
+    equal(limits:check("a\0c"), true)
+    equal(limits:check("a\0b"), false)
+    equal(limits:stats().live, 3)
+end)
+
+claim("garbage_collection_takes_nothing_that_is_used", function ()
+    local limits = made { rate = 1, per = 3600, burst = 2 }
+    limits:check("k")
+    for _ = 1, 5 do
+        made { rate = 1 }
+        collectgarbage()
+    end
+    equal(limits:peek("k").remaining, 1)
+    equal(limits:decide("k").allowed, true)
+    equal(limits:check("k"), false)
+end)
+
+if arg[1] == "measure" then
+    local ffi = require "ffi"
+    local limits = made { rate = 1000000, burst = 1000000, slots = 262144 }
+    local keys = {}
+    for i = 1, 10000 do
+        keys[i] = "client-" .. i
+    end
+    for _, row in ipairs { { "check", function (k) return limits:check(k) end },
+                           { "decide", function (k) return limits:decide(k) end } } do
+        local best = 1e9
+        for _ = 1, 5 do
+            local start, n = os.clock(), 2000000
+            for i = 1, n do
+                row[2](keys[i % 10000 + 1])
+            end
+            best = math.min(best, (os.clock() - start) / n * 1e9)
+        end
+        print(string.format("%s: %.0f ns of CPU a call, 10 000 string keys (%s)", row[1], best, jit.version))
+    end
+end

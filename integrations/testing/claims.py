@@ -1,0 +1,42 @@
+"""PASS, FAIL and SKIP lines, and their counts."""
+
+import sys
+import traceback
+
+
+class Skip(Exception):
+    """A claim cannot be looked at here: why, and how to get what is missing."""
+
+
+class Claims:
+    def __init__(self):
+        self.passed = self.failed = self.skipped = 0
+
+    def say(self, line):
+        print(line, flush=True)
+
+    def claim(self, name, ask):
+        try:
+            ask()
+        except Skip as why:
+            self.skip(name, str(why))
+        except Exception as e:  # Whatever it is, the claim does not hold.
+            for line in traceback.format_exc().splitlines()[-12:]:
+                self.say(f"    {line}")
+            self.failed += 1
+            self.say(f"FAIL {name}: {' '.join(str(e).split())[:300] or type(e).__name__}")
+        else:
+            self.passed += 1
+            self.say(f"PASS {name}")
+
+    def skip(self, name, why):
+        self.skipped += 1
+        self.say(f"SKIP {name}: {why}")
+
+    def end(self):
+        self.say(f"{self.passed} passed, {self.failed} failed, {self.skipped} skipped")
+        sys.exit(1 if self.failed else 0)
+
+
+def equal(found, wanted, what=""):
+    assert found == wanted, f"{what} {found!r} instead of {wanted!r}"
