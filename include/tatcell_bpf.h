@@ -35,6 +35,7 @@
 
 #if defined(__bpf__) && !defined(__VMLINUX_H__) && !defined(TATCELL_NO_STDINT)
 typedef __UINT8_TYPE__ uint8_t;
+typedef __UINT16_TYPE__ uint16_t;
 typedef __INT32_TYPE__ int32_t;
 typedef __UINT32_TYPE__ uint32_t;
 typedef __INT64_TYPE__ int64_t;

@@ -1,6 +1,6 @@
-/* kernel.c OBJECT [STEPS [ROUNDS [untimed]]]: checks.bpf.c in the running kernel: that the verifier takes it, and what it counts;
- * the walks of walk.h by BPF_PROG_TEST_RUN; user space and BPF inserting the same keys at once; the cost of a run.
- * With `figures` in place of STEPS only the last. `kernel probe` exits with 0 where programs may be loaded. */
+/* kernel.c OBJECT [STEPS [ROUNDS [untimed]]]: checks.bpf.c in the running kernel: that the verifier takes it, and what it
+ * counts; the walks of walk.h by BPF_PROG_TEST_RUN; user space and BPF inserting the same keys at once; the cost of a
+ * run. With `figures` in place of STEPS only the last. `kernel probe` exits with 0 where programs may be loaded. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
