@@ -109,7 +109,10 @@ void attach(struct policer *p, enum mode mode) {
         struct bpf_tc_hook hook = hook_of(p);
         LIBBPF_OPTS(bpf_tc_opts, options, .handle = 1, .priority = 1, );
         options.prog_fd = bpf_program__fd(bpf_object__find_program_by_name(object, "policer_tc"));
+        /* The hook may be there already; libbpf would say so. */
+        libbpf_print_fn_t before = libbpf_set_print(NULL);
         link = bpf_tc_hook_create(&hook);
+        libbpf_set_print(before);
         if (link && link != -EEXIST) goto bad;
         link = bpf_tc_attach(&hook, &options);
         if (link) goto bad;

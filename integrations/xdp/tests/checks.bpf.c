@@ -67,6 +67,32 @@ SEC("xdp") int check_table(struct xdp_md *ctx) {
     return r ? decide(r) : XDP_ABORTED;
 }
 
+/* What a race shares with user space: whose turn it is, and how often each key was admitted, by whom. */
+struct {
+    __uint(type, BPF_MAP_TYPE_ARRAY);
+    __uint(max_entries, 1);
+    __uint(map_flags, BPF_F_MMAPABLE);
+    __type(key, uint32_t);
+    __type(value, struct race);
+} races SEC(".maps");
+
+/* One turn of a race. The packet is that of a request; its key is the turn's. */
+SEC("xdp") int check_race(struct xdp_md *ctx) {
+    struct request *r = request_of(ctx);
+    uint32_t zero = 0;
+    struct race *race = bpf_map_lookup_elem(&races, &zero);
+    uint64_t key;
+    int32_t passed;
+    if (!r || !race) return XDP_ABORTED;
+    key = __sync_fetch_and_add(&race->turn, 1) / RACE_EACH;
+    if (key >= RACE_KEYS) return XDP_PASS;
+    r->key = key;
+    passed = decide(r) == XDP_PASS;
+    if (passed) __sync_fetch_and_add(&race->admitted[key], 1);
+    if (passed) __sync_fetch_and_add(&race->by_bpf, 1);
+    return XDP_PASS;
+}
+
 /* The same without a limiter: what a run costs by itself. */
 SEC("xdp") int check_nothing(struct xdp_md *ctx) {
     struct request *r = request_of(ctx);

@@ -1,6 +1,6 @@
-/* kernel.c OBJECT [STEPS [ROUNDS [untimed]]]: checks.bpf.c in the running kernel: that the verifier takes it, and what it
- * counts; the walks of walk.h by BPF_PROG_TEST_RUN; user space and BPF inserting the same keys at once; the cost of a
- * run. With `figures` in place of STEPS only the last. `kernel probe` exits with 0 where programs may be loaded. */
+/* kernel.c OBJECT [STEPS [ROUNDS [untimed]]]: checks.bpf.c in the running kernel: that the verifier takes it, and what
+ * it counts; the walks of walk.h by BPF_PROG_TEST_RUN; user space and BPF inserting the same keys at once; the cost of
+ * a run. With `figures` in place of STEPS only the last. `kernel probe` exits with 0 where programs may be loaded. */
 #include <errno.h>
 #include <pthread.h>
 #include <sys/mman.h>
@@ -131,86 +131,98 @@ static void cells(long steps) {
     claim(name, why);
 }
 
-/* Two threads of the library and two of BPF ask for the same fresh keys at one instant; each key has a burst of 3. */
-#define KEYS 20000
-#define EACH 16
+/* Two threads of the library and two of BPF ask for the same fresh keys at one instant; each key has a burst of 3. Every
+ * slot holds a key that has long drained, and the threads of the library sweep as they go: what is the best slot for a
+ * key changes all the time, and only the claim protocol keeps it from getting two. */
 static struct {
     tatcell_table_t table;
     tatcell_limit_t limit;
+    tatcell_bpf_table_t bpf;
     uint64_t now;
     int program;
-    uint64_t position;
-    uint8_t admitted[KEYS];
-    long by[2], contended;
+    struct race *shared;
 } race;
 
 static void *racer(void *argument) {
-    int bpf = argument != NULL;
+    uint64_t x = 1 + (uint64_t)(uintptr_t)&x;
+    (void)argument;
+    /* A run in the kernel takes its time to begin. */
+    while (__atomic_load_n(&race.shared->by_bpf, __ATOMIC_RELAXED) == 0) {}
     for (;;) {
-        uint64_t key = __atomic_fetch_add(&race.position, 1, __ATOMIC_RELAXED) / EACH;
-        int32_t rc;
-        if (key >= KEYS) return NULL;
-        if (bpf) {
-            struct request r = {.now = race.now, .cost = 1, .key = key, .length = 4};
-            run(race.program, &r);
-            rc = r.verdict;
-        } else {
-            uint32_t bytes = (uint32_t)key;
-            rc = tatcell_table_check(&race.table, &race.limit, race.now, &bytes, 4, 1, NULL);
-            for (volatile int spin = 0; spin < 200; spin++) {}
-        }
-        if (rc == TATCELL_PASS) {
-            __atomic_fetch_add(&race.admitted[key], 1, __ATOMIC_RELAXED);
-            __atomic_fetch_add(&race.by[bpf], 1, __ATOMIC_RELAXED);
-        }
-        if (rc == TATCELL_CONTENDED) __atomic_fetch_add(&race.contended, 1, __ATOMIC_RELAXED);
+        uint64_t key = __atomic_fetch_add(&race.shared->turn, 1, __ATOMIC_RELAXED) / RACE_EACH, hash = 0, set;
+        uint32_t bytes = (uint32_t)key;
+        if (key >= RACE_KEYS) return NULL;
+        (void)tatcell_table_hash(&race.table, &bytes, 4, &hash);
+        set = (tatcell_bpf_home(&race.bpf, hash) - race.bpf.first_line) / 2;
+        (void)tatcell_table_sweep(&race.table, race.now, set * 16 + walk_random(&x) % 16, 1, NULL);
+        if (tatcell_table_check_hash(&race.table, &race.limit, race.now, hash, 1, NULL) != TATCELL_PASS) continue;
+        __atomic_fetch_add(&race.shared->admitted[key], 1, __ATOMIC_RELAXED);
+        __atomic_fetch_add(&race.shared->by_user, 1, __ATOMIC_RELAXED);
     }
 }
 
+static void *bpf_racer(void *argument) {
+    (void)argument;
+    while (__atomic_load_n(&race.shared->turn, __ATOMIC_RELAXED) < (uint64_t)RACE_KEYS * RACE_EACH) {
+        struct request r = {.now = race.now, .cost = 1, .length = 4};
+        LIBBPF_OPTS(bpf_test_run_opts, t, .data_in = &r, .data_size_in = sizeof r, .repeat = 1000000);
+        if (bpf_prog_test_run_opts(race.program, &t) && errno != EINTR) exit(1);
+    }
+    return NULL;
+}
+
 static void races(const char *path, int rounds) {
-    size_t bytes = tatcell_table_bytes(131072);
+    size_t bytes = tatcell_table_bytes(1 << 20), shared = (sizeof(struct race) + 4095) & ~(size_t)4095;
     void *memory = load(path, bytes);
-    char why[256] = "", name[200];
-    long by[2] = {0, 0}, contended = 0;
-    if (!memory) say(why, "it does not load");
+    char why[256] = "", name[256];
+    uint64_t by_user = 0, by_bpf = 0;
+    int fd = memory ? bpf_object__find_map_fd_by_name(object, "races") : -1;
+    race.shared = memory ? mmap(NULL, shared, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0) : MAP_FAILED;
+    if (race.shared == MAP_FAILED) say(why, "it does not load");
     for (int round = 0; round < rounds && !why[0]; round++) {
         pthread_t threads[4];
         tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
         tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
         tatcell_stats_t stats = TATCELL_STATS_INIT;
-        tatcell_bpf_table_t bpf;
         tatcell_bpf_limit_t limit;
         uint32_t zero = 0;
         int32_t rc;
-        memset(&race, 0, sizeof race);
-        race.now = 5000000000000u + (uint64_t)round, race.program = fd_of("check_table");
+        uint64_t x = 77 + (uint64_t)round, *words = memory, clock;
+        memset(race.shared, 0, sizeof *race.shared);
+        race.now = 5000000000000u + (uint64_t)round, race.program = fd_of("check_race");
         spec.units = 1, spec.period = 1000000000, spec.burst = 3;
         options.fastest = &spec, options.seed = walk_seed, options.policy = TATCELL_FULL_DENY;
         if ((rc = tatcell_table_init(&race.table, memory, bytes, &options)) < 0) say(why, "%s", tatcell_strerror(rc));
         (void)tatcell_limit_init_table(&race.limit, &race.table, &spec);
-        (void)tatcell_bpf_table_init(&bpf, &race.table, walk_seed);
+        (void)tatcell_bpf_table_init(&race.bpf, &race.table, walk_seed);
         (void)tatcell_bpf_limit_init_table(&limit, &race.table, &race.limit);
-        bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "tables"), &zero, &bpf, 0);
+        bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "tables"), &zero, &race.bpf, 0);
         bpf_map_update_elem(bpf_object__find_map_fd_by_name(object, "limits"), &zero, &limit, 0);
-        for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, racer, i & 1 ? &race : NULL);
+        clock = tatcell_bpf_clock(race.now, race.bpf.shift_left, race.bpf.shift_right);
+        for (uint64_t i = race.bpf.first_line * 8; i < bytes / 8 && !why[0]; i++) {
+            uint64_t age = race.bpf.window_q + 2 + walk_random(&x) % (race.bpf.mask / 8);
+            words[i] = (walk_random(&x) & ~race.bpf.mask & ~TATCELL_BPF_CLAIM) | ((clock - age) & race.bpf.mask);
+        }
+        for (int i = 0; i < 4; i++) pthread_create(&threads[i], NULL, i & 1 ? bpf_racer : racer, NULL);
         for (int i = 0; i < 4; i++) pthread_join(threads[i], NULL);
-        for (int key = 0; key < KEYS; key++)
-            if (race.admitted[key] != 3)
-                say(why, "round %d: key %d was admitted %d times", round, key, race.admitted[key]);
+        for (int key = 0; key < RACE_KEYS; key++)
+            if (race.shared->admitted[key] != 3)
+                say(why, "round %d: key %d was admitted %u times", round, key, race.shared->admitted[key]);
         (void)tatcell_table_stats(&race.table, race.now, &stats);
-        if (stats.live != KEYS || stats.claims != 0)
-            say(why, "round %d: %llu live slots, %llu claims", round, (unsigned long long)stats.live,
-                (unsigned long long)stats.claims);
-        by[0] += race.by[0], by[1] += race.by[1], contended += race.contended;
+        if (stats.live != RACE_KEYS || stats.claims != 0)
+            say(why, "round %d: %llu live slots for %d keys, %llu claims", round, (unsigned long long)stats.live,
+                RACE_KEYS, (unsigned long long)stats.claims);
+        by_user += race.shared->by_user, by_bpf += race.shared->by_bpf;
     }
-    if (!why[0] && (by[0] < KEYS / 100 || by[1] < KEYS / 100))
-        say(why, "only one side was admitted: %ld and %ld", by[0], by[1]);
-    snprintf(name, sizeof name,
-             "%s: user space and BPF insert the same keys: each key exactly its burst in %d of %d rounds "
-             "(user space %ld, BPF %ld, contended %ld)",
-             compiler, rounds, rounds, by[0], by[1], contended);
+    if (!why[0] && (by_user < RACE_KEYS / 20 || by_bpf < RACE_KEYS / 20)) say(why, "only one side was admitted");
+    snprintf(
+        name, sizeof name,
+        "%s: user space and BPF insert the same %d keys at once: each has exactly its burst and one slot in %d of %d "
+        "rounds (admitted by user space %llu, by BPF %llu)",
+        compiler, RACE_KEYS, rounds, rounds, (unsigned long long)by_user, (unsigned long long)by_bpf);
     claim(name, why);
     if (memory) munmap(memory, (bytes + 4095) & ~(size_t)4095);
+    if (race.shared != MAP_FAILED) munmap(race.shared, shared);
 }
 
 /* Nanoseconds a run, the least of 9 times `repeat` runs. */

@@ -15,4 +15,12 @@ struct request {
     uint32_t flags;
 };
 
+/* What a race shares. Turn after turn asks for the key turn / RACE_EACH. */
+#define RACE_KEYS 100000
+#define RACE_EACH 8
+struct race {
+    uint64_t turn, by_bpf, by_user;
+    uint32_t admitted[RACE_KEYS];
+};
+
 #endif
