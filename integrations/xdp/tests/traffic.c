@@ -1,7 +1,7 @@
 /* traffic.c - packets for a policer, on a veth pair.
  *   traffic send IF MAC SECONDS SOURCE,PPS[,COUNT]...
  *                            UDP from forged sources (COUNT of them, one after the other), PPS packets a second
- *                            together, to port 9999; prints what was sent
+ *                            together, to port 9999; prints what was sent, and the seconds of a CPU that it took
  *   traffic receive SECONDS  prints "SOURCE PACKETS" lines
  *   traffic series SECONDS WORK
  *                            the same with WORK ns of work for each packet, and before them a line each 100 ms:
@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -80,6 +81,7 @@ static int do_send(int argc, char **argv) {
     unsigned char mac[6], frames[BATCH][FRAME];
     struct mmsghdr messages[BATCH] = {0};
     struct iovec vectors[BATCH];
+    struct rusage used;
     int count = argc - 5, fd = socket(AF_PACKET, SOCK_RAW, 0);
     double seconds = atof(argv[4]), passed = 0;
     uint64_t start = now();
@@ -114,6 +116,9 @@ static int do_send(int argc, char **argv) {
         if (passed < seconds && streams[0].pps < 50000) usleep(500);
     }
     for (int i = 0; i < count; i++) printf("sent %s %llu\n", argv[5 + i], (unsigned long long)streams[i].sent);
+    getrusage(RUSAGE_SELF, &used);
+    printf("cpu %.6f\n", (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
+                             (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
     return 0;
 }
 
