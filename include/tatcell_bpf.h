@@ -585,7 +585,7 @@ TATCELL_BPF_INLINE uint64_t tatcell_bpf_tagged(const struct tatcell_bpf_ask *ask
 TATCELL_BPF_APART int tatcell_bpf_insert(tatcell_bpf_line_t *home, tatcell_bpf_line_t *next,
                                          struct tatcell_bpf_ask *ask, const tatcell_bpf_limit_t *limit) {
     struct tatcell_bpf_step step;
-    uint64_t worth = 0, bits, word, lead, claim, *slot;
+    uint64_t worth = 0, bits, word, lead, claim, *slot, *unasked = 0;
     uint32_t at;
     if (!home || !next || !ask || !limit) return 0;
     bits = tatcell_bpf_tagged(ask, home, 0, &worth);
@@ -610,7 +610,7 @@ TATCELL_BPF_APART int tatcell_bpf_insert(tatcell_bpf_line_t *home, tatcell_bpf_l
     ask->own = ask->known = claim;
     ask->own_at = ask->known_at = at;
     /* The swap is the barrier between the claim and this look. */
-    bits = tatcell_bpf_tagged(ask, home, 0, (uint64_t *)0) | tatcell_bpf_tagged(ask, next, 8, (uint64_t *)0) << 8;
+    bits = tatcell_bpf_tagged(ask, home, 0, unasked) | tatcell_bpf_tagged(ask, next, 8, unasked) << 8;
     if (bits >> at != 1 || (bits & ((1u << at) - 1)) != 0) return 0;
     lead = tatcell_bpf_lead(ask, claim);
     if ((claim & 1) != 0 || step.lead > lead) lead = step.lead;

@@ -65,8 +65,8 @@ fn numbers_of_a_table_find_the_slot_of_a_key_and_its_word() {
         let now = SECOND * u64::from(key + 1);
         assert_eq!(table.check_hash(&limit, now, hash, 2), Ok(Outcome::Conforming));
         // An empty table: the key's slot is among those of its set, with its tag and the TAT of two units.
-        let home = (hash >> 32) * u64::from(numbers.lines) >> 32;
-        let tag = hash.wrapping_mul(numbers.mask + 1) & !numbers.mask & u64::MAX >> 1;
+        let home = ((hash >> 32) * u64::from(numbers.lines)) >> 32;
+        let tag = hash.wrapping_mul(numbers.mask + 1) & !numbers.mask & (u64::MAX >> 1);
         let (_, tat) = decide(&n, 0, numbers.mask, now, 2);
         let mut image = vec![0; table.image_words()];
         table.save(now, &mut image).unwrap();
