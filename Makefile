@@ -26,7 +26,7 @@ BUILD := target/c
 LIB_A := $(BUILD)/libtatcell.a
 LIB_SO := $(BUILD)/libtatcell.so.$(VERSION)
 # What install installs; the tests read this line, too.
-HEADERS := tatcell.h tatcell_host.h tatcell.ffi.h tatcell.hpp
+HEADERS := tatcell.h tatcell_host.h tatcell_bpf.h tatcell.ffi.h tatcell.hpp
 
 .PHONY: all help lib
 all: lib ## Build the C library (same as lib)
@@ -79,6 +79,12 @@ TASKS := header test test-lint test-harness test-rust test-loom test-explorer te
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@
+
+.PHONY: kernel
+kernel: ## Build the library as an object for modules of the Linux kernel, with its gates: target/kernel/ARCH
+	@packaging/kernel/build x86_64 target/kernel/x86_64
+	@if command -v aarch64-linux-gnu-ld > /dev/null; then packaging/kernel/build aarch64 target/kernel/aarch64; \
+	else echo 'SKIP aarch64: no linker, apt-get install gcc-aarch64-linux-gnu'; fi
 
 # DESTDIR and PREFIX as everywhere; LIBDIR may be multiarch (make install PREFIX=/usr
 # LIBDIR=/usr/lib/x86_64-linux-gnu). What is installed may be moved as a whole: nothing in it names an absolute folder.

@@ -110,12 +110,12 @@ pub use combine::{
     Chain, ChainError, LadderLimits, Link, Mark, MarkBurst, Marked, PairBurst, TableRef, MAX_LINKS,
 };
 pub use keys::{second_hash, Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
-pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitSpec, TableLimit};
+pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitNumbers, LimitSpec, TableLimit};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,
     ExclusiveTable, FullPolicy, Line, Migrated, Override, Request, Shared, Slot, Stats, Table, TableError,
-    TableInfo, TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
+    TableInfo, TableNumbers, TableOptions, LAYOUT_VERSION, MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE,
 };

@@ -1,15 +1,14 @@
 //! `tatcell_*_info` and `tatcell_*_export`: what limits and tables came out as.
 
-use super::codes::{TATCELL_ERR_ALGORITHM, TATCELL_PASS};
+use super::codes::{limit_code, table_code, TATCELL_PASS};
 use super::kit::{args, Grows};
 use super::limit::{
-    only_gcra, tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
+    tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
     TATCELL_LIMIT_STRICT_REFUNDS,
 };
 use super::table::{either, tatcell_table_t};
 use super::table_options::TATCELL_TABLE_EXCLUSIVE;
 use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
-use crate::table::{Access, Table};
 
 /// Bytes of a tatcell_limit_info_t in its first release: the least that a library takes.
 pub const TATCELL_LIMIT_INFO_MIN: usize = 80;
@@ -256,24 +255,24 @@ pub unsafe extern "C" fn tatcell_limit_export(
     limit: *const tatcell_limit_t,
     numbers: *mut tatcell_limit_numbers_t,
 ) -> i32 {
-    args!(c, limit = c.any_limit(limit), p = only_gcra(&limit.0), out = c.report(numbers));
+    args!(c, limit = c.any_limit(limit), made = limit.numbers().map_err(limit_code), out = c.report(numbers));
     out.put(&tatcell_limit_numbers_t {
         size: 0,
-        flags: limit_flags(p),
-        bits: p.bits.into(),
-        shift_left: p.shl.into(),
-        shift_right: p.shr.into(),
-        epoch: p.epoch,
-        emission_q: p.t_q,
-        burst_q: p.burst_q,
-        horizon_q: p.horizon_q,
-        window_q: p.window_q,
-        soft_q: p.soft_q,
-        delay_q: p.delay_q(),
-        debt_q: p.debt_q,
-        penalty_q: p.penalty_q(),
-        burst: p.burst,
-        room: p.room,
+        flags: limit_flags(&limit.0),
+        bits: made.bits,
+        shift_left: made.shift_left,
+        shift_right: made.shift_right,
+        epoch: made.epoch,
+        emission_q: made.emission_q,
+        burst_q: made.burst_q,
+        horizon_q: made.horizon_q,
+        window_q: made.window_q,
+        soft_q: made.soft_q,
+        delay_q: made.delay_q,
+        debt_q: made.debt_q,
+        penalty_q: made.penalty_q,
+        burst: made.burst,
+        room: made.room,
     });
     TATCELL_PASS
 }
@@ -318,27 +317,6 @@ pub unsafe extern "C" fn tatcell_table_info(
     TATCELL_PASS
 }
 
-fn table_numbers<M: Access>(table: &Table<'_, M>) -> tatcell_table_numbers_t {
-    let g = &table.geometry;
-    let slots = size_of_val(table.slots);
-    tatcell_table_numbers_t {
-        size: 0,
-        flags: if M::EXCLUSIVE { TATCELL_TABLE_EXCLUSIVE } else { 0 },
-        policy: g.policy as u32,
-        hash: g.hash as u32,
-        shift_left: g.shl.into(),
-        shift_right: g.shr.into(),
-        lines: g.lines,
-        header_bytes: (table.image_words() * size_of::<u64>()).wrapping_sub(slots) as u32,
-        mask: g.layout.mask,
-        horizon_q: g.horizon,
-        window_q: g.layout.window,
-        claim_lifetime_q: g.layout.lifetime,
-        grace_q: g.layout.grace,
-        generation: g.generation,
-    }
-}
-
 /// Gives the numbers of a table in q-units, for a program that reads and writes slots by itself.
 ///
 /// @param table   handle; not NULL.
@@ -352,10 +330,27 @@ pub unsafe extern "C" fn tatcell_table_export(
     table: *const tatcell_table_t,
     numbers: *mut tatcell_table_numbers_t,
 ) -> i32 {
-    args!(c, table = c.handle(table), out = c.report(numbers));
-    if either!(table, t => !t.geometry.is_gcra()) {
-        return TATCELL_ERR_ALGORITHM;
-    }
-    out.put(&either!(table, t => table_numbers(t)));
+    args!(
+        c,
+        table = c.handle(table),
+        out = c.report(numbers),
+        made = either!(table, t => t.numbers()).map_err(table_code)
+    );
+    out.put(&tatcell_table_numbers_t {
+        size: 0,
+        flags: if made.exclusive { TATCELL_TABLE_EXCLUSIVE } else { 0 },
+        policy: made.policy as u32,
+        hash: made.hash as u32,
+        shift_left: made.shift_left,
+        shift_right: made.shift_right,
+        lines: made.lines,
+        header_bytes: made.header_bytes,
+        mask: made.mask,
+        horizon_q: made.horizon_q,
+        window_q: made.window_q,
+        claim_lifetime_q: made.claim_lifetime_q,
+        grace_q: made.grace_q,
+        generation: made.generation,
+    });
     TATCELL_PASS
 }

@@ -16,6 +16,7 @@ pub(crate) mod algorithm;
 mod error;
 mod info;
 pub(crate) mod meter;
+mod numbers;
 pub(crate) mod params;
 pub(crate) mod rate;
 mod spec;
@@ -27,6 +28,7 @@ pub(crate) use algorithm::OVERRIDE_BITS;
 pub use error::LimitError;
 pub use info::LimitInfo;
 pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
+pub use numbers::LimitNumbers;
 pub use spec::LimitSpec;
 
 use params::{Params, Width};
@@ -86,6 +88,14 @@ macro_rules! limit_type {
             /// Everything about this limit, for reports. Divides.
             pub const fn info(&self) -> LimitInfo {
                 LimitInfo::of(&self.0)
+            }
+
+            /// The numbers that decide a request, for a program that decides by itself.
+            ///
+            /// # Errors
+            /// [`LimitError::BadAlgorithm`]: the limit is not of GCRA, and these numbers are.
+            pub const fn numbers(&self) -> Result<LimitNumbers, LimitError> {
+                LimitNumbers::of(&self.0)
             }
         }
     };
@@ -159,6 +169,14 @@ impl TableLimit {
     /// Everything about this limit, for reports; skew and span are the table's. Divides.
     pub const fn info(&self) -> LimitInfo {
         LimitInfo::of(&self.0)
+    }
+
+    /// The numbers that decide a request, for a program that decides by itself.
+    ///
+    /// # Errors
+    /// [`LimitError::BadAlgorithm`]: the limit is not of GCRA, and these numbers are.
+    pub const fn numbers(&self) -> Result<LimitNumbers, LimitError> {
+        LimitNumbers::of(&self.0)
     }
 }
 

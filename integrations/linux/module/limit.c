@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: Dual MIT/GPL
+/*
+ * limit.c - limits the packets of the first network namespace by their source: an IPv4 address, or the first 64 bits of
+ * an IPv6 address. A netfilter hook decides; /proc/tatcell_limit tells; delayed work sweeps.
+ *
+ *   insmod tatcell_limit.ko rate=1000 burst=200 slots=65536 policy=0 dry_run=0
+ *   echo 500 > /sys/module/tatcell_limit/parameters/rate
+ */
+#include <linux/in.h>
+#include <linux/ip.h>
+#include <linux/ipv6.h>
+#include <linux/ktime.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/netfilter.h>
+#include <linux/netfilter_ipv4.h>
+#include <linux/netfilter_ipv6.h>
+#include <linux/percpu.h>
+#include <linux/proc_fs.h>
+#include <linux/random.h>
+#include <linux/seq_file.h>
+#include <linux/slab.h>
+#include <linux/vmalloc.h>
+#include <linux/workqueue.h>
+#include <net/net_namespace.h>
+
+#include <tatcell.h>
+
+/* Rates that can be set while the module is loaded lie between a tenth and 100 times of that at load. */
+#define FASTER 100
+#define SLOWER 10
+
+static unsigned int rate = 1000, burst = 200, policy = TATCELL_FULL_ADMIT;
+static unsigned long slots = 65536;
+static bool dry_run;
+
+static tatcell_table_t table;
+static void *memory;
+static tatcell_limit_t __rcu *limit;
+static DEFINE_MUTEX(limit_lock);
+static DEFINE_PER_CPU(tatcell_counters_t, counters);
+static struct delayed_work sweeper;
+static u64 sweep_from, sweep_slice;
+
+static tatcell_limit_spec_t spec_of(u64 units, u64 at_once)
+{
+	tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+
+	spec.units = units;
+	spec.period = NSEC_PER_SEC;
+	spec.burst = at_once;
+	return spec;
+}
+
+/* A code of the library as one of the kernel; it has been printed. */
+static int failed(const char *what, s32 rc)
+{
+	pr_err("tatcell_limit: %s: %s\n", what, tatcell_strerror(rc));
+	return -EINVAL;
+}
+
+/* Makes the limit of these parameters and lets the hooks have it; the old one goes when nobody reads it. */
+static int set_limit(unsigned int new_rate, unsigned int new_burst, bool shadow)
+{
+	tatcell_limit_spec_t spec = spec_of(new_rate, new_burst);
+	tatcell_limit_t *made = kzalloc(sizeof(*made), GFP_KERNEL), *old;
+	s32 rc;
+
+	if (!made)
+		return -ENOMEM;
+	if (shadow)
+		spec.flags |= TATCELL_LIMIT_SHADOW;
+	rc = tatcell_limit_init_table(made, &table, &spec);
+	if (rc < 0) {
+		kfree(made);
+		return failed("rate and burst", rc);
+	}
+	old = rcu_replace_pointer(limit, made, lockdep_is_held(&limit_lock));
+	synchronize_rcu();
+	kfree(old);
+	return 0;
+}
+
+/* A parameter that is written before the table is there is only noted; afterwards it is a new limit, or refused. */
+static int set_number(const char *text, const struct kernel_param *param)
+{
+	unsigned int value, *place = param->arg;
+	int rc = kstrtouint(text, 0, &value);
+
+	if (rc)
+		return rc;
+	mutex_lock(&limit_lock);
+	if (rcu_access_pointer(limit))
+		rc = set_limit(place == &rate ? value : rate, place == &burst ? value : burst, dry_run);
+	if (!rc)
+		*place = value;
+	mutex_unlock(&limit_lock);
+	return rc;
+}
+
+static int set_dry_run(const char *text, const struct kernel_param *param)
+{
+	bool value;
+	int rc = kstrtobool(text, &value);
+
+	if (rc)
+		return rc;
+	mutex_lock(&limit_lock);
+	if (rcu_access_pointer(limit))
+		rc = set_limit(rate, burst, value);
+	if (!rc)
+		dry_run = value;
+	mutex_unlock(&limit_lock);
+	return rc;
+}
+
+static const struct kernel_param_ops number_ops = { .set = set_number, .get = param_get_uint };
+static const struct kernel_param_ops dry_run_ops = { .set = set_dry_run, .get = param_get_bool };
+
+module_param_cb(rate, &number_ops, &rate, 0644);
+MODULE_PARM_DESC(rate, "packets a second of each source");
+module_param_cb(burst, &number_ops, &burst, 0644);
+MODULE_PARM_DESC(burst, "packets of a source at one instant after idle");
+module_param_cb(dry_run, &dry_run_ops, &dry_run, 0644);
+MODULE_PARM_DESC(dry_run, "refuse nothing, count what would be refused");
+module_param(slots, ulong, 0444);
+MODULE_PARM_DESC(slots, "of the table, 8 bytes each");
+module_param(policy, uint, 0444);
+MODULE_PARM_DESC(policy, "of full sets: 0 admit, 1 inherit, 2 deny, 3 sampled");
+
+/* May a packet of this source pass? In softirq, or with softirqs off: the counters of this CPU are its own. */
+static unsigned int decide(const void *address, size_t length)
+{
+	tatcell_decision_t decision = TATCELL_DECISION_INIT;
+	u8 key[2 + 16];
+	const tatcell_limit_t *now_valid;
+	size_t bytes;
+	s32 rc;
+
+	/* An IPv4 address inside an IPv6 one is that IPv4 address. The key: family, bits, prefix. */
+	rc = tatcell_address_canonical(address, length, key + 2, &length);
+	if (rc < 0)
+		goto bad;
+	bytes = length == 4 ? 4 : 8;
+	key[0] = length == 4 ? 4 : 6;
+	key[1] = bytes * 8;
+	now_valid = rcu_dereference(limit);
+	rc = tatcell_table_check_ex(&table, now_valid, ktime_get_ns(), key, 2 + bytes, 1, 0, &decision,
+				    this_cpu_ptr(&counters));
+	if (rc < 0)
+		goto bad;
+	return rc == TATCELL_NON_CONFORMING || rc == TATCELL_NEVER ? NF_DROP : NF_ACCEPT;
+bad:
+	pr_err_once("tatcell_limit: %s\n", tatcell_strerror(rc));
+	return NF_ACCEPT;
+}
+
+static unsigned int hook4(void *unused, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	return decide(&ip_hdr(skb)->saddr, 4);
+}
+
+static unsigned int hook6(void *unused, struct sk_buff *skb, const struct nf_hook_state *state)
+{
+	return decide(&ipv6_hdr(skb)->saddr, 16);
+}
+
+static const struct nf_hook_ops hooks[] = {
+	{ .hook = hook4, .pf = NFPROTO_IPV4, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP_PRI_FIRST },
+	{ .hook = hook6, .pf = NFPROTO_IPV6, .hooknum = NF_INET_LOCAL_IN, .priority = NF_IP6_PRI_FIRST },
+};
+
+static int show(struct seq_file *file, void *unused)
+{
+	tatcell_stats_t stats = TATCELL_STATS_INIT;
+	tatcell_counters_t sum = TATCELL_COUNTERS_INIT;
+	int cpu;
+
+	for_each_possible_cpu(cpu) {
+		const tatcell_counters_t *own = per_cpu_ptr(&counters, cpu);
+
+		sum.conforming += READ_ONCE(own->conforming);
+		sum.shadow += READ_ONCE(own->shadow);
+		sum.non_conforming += READ_ONCE(own->non_conforming);
+		sum.contended += READ_ONCE(own->contended);
+		sum.inserted += READ_ONCE(own->inserted);
+		sum.untracked += READ_ONCE(own->untracked);
+		sum.inherited += READ_ONCE(own->inherited);
+		sum.forgiven += READ_ONCE(own->forgiven);
+	}
+	tatcell_table_stats(&table, ktime_get_ns(), &stats);
+	seq_printf(file, "passed %llu\nrefused %llu\nwould_be_refused %llu\ncontended %llu\nnew_sources %llu\n",
+		   sum.conforming, sum.non_conforming, sum.shadow, sum.contended, sum.inserted);
+	seq_printf(file, "found_no_slot %llu\ntook_over_a_debt %llu\ndebts_forgiven %llu\nin_use %llu\nslots %llu\n",
+		   sum.untracked, sum.inherited, sum.forgiven, stats.live, stats.slots);
+	return 0;
+}
+
+/* A part of the slots a second: all of them well within the interval. Beside packets. */
+static void sweep(struct work_struct *unused)
+{
+	tatcell_table_sweep(&table, ktime_get_ns(), sweep_from, sweep_slice, &sweep_from);
+	schedule_delayed_work(&sweeper, HZ);
+}
+
+static int __init limit_start(void)
+{
+	tatcell_limit_spec_t fastest = spec_of((u64)rate * FASTER, (u64)burst * FASTER);
+	tatcell_limit_spec_t slowest = spec_of(rate, (u64)burst * SLOWER);
+	tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
+	tatcell_table_info_t info = TATCELL_TABLE_INFO_INIT;
+	u8 seed[16];
+	u64 bytes = tatcell_table_bytes(slots);
+	int rc;
+
+	slowest.period *= SLOWER;
+	memory = vzalloc(bytes);
+	if (!memory)
+		return -ENOMEM;
+	get_random_bytes(seed, sizeof(seed));
+	options.fastest = &fastest;
+	options.slowest = &slowest;
+	options.seed = seed;
+	options.policy = policy;
+	options.tick_hz = NSEC_PER_SEC;
+	rc = tatcell_table_init(&table, memory, bytes, &options);
+	memzero_explicit(seed, sizeof(seed));
+	if (rc < 0) {
+		rc = failed("the table", rc);
+		goto free;
+	}
+	mutex_lock(&limit_lock);
+	rc = set_limit(rate, burst, dry_run);
+	mutex_unlock(&limit_lock);
+	if (rc)
+		goto free;
+	tatcell_table_info(&table, &info);
+	sweep_slice = info.slots / (div_u64(info.sweep_interval, NSEC_PER_SEC) / 2 + 1) + info.slots / 60 + 1;
+	rc = -ENOMEM;
+	if (!proc_create_single("tatcell_limit", 0444, NULL, show))
+		goto free;
+	rc = nf_register_net_hooks(&init_net, hooks, ARRAY_SIZE(hooks));
+	if (rc)
+		goto remove;
+	INIT_DELAYED_WORK(&sweeper, sweep);
+	schedule_delayed_work(&sweeper, HZ);
+	pr_info("tatcell_limit: %u packets a second and %u at once of each source, %llu slots\n", rate, burst, info.slots);
+	return 0;
+remove:
+	remove_proc_entry("tatcell_limit", NULL);
+free:
+	kfree(rcu_access_pointer(limit));
+	vfree(memory);
+	return rc;
+}
+
+static void __exit limit_stop(void)
+{
+	nf_unregister_net_hooks(&init_net, hooks, ARRAY_SIZE(hooks));
+	cancel_delayed_work_sync(&sweeper);
+	remove_proc_entry("tatcell_limit", NULL);
+	kfree(rcu_access_pointer(limit));
+	vfree(memory);
+}
+
+module_init(limit_start);
+module_exit(limit_stop);
+MODULE_LICENSE("Dual MIT/GPL");
+MODULE_DESCRIPTION("Limits packets by their source with tatcell");

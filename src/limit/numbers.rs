@@ -1,0 +1,76 @@
+//! The numbers of a limit that decide a request, in q-units, for a program that decides by itself.
+#![forbid(unsafe_code)]
+
+use super::error::LimitError;
+use super::params::{Params, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
+
+/// The numbers that decide a request under GCRA, in q-units, for a program that decides by itself (BPF, an FPGA, a
+/// script): a request of a key conforms iff `cost <= burst` and `lead + cost * emission_q <= burst_q`.
+///
+/// The lead is how far the key's TAT lies ahead of `now >> shift_right << shift_left`, and 0 unless that is in
+/// `1..=window_q`. They mean the same in every later version.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitNumbers {
+    /// Bits of the word that hold the TAT.
+    pub bits: u32,
+    /// A tick is 2^shift_left q-units.
+    pub shift_left: u32,
+    /// A q-unit is 2^shift_right ticks; one of both shifts is 0.
+    pub shift_right: u32,
+    /// Permits carry it.
+    pub epoch: u32,
+    /// T, the emission interval; 0 when unlimited: then everything conforms.
+    pub emission_q: u64,
+    /// The debt of a whole burst.
+    pub burst_q: u64,
+    /// H.
+    pub horizon_q: u64,
+    /// H + S: a word is live iff 1 <= TAT - now <= this.
+    pub window_q: u64,
+    /// A pass above this lead is soft; `u64::MAX` = off.
+    pub soft_q: u64,
+    /// Most lead that a reservation may build beyond the burst.
+    pub delay_q: u64,
+    /// Most lead that a charge may build, burst included.
+    pub debt_q: u64,
+    /// Most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
+    pub penalty_q: u64,
+    /// Units: the largest cost that can ever conform.
+    pub burst: u64,
+    /// Units: most elastic room of a call.
+    pub room: u64,
+    /// A word that is ahead by more than the window is a full debt of one burst.
+    pub heal: bool,
+    /// What would have been denied passes, and stores nothing.
+    pub shadow: bool,
+    /// A permit drains from the moment of its charge on.
+    pub strict_refunds: bool,
+}
+
+impl LimitNumbers {
+    pub(super) const fn of(p: &Params) -> Result<LimitNumbers, LimitError> {
+        if !p.is_gcra() {
+            return Err(LimitError::BadAlgorithm);
+        }
+        Ok(LimitNumbers {
+            bits: p.bits as u32,
+            shift_left: p.shl as u32,
+            shift_right: p.shr as u32,
+            epoch: p.epoch,
+            emission_q: p.t_q,
+            burst_q: p.burst_q,
+            horizon_q: p.horizon_q,
+            window_q: p.window_q,
+            soft_q: p.soft_q,
+            delay_q: p.delay_q(),
+            debt_q: p.debt_q,
+            penalty_q: p.penalty_q(),
+            burst: p.burst,
+            room: p.room,
+            heal: p.has(FLAG_HEAL),
+            shadow: p.has(FLAG_SHADOW),
+            strict_refunds: p.has(FLAG_STRICT),
+        })
+    }
+}
