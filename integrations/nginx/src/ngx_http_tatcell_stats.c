@@ -2,7 +2,7 @@
  * tatcell_stats [json | prometheus] [top=N]: every zone with its counts, its load, and who owes most.
  * SPDX-License-Identifier: MIT OR Apache-2.0
  *
- * Each request reads all tables once (twice with top): about a millisecond for a million slots.
+ * Each request reads all tables once, twice with top: a few milliseconds for a million slots.
  */
 
 #include "ngx_http_tatcell_module.h"

@@ -5,7 +5,7 @@ import re
 import threading
 import time
 
-from claims import equal
+from claims import Skip, equal
 
 
 def moved(line):
@@ -73,7 +73,8 @@ def claims(claims, server):
             got = side_by_side(n, ["/?k=x", "/page?k=x"], times)
             found = {path: [a[0] for a in answers] for path, answers in got.items()}
             late = max(a[1] - t for answers in got.values() for a, t in zip(answers, times))
-            assert late < 0.02, f"requests were {late * 1000:.0f} ms late: the machine is too busy to judge this"
+            if late > 0.02:
+                raise Skip(f"requests left {late * 1000:.0f} ms late, where 30 decide: run it on a quieter machine")
             assert 0 < wanted.count(429) < len(wanted) / 2
             equal(found["/?k=x"], wanted, f"limit_req, seed {seed}:")
             equal(found["/page?k=x"], wanted, f"tatcell, seed {seed}:")
@@ -127,13 +128,13 @@ def claims(claims, server):
     claims.claim("no_request_leaves_before_its_time", never_early)
 
 
-def patiently(ask, tries=3):
-    """Times are judged: a busy machine gets another chance, a defect does not hold three times."""
+def patiently(ask, tries=5):
+    """Times are judged: a busy machine gets another chance, a defect does not hold five times."""
     def claim():
         for i in range(tries):
             try:
                 return ask()
-            except AssertionError:
+            except (AssertionError, Skip):
                 if i == tries - 1:
                     raise
     return claim
