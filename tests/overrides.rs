@@ -253,6 +253,9 @@ fn images_keep_overrides_and_what_they_are_made_for() {
     assert_eq!(restored.overridden(2_000, 33), Ok(None));
     let attached = Table::attach(&a, &attach).unwrap();
     assert_eq!(attached.overridden(1_000, 11), Ok(Some(Override::Banned { retry_after: DAY })));
+    let bigger = memory(34);
+    let moved = table.migrate(&bigger, &options(), 1_000);
+    assert_eq!(moved.err(), Some(TableError::BadAlgorithm), "a witness could be taken for an override");
     // Counts of windows are none: neither image is taken for the other.
     let windows =
         Table::init(&c, &TableOptions::new(LimitSpec::fixed_window(3, 365 * DAY)).seed([9; 16])).unwrap();

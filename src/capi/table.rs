@@ -105,13 +105,14 @@ fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
 /// @retval TATCELL_ERR_TOO_SMALL less than two header lines and one set (256 bytes); TATCELL_ERR_TOO_LARGE.
 /// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
 /// @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
-/// @retval TATCELL_ERR_OPTION a value is unknown or out of range, or the claim lifetime is above half of the shortest
-///         emission interval, or, where words hold a count, above one unit of time.
+/// @retval TATCELL_ERR_OPTION a value is unknown or out of range, there is a limit beside overrides, or the claim
+///         lifetime is above half of the shortest emission interval, or, where words hold a count, above one unit
+///         of time.
 /// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
 /// @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
-/// @retval TATCELL_ERR_INHERIT counts cannot be inherited: TATCELL_FULL_DENY fails closed, too.
-/// @retval a limit's error from fastest or slowest.
-/// Nothing is changed on error.
+/// @retval TATCELL_ERR_INHERIT counts cannot be inherited, nor overrides dropped: TATCELL_FULL_DENY fails closed,
+///         too.
+/// @retval a limit's error from fastest or slowest. Nothing is changed on error.
 /// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_init(
@@ -153,8 +154,8 @@ pub unsafe extern "C" fn tatcell_table_init(
 /// @retval TATCELL_ERR_TOO_SMALL not even a header; TATCELL_ERR_TOO_LARGE more than half of the address space.
 /// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
 /// @retval TATCELL_ERR_OPTION unknown flag or value.
-/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
-/// Nothing is changed on error.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field. Nothing is changed on
+///         error.
 /// Thread: any number, each with its own handle. Cost: reads two lines. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_attach(

@@ -39,7 +39,7 @@ use crate::answer::{Colour, Marking, Outcome, Verdict};
 use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::sync::Access;
-use crate::table::{Counters, Request, Table, TableError, MAX_BURST};
+use crate::table::{Counters, Known, Request, Table, TableError, MAX_BURST};
 
 /// Marks packets green, yellow or red by two limits of their key: RFC 2698 or RFC 4115 for every key of a table.
 ///
@@ -81,30 +81,86 @@ enum Side {
     Second,
 }
 
-/// Asks the limits that a packet stands under and gives its colour. `ask` charges what passes.
+/// What is asked: both limits of a packet. (A closure would not be inlined in both places.)
+trait Limits {
+    /// Charges what passes.
+    fn ask(&mut self, side: Side) -> Verdict;
+}
+
+/// Asks the limits that a packet stands under and gives its colour.
 #[inline(always)]
-fn colour_of(kind: Kind, pre: Colour, mut ask: impl FnMut(Side) -> Verdict) -> Marking {
-    let green = Marking::of(Colour::Green);
-    let second = match (kind, pre) {
-        (_, Colour::Red) => return Marking::of(Colour::Red),
-        (Kind::Rfc2698, Colour::Green) => match ask(Side::Second) {
-            Verdict::Conforming if ask(Side::Committed).passes() => return green,
-            second => second,
-        },
-        (Kind::Rfc4115, Colour::Green) => match ask(Side::Committed) {
-            Verdict::Conforming => return green,
-            Verdict::Contended => Verdict::Contended,
-            committed => match ask(Side::Second) {
-                // Never is that of both.
-                Verdict::Never => committed,
-                second => second,
-            },
-        },
-        (_, Colour::Yellow) => ask(Side::Second),
+fn colour_of(kind: Kind, pre: Colour, limits: &mut impl Limits) -> Marking {
+    let green = match pre {
+        Colour::Green => true,
+        Colour::Yellow => false,
+        Colour::Red => return Marking::of(Colour::Red),
     };
-    match second {
-        Verdict::Conforming => Marking::of(Colour::Yellow),
-        verdict => Marking { verdict, colour: Colour::Red },
+    let committed_first = green && kind == Kind::Rfc4115;
+    let first = limits.ask(if committed_first { Side::Committed } else { Side::Second });
+    let asks_next = match first {
+        Verdict::Conforming => green && !committed_first,
+        Verdict::NonConforming | Verdict::Never => committed_first,
+        Verdict::Contended => false,
+    };
+    let next = if asks_next {
+        Some(limits.ask(if committed_first { Side::Second } else { Side::Committed }))
+    } else {
+        None
+    };
+    match (first, next) {
+        // Of RFC 2698: whatever the committed limit says, the peak has been paid.
+        (Verdict::Conforming, Some(Verdict::Conforming)) => Marking::of(Colour::Green),
+        (Verdict::Conforming, None) if committed_first => Marking::of(Colour::Green),
+        (Verdict::Conforming, _) | (_, Some(Verdict::Conforming)) => Marking::of(Colour::Yellow),
+        // Never only where no burst is large enough.
+        (verdict, Some(Verdict::Never)) => Marking { verdict, colour: Colour::Red },
+        (_, Some(verdict)) | (verdict, None) => Marking { verdict, colour: Colour::Red },
+    }
+}
+
+/// A packet under limits that `Mark::own` has seen.
+struct Packet<'a, M: Access> {
+    mark: &'a Mark<'a>,
+    table: &'a Table<'a, M>,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    counters: Option<&'a mut Counters>,
+    /// The word of the committed debt, where it was looked at before the second one was charged.
+    early: Option<Known<'a>>,
+}
+
+impl<M: Access> Packet<'_, M> {
+    #[inline(always)]
+    fn marked(mut self, pre: Colour) -> Marking {
+        // Both are looked at before the first swap, which would make the second look wait. A word that changes in
+        // between is found out by its own swap, and one that refused goes on refusing.
+        if self.mark.kind == Kind::Rfc2698 {
+            self.early = self.table.known(self.hash);
+        }
+        colour_of(self.mark.kind, pre, &mut self)
+    }
+}
+
+impl<M: Access> Limits for Packet<'_, M> {
+    #[inline(always)]
+    fn ask(&mut self, side: Side) -> Verdict {
+        let Packet { mark, table, now, cost, .. } = *self;
+        let (limit, hash) = match side {
+            Side::Committed => (mark.committed, self.hash),
+            Side::Second => (mark.second, second_hash(self.hash)),
+        };
+        let known = match (side, mark.kind) {
+            (Side::Committed, Kind::Rfc2698) => self.early,
+            _ => table.known(hash),
+        };
+        match known.and_then(|known| table.check_known(known, limit, now, cost)) {
+            Some(verdict) => verdict,
+            None => {
+                let request = Request { limit, now, cost, room: 0 };
+                long_way(table, &request, hash, self.counters.as_deref_mut())
+            }
+        }
     }
 }
 
@@ -147,9 +203,21 @@ impl<'a> Mark<'a> {
         pre: Colour,
     ) -> Result<Marking, TableError> {
         match table.into() {
-            TableRef::Shared(t) => self.own(t).map(|()| self.mark_one(t, now, hash, cost, pre, None)),
-            TableRef::Exclusive(t) => self.own(t).map(|()| self.mark_one(t, now, hash, cost, pre, None)),
+            TableRef::Shared(t) => self.mark_one(t, now, hash, cost, pre),
+            TableRef::Exclusive(t) => self.mark_one(t, now, hash, cost, pre),
         }
+    }
+
+    fn mark_one<M: Access>(
+        &self,
+        table: &Table<'_, M>,
+        now: u64,
+        hash: u64,
+        cost: u64,
+        pre: Colour,
+    ) -> Result<Marking, TableError> {
+        self.own(table)?;
+        Ok(Packet { mark: self, table, now, hash, cost, counters: None, early: None }.marked(pre))
     }
 
     /// Refuses limits that this table cannot mark by.
@@ -164,32 +232,6 @@ impl<'a> Mark<'a> {
             return Err(TableError::PeakBelowCommitted);
         }
         Ok(())
-    }
-
-    /// Marks under limits that `own` has seen.
-    #[inline(always)]
-    fn mark_one<M: Access>(
-        &self,
-        table: &Table<'_, M>,
-        now: u64,
-        hash: u64,
-        cost: u64,
-        pre: Colour,
-        mut counters: Option<&mut Counters>,
-    ) -> Marking {
-        let ask = |side: Side| {
-            let (limit, hash) = match side {
-                Side::Committed => (self.committed, hash),
-                Side::Second => (self.second, second_hash(hash)),
-            };
-            match table.check_live(limit, now, hash, cost) {
-                Some(outcome) => verdict_of(outcome),
-                None => {
-                    long_way(table, &Request { limit, now, cost, room: 0 }, hash, counters.as_deref_mut())
-                }
-            }
-        };
-        colour_of(self.kind, pre, ask)
     }
 }
 
@@ -353,7 +395,9 @@ impl MarkBurst<'_> {
         for ((i, &hash), colour) in hashes.iter().enumerate().zip(colours) {
             let cost = costs.and_then(|costs| costs.get(i)).map_or(1, |&cost| cost.into());
             let came = pre.and_then(|pre| pre.get(i)).copied().unwrap_or(Colour::Green);
-            let made = mark.mark_one(table, now, hash, cost, came, counters.as_deref_mut());
+            let counted = counters.as_deref_mut();
+            let packet = Packet { mark, table, now, hash, cost, counters: counted, early: None };
+            let made = packet.marked(came);
             *colour = made.colour;
             marked.pass |= (made.passes() as u64).wrapping_shl(i as u32);
             if let Some(count) = marked.colours.get_mut(made.colour as usize) {

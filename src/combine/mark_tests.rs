@@ -6,17 +6,27 @@ use Verdict::{Conforming, Contended, Never, NonConforming};
 const VERDICTS: [Verdict; 4] = [Conforming, NonConforming, Never, Contended];
 const COLOURS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
 
+/// Limits that answer so, and what they were asked in order.
+struct Script {
+    committed: Verdict,
+    second: Verdict,
+    asked: std::vec::Vec<Side>,
+}
+
+impl Limits for Script {
+    fn ask(&mut self, side: Side) -> Verdict {
+        self.asked.push(side);
+        match side {
+            Side::Committed => self.committed,
+            Side::Second => self.second,
+        }
+    }
+}
+
 /// The colour, and what was asked in order.
 fn ask(kind: Kind, pre: Colour, committed: Verdict, second: Verdict) -> (Marking, std::vec::Vec<Side>) {
-    let mut asked = std::vec::Vec::new();
-    let marked = colour_of(kind, pre, |side| {
-        asked.push(side);
-        match side {
-            Side::Committed => committed,
-            Side::Second => second,
-        }
-    });
-    (marked, asked)
+    let mut script = Script { committed, second, asked: std::vec::Vec::new() };
+    (colour_of(kind, pre, &mut script), script.asked)
 }
 
 fn each(mut case: impl FnMut(Colour, Verdict, Verdict)) {

@@ -276,27 +276,22 @@ impl<'m, M: Access> Table<'m, M> {
     /// The hot path: one attempt on the key's live slot; the rest is out of line.
     #[inline(always)]
     pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        match self.check_live(limit, now, hash, cost) {
-            Some(outcome) => outcome,
-            None => self.check_again(limit, now, hash, cost),
-        }
-    }
-
-    /// One attempt on the key's live slot under a plain limit; None: something else is the case, nothing is charged.
-    #[inline(always)]
-    pub(crate) fn check_live(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Option<Outcome> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
         let now_q = self.now_q(now);
         let (set, tag) = self.place(hash);
-        let (_, slot, word) = set.find_by(Widest(self.wide), layout, tag)?;
-        match gcra::plain(p, layout.lead(word, now_q), cost) {
-            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
-            Plain::Store(lead) => {
-                let next = layout.live(tag, now_q.wrapping_add(lead));
-                M::replace(slot, word, next).ok().map(|()| Outcome::Conforming)
+        if let Some((_, slot, word)) = set.find_by(Widest(self.wide), layout, tag) {
+            match gcra::plain(p, layout.lead(word, now_q), cost) {
+                Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
+                Plain::Store(lead) => {
+                    let next = layout.live(tag, now_q.wrapping_add(lead));
+                    if M::replace(slot, word, next).is_ok() {
+                        return Outcome::Conforming;
+                    }
+                }
+                Plain::Other => {}
             }
-            Plain::Other => None,
         }
+        self.check_again(limit, now, hash, cost)
     }
 
     /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.

@@ -82,7 +82,7 @@ pub use numbers::TableNumbers;
 pub use one::Request;
 pub use options::{AttachOptions, TableOptions};
 pub use overrides::Override;
-pub(crate) use pair::Half;
+pub(crate) use pair::{Half, Known};
 pub use policy::FullPolicy;
 pub use size::{full_set_ppb, lines_for_load};
 pub use upkeep::{Slot, Stats};

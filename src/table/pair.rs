@@ -1,14 +1,17 @@
-//! One key under two limits: the common case of an all-or-none decision, with one look at both slots and a swap each.
+//! One key under two limits: the common case of an all-or-none decision, with one look at both slots and a swap each;
+//! and of one that asks the second limit by what the first has said.
 //!
 //! What is not common (an absent key, an option, a cost of 0 or above a burst, a lost swap) is left to
-//! `combine::PairBurst`, which has a chain for it.
+//! `combine::PairBurst`, which has a chain for it, and to `combine::Mark`.
 
 use super::access::Access;
 use super::handle::Table;
-use super::search::{Avx512, Base, Scan};
+use super::search::{Avx512, Base, Scan, Widest};
+use super::word::Tag;
 use crate::algorithms::gcra::{self, Plain};
 use crate::answer::{Answer, Place, Verdict};
 use crate::limit::TableLimit;
+use crate::sync::AtomicU64;
 
 /// Refunds that are tried for the first charge when the second swap was lost; at the bound it stays until it drains.
 const UNDO: u32 = 8;
@@ -21,7 +24,44 @@ pub(crate) struct Half<'a> {
     pub cost: u64,
 }
 
+/// The live word of a key as it was seen.
+#[derive(Clone, Copy)]
+pub(crate) struct Known<'t> {
+    slot: &'t AtomicU64,
+    word: u64,
+    tag: Tag,
+}
+
 impl<M: Access> Table<'_, M> {
+    /// The live word of a hash, if there is one.
+    #[inline(always)]
+    pub(crate) fn known(&self, hash: u64) -> Option<Known<'_>> {
+        let (set, tag) = self.place(hash);
+        let (_, slot, word) = set.find_by(Widest(self.wide), &self.geometry.layout, tag)?;
+        Some(Known { slot, word, tag })
+    }
+
+    /// One attempt on a live word that was seen, which may have changed since. None: something else is the case than a
+    /// plain limit and a word that is as it was, and nothing is charged.
+    #[inline(always)]
+    pub(crate) fn check_known(
+        &self,
+        known: Known<'_>,
+        limit: &TableLimit,
+        now: u64,
+        cost: u64,
+    ) -> Option<Verdict> {
+        let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
+        match gcra::plain(&limit.0, layout.lead(known.word, now_q), cost) {
+            Plain::Wait(_) => Some(Verdict::NonConforming),
+            Plain::Store(lead) => {
+                let next = layout.live(known.tag, now_q.wrapping_add(lead));
+                M::replace(known.slot, known.word, next).ok().map(|()| Verdict::Conforming)
+            }
+            Plain::Other => None,
+        }
+    }
+
     /// Charges both or none where both keys are live and both limits plain: does the request pass? None: something
     /// else is the case, and nothing is charged.
     #[inline(always)]

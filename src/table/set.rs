@@ -21,7 +21,7 @@ pub(super) struct Seen {
     pub word: u64,
 }
 
-impl<const N: usize> Set<'_, N> {
+impl<'a, const N: usize> Set<'a, N> {
     #[inline(always)]
     pub fn slot(&self, at: usize) -> &AtomicU64 {
         // Both indexes are masked into range by construction; `get` keeps a wrong one from panicking.
@@ -54,7 +54,7 @@ impl<const N: usize> Set<'_, N> {
 
     /// As [`find`](Set::find), with another way to search a line.
     #[inline(always)]
-    pub fn find_by(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
+    pub fn find_by(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(usize, &'a AtomicU64, u64)> {
         let (line, first, bits) = match scan.matches(self.home, &layout.mask, tag.0) {
             0 => (self.next, N, scan.matches(self.next, &layout.mask, tag.0)),
             bits => (self.home, 0, bits),

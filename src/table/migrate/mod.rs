@@ -33,6 +33,7 @@ use super::handle::Table;
 use super::image::{self, Line};
 use super::options::{AttachOptions, TableOptions};
 use crate::keys::Hasher;
+use crate::limit::Algorithm;
 use crate::sync::Ordering;
 
 mod plan;
@@ -54,8 +55,8 @@ impl<M: Access> Table<'_, M> {
     /// As [`Table::init`]. [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both tables hash alike
     /// (where the caller hashes, that is the caller's word), [`TableError::TagTooWide`] for more tag bits than here,
     /// [`TableError::BadMode`] for another tick frequency where both name one, [`TableError::Overlap`],
-    /// [`TableError::BadAlgorithm`] for another algorithm; tables that count must agree in resolution, bits and guard,
-    /// too. Nothing is touched then.
+    /// [`TableError::BadAlgorithm`] for another algorithm, and for tables of overrides, which are not moved; tables
+    /// that count must agree in resolution, bits and guard, too. Nothing is touched then.
     ///
     /// # Concurrency
     /// One caller, before anyone else uses the memory. Whoever still decides by this table meanwhile may be forgiven
@@ -195,7 +196,9 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::WrongSeed);
         }
         let alike = to.shl == from.shl && to.shr == from.shr && to.guard == from.guard;
-        if to.algorithm != from.algorithm || !to.is_gcra() && !alike {
+        // Words of two sets that became one could be an override and a witness: one of them would be lost.
+        let overrides = matches!(from.algorithm, Algorithm::Overrides);
+        if to.algorithm != from.algorithm || !to.is_gcra() && !alike || overrides {
             return Err(TableError::BadAlgorithm);
         }
         if to.layout.bits < from.layout.bits {
