@@ -18,9 +18,14 @@
 
 static const char *const MAPS[] = {"image", "settings", "all", "counts", "refused"};
 static struct bpf_object *object;
+/* What is pinned and not attached yet: it goes if that does not come about. */
+static struct policer *unfinished;
 
 void die(const char *format, ...) {
+    struct policer *p = unfinished;
     va_list args;
+    unfinished = NULL;
+    if (p) detach(p);
     va_start(args, format);
     fputs("policer: ", stderr);
     vfprintf(stderr, format, args);
@@ -70,14 +75,12 @@ static int map_fd(const char *name) {
 void make(struct policer *p, const char *path, const struct shape *shape) {
     tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
     size_t bytes = tatcell_table_bytes(shape->slots);
-    struct bpf_program *program;
     uint8_t seed[16];
     void *image;
     know(p);
     if (access(pin(p, NULL), F_OK) == 0) die("%s has a policer: detach it first", p->interface);
     object = bpf_object__open_file(path, NULL);
     if (!object) die("%s: %s", path, strerror(errno));
-    bpf_object__for_each_program(program, object) bpf_program__set_autoload(program, true);
     if (bytes / 64 > UINT32_MAX) die("%llu slots are more than a map can hold", (unsigned long long)shape->slots);
     bpf_map__set_max_entries(bpf_object__find_map_by_name(object, "image"), (uint32_t)(bytes / 64));
     if (bpf_object__load(object)) die("%s is not loaded: %s", path, strerror(errno));
@@ -93,6 +96,7 @@ void make(struct policer *p, const char *path, const struct shape *shape) {
     explicit_bzero(seed, sizeof seed);
     mkdir(PINS, 0700);
     if (mkdir(pin(p, NULL), 0700)) die("%s: %s; mount -t bpf bpf /sys/fs/bpf", pin(p, NULL), strerror(errno));
+    unfinished = p;
     for (size_t i = 0; i < sizeof MAPS / sizeof MAPS[0]; i++)
         if (bpf_obj_pin(map_fd(MAPS[i]), pin(p, MAPS[i]))) die("%s: %s", pin(p, MAPS[i]), strerror(errno));
 }
@@ -116,6 +120,8 @@ void attach(struct policer *p, enum mode mode) {
         if (link && link != -EEXIST) goto bad;
         link = bpf_tc_attach(&hook, &options);
         if (link) goto bad;
+        p->settings->tc = 1;
+        unfinished = NULL;
         return;
     }
     LIBBPF_OPTS(bpf_link_create_opts, options, .flags = FLAGS[mode]);
@@ -123,9 +129,11 @@ void attach(struct policer *p, enum mode mode) {
     link = bpf_link_create(program, p->index, BPF_XDP, &options);
     if (link < 0) goto bad;
     /* The link lives as long as its pin. */
-    if (bpf_obj_pin(link, pin(p, "link")) == 0) return;
+    if (bpf_obj_pin(link, pin(p, "link")) == 0) {
+        unfinished = NULL;
+        return;
+    }
 bad:
-    detach(p);
     die("%s does not take the program: %s", p->interface, strerror(errno));
 }
 
@@ -155,13 +163,18 @@ void find(struct policer *p) {
 
 int detach(struct policer *p) {
     struct bpf_tc_hook hook;
+    struct settings settings;
+    uint32_t zero = 0;
+    int fd;
     LIBBPF_OPTS(bpf_tc_opts, options, .handle = 1, .priority = 1);
     know(p);
     if (access(pin(p, NULL), F_OK)) return 0;
-    if (access(pin(p, "link"), F_OK)) {
+    fd = bpf_obj_get(pin(p, "settings"));
+    if (fd >= 0 && bpf_map_lookup_elem(fd, &zero, &settings) == 0 && settings.tc) {
         hook = hook_of(p);
         bpf_tc_detach(&hook, &options);
     }
+    explicit_bzero(&settings, sizeof settings);
     unlink(pin(p, "link"));
     for (size_t i = 0; i < sizeof MAPS / sizeof MAPS[0]; i++) unlink(pin(p, MAPS[i]));
     rmdir(pin(p, NULL));

@@ -164,8 +164,7 @@ static void print_key(uint64_t low, uint64_t high) {
     char text[INET6_ADDRSTRLEN];
     unsigned char bytes[16] = {0};
     uint64_t rest = low >> 16 | high << 48;
-    memcpy(bytes, &rest, 8); /* the first byte in the lowest bits */
-    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(rest >> 8 * i);
+    for (int i = 0; i < 8; i++) bytes[i] = (unsigned char)(rest >> 8 * i); /* the first in the lowest bits */
     if ((low & 0xff) == 4) {
         inet_ntop(AF_INET, bytes, text, sizeof text);
         printf("%s", text);

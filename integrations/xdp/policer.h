@@ -11,6 +11,8 @@ struct settings {
     uint32_t turn;
     /* 0: a packet costs 1; 1: a packet costs its bytes. */
     uint32_t bytes;
+    /* 1: the program is a filter of tc, which is this policer's to remove. */
+    uint32_t tc, reserved;
 };
 
 /* What packets came to; the names are those of COUNTS below. */

@@ -1,5 +1,6 @@
-/* udp.c NAME RATE BURST COUNT SOURCE...: COUNT datagrams from each SOURCE over loopback at once, and a claim about how many
- * arrive: the burst, and what the rate gives meanwhile. RATE 0: all of them. IPv4 and IPv6 sources. */
+/* udp.c NAME RATE BURST COUNT SOURCE...: COUNT datagrams from each SOURCE over loopback at once, and a claim about how
+ * many arrive: the burst, and what the rate gives meanwhile. RATE 0: all of them. IPv4 and IPv6 sources; A+B are two
+ * that share a limit. */
 #define _GNU_SOURCE
 #include <arpa/inet.h>
 #include <stdio.h>
@@ -41,23 +42,27 @@ int main(int argc, char **argv) {
     if (bind(to, (struct sockaddr *)&here, length)) return perror("bind"), 2;
     for (int i = 5; i < argc; i++) {
         struct sockaddr_storage target;
-        int got = 0, out;
-        char byte;
+        char byte, each[128], *rest = each;
+        int got = 0, sent = 0;
         start = now();
-        length = address(&from, argv[i], 0);
-        address(&target, from.ss_family == AF_INET ? "127.0.0.1" : "::1", 9999);
-        out = socket(from.ss_family, SOCK_DGRAM, 0);
-        if (bind(out, (struct sockaddr *)&from, length)) return perror(argv[i]), 2;
-        for (int k = 0; k < count; k++)
-            if (sendto(out, "x", 1, 0, (struct sockaddr *)&target, length) != 1) return perror("sendto"), 2;
+        snprintf(each, sizeof each, "%s", argv[i]);
+        for (char *source; (source = strsep(&rest, "+")) != NULL;) {
+            int out;
+            length = address(&from, source, 0);
+            address(&target, from.ss_family == AF_INET ? "127.0.0.1" : "::1", 9999);
+            out = socket(from.ss_family, SOCK_DGRAM, 0);
+            if (bind(out, (struct sockaddr *)&from, length)) return perror(source), 2;
+            for (int k = 0; k < count; k++, sent++)
+                if (sendto(out, "x", 1, 0, (struct sockaddr *)&target, length) != 1) return perror("sendto"), 2;
+            close(out);
+        }
         /* Loopback hands a datagram over before sendto returns, or soon after. */
         while (now() < start + 0.05) got += recv(to, &byte, 1, MSG_DONTWAIT) == 1;
         while (recv(to, &byte, 1, MSG_DONTWAIT) == 1) got++;
         passed = now() - start;
-        bad |= rate == 0 ? got != count : got < burst || got > burst + rate * passed + 1;
-        snprintf(said + strlen(said), sizeof said - strlen(said), "%s%s %d of %d in %.0f ms", i > 5 ? ", " : "", argv[i],
-                 got, count, passed * 1e3);
-        close(out);
+        bad |= rate == 0 ? got != sent : got < burst || got > burst + rate * passed + 1;
+        snprintf(said + strlen(said), sizeof said - strlen(said), "%s%s %d of %d in %.0f ms", i > 5 ? ", " : "",
+                 argv[i], got, sent, passed * 1e3);
     }
     printf("%s %s: %s\n", bad ? "FAIL" : "PASS", argv[1], said);
     return bad;

@@ -131,9 +131,9 @@ static void cells(long steps) {
     claim(name, why);
 }
 
-/* Two threads of the library and two of BPF ask for the same fresh keys at one instant; each key has a burst of 3. Every
- * slot holds a key that has long drained, and the threads of the library sweep as they go: what is the best slot for a
- * key changes all the time, and only the claim protocol keeps it from getting two. */
+/* Two threads of the library and two of BPF ask for the same fresh keys at one instant; each key has a burst of 3.
+ * Every slot holds a key that has long drained, and the threads of the library sweep as they go: what is the best slot
+ * for a key changes all the time, and only the claim protocol keeps it from getting two. */
 static struct {
     tatcell_table_t table;
     tatcell_limit_t limit;
