@@ -282,6 +282,8 @@ impl<'a> Chain<'a> {
     }
 
     /// Where an override exempts the request and none bans it, all links pass as they stand.
+    #[cold]
+    #[inline(never)]
     fn exempt(&self, now: u64, answers: &mut Answers) {
         let banned = answers.iter().any(|answer| answer.flags & Decision::BANNED != 0);
         if !banned && self.is_exempt(answers) {

@@ -74,9 +74,8 @@ pub struct Link<'a> {
 pub(super) enum Target<'a> {
     Cell(&'a Cell, &'a Limit),
     Cell32(&'a Cell32, &'a Limit32),
-    Key(TableRef<'a>, &'a TableLimit, u64),
-    /// The override of a key, which is never charged.
-    Overrides(TableRef<'a>, u64),
+    /// Without a limit it is the override of the key, which is never charged.
+    Key(TableRef<'a>, Option<&'a TableLimit>, u64),
 }
 
 impl<'a> Link<'a> {
@@ -110,14 +109,14 @@ impl<'a> Link<'a> {
 
     /// As [`key`](Link::key) for a hash made before.
     pub fn hash(table: impl Into<TableRef<'a>>, limit: &'a TableLimit, hash: u64, cost: u64) -> Link<'a> {
-        Link::new(Target::Key(table.into(), limit, hash), cost)
+        Link::new(Target::Key(table.into(), Some(limit), hash), cost)
     }
 
     /// The [override](crate::Table::ban) of a key, from a table of them, by the key's hash there: the chain is refused
     /// while the key is banned, with [`Decision::BANNED`], and passes without charging anything while it is exempt,
     /// with [`Decision::EXEMPT`]. A ban by any link outweighs an exemption by another.
     pub fn overrides(table: impl Into<TableRef<'a>>, hash: u64) -> Link<'a> {
-        Link::new(Target::Overrides(table.into(), hash), 0)
+        Link::new(Target::Key(table.into(), None, hash), 0)
     }
 
     /// Charges this many units more once the chain has passed, as a [`charge`](crate::Cell::charge) does: it refuses
@@ -140,10 +139,10 @@ impl Target<'_> {
     /// Refuses a limit that its table would refuse.
     pub fn own(&self) -> Result<(), ChainError> {
         match self {
-            Target::Key(table, limit, _) => {
+            Target::Key(table, Some(limit), _) => {
                 either!(table, t => t.own(limit)).map_err(|_| ChainError::ForeignLimit)
             }
-            Target::Overrides(table, _) => {
+            Target::Key(table, None, _) => {
                 either!(table, t => t.holds_overrides()).map_err(|_| ChainError::BadAlgorithm)
             }
             _ => Ok(()),
@@ -155,8 +154,8 @@ impl Target<'_> {
         match self {
             Target::Cell(_, limit) => limit.0.is_gcra(),
             Target::Cell32(_, limit) => limit.0.is_gcra(),
-            Target::Key(_, limit, _) => limit.0.is_gcra(),
-            Target::Overrides(..) => true,
+            Target::Key(_, Some(limit), _) => limit.0.is_gcra(),
+            Target::Key(_, None, _) => true,
         }
     }
 
@@ -166,7 +165,6 @@ impl Target<'_> {
             (Target::Cell(a, _), Target::Cell(b, _)) => core::ptr::eq(*a, *b),
             (Target::Cell32(a, _), Target::Cell32(b, _)) => core::ptr::eq(*a, *b),
             (Target::Key(a, _, x), Target::Key(b, _, y)) => x == y && a.is(b),
-            (Target::Overrides(a, x), Target::Overrides(b, y)) => x == y && a.is(b),
             _ => false,
         }
     }
@@ -177,23 +175,22 @@ impl Target<'_> {
             (Target::Cell(_, a), Target::Cell(_, b)) => a == b,
             (Target::Cell32(_, a), Target::Cell32(_, b)) => a == b,
             (Target::Key(_, a, _), Target::Key(_, b, _)) => a == b,
-            (Target::Overrides(..), Target::Overrides(..)) => true,
             _ => false,
         }
     }
 
     pub const fn is_overrides(&self) -> bool {
-        matches!(self, Target::Overrides(..))
+        matches!(self, Target::Key(_, None, _))
     }
 
     pub fn peek(&self, now: u64, cost: u64) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.peek(limit, now, cost),
             Target::Cell32(cell, limit) => cell.peek(limit, now, cost),
-            Target::Key(table, limit, hash) => {
+            Target::Key(table, Some(limit), hash) => {
                 owned(limit, cost, either!(table, t => t.peek(limit, now, *hash, cost)))
             }
-            Target::Overrides(table, hash) => overriding(now, either!(table, t => t.look(now, *hash))),
+            Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }
     }
 
@@ -202,8 +199,10 @@ impl Target<'_> {
         let answer = match self {
             Target::Cell(cell, limit) => cell.look(limit, now, cost),
             Target::Cell32(cell, limit) => cell.look(limit, now, cost),
-            Target::Key(table, limit, hash) => either!(table, t => t.answer_of(limit, now, *hash, cost)),
-            Target::Overrides(..) => return self.peek(now, cost).passes(),
+            Target::Key(table, Some(limit), hash) => {
+                either!(table, t => t.answer_of(limit, now, *hash, cost))
+            }
+            Target::Key(_, None, _) => return self.peek(now, cost).passes(),
         };
         answer.verdict.passes()
     }
@@ -212,11 +211,11 @@ impl Target<'_> {
         match self {
             Target::Cell(cell, limit) => cell.check_ex(limit, now, cost, 0),
             Target::Cell32(cell, limit) => cell.check_ex(limit, now, cost, 0),
-            Target::Key(table, limit, hash) => {
+            Target::Key(table, Some(limit), hash) => {
                 let request = Request { limit, now, cost, room: 0 };
                 owned(limit, cost, either!(table, t => t.check_ex(&request, *hash, counters)))
             }
-            Target::Overrides(..) => self.peek(now, cost),
+            Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }
     }
 
@@ -224,10 +223,10 @@ impl Target<'_> {
         match self {
             Target::Cell(cell, limit) => cell.reserve(limit, now, cost),
             Target::Cell32(cell, limit) => cell.reserve(limit, now, cost),
-            Target::Key(table, limit, hash) => {
+            Target::Key(table, Some(limit), hash) => {
                 owned(limit, cost, either!(table, t => t.reserve(limit, now, *hash, cost, counters)))
             }
-            Target::Overrides(..) => self.peek(now, cost),
+            Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }
     }
 
@@ -236,10 +235,10 @@ impl Target<'_> {
         match self {
             Target::Cell(cell, limit) => cell.reserve_from(limit, now, from, cost),
             Target::Cell32(cell, limit) => cell.reserve_from(limit, now, from, cost),
-            Target::Key(table, limit, hash) => {
+            Target::Key(table, Some(limit), hash) => {
                 owned(limit, cost, either!(table, t => t.reserve_from(limit, (now, from), *hash, cost)))
             }
-            Target::Overrides(..) => Decision { departure: from, ..self.peek(now, cost) },
+            Target::Key(_, None, _) => Decision { departure: from, ..self.peek(now, cost) },
         }
     }
 
@@ -248,8 +247,8 @@ impl Target<'_> {
         match self {
             Target::Cell(_, limit) => limit.max_delay(),
             Target::Cell32(_, limit) => limit.max_delay(),
-            Target::Key(_, limit, _) => limit.max_delay(),
-            Target::Overrides(..) => Some(0),
+            Target::Key(_, Some(limit), _) => limit.max_delay(),
+            Target::Key(_, None, _) => Some(0),
         }
     }
 
@@ -257,10 +256,10 @@ impl Target<'_> {
         match self {
             Target::Cell(cell, limit) => cell.charge(limit, now, units),
             Target::Cell32(cell, limit) => cell.charge(limit, now, units),
-            Target::Key(table, limit, hash) => {
+            Target::Key(table, Some(limit), hash) => {
                 owned(limit, units, either!(table, t => t.charge(limit, now, *hash, units, None)))
             }
-            Target::Overrides(..) => self.peek(now, units),
+            Target::Key(table, None, hash) => overriding(now, *table, *hash),
         }
     }
 
@@ -269,10 +268,10 @@ impl Target<'_> {
         match self {
             Target::Cell(cell, limit) => cell.refund(limit, now, permit).is_some(),
             Target::Cell32(cell, limit) => cell.refund(limit, now, permit).is_some(),
-            Target::Key(table, limit, hash) => {
+            Target::Key(table, Some(limit), hash) => {
                 either!(table, t => t.refund(limit, now, *hash, permit)).is_ok_and(|back| back.is_some())
             }
-            Target::Overrides(..) => true,
+            Target::Key(_, None, _) => true,
         }
     }
 }
@@ -282,9 +281,12 @@ fn owned(limit: &TableLimit, cost: u64, made: Result<Decision, TableError>) -> D
     made.unwrap_or(Decision::contended(cost, limit.burst()))
 }
 
-/// The answer of an override, or of none: nothing is left of a banned key, and more than can be counted of others.
-fn overriding(now: u64, found: Option<Override>) -> Decision {
-    let (flags, retry_after) = match found {
+/// The answer of an override, or of none: nothing is left of a banned key, and more than can be counted of others. Out
+/// of line: links of limits are the common case.
+#[cold]
+#[inline(never)]
+fn overriding(now: u64, table: TableRef<'_>, hash: u64) -> Decision {
+    let (flags, retry_after) = match either!(table, t => t.look(now, hash)) {
         Some(Override::Banned { retry_after }) => (Decision::BANNED, retry_after),
         Some(Override::Exempt { .. }) => (Decision::EXEMPT, 0),
         None => (0, 0),
