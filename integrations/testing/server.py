@@ -7,6 +7,7 @@ where another one is loaded.
 import http.client
 import os
 import pathlib
+import re
 import shutil
 import signal
 import socket
@@ -91,6 +92,19 @@ class Nginx:
     def command(self, *arguments):
         line = [self.binary, "-p", str(self.run), "-c", str(self.run / "nginx.conf"), *arguments]
         return subprocess.run(line, capture_output=True, text=True, timeout=60)
+
+    def documented(self, page):
+        """Whether each nginx block of a document is a good configuration for nginx -t, and what that says."""
+        for block in re.findall(r"^```nginx\n(.*?)^```$", pathlib.Path(page).read_text(), re.M | re.S):
+            block = block if block.startswith("http {") else f"http {{\n{block}server {{\n}}\n}}\n"
+            block = block.replace("server {", f"server {{ listen 127.0.0.1:{self.port};")
+            block = block.replace("/var/log/nginx", str(self.run))
+            self.write()
+            conf = self.run / "nginx.conf"
+            head = conf.read_text().split("http {")[0]
+            conf.write_text(head + block)
+            done = self.command("-t")
+            yield done.returncode == 0, done.stderr
 
     def test(self, **conf):
         """What nginx -t says of a configuration, and whether it is good."""

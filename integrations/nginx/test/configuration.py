@@ -1,5 +1,7 @@
 """Bad configurations: each is refused when it is read, with its file, its line and what to write instead."""
 
+import pathlib
+
 ZONE = "tatcell_zone $arg_k zone=a:1m rate=10r/s burst=5;"
 USE = "location / { tatcell zone=a; }"
 
@@ -77,3 +79,12 @@ def claims(claims, server):
                     location /stats { tatcell_stats prometheus top=0; }""")
             assert taken, said
     claims.claim("configuration_with_everything_is_taken", good)
+
+    def documents():
+        with server() as n:
+            pages = [pathlib.Path(__file__).resolve().parents[1] / name for name in ("README.md", "MOVING.md")]
+            found = [result for page in pages for result in n.documented(page)]
+            assert len(found) == 4, f"{len(found)} configurations"
+            for taken, said in found:
+                assert taken, said
+    claims.claim("configurations_of_the_documents_are_taken", documents)

@@ -186,6 +186,14 @@ class Tests:
             n.wait(lambda: len(n.children()) == 2)
             equal(n.statuses(2, "/page?k=x"), [429, 429])
 
+    def claim_the_synopsis_is_a_good_configuration(self):
+        with self.nginx() as n:
+            page = (HERE.parent / "README.md").read_text()
+            path = f'lua_package_path "{self.build}/lib/?.lua;{self.root}/usr/share/lua/5.1/?.lua;;";'
+            (n.run / "README.md").write_text(page.replace("http {\n", "http {\n" + path, 1))
+            found = list(n.documented(n.run / "README.md"))
+            assert len(found) == 1 and found[0][0], found
+
     def claim_a_bad_limit_stops_the_start_with_words(self):
         with self.nginx() as n:
             n.write(**self.conf(rate=0))
