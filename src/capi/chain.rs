@@ -270,7 +270,7 @@ impl<'a> Work<'a> {
 /// @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
 ///         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
 /// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a
-/// compare-and-swap a link when it passes, only loads when the look refuses; about 3 KiB of stack. Since 0.3.
+/// compare-and-swap a link when it passes, only loads when the look refuses; about 5 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_check(

@@ -151,7 +151,7 @@ impl<'a> Chain<'a> {
     /// back: never more passes than each limit allows, but refusals that no order of the calls would give.
     ///
     /// # Cost
-    /// Two looks a link and one compare-and-swap each when it passes; only loads when the look refuses. About 2 KiB of
+    /// Two looks a link and one compare-and-swap each when it passes; only loads when the look refuses. About 4 KiB of
     /// stack.
     ///
     /// Source: conservative all or none by look, charge and undo, explored in `tests/chain_explorer.rs`.
