@@ -3957,7 +3957,8 @@ int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec,
  * @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
  * @retval TATCELL_ERR_HANDLE table not initialised.
  * @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
- * Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.3.
+ * Thread: one writer, nobody reading. Cost: as many limits as there are rungs, and about 10 KiB of stack; not for the
+ * hot path. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
@@ -3988,7 +3989,7 @@ int32_t tatcell_ladder_init(tatcell_ladder_t *ladder,
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
  * Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
- * lines and a compare-and-swap; about 4 KiB of stack. Since 0.3.
+ * lines and a compare-and-swap; about 5 KiB of stack. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder,

@@ -229,7 +229,8 @@ pub unsafe extern "C" fn tatcell_ladder_table_specs(
 /// @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
 /// @retval TATCELL_ERR_HANDLE table not initialised.
 /// @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
-/// Thread: one writer, nobody reading. Cost: as many limits as there are rungs; not for the hot path. Since 0.3.
+/// Thread: one writer, nobody reading. Cost: as many limits as there are rungs, and about 10 KiB of stack; not for the
+/// hot path. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_init(
     ladder: *mut tatcell_ladder_t,
@@ -272,7 +273,7 @@ pub unsafe extern "C" fn tatcell_ladder_init(
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
 /// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
-/// lines and a compare-and-swap; about 4 KiB of stack. Since 0.3.
+/// lines and a compare-and-swap; about 5 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_ladder_check(
