@@ -354,6 +354,30 @@ fn bursts_mark_count_and_store_as_single_calls_do() {
     assert!(seen[..3].iter().all(|&n| n > 1_000) && seen[4] > 50, "every kind of answer comes up: {seen:?}");
 }
 
+/// A key of which both debts are one word, as set and tag have it: charged for both, with one owner, too.
+#[test]
+fn debts_that_share_a_word_by_chance_are_both_charged() {
+    let hash = (1..).find(|&hash| hash & 0xfff == second_hash(hash) & 0xfff && hash & 0xfff != 0).unwrap();
+    for kind in KINDS {
+        let rfc = rfc(kind, 1_000, 5_000, 1_000, 5_000);
+        let (a, mut b) = (memory(4), memory(4));
+        let shared = Table::init(&a, &options(rfc)).unwrap();
+        let owned = ExclusiveTable::init_exclusive(&mut b, &options(rfc)).unwrap();
+        let limits = specs(rfc).map(|spec| shared.limit(&spec).unwrap());
+        let mark = mark(rfc, &limits);
+        for (i, cost) in [700, 300, 900, 600, 100, 1_200].into_iter().enumerate() {
+            let one = mark.check(&shared, 5, hash, cost, Green).unwrap();
+            assert_eq!(mark.check(&owned, 5, hash, cost, Green).unwrap(), one, "packet {i}");
+            let left =
+                |limit| (shared.peek(limit, 5, hash, 0).unwrap(), owned.peek(limit, 5, hash, 0).unwrap());
+            let (a, b) = left(&limits[0]);
+            assert_eq!((a.remaining, a.reset_after), (b.remaining, b.reset_after), "packet {i}");
+        }
+        let paid = 5_000 - shared.peek(&limits[0], 5, hash, 0).unwrap().remaining;
+        assert_eq!(paid, if kind == MeterKind::Rfc2698 { 5_000 } else { 3_800 }, "{kind:?}");
+    }
+}
+
 #[test]
 fn what_cannot_be_marked_is_refused_and_changes_nothing() {
     let rfc = rfc(MeterKind::Rfc2698, 1_000_000, 2_000, 2_000_000, 4_000);

@@ -144,6 +144,28 @@ fn a_wrong_pair_burst_decides_nothing() {
     assert_eq!(PairBurst { hashes: &[], ..good }.check(&table, None, &many[..1]), Ok(0));
 }
 
+/// A key of which both debts are one word, as set and tag have it: charged for both, with one owner, too.
+#[test]
+fn debts_that_share_a_word_by_chance_are_both_charged() {
+    let hash = (1..).find(|&hash| hash & 0xfff == second_hash(hash) & 0xfff && hash & 0xfff != 0).unwrap();
+    let spec = LimitSpec::new(1, 1 << 20, 100);
+    let options = TableOptions::new(spec).tag_bits(12).seed([5; 16]);
+    let (a, mut b) = (memory(4), memory(4));
+    let shared = Table::init(&a, &options).unwrap();
+    let owned = ExclusiveTable::init_exclusive(&mut b, &options).unwrap();
+    let limit = shared.limit(&spec).unwrap();
+    for (round, left) in [98, 96, 94].into_iter().enumerate() {
+        let burst = PairBurst { limits: [&limit, &limit], now: 7, hashes: &[hash], costs: [None; 2] };
+        assert_eq!(burst.check(&shared, None, &[]), Ok(1));
+        assert_eq!(burst.check(&owned, None, &[]), Ok(1));
+        let remaining = [
+            shared.peek(&limit, 7, hash, 0).unwrap().remaining,
+            owned.peek(&limit, 7, hash, 0).unwrap().remaining,
+        ];
+        assert_eq!(remaining, [left; 2], "round {round}");
+    }
+}
+
 /// Threads with one reading of the clock over a few keys: both limits hold, and no debt of what was refused stays.
 #[test]
 fn threads_never_pass_more_than_either_limit_allows() {

@@ -134,8 +134,9 @@ impl<M: Access> Packet<'_, M> {
     #[inline(always)]
     fn marked(mut self, pre: Colour) -> Marking {
         // Both are looked at before the first swap, which would make the second look wait. A word that changes in
-        // between is found out by its own swap, and one that refused goes on refusing.
-        if self.mark.kind == Kind::Rfc2698 {
+        // between is found out by its own swap, and one that refused goes on refusing. With one owner no swap waits,
+        // nor does it find out what the charge of the second debt has made of the first one's slot.
+        if self.mark.kind == Kind::Rfc2698 && !M::EXCLUSIVE {
             self.early = self.table.known(self.hash);
         }
         colour_of(self.mark.kind, pre, &mut self)
@@ -151,7 +152,7 @@ impl<M: Access> Limits for Packet<'_, M> {
             Side::Second => (mark.second, second_hash(self.hash)),
         };
         let known = match (side, mark.kind) {
-            (Side::Committed, Kind::Rfc2698) => self.early,
+            (Side::Committed, Kind::Rfc2698) if !M::EXCLUSIVE => self.early,
             _ => table.known(hash),
         };
         match known.and_then(|known| table.check_known(known, limit, now, cost)) {
