@@ -109,9 +109,9 @@
  *          (TATCELL_ERR_OPTION). Limits (128 bytes), handles (512), counters (128), permits, leases, slots and sliding
  *          logs (64), meter parameters (192) and ladders (2304) have room inside and keep their size.
  *
- * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); 4 = end of an iteration; negative = error,
- *          of the caller or the system; nothing was changed, unless the function says otherwise. The formatters of
- *          HTTP fields return a length where others return 0.
+ * CODES    0 = pass; 1, 2, 3 = do not pass (now, ever, no verdict); 4 = nothing more (the end of an iteration, nothing
+ *          due); negative = error, of the caller or the system; nothing was changed, unless the function says
+ *          otherwise. The formatters of HTTP fields return a length where others return 0.
  *          tatcell_strerror describes a code, tatcell_strerror_name names it.
  */
 
@@ -3704,7 +3704,10 @@ int32_t tatcell_http_lines(const tatcell_http_policy_t *policies,
  * one of cell, cell32 and table; everything else may be 0.
  */
 typedef struct tatcell_link_t {
-    /** sizeof(tatcell_link_t). Not read: the chain says how far its links are apart. */
+    /**
+     * sizeof(tatcell_link_t). Not read in a chain, which says how far its links are apart; read where a call takes one
+     * link.
+     */
     uint32_t size;
     /** 0, or with a table any of TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES. */
     uint32_t flags;
@@ -4206,7 +4209,7 @@ int32_t tatcell_shaper_init(tatcell_shaper_t *shaper,
  *
  * @param shaper not NULL.
  * @param now    the caller's clock, ticks.
- * @param link   the cell or key, its limit with a max_delay, and the cost; not NULL.
+ * @param link   started from TATCELL_LINK_INIT: the cell or key, its limit with a max_delay, and the cost; not NULL.
  * @param group  whose flow it is: it leaves no earlier than any of the group before it, and its delay counts from now
  *               all the same (IEEE 802.1Qcr). NULL = none.
  * @param handle yours; comes out when it is due.
@@ -4269,7 +4272,7 @@ int32_t tatcell_shaper_submit_chain(tatcell_shaper_t *shaper,
  * @param shaper  not NULL.
  * @param now     the caller's clock, ticks.
  * @param waiting what tatcell_shaper_release gave; not NULL.
- * @param link    of the next level; not NULL.
+ * @param link    of the next level, started from TATCELL_LINK_INIT; not NULL.
  * @param out     started from TATCELL_DECISION_INIT; not NULL.
  * @retval as tatcell_shaper_submit.
  * Thread: as tatcell_shaper_submit. Cost: the same. Since 0.3.
@@ -4324,6 +4327,7 @@ int32_t tatcell_shaper_release(tatcell_shaper_t *shaper,
  * @param first  gets it; not NULL.
  * @retval 0 done.
  * @retval TATCELL_END nothing waits.
+ * @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: one at a time on a shaper. Cost: O(1). Since 0.3.
  */
@@ -4338,6 +4342,7 @@ int32_t tatcell_shaper_take(tatcell_shaper_t *shaper,
  * @param departure ticks; not NULL.
  * @retval 0 done.
  * @retval TATCELL_END nothing waits.
+ * @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
  * Thread: one at a time on a shaper. Cost: O(1). Since 0.3.
  */
@@ -4372,6 +4377,7 @@ typedef struct tatcell_shaper_info_t {
  * @param shaper not NULL.
  * @param info   started from TATCELL_SHAPER_INFO_INIT; not NULL.
  * @retval 0 done.
+ * @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE, TATCELL_ERR_HANDLE bad argument.
  * Thread: one at a time on a shaper. Cost: none. Since 0.3.
  */
@@ -4396,7 +4402,8 @@ size_t tatcell_shaper_size(void);
  *
  * @param group the flow's; not NULL.
  * @param now   the caller's clock, ticks.
- * @param link  the flow's cell or key, its limit with a max_delay, and the cost; not NULL.
+ * @param link  started from TATCELL_LINK_INIT: the flow's cell or key, its limit with a max_delay, and the cost; not
+ *              NULL.
  * @param out   started from TATCELL_DECISION_INIT; departure, or retry_after. Not NULL.
  * @retval 0 reserved.
  * @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER, TATCELL_CONTENDED. Nothing charged.
@@ -4587,8 +4594,8 @@ size_t tatcell_leaky_queue_size(void);
  * with a chance of about (m / 2^tag_bits)^2, m being the live slots of a set of 16: 4e-12 at m = 2, 2e-10 where
  * all are full.
  *
- * An end that is earlier than that of the override it replaces is at least six units of time away: a ban ends
- * then, an exemption at once.
+ * An end that is earlier than that of the override it replaces, or of one that was lifted just before, is at least
+ * six units of time away: a ban ends then, an exemption at once.
  *
  * @param table   handle of a table of overrides; not NULL.
  * @param now     the caller's clock, ticks.

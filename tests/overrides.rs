@@ -414,3 +414,59 @@ fn of_two_bans_at_once_one_stands_until_its_end() {
     });
     assert!(short > 20 && long > 20, "{short} short, {long} long: no race");
 }
+
+/// A clock that goes on elsewhere by less than a unit: a ban may grow by a unit, an exemption never.
+#[test]
+fn a_restore_lengthens_no_exemption() {
+    let options = TableOptions::overrides(365 * DAY * 1_000_000).seed([9; 16]);
+    let unit = 1u64 << 17;
+    for offset in [1, -1, unit as i64 - 1, unit as i64 + 1, -(unit as i64) - 1] {
+        let (a, b) = (memory(4), memory(4));
+        let table = Table::init(&a, &options).unwrap();
+        let (now, until) = (1_000 * unit, 5_000 * unit);
+        table.ban(now, 1, until).unwrap();
+        table.exempt(now, 2, until).unwrap();
+        let mut image = vec![0; table.image_words()];
+        table.save(now, &mut image).unwrap();
+        let restored = Table::restore(&b, &image, &AttachOptions::new().seed([9; 16]), offset).unwrap();
+        let (now, until) = (now.wrapping_add_signed(offset), until.wrapping_add_signed(offset));
+        let left = |key| match restored.overridden(now, key).unwrap().unwrap() {
+            Override::Banned { retry_after } => retry_after,
+            Override::Exempt { left } => left,
+            _ => unreachable!("there is no other"),
+        };
+        assert!(now + left(2) <= until, "{offset}: exempt until {}, said {until}", now + left(2));
+        assert!(now + left(1) >= until, "{offset}: banned until {}, said {until}", now + left(1));
+    }
+}
+
+#[test]
+fn a_reset_lifts_and_touches_nobody_else() {
+    let lines = memory(4);
+    let table = table(&lines);
+    table.ban(1_000, 1, 2_000).unwrap();
+    table.ban(1_000, 2, 2_000).unwrap();
+    assert!(table.reset_key(1_000, 1) && table.reset_key(1_000, 3));
+    assert_eq!(table.overridden(1_000, 1), Ok(None));
+    assert!(matches!(table.overridden(1_000, 2), Ok(Some(Override::Banned { .. }))));
+    table.exempt(1_000, 1, 2_000).unwrap(); // neither a clash nor a slot that is nobody's
+    assert!(matches!(table.overridden(1_000, 1), Ok(Some(Override::Exempt { .. }))));
+}
+
+#[test]
+fn options_of_limits_make_no_table_of_overrides() {
+    let lines = memory(4);
+    for slowest in [LimitSpec::fixed_window(100, DAY), LimitSpec::fixed_window(3, DAY).aligned(0)] {
+        assert!(matches!(Table::init(&lines, &options().slowest(slowest)), Err(TableError::BadAlgorithm)));
+    }
+}
+
+/// The figures of the guide.
+#[test]
+fn how_often_to_sweep_is_told() {
+    let lines = memory(4);
+    let nanoseconds = Table::init(&lines, &TableOptions::overrides(60_000_000_000).seed([9; 16])).unwrap();
+    assert_eq!(nanoseconds.sweep_interval() / 60_000_000_000, 32);
+    let lines = memory(4);
+    assert_eq!(table(&lines).sweep_interval() / (365 * DAY), 65);
+}

@@ -34,7 +34,8 @@ const TATCELL_LINK_MIN: usize = 32 + 6 * size_of::<*const u8>();
 /// one of cell, cell32 and table; everything else may be 0.
 #[repr(C)]
 pub struct tatcell_link_t {
-    /// sizeof(tatcell_link_t). Not read: the chain says how far its links are apart.
+    /// sizeof(tatcell_link_t). Not read in a chain, which says how far its links are apart; read where a call takes one
+    /// link.
     pub size: u32,
     /// 0, or with a table any of TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES.
     pub flags: u32,

@@ -41,7 +41,8 @@ impl<'a> Contract<'a> {
 ///
 /// @param group the flow's; not NULL.
 /// @param now   the caller's clock, ticks.
-/// @param link  the flow's cell or key, its limit with a max_delay, and the cost; not NULL.
+/// @param link  started from TATCELL_LINK_INIT: the flow's cell or key, its limit with a max_delay, and the cost; not
+///              NULL.
 /// @param out   started from TATCELL_DECISION_INIT; departure, or retry_after. Not NULL.
 /// @retval 0 reserved.
 /// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER, TATCELL_CONTENDED. Nothing charged.

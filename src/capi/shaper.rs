@@ -255,6 +255,7 @@ pub unsafe extern "C" fn tatcell_shaper_release(
 /// @param first  gets it; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_END nothing waits.
+/// @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: one at a time on a shaper. Cost: O(1). Since 0.3.
 #[no_mangle]
@@ -278,6 +279,7 @@ pub unsafe extern "C" fn tatcell_shaper_take(
 /// @param departure ticks; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_END nothing waits.
+/// @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: one at a time on a shaper. Cost: O(1). Since 0.3.
 #[no_mangle]
@@ -297,6 +299,7 @@ pub unsafe extern "C" fn tatcell_shaper_next(shaper: *mut tatcell_shaper_t, depa
 /// @param shaper not NULL.
 /// @param info   started from TATCELL_SHAPER_INFO_INIT; not NULL.
 /// @retval 0 done.
+/// @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE, TATCELL_ERR_HANDLE bad argument.
 /// Thread: one at a time on a shaper. Cost: none. Since 0.3.
 #[no_mangle]

@@ -25,7 +25,7 @@ fn finish_submit(made: Result<Decision, ShaperError>, out: Report<'_, tatcell_de
 ///
 /// @param shaper not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param link   the cell or key, its limit with a max_delay, and the cost; not NULL.
+/// @param link   started from TATCELL_LINK_INIT: the cell or key, its limit with a max_delay, and the cost; not NULL.
 /// @param group  whose flow it is: it leaves no earlier than any of the group before it, and its delay counts from now
 ///               all the same (IEEE 802.1Qcr). NULL = none.
 /// @param handle yours; comes out when it is due.
@@ -113,7 +113,7 @@ pub unsafe extern "C" fn tatcell_shaper_submit_chain(
 /// @param shaper  not NULL.
 /// @param now     the caller's clock, ticks.
 /// @param waiting what tatcell_shaper_release gave; not NULL.
-/// @param link    of the next level; not NULL.
+/// @param link    of the next level, started from TATCELL_LINK_INIT; not NULL.
 /// @param out     started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_shaper_submit.
 /// Thread: as tatcell_shaper_submit. Cost: the same. Since 0.3.

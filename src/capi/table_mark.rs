@@ -295,6 +295,12 @@ impl<'a> Work<'a> {
         }
         // Colours may be written over those that came: all of these are read before.
         Written::new(this, [this, that, counted, summed]).apart(Span::of(pre, count))?;
+        if !counts.is_null() {
+            // The fifth place that is written.
+            let sums = &Written::new(summed, [summed; 4]);
+            Source::new(c, burst, fetched, sums)?;
+            next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, sums))?;
+        }
         let source = Source::new(c, burst, fetched, written)?;
         let next = next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, written))?;
         let mark = if count == 0 { None } else { Some(mark(c, table, given)?) };

@@ -59,8 +59,8 @@ fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
 /// with a chance of about (m / 2^tag_bits)^2, m being the live slots of a set of 16: 4e-12 at m = 2, 2e-10 where
 /// all are full.
 ///
-/// An end that is earlier than that of the override it replaces is at least six units of time away: a ban ends
-/// then, an exemption at once.
+/// An end that is earlier than that of the override it replaces, or of one that was lifted just before, is at least
+/// six units of time away: a ban ends then, an exemption at once.
 ///
 /// @param table   handle of a table of overrides; not NULL.
 /// @param now     the caller's clock, ticks.

@@ -238,6 +238,8 @@ impl<'a> Chain<'a> {
             let mut made = Counters::default();
             *answer = charge.target.reserve(now, charge.cost, Some(&mut made));
             inserted += made.inserted;
+            // As in charge_all.
+            answer.flags &= !Decision::EXEMPT;
         }
         if self.all_pass(&answers) {
             self.charge_extras(now, &mut answers);
@@ -311,6 +313,8 @@ impl<'a> Chain<'a> {
             let mut made = Counters::default();
             *answer = charge.target.check(now, charge.cost, counted.then_some(&mut made));
             inserted += made.inserted;
+            // An exemption that came since the look: the others are charged.
+            answer.flags &= !Decision::EXEMPT;
             if !answer.passes() {
                 break;
             }

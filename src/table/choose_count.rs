@@ -17,7 +17,7 @@ use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::limit::params::Params;
 use crate::limit::window::{default_skew, most, window_units, within, Frame};
-use crate::limit::{Algorithm, LimitError, LimitSpec};
+use crate::limit::{Algorithm, LimitError, LimitSpec, OVERRIDE_BITS};
 use crate::time::{max, ticks_to_q_up};
 
 /// Units of time in the shortest window that a resolution chosen here keeps.
@@ -36,6 +36,9 @@ const fn frame_of(options: &TableOptions) -> Result<Frame, TableError> {
     }
     let (a, b) = (Frame::of(fast).aux, Frame::of(slow).aux);
     let aux = if a > b { a } else { b };
+    if options.overrides && (aux != OVERRIDE_BITS || slow.phase.is_some()) {
+        return Err(TableError::BadAlgorithm);
+    }
     if aux != 0 && matches!(options.policy, FullPolicy::Inherit) {
         return Err(TableError::BadPolicy);
     }

@@ -23,12 +23,13 @@
 use super::error::TableError;
 use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
 use super::options::AttachOptions;
+use super::override_word::{is_exemption, is_override, is_witness};
 use super::policy::FullPolicy;
 use super::word::Layout;
 use crate::algorithms::merge;
 use crate::keys::{HashKind, Hasher};
 use crate::limit::{Algorithm, OVERRIDE_BITS};
-use crate::sync::{AtomicU64, Ordering};
+use crate::sync::{fence, AtomicU64, Ordering};
 
 /// "tatcel" in the high 48 bits.
 const MAGIC: u64 = 0x7461_7463_656c_0000;
@@ -226,6 +227,8 @@ pub(crate) fn read(
 }
 
 /// Copies an image, each word whole, dropping what has expired at `now_q`. Returns the words written.
+///
+/// Of overrides, which are two words, it looks a second time for witnesses that came during the first.
 pub(crate) fn save(
     slots: &[Line],
     g: &Geometry,
@@ -243,6 +246,17 @@ pub(crate) fn save(
         // ORDERING: Relaxed; each word is whole, and a saved image is as of the reading of each word.
         let word = slot.load(Ordering::Relaxed);
         *to = kept(&g.layout, word, now_q);
+    }
+    if matches!(g.algorithm, Algorithm::Overrides) {
+        // ORDERING: Acquire; pairs with the AcqRel swaps that placed what was read: a witness was there before each.
+        fence(Ordering::Acquire);
+        for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
+            // ORDERING: Relaxed; single word, value only, behind the fence.
+            let word = kept(&g.layout, slot.load(Ordering::Relaxed), now_q);
+            if is_witness(&g.layout, word) && !is_override(&g.layout, *to) {
+                *to = word;
+            }
+        }
     }
     Ok(need)
 }
@@ -277,9 +291,10 @@ pub(crate) fn restore(
         return Err(TableError::BufferTooSmall);
     }
     g.generation = g.generation.wrapping_add(1);
-    // Towards later: a debt is not shortened by rounding.
-    let moved = -(-(offset as i128) >> g.shr) << g.shl;
-    let moved = moved as u64;
+    // Towards later: a debt is not shortened by rounding. Towards earlier: an exemption is not lengthened.
+    let later = (-(-(offset as i128) >> g.shr) << g.shl) as u64;
+    let earlier = ((offset as i128 >> g.shr) << g.shl) as u64;
+    let exempts = |word| matches!(g.algorithm, Algorithm::Overrides) && is_exemption(&g.layout, word);
     let body = image.get(HEADER_WORDS..).unwrap_or(&[]);
     format(lines, &g, exclusive, |i| {
         let word = body.get(i).copied().unwrap_or(0);
@@ -287,6 +302,7 @@ pub(crate) fn restore(
         if word == 0 {
             return 0;
         }
+        let moved = if exempts(word) { earlier } else { later };
         let payload = word.wrapping_add(moved) & g.layout.mask;
         // A kept debt of a takeover stays odd.
         let payload = if g.layout.is_empty(word) { payload | 1 } else { payload };

@@ -32,6 +32,7 @@ mod migrate;
 mod numbers;
 mod one;
 mod options;
+mod override_word;
 mod overrides;
 mod pair;
 mod policy;

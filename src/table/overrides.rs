@@ -21,6 +21,9 @@
 //! - **One authority.** State and end are those of the override's word alone, so each change takes effect in one swap.
 //!   A witness only ever becomes later, and a lift leaves it, so that no lift can take the witness of a ban that
 //!   another thread sets meanwhile; a lifted override therefore holds one slot until it would have ended.
+//! - **Over for good where the table is swept.** As every word, one that nobody swept comes round after a span; a debt
+//!   then only drains once more, an exemption would exempt again. So a table of overrides must be swept once in its
+//!   sweep interval.
 //! - **Never lost, never another's.** Policy is Deny: a set without room is an error of whoever sets. A word of another
 //!   key in the place is one, too: a live override without its witness is a stranger's, and so is a word of the other
 //!   sort.
@@ -34,6 +37,7 @@ use super::access::Access;
 use super::ask::Done;
 use super::error::TableError;
 use super::handle::Table;
+use super::override_word::{BAN, EXEMPT, NONE, WITNESS};
 use super::policy::FullPolicy;
 use super::search::Widest;
 use super::set::Set;
@@ -44,12 +48,6 @@ use crate::keys::second_hash;
 use crate::limit::{Algorithm, OVERRIDE_BITS};
 use crate::sync::{Ordering, MAX_LOST};
 use crate::time::{ticks_to_q_up, ticks_up};
-
-const NONE: u64 = 0;
-const EXEMPT: u64 = 1;
-const BAN: u64 = 2;
-const WITNESS: u64 = 3;
-const _: () = assert!(WITNESS < 1 << OVERRIDE_BITS);
 
 /// Says how a key is treated instead of by its limits, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -249,6 +247,8 @@ impl<M: Access> Table<'_, M> {
         let (_, _, word) = set.find_by(Widest(self.wide), layout, tag)?;
         match State::split(OVERRIDE_BITS, layout.lead(word, now_q)) {
             State { ahead: 0, .. } => None,
+            // Nothing is stored so far ahead: what is has come round, and nobody is exempt by it.
+            State { ahead, aux: EXEMPT } if ahead > self.geometry.horizon >> OVERRIDE_BITS => None,
             state => Some(state),
         }
     }

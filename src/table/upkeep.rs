@@ -4,6 +4,7 @@ use super::access::Access;
 use super::geometry::SLOTS_PER_LINE;
 use super::handle::Table;
 use super::image::Line;
+use crate::limit::Algorithm;
 use crate::sync::{AtomicU64, Ordering};
 
 /// What a scan of the slots found.
@@ -121,9 +122,14 @@ impl<M: Access> Table<'_, M> {
     /// The key's slot is left as a tombstone until the debt that it held has drained: the slot is nobody's for that
     /// time, at most one horizon, and no permit of before the reset can be refunded.
     ///
+    /// Of a table of overrides it [lifts](Table::lift) that of the key.
+    ///
     /// # Concurrency
     /// Beside any other call.
     pub fn reset_key(&self, now: u64, hash: u64) -> bool {
+        if matches!(self.geometry.algorithm, Algorithm::Overrides) {
+            return self.lift(now, hash).is_ok();
+        }
         let (set, tag) = self.place(hash);
         set.reset::<M>(&self.geometry.layout, tag, self.geometry.clock_q(now))
     }

@@ -125,7 +125,7 @@ impl<'w, A: Access> Checker<'w, A> {
             let begun = script.iter().take(usize::from(thread.done) + 1);
             let others = begun.filter(|op| keys_of(op).iter().any(|k| tag(*k) != key));
             sums.others += others.count() as u64;
-            sums.pending += match script.get(usize::from(thread.done)) {
+            sums.pending += match script.get(usize::from(thread.done)).filter(|_| thread.log != 0) {
                 Some(Op::Check { key: k, cost, .. } | Op::Charge { key: k, cost, .. }) if tag(*k) == key => {
                     *cost
                 }
@@ -272,6 +272,10 @@ fn stuck<A: Access>(
     for key in [1, 77] {
         for (now, drained) in [(last, false), (last + 64, false), (last + 2 * window, true)] {
             world.set(&s.words);
+            if drained {
+                // So that what the world watches is all that there is.
+                world.surround(now);
+            }
             let request = Request { limit: &world.limit, now, cost: 1, room: 0 };
             let decision = world.table.check_ex(&request, key, None).expect("its own limit");
             let after = world.get();

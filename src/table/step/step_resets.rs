@@ -62,9 +62,10 @@ fn a_reset_makes_a_key_full_and_doubles_nothing() {
 #[test]
 fn a_refund_does_not_bring_a_claim_back() {
     let w = far(FullPolicy::Admit, 2);
-    let dead = w.claim(X, NOW + 2);
+    let (dead, other) = (w.claim(X, NOW + 2), w.live(Z, NOW + T));
     let h = [check(X, NOW), back(0, NOW), check(Y, NOW)];
-    holds("a refund and its claim", &w.start(0, dead).thread(&h).thread(&[check(Y, NOW)]), SAFE);
+    let w = w.start(0, dead).start(1, other).thread(&h).thread(&[check(Y, NOW)]);
+    holds("a refund and its claim", &w, SAFE);
     let w = far(FullPolicy::Admit, 2)
         .thread(&[check(X, NOW), back(0, NOW)])
         .thread(&[check(X, NOW), back(0, NOW)]);

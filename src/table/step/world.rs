@@ -152,13 +152,17 @@ impl<A: Access> World<A> {
 
     /// Fills the slots that are not watched with claims that outlive the readings around this one.
     pub fn surrounded(self, now: u64) -> World<A> {
+        self.surround(now);
+        self
+    }
+
+    pub fn surround(&self, now: u64) {
         let layout = &self.table.geometry.layout;
         let end = self.table.geometry.clock_q(now).wrapping_add(layout.window - 3 * T);
         for number in (0..self.table.slots()).filter(|n| !self.slots.contains(n)) {
             let claim = layout.claim_of_debt(layout.tag(100 + number as u64), end);
             self.slot(number).set(claim);
         }
-        self
     }
 
     pub fn thread(mut self, calls: &[Op]) -> World<A> {
