@@ -25,7 +25,8 @@ const TATCELL_MARK_MIN: usize = 16 + 2 * size_of::<*const u8>();
 ///
 /// The committed debt of a key lies in the table at the hash of the key, the second one at tatcell_hash_second of
 /// that. Each limit is asked as tatcell_table_check asks it, its options included: one in shadow mode never
-/// refuses, a penalty is charged for red packets.
+/// refuses, and a penalty is charged where its limit refuses, which under RFC 4115 it does for yellow packets, too.
+/// Counters count what a shadow limit lets through as conforming.
 ///
 /// TATCELL_METER_RFC2698: what the second limit, the peak, refuses is red; what it lets pass is green where the
 /// committed limit lets it pass as well, else yellow. TATCELL_METER_RFC4115: what the committed limit lets pass is
@@ -105,7 +106,7 @@ fn mark_one(
 /// @retval 0 green or yellow; charged unless cost is 0.
 /// @retval TATCELL_NON_CONFORMING red, also every packet that came red; nothing charged but a penalty.
 /// @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
-/// @retval TATCELL_CONTENDED no verdict; nothing charged.
+/// @retval TATCELL_CONTENDED no verdict; nothing charged but a penalty.
 /// @retval TATCELL_ERR_SIZE the size of mark is not set.
 /// @retval TATCELL_ERR_OPTION kind is neither of both, a flag is unknown, or pre is no colour.
 /// @retval TATCELL_ERR_PEAK RFC 2698, and second is slower than committed.

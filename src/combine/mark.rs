@@ -44,7 +44,9 @@ use crate::table::{Counters, Known, Request, Table, TableError, MAX_BURST};
 /// Marks packets green, yellow or red by two limits of their key: RFC 2698 or RFC 4115 for every key of a table.
 ///
 /// The committed debt of a key lies at its hash, the second one at its [`second_hash`]. Each limit is asked as
-/// [`Table::check`] asks it, its options included: one in shadow mode never refuses, a penalty is charged for red.
+/// [`Table::check`] asks it, its options included: one in shadow mode never refuses, and a penalty is charged where its
+/// limit refuses, which under RFC 4115 it does for yellow, too. Counters count a packet that is let through by a shadow
+/// limit as conforming.
 ///
 /// ```
 /// use tatcell::{Colour, LimitSpec, Line, Mark, Table, TableOptions};
