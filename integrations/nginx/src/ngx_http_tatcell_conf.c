@@ -28,7 +28,7 @@ static const ngx_str_t  ngx_http_tatcell_policies[] = {
      && ngx_strncmp((text)->data, word, sizeof(word) - 1) == 0)
 
 
-/* tatcell_zone KEY zone=NAME:SIZE rate=RATE [burst=N] [rate_by=$variable] [policy=POLICY] [tag_bits=N] */
+/* tatcell_zone KEY zone=NAME:SIZE rate=RATE [burst=N] [rate_by=$variable] [policy=POLICY] [tag_bits=N] [skew=TIME] */
 char *
 ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
 {
@@ -49,6 +49,7 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
     }
 
     zone->burst = 1;
+    zone->skew = NGX_HTTP_TATCELL_SKEW;
     zone->policy = TATCELL_FULL_ADMIT;
     zone->file = cf->conf_file->file.name.data;
     zone->line = cf->conf_file->line;
@@ -137,6 +138,22 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
             continue;
         }
 
+        if (ngx_http_tatcell_is(&value[i], "skew=")) {
+            text.data = value[i].data + 5;
+            text.len = value[i].len - 5;
+
+            k = ngx_parse_time(&text, 0);
+            if ((ngx_int_t) k == NGX_ERROR || k == 0 || k > 86400000) {
+                ngx_conf_log_error(NGX_LOG_EMERG, cf, 0, "invalid \"%V\": write a time up to a day, as in skew=60s",
+                                   &value[i]);
+                return NGX_CONF_ERROR;
+            }
+
+            zone->skew = k * NGX_HTTP_TATCELL_MSEC;
+            zone->skew_given = 1;
+            continue;
+        }
+
         if (ngx_http_tatcell_is(&value[i], "policy=")) {
             for (k = 0; ngx_http_tatcell_policies[k].len; k++) {
                 if (ngx_http_tatcell_policies[k].len == value[i].len
@@ -158,7 +175,8 @@ ngx_http_tatcell_zone(ngx_conf_t *cf, ngx_command_t *cmd, void *conf)
         }
 
         ngx_conf_log_error(NGX_LOG_EMERG, cf, 0,
-                           "unknown parameter \"%V\": there are zone=, rate=, burst=, rate_by=, policy= and tag_bits=",
+                           "unknown parameter \"%V\": there are zone=, rate=, burst=, rate_by=, policy=, tag_bits= "
+                           "and skew=",
                            &value[i]);
         return NGX_CONF_ERROR;
     }

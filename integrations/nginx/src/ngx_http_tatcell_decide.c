@@ -23,9 +23,6 @@ static void ngx_http_tatcell_resume(ngx_http_request_t *r);
 /* So often a request is asked: again where it lost every race for a word, or was asked with an old time. */
 #define NGX_HTTP_TATCELL_ATTEMPTS  4
 
-/* The finest wait of nginx. */
-#define NGX_HTTP_TATCELL_MSEC      1000000ULL
-
 
 uint64_t
 ngx_http_tatcell_now(void)

@@ -32,6 +32,8 @@
 
 /* Ticks a second. */
 #define NGX_HTTP_TATCELL_HZ         1000000000ULL
+/* Ticks a millisecond, the finest wait of nginx. */
+#define NGX_HTTP_TATCELL_MSEC       1000000ULL
 /* Processes that count by themselves: two share counts only if so many run at once. */
 #define NGX_HTTP_TATCELL_PROCESSES  256
 /* Log gates of a zone: keys share one with 1 in so many others. */
@@ -42,6 +44,9 @@
 /* Rates that come from a variable, and their limits, remembered by each tatcell directive. */
 #define NGX_HTTP_TATCELL_CACHE      32
 #define NGX_HTTP_TATCELL_RATE_LEN   47
+
+/* A worker may be stopped for so long between its clock and its question, and nothing is minted. */
+#define NGX_HTTP_TATCELL_SKEW       (60 * NGX_HTTP_TATCELL_HZ)
 
 /* The fields that a client is told. */
 #define NGX_HTTP_TATCELL_H_RATELIMIT  0x0002
@@ -110,6 +115,8 @@ struct ngx_http_tatcell_zone_s {
     uint64_t                    burst;
     uint32_t                    policy;
     uint32_t                    tag_bits;
+    uint64_t                    skew;           /* nanoseconds; 0: that of the library, for words that are short */
+    ngx_uint_t                  skew_given;
     u_char                     *file;
     ngx_uint_t                  line;
     ngx_array_t                 uses;           /* of ngx_http_tatcell_use_t * */

@@ -217,9 +217,11 @@ ngx_http_tatcell_json(u_char *p, u_char *last, ngx_http_tatcell_zone_t *zone, ng
 
     p = ngx_slprintf(p, last,
                      "\"%V\":{\"rate\":\"%V\",\"burst\":%uL,\"policy\":\"%s\",\"tag_bits\":%uD,\"slots\":%uL,"
-                     "\"live\":%uL,\"load_ppm\":%uD,\"full_ppb\":%uL,",
+                     "\"live\":%uL,\"expired\":%uL,\"load_ppm\":%uD,"
+                     "\"full_ppb\":%uL,",
                      &zone->name, &zone->rate_text, zone->burst, ngx_http_tatcell_policy_names[info.policy],
-                     info.tag_bits, stats.slots, stats.live, stats.load_ppm, tatcell_table_full_ppb(stats.load_ppm));
+                     info.tag_bits, stats.slots, stats.live, stats.expired, stats.load_ppm,
+                     tatcell_table_full_ppb(stats.load_ppm));
 
     p = ngx_http_tatcell_json_counts(p, last, &sum);
     p = ngx_slprintf(p, last, ",\"processes\":{");

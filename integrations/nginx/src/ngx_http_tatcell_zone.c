@@ -18,11 +18,12 @@ static ngx_int_t ngx_http_tatcell_limits(ngx_http_tatcell_zone_t *zone, ngx_log_
 static ngx_int_t ngx_http_tatcell_make(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static ngx_int_t ngx_http_tatcell_move(ngx_http_tatcell_zone_t *zone, ngx_log_t *log);
 static void ngx_http_tatcell_sweep(ngx_event_t *ev);
+static void ngx_http_tatcell_stop_sweep(void *data);
 
 
 /* Room for reloads, where the word has it: limits within these need no other table. */
 #define NGX_HTTP_TATCELL_ROOM_RATE     10000
-static const ngx_uint_t  ngx_http_tatcell_room_seconds[] = { 0, 3600, 9 * 3600 };
+static const ngx_uint_t  ngx_http_tatcell_room_seconds[] = { 0, 0, 3600, 9 * 3600 };
 
 /* A key that stays away for weeks may meet a debt that is not its own, unless its slot is swept in time. */
 #define NGX_HTTP_TATCELL_SWEEP_EVERY   1000
@@ -72,7 +73,7 @@ ngx_http_tatcell_geometry(ngx_http_tatcell_zone_t *zone, tatcell_table_t *probe)
 
     rc = 0;
 
-    for (room = 3; room-- > 0; /* void */ ) {
+    for (room = 4; room-- > 0; /* void */ ) {
         zone->fastest.units = 0;
         zone->slowest.units = 0;
 
@@ -97,7 +98,15 @@ ngx_http_tatcell_geometry(ngx_http_tatcell_zone_t *zone, tatcell_table_t *probe)
             }
         }
 
-        if (room) {
+        /* At byte rates a word may be shorter than a minute: then the library says what it can tolerate. */
+        if (room == 0) {
+            if (zone->skew_given) {
+                return rc;
+            }
+            zone->skew = 0;
+        }
+
+        if (room > 1) {
             /* Requests: up to a rate that few exceed. Bytes: up to four times the fastest. Hours of debt in both. */
             spec = zone->fastest;
             if (zone->rate.bytes) {
@@ -139,6 +148,7 @@ ngx_http_tatcell_options(ngx_http_tatcell_zone_t *zone, tatcell_table_options_t 
     options->fastest = &zone->fastest;
     options->slowest = &zone->slowest;
     options->seed = zone->seed;
+    options->skew = zone->skew;
     options->tick_hz = NGX_HTTP_TATCELL_HZ;
 }
 
@@ -205,6 +215,7 @@ ngx_http_tatcell_find_old(ngx_conf_t *cf, ngx_http_tatcell_zone_t *zone)
     zone->table = old->table;
 
     if (tatcell_table_info(&old->table, &info) != 0
+        || old->skew != zone->skew
         || info.policy != zone->policy
         || info.tag_bits != (zone->tag_bits ? zone->tag_bits : 20)
         || ngx_http_tatcell_limits(zone, NULL) != NGX_OK)
@@ -431,6 +442,7 @@ ngx_int_t
 ngx_http_tatcell_init_process(ngx_cycle_t *cycle)
 {
     ngx_event_t                    *ev;
+    ngx_pool_cleanup_t             *cln;
     ngx_http_tatcell_main_conf_t   *mcf;
 
     mcf = ngx_http_cycle_get_module_main_conf(cycle, ngx_http_tatcell_module);
@@ -439,10 +451,14 @@ ngx_http_tatcell_init_process(ngx_cycle_t *cycle)
         return NGX_OK;
     }
 
-    ev = ngx_pcalloc(cycle->pool, sizeof(ngx_event_t));
-    if (ev == NULL) {
+    cln = ngx_pool_cleanup_add(cycle->pool, sizeof(ngx_event_t));
+    if (cln == NULL) {
         return NGX_ERROR;
     }
+
+    ev = cln->data;
+    ngx_memzero(ev, sizeof(ngx_event_t));
+    cln->handler = ngx_http_tatcell_stop_sweep;
 
     ev->handler = ngx_http_tatcell_sweep;
     ev->data = mcf;
@@ -482,4 +498,16 @@ ngx_http_tatcell_sweep(ngx_event_t *ev)
     }
 
     ngx_add_timer(ev, NGX_HTTP_TATCELL_SWEEP_EVERY);
+}
+
+
+/* Where there is no master, a cycle ends and its process goes on. */
+static void
+ngx_http_tatcell_stop_sweep(void *data)
+{
+    ngx_event_t  *ev = data;
+
+    if (ev->timer_set) {
+        ngx_del_timer(ev);
+    }
 }

@@ -20,6 +20,8 @@ BAD = [
     ("burst_of_words", "tatcell_zone $arg_k zone=a:1m rate=1r/s burst=x;", "", ["burst=x", "a number"]),
     ("unknown_policy", "tatcell_zone $arg_k zone=a:1m rate=1r/s policy=evict;", "", ["policy=evict", "inherit"]),
     ("tag_bits_out_of_range", "tatcell_zone $arg_k zone=a:1m rate=1r/s tag_bits=30;", "", ["tag_bits=30", "12 to 24"]),
+    ("skew_of_words", "tatcell_zone $arg_k zone=a:1m rate=1r/s skew=long;", "", ["skew=long", "skew=60s"]),
+    ("skew_that_no_word_has", "tatcell_zone $arg_k zone=a:1m rate=2047mB/s burst=99 skew=600s;", "", ["cannot hold"]),
     ("unknown_parameter", "tatcell_zone $arg_k zone=a:1m rate=1r/s speed=1;", "", ["speed=1", "rate_by="]),
     ("zone_twice", ZONE + "\n" + ZONE, "", ["was defined in", "another name"]),
     ("debt_too_long_for_a_word", "tatcell_zone $arg_k zone=a:1m rate=1r/d burst=2000000;", "",

@@ -58,7 +58,8 @@ def claims(claims, server):
 
     for name, size, more in [
         ("of_twice_the_size", "512k", ""), ("of_another_size", "413k", ""), ("of_half_the_size", "160k", ""),
-        ("of_another_policy", "256k", "policy=inherit"), ("of_fewer_tag_bits", "256k", "tag_bits=16"),
+        ("of_another_policy", "256k", "policy=inherit"), ("of_another_skew", "256k", "skew=5s"),
+        ("of_fewer_tag_bits", "256k", "tag_bits=16"),
     ]:
         claims.claim(f"a_reload_to_a_zone_{name}_moves_the_debts_and_mints_nothing",
                      lambda: resized(size, more, 'zone "a" moved: '))
