@@ -137,6 +137,7 @@ impl AtomicU64 {
     }
 
     pub fn fetch_max(&self, n: u64, _: Ordering) -> u64 {
+        // ORDERING: SeqCst; one thread makes all accesses, in the order of the schedule.
         access(self, true, || self.0.fetch_max(n, Ordering::SeqCst))
     }
 

@@ -127,6 +127,8 @@ fn declared(ctx: &Context) -> Result<Vec<String>> {
     let call = Regex::new(r"\b(tatcell_[a-z0-9_]+) ?\(")?;
     let mut found: Vec<String> =
         call.captures_iter(&text).filter_map(|c| c.get(1)).map(|m| m.as_str().to_owned()).collect();
+    // Those of tatcell_bpf.h are defined there.
+    found.retain(|name| !name.starts_with("tatcell_bpf_"));
     found.sort();
     found.dedup();
     Ok(found)
