@@ -4,8 +4,15 @@
 //! ([`SharedLimit`], [`Split`]) and what runs in the store ([`script`]).
 
 mod axis;
+#[allow(dead_code)]
+mod line;
+mod piece;
 pub mod script;
 mod split;
+mod sync;
 
 pub use axis::{Span, Q_PER_US};
 pub use split::{LimitError, Reserve, SharedLimit, Split, MAX_GRANT, MAX_NODES};
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod model_tests;
