@@ -157,6 +157,21 @@ impl Line {
         true
     }
 
+    /// Takes all that is left of the newest piece above `floor`, and leaves nothing of any; returns its length in
+    /// nanoseconds. For the owner, when the node closes.
+    pub(crate) fn seize(&self, floor: u64) -> u64 {
+        // ORDERING: Relaxed; only owners write it.
+        let newest = self.newest.load(Ordering::Relaxed) as u8;
+        let side = usize::from(newest & 1);
+        // ORDERING: AcqRel; what workers took before it counts, what they try after it fails.
+        let word = Word::unpack(self.word.swap(Word::spent(newest).pack(), Ordering::AcqRel));
+        // ORDERING: Relaxed; written by owners.
+        let begins = self.lo[side].load(Ordering::Relaxed);
+        let low = if word.generation == newest { word.low } else { begins };
+        // ORDERING: Relaxed; as above.
+        self.hi[side].load(Ordering::Relaxed).saturating_sub(low.max(floor))
+    }
+
     /// Makes the line another key's. False: an ask is under way, or another worker was faster.
     pub(crate) fn change_hands(&self, at: &AtomicU64, from: u64, to: u64) -> bool {
         if !self.own(FREE, CHANGING) {
@@ -280,6 +295,23 @@ mod tests {
         assert_eq!(line.take(&at, 8, 0, 10), Taken::No);
         assert_eq!(line.take(&at, 7, 0, 10), Taken::Other);
         assert!(!line.own_for_store(&at, 7) && line.is_free());
+    }
+
+    #[test]
+    fn what_is_seized_is_the_rest_of_the_newest_piece_and_then_nothing_is_left() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert_eq!(line.seize(0), 0);
+        for (floor, left) in [(0, 70), (130, 50), (500, 0)] {
+            let (line, at) = (Line::new(), AtomicU64::new(7));
+            assert!(line.publish(EIGHT, 0));
+            line.take(&at, 7, 0, 10);
+            assert_eq!(line.seize(floor), left);
+            assert_eq!((line.take(&at, 7, 0, 10), line.seize(0)), (Taken::No, 0));
+        }
+        assert!(line.publish(EIGHT, 0));
+        line.take(&at, 7, 0, 10);
+        assert!(line.publish(Piece { lo: 300, hi: 340 }, 0));
+        assert_eq!(line.seize(0), 40, "the end of the axis is the second piece");
     }
 
     #[test]

@@ -146,6 +146,15 @@ impl SharedLimit {
         self
     }
 
+    /// Writes what nodes must agree on, for the store and for errors.
+    pub(crate) fn parameters(&self, nodes: u32) -> String {
+        let SharedLimit { units, period, burst, reserve_rate, reserve_burst, .. } = self;
+        format!(
+            "{units} per {} ns, burst {burst}, {nodes} nodes, reserve {reserve_rate}/{reserve_burst}",
+            period.as_nanos()
+        )
+    }
+
     /// Divides the limit between the store and at most `nodes` reserves. `round_trip` is how long an ask may take
     /// where the store is well: two of it must fit into the hold of a leased limit.
     ///

@@ -63,6 +63,10 @@ impl Fault {
                 | ServerErrorKind::TryAgain => Fault::NotNow,
                 ServerErrorKind::Moved | ServerErrorKind::Ask => Fault::Elsewhere,
                 ServerErrorKind::NoPerm => Fault::Refused,
+                // What a script may not do is said in words only.
+                _ if error.detail().is_some_and(|said| said.contains("user executing the script can't")) => {
+                    Fault::Refused
+                }
                 _ => Fault::by_code(error.code()),
             },
             ErrorKind::AuthenticationFailed => Fault::Refused,

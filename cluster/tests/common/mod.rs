@@ -140,7 +140,7 @@ impl Random {
     }
 
     pub fn below(&mut self, n: u64) -> u64 {
-        (u128::from(self.any()) * u128::from(n.max(1)) >> 64) as u64
+        ((u128::from(self.any()) * u128::from(n.max(1))) >> 64) as u64
     }
 
     /// 1 to 10^digits, each size as likely as another.
