@@ -174,19 +174,24 @@ impl Node {
             return Verdict::Pending;
         }
         let cap = if limited.split.strict { limited.split.largest_cost } else { limited.split.most };
+        let first = found.line.queue();
         // ORDERING: Relaxed; a bound on what waits, begun anew with each answer.
         let waiting = found.line.waiting.fetch_add(request.cost as u32, Ordering::Relaxed);
-        if waiting > 0 && u64::from(waiting).saturating_add(request.cost) > cap {
+        // Only while an ask is under way: its answer is what ends this.
+        if !first && waiting > 0 && u64::from(waiting).saturating_add(request.cost) > cap {
             count(&self.counts.denied_cached);
             return Verdict::Deny {
                 retry_after: nanos(limited.split.min.saturating_mul(limited.split.unit_ns)),
             };
         }
-        if waiter.is_none() && !found.line.queue() {
+        let nobody = waiter.is_none();
+        let waiter = waiter.map_or(Waiter::None, |waiter| waiter());
+        if nobody && !first || self.enqueue(request, found, waiter, first) {
             count(&self.counts.pending);
             return Verdict::Pending;
         }
-        self.send(request, found, waiter.map_or(Waiter::None, |waiter| waiter()))
+        count(&self.counts.overloaded);
+        Verdict::Overloaded
     }
 
     /// What a node does without the store: its mode.
@@ -227,27 +232,18 @@ impl Node {
         // ORDERING: Relaxed; a hint.
         let up = self.up.load(Ordering::Relaxed) != 0;
         if up && limited.denied(found, request.now, request.cost).is_none() && found.line.queue() {
-            self.enqueue(request, found, Waiter::None);
+            self.enqueue(request, found, Waiter::None, true);
         }
     }
 
-    fn send(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter) -> Verdict {
-        if self.enqueue(request, found, waiter) {
-            count(&self.counts.pending);
-            return Verdict::Pending;
-        }
-        count(&self.counts.overloaded);
-        Verdict::Overloaded
-    }
-
-    /// Puts a job into the queue; false where it is full, and then nothing is asked.
-    fn enqueue(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter) -> bool {
-        let queued = matches!(waiter, Waiter::None);
+    /// Puts a job into the queue; `first`: the line was marked for it. False where the queue is full, and then nothing
+    /// is asked.
+    fn enqueue(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, first: bool) -> bool {
         let (index, key) = (found.index, request.key.into());
         let job = Job { limit: request.limit, index, tag: request.tag, key, cost: request.cost, waiter };
         let sent = self.queue.try_send(job).is_ok();
         if !sent {
-            if queued {
+            if first {
                 found.line.unqueue();
             }
             // ORDERING: Relaxed; no answer will begin it anew.

@@ -77,7 +77,7 @@ impl Batch {
                 self.calls_of(node, found, jobs, &mut calls);
             } else {
                 without_store(node, found, jobs, up);
-                found.line.disown();
+                release(found);
             }
         }
         calls
@@ -102,7 +102,7 @@ impl Batch {
             }
         }
         if rest.is_empty() && (!ahead || limited.split.strict) {
-            return found.line.disown();
+            return release(found);
         }
         let demand = &mut self.demands[limit][index];
         if demand.tag != tag {
@@ -110,7 +110,6 @@ impl Batch {
         }
         // ORDERING: Relaxed, all; estimates, and a flag that this thread resets.
         let offered = u64::from(found.line.offered.swap(0, Ordering::Relaxed));
-        found.line.waiting.store(0, Ordering::Relaxed);
         let shared = found.line.share_used.load(Ordering::Relaxed) != 0;
         let grace_us = if shared { grace_us() } else { 0 };
         let call = |jobs: Vec<Job>, want, min, last_of_line| {
@@ -166,7 +165,7 @@ impl Batch {
                 }
             }
             if last_of_line {
-                found.line.disown();
+                release(found);
             }
         }
         last_fault
@@ -262,7 +261,7 @@ impl Batch {
             let found = node.limits[call.limit].lines.get(call.index);
             without_store(node, found, call.jobs, false);
             if call.last_of_line {
-                found.line.disown();
+                release(found);
             }
         }
     }
@@ -292,6 +291,14 @@ impl Job {
     fn waits_for_nobody(&self) -> bool {
         matches!(self.waiter, crate::node::Waiter::None)
     }
+}
+
+/// Ends the ownership, and then begins the count of what waits anew: who counted before and found the line owned is
+/// forgotten with it, so no count is left behind that nothing would end.
+fn release(found: Found<'_>) {
+    found.line.disown();
+    // ORDERING: Relaxed; a bound, not a state.
+    found.line.waiting.store(0, Ordering::Relaxed);
 }
 
 /// The store knows of the share now: it goes on for the grace, and the line may be forgotten.
@@ -326,8 +333,6 @@ fn serve(node: &Node, limited: &Limited, found: Found<'_>, jobs: Vec<Job>, now: 
 /// Answers by the node's mode.
 fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
     let now = node.clock.now();
-    // ORDERING: Relaxed; begun anew with each answer.
-    found.line.waiting.store(0, Ordering::Relaxed);
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
         let verdict = node.without_store(&node.limits[job.limit], found, now, job.cost, up);
         answer(node, job, verdict, now);

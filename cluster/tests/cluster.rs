@@ -116,6 +116,37 @@ fn a_hot_key_is_admitted_its_rate_and_never_more() {
     }
 }
 
+/// Closed loops count more than an ask can bring while it is under way: that must not end the asking.
+#[test]
+fn asking_without_a_pause_stalls_nothing_and_gains_nothing() {
+    let Some(server) = server_or_skip("asking_without_a_pause", &[]) else { return };
+    for (rate, burst) in [(10_000, 1_000), (100, 9)] {
+        let limit = SharedLimit::new("x", rate, SECOND, burst).reserve(0, 0);
+        let nodes = [0, 1].map(|_| node(&server, 2, limit.clone(), |b| b.prefix(&format!("at-{rate}"))));
+        let mut all = Audit::default();
+        std::thread::scope(|scope| {
+            let worker = |node: &Cluster| {
+                let (x, mut audit, end) =
+                    (node.limit("x").expect("it"), Audit::default(), Instant::now() + 2 * SECOND);
+                while Instant::now() < end {
+                    let reading = node.now();
+                    for _ in 0..16 {
+                        if node.check_at(x, &[0; 4], 1, reading).passes() {
+                            audit.add(0, reading, 1);
+                        }
+                    }
+                }
+                audit
+            };
+            let workers = [&nodes[0], &nodes[0], &nodes[1]].map(|node| scope.spawn(move || worker(node)));
+            workers.into_iter().for_each(|w| all.join(w.join().expect("a worker")));
+        });
+        let found = all.replay(rate as f64, burst as f64);
+        within(&found);
+        assert!(found.units > rate * 2 * 7 / 10, "it stalled: {found:?}");
+    }
+}
+
 #[test]
 fn costs_of_many_keys_are_admitted_their_rate_and_never_more() {
     let Some(server) = server_or_skip("costs_of_many_keys", &[]) else { return };
