@@ -4,6 +4,7 @@
 //!   tag      whose line it is: a hash of the key; 0 while it changes hands        beside the line, 8 to a cache line
 //!   word     generation | low                                                     see piece.rs
 //!   lo, hi   two pieces: that of the word's generation, and the next one, by parity
+//!   since    when each of them had come: no older reading of the clock takes of it
 //!   newest   generation of the newest piece
 //!   owner    FREE | QUEUED | STORE | CHANGING      who may write all but the word
 //! ```
@@ -35,6 +36,15 @@ const QUEUED: u32 = 1;
 const STORE: u32 = 2;
 const CHANGING: u32 = 3;
 
+/// For when a worker takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct When {
+    /// Its reading of the clock.
+    pub reading: u64,
+    /// How long a piece may wait.
+    pub hold: u64,
+}
+
 /// What a worker got of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Taken {
@@ -53,6 +63,7 @@ pub(crate) struct Line {
     word: AtomicU64,
     lo: [AtomicU64; 2],
     hi: [AtomicU64; 2],
+    since: [AtomicU64; 2],
     newest: AtomicU64,
     /// Where `low` shall have come to before the next piece is asked for.
     mark: AtomicU64,
@@ -81,6 +92,7 @@ impl Line {
             word: AtomicU64::new(Word::spent(0).pack()),
             lo: [zero(), zero()],
             hi: [zero(), zero()],
+            since: [zero(), zero()],
             newest: zero(),
             mark: zero(),
             denied: zero(),
@@ -94,9 +106,11 @@ impl Line {
         }
     }
 
-    /// Takes `length` nanoseconds of what `tag` holds here, not below `floor`.
+    /// Takes `length` nanoseconds of what `tag` holds here: of what has not lapsed, and of a piece that had come when the
+    /// clock was read.
     #[inline]
-    pub(crate) fn take(&self, at: &AtomicU64, tag: u64, floor: u64, length: u64) -> Taken {
+    pub(crate) fn take(&self, at: &AtomicU64, tag: u64, when: When, length: u64) -> Taken {
+        let floor = when.reading.saturating_sub(when.hold);
         for _ in 0..MAX_LOST {
             // ORDERING: Acquire; pairs with the swaps of others: the tag and the pieces are read as of this word.
             let old = self.word.load(Ordering::Acquire);
@@ -109,6 +123,10 @@ impl Line {
             // ORDERING: Acquire; a value of another generation is of no harm, the swap fails then.
             let hi = self.hi[side].load(Ordering::Acquire);
             if let Some(next) = word.take(hi, floor, length) {
+                // ORDERING: Acquire; as above.
+                if when.reading < self.since[side].load(Ordering::Acquire) {
+                    return Taken::No;
+                }
                 if self.swap(old, next) {
                     // ORDERING: Relaxed, both; at worst an ask goes out early, or late.
                     let ahead = next.low > self.mark.load(Ordering::Relaxed)
@@ -135,9 +153,9 @@ impl Line {
         self.word.compare_exchange(old, new.pack(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
     }
 
-    /// Puts a piece after those that are held, and the mark at which the next one is asked for. False: two are held
-    /// already, and this one lapses. For the owner.
-    pub(crate) fn publish(&self, piece: Piece, mark: u64) -> bool {
+    /// Puts a piece that came by now after those that are held, and the mark at which the next one is asked for. False:
+    /// two are held already, and this one lapses. For the owner.
+    pub(crate) fn publish(&self, piece: Piece, now: u64, mark: u64) -> bool {
         // ORDERING: Relaxed; only owners write it, and owning is Acquire.
         let newest = self.newest.load(Ordering::Relaxed) as u8;
         // ORDERING: Acquire; pairs with the swap that left the older piece.
@@ -150,6 +168,8 @@ impl Line {
         self.lo[side].store(piece.lo, Ordering::Relaxed);
         // ORDERING: Relaxed; as above.
         self.hi[side].store(piece.hi, Ordering::Relaxed);
+        // ORDERING: Relaxed; as above.
+        self.since[side].store(now, Ordering::Relaxed);
         // ORDERING: Relaxed; a hint.
         self.mark.store(mark, Ordering::Relaxed);
         // ORDERING: Release; pairs with the Acquire of take: a worker that sees the generation sees its piece.
@@ -190,7 +210,7 @@ impl Line {
         self.word.swap(Word::spent(next).pack(), Ordering::AcqRel);
         // ORDERING: Relaxed, all; nobody reads them under a tag of 0, and the Release below passes them on.
         self.newest.store(u64::from(next), Ordering::Relaxed);
-        for field in self.lo.iter().chain(&self.hi) {
+        for field in self.lo.iter().chain(&self.hi).chain(&self.since) {
             field.store(0, Ordering::Relaxed);
         }
         for field in [&self.mark, &self.denied, &self.share, &self.share_until] {
@@ -255,6 +275,9 @@ mod loom_line;
 mod tests {
     use super::*;
 
+    /// Late, and nothing lapses.
+    const LATE: When = When { reading: 1_000_000, hold: 1_000_000 };
+
     const EIGHT: Piece = Piece { lo: 100, hi: 180 };
 
     #[test]
@@ -265,25 +288,25 @@ mod tests {
     #[test]
     fn pieces_are_spent_one_after_the_other_and_a_third_lapses() {
         let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert_eq!(line.take(&at, 7, 0, 10), Taken::No);
-        assert!(line.publish(EIGHT, 130));
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
+        assert!(line.publish(EIGHT, 0, 130));
         // Not yet begun: the first piece is still the word's.
-        assert!(!line.publish(Piece { lo: 300, hi: 310 }, 0));
-        assert_eq!(line.take(&at, 7, 0, 10), Taken::Yes { end: 110, ahead: false });
-        assert!(line.publish(Piece { lo: 300, hi: 310 }, 300));
-        assert!(!line.publish(Piece { lo: 400, hi: 410 }, 0));
+        assert!(!line.publish(Piece { lo: 300, hi: 310 }, 0, 0));
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 110, ahead: false });
+        assert!(line.publish(Piece { lo: 300, hi: 310 }, 0, 300));
+        assert!(!line.publish(Piece { lo: 400, hi: 410 }, 0, 0));
         for end in (120..=180).step_by(10) {
-            assert_eq!(line.take(&at, 7, 0, 10), Taken::Yes { end, ahead: false });
+            assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end, ahead: false });
         }
-        assert_eq!(line.take(&at, 7, 0, 10), Taken::Yes { end: 310, ahead: true });
-        assert_eq!(line.take(&at, 7, 0, 10), Taken::No);
-        assert_eq!(line.take(&at, 8, 0, 10), Taken::Other);
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 310, ahead: true });
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
+        assert_eq!(line.take(&at, 8, LATE, 10), Taken::Other);
     }
 
     #[test]
     fn a_line_changes_hands_only_while_nobody_asks_and_leaves_nothing() {
         let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert!(line.publish(EIGHT, 0));
+        assert!(line.publish(EIGHT, 0, 0));
         assert!(line.queue() && !line.queue());
         assert!(!line.change_hands(&at, 7, 8));
         assert!(line.own_for_store(&at, 7));
@@ -292,9 +315,20 @@ mod tests {
         line.disown();
         assert!(!line.change_hands(&at, 6, 8));
         assert!(line.change_hands(&at, 7, 8));
-        assert_eq!(line.take(&at, 8, 0, 10), Taken::No);
-        assert_eq!(line.take(&at, 7, 0, 10), Taken::Other);
+        assert_eq!(line.take(&at, 8, LATE, 10), Taken::No);
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Other);
         assert!(!line.own_for_store(&at, 7) && line.is_free());
+    }
+
+    #[test]
+    fn a_reading_of_before_a_piece_came_takes_nothing_of_it() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert!(line.publish(EIGHT, 150, u64::MAX));
+        let at_reading = |reading| line.take(&at, 7, When { reading, hold: 150 }, 10);
+        assert_eq!(at_reading(149), Taken::No);
+        assert_eq!(at_reading(150), Taken::Yes { end: 110, ahead: false });
+        assert_eq!(at_reading(149), Taken::No);
+        assert_eq!(at_reading(300), Taken::Yes { end: 160, ahead: false }, "the rest below has lapsed");
     }
 
     #[test]
@@ -303,30 +337,30 @@ mod tests {
         assert_eq!(line.seize(0), 0);
         for (floor, left) in [(0, 70), (130, 50), (500, 0)] {
             let (line, at) = (Line::new(), AtomicU64::new(7));
-            assert!(line.publish(EIGHT, 0));
-            line.take(&at, 7, 0, 10);
+            assert!(line.publish(EIGHT, 0, 0));
+            line.take(&at, 7, LATE, 10);
             assert_eq!(line.seize(floor), left);
-            assert_eq!((line.take(&at, 7, 0, 10), line.seize(0)), (Taken::No, 0));
+            assert_eq!((line.take(&at, 7, LATE, 10), line.seize(0)), (Taken::No, 0));
         }
-        assert!(line.publish(EIGHT, 0));
-        line.take(&at, 7, 0, 10);
-        assert!(line.publish(Piece { lo: 300, hi: 340 }, 0));
+        assert!(line.publish(EIGHT, 0, 0));
+        line.take(&at, 7, LATE, 10);
+        assert!(line.publish(Piece { lo: 300, hi: 340 }, 0, 0));
         assert_eq!(line.seize(0), 40, "the end of the axis is the second piece");
     }
 
     #[test]
     fn threads_take_exactly_what_two_pieces_hold() {
         let (line, at) = (Line::new(), AtomicU64::new(7));
-        assert!(line.publish(Piece { lo: 0, hi: 100_000 }, 0));
-        line.take(&at, 7, 0, 1);
-        assert!(line.publish(Piece { lo: 200_000, hi: 250_000 }, 0));
+        assert!(line.publish(Piece { lo: 0, hi: 100_000 }, 0, 0));
+        line.take(&at, 7, LATE, 1);
+        assert!(line.publish(Piece { lo: 200_000, hi: 250_000 }, 0, 0));
         let taken: usize = std::thread::scope(|scope| {
             let work = || {
                 let mut units = 0;
                 // Lost swaps are no end of the piece: only many refusals in a row are.
                 let mut refused = 0;
                 while refused < 1_000 {
-                    match line.take(&at, 7, 0, 1) {
+                    match line.take(&at, 7, LATE, 1) {
                         Taken::Yes { .. } => (units, refused) = (units + 1, 0),
                         _ => refused += 1,
                     }

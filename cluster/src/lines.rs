@@ -1,6 +1,6 @@
 //! Where the lines of a limit lie: a set of eight for each key, the tags of a set in one cache line.
 
-use crate::line::{Line, Taken};
+use crate::line::{Line, Taken, When};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 
 const WAYS: usize = 8;
@@ -30,8 +30,8 @@ pub(crate) struct Found<'a> {
 }
 
 impl Found<'_> {
-    pub(crate) fn take(&self, tag: u64, floor: u64, length: u64) -> Taken {
-        self.line.take(self.at, tag, floor, length)
+    pub(crate) fn take(&self, tag: u64, when: When, length: u64) -> Taken {
+        self.line.take(self.at, tag, when, length)
     }
 }
 

@@ -27,12 +27,12 @@ impl Shared {
     /// A line of the old key with one piece.
     fn with(piece: Piece) -> Arc<Shared> {
         let shared = Shared { line: Line::new(), at: AtomicU64::new(OLD) };
-        assert!(shared.line.publish(piece, u64::MAX));
+        assert!(shared.line.publish(piece, 0, u64::MAX));
         Arc::new(shared)
     }
 
     fn take(&self, tag: u64) -> Option<u64> {
-        end(self.line.take(&self.at, tag, 0, UNIT))
+        end(self.line.take(&self.at, tag, When { reading: 0, hold: 0 }, UNIT))
     }
 }
 
@@ -90,7 +90,7 @@ fn takes_beside_publish(publish: fn(&Line, Piece) -> bool) {
 
 #[test]
 fn loom_workers_take_each_unit_of_two_pieces_once() {
-    explore(|| takes_beside_publish(|line, piece| line.publish(piece, u64::MAX)));
+    explore(|| takes_beside_publish(|line, piece| line.publish(piece, 0, u64::MAX)));
 }
 
 /// Publishes the generation before its piece.
@@ -127,7 +127,7 @@ fn take_beside_change(
     let changed = change(&shared.line, &shared.at, OLD, NEW);
     assert!(changed, "nobody else owns the line");
     assert!(shared.line.own_for_store(&shared.at, NEW));
-    assert!(shared.line.publish(new, u64::MAX));
+    assert!(shared.line.publish(new, 0, u64::MAX));
     shared.line.disown();
     let mine = [shared.take(NEW), shared.take(NEW)];
     let theirs = worker.join().unwrap();
@@ -208,7 +208,7 @@ fn settle_beside_change(own: fn(&Line, &AtomicU64, u64) -> bool) {
     let begun = store.take(OLD);
     let mut pieces = vec![FIRST];
     if own(&store.line, &store.at, OLD) {
-        if store.line.publish(SECOND, u64::MAX) {
+        if store.line.publish(SECOND, 0, u64::MAX) {
             pieces.push(SECOND);
         }
         store.line.disown();

@@ -1,5 +1,6 @@
-//! The lease protocol on random schedules, in small integers: delays both ways, hoards, deaths, and the exact excess
-//! over R w + B of everything that was admitted.
+//! The lease protocol on random schedules, in small integers: delays both ways, hoards, deaths, workers that are stopped
+//! between their clock and their call, and the exact excess
+//! over R w + B of everything that was admitted, at the readings of the clock that it was admitted for.
 //!
 //! Nodes place and spend by the shipped arithmetic ([`Piece::place`], [`Word::take`]); the store grants as the script
 //! does, in integers. Time is counted in microseconds of the store, which all nodes' clocks agree with.
@@ -23,6 +24,7 @@ enum Weak {
     PlacedByReceiveTime,
     NoLapse,
     HoldNotPaid,
+    OldReadings,
 }
 
 /// SplitMix64.
@@ -63,7 +65,8 @@ struct World {
     tat: u64,
     asks: Vec<Call>,
     replies: Vec<Call>,
-    held: [Vec<(Word, u64)>; NODES],
+    /// What is left, its end, and when it had come.
+    held: [Vec<(Word, u64, u64)>; NODES],
     admitted: Vec<u64>,
     lost_at: Option<u64>,
 }
@@ -115,7 +118,7 @@ impl World {
             // Not early by the usual microsecond: a unit is 4 of them, and the bound must hold without it.
             let by = ns(by) + PLACE_EARLY_NS;
             let piece = Piece::place(by, call.lead, call.want, UNIT_NS).expect("a piece");
-            self.held[call.node].push((Word { generation: 0, low: piece.lo }, piece.hi));
+            self.held[call.node].push((Word { generation: 0, low: piece.lo }, piece.hi, now));
         }
     }
 
@@ -132,11 +135,18 @@ impl World {
         if !self.random.chance(120) {
             return;
         }
-        let floor = if self.weak == Weak::NoLapse { 0 } else { ns(now).saturating_sub(self.hold * 1_000) };
-        for (mut word, hi) in self.held[node].drain(..) {
+        let reading = now - self.random.of(&[0, 0, 1, 7]);
+        let floor =
+            if self.weak == Weak::NoLapse { 0 } else { ns(reading).saturating_sub(self.hold * 1_000) };
+        let held = std::mem::take(&mut self.held[node]);
+        for (mut word, hi, since) in held {
+            if reading < since && self.weak != Weak::OldReadings {
+                self.held[node].push((word, hi, since));
+                continue;
+            }
             while let Some(next) = word.take(hi, floor, UNIT_NS) {
                 word = next;
-                self.admitted.push(now);
+                self.admitted.push(reading);
             }
         }
     }
@@ -151,7 +161,8 @@ impl World {
             self.receive(now);
             (0..NODES).for_each(|node| self.node(node, now));
         }
-        let (mut level, mut last, mut top) = (0u64, START, 0);
+        self.admitted.sort_unstable();
+        let (mut level, mut last, mut top) = (0u64, 0, 0);
         for at in &self.admitted {
             level = level.saturating_sub(at - last) + UNIT;
             (last, top) = (*at, top.max(level));
@@ -204,4 +215,9 @@ fn model_pieces_that_do_not_lapse_are_caught() {
 #[test]
 fn model_a_hold_that_is_not_paid_is_caught() {
     assert!(worst(Weak::HoldNotPaid, false).0 > 0);
+}
+
+#[test]
+fn model_readings_of_before_a_piece_came_are_caught() {
+    assert!(worst(Weak::OldReadings, false).0 > 0);
 }

@@ -19,7 +19,7 @@ use tatcell::{Outcome, Table, TableLimit};
 
 use crate::clock::NodeClock;
 use crate::counts::{count, Counts};
-use crate::line::Taken;
+use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
 use crate::reserve::Right;
 use crate::share::Share;
@@ -143,8 +143,8 @@ impl Node {
 
     fn take(&self, limited: &Limited, found: Found<'_>, request: &Request<'_>) -> Taken {
         let split = &limited.split;
-        let floor = request.now.saturating_sub(split.hold_ns);
-        found.take(request.tag, floor, request.cost.saturating_mul(split.unit_ns))
+        let when = When { reading: request.now, hold: split.hold_ns };
+        found.take(request.tag, when, request.cost.saturating_mul(split.unit_ns))
     }
 
     /// Steps (c) and (d).

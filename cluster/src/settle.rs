@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use crate::counts::{add, count};
 use crate::courier::tell;
 use crate::demand::{Demand, Waiting};
-use crate::line::Taken;
+use crate::line::{Taken, When};
 use crate::lines::Found;
 use crate::node::{nanos, Job, Limited, Node, PROBE_MAX};
 use crate::piece::Piece;
@@ -189,7 +189,7 @@ impl Batch {
             let placed = Piece::place(sent, grant.lead_us, grant.units, split.unit_ns).is_some_and(|piece| {
                 let mark = if hot { piece.lo + (piece.hi - piece.lo) / 2 } else { u64::MAX };
                 live_until(found, piece.hi.saturating_add(split.hold_ns));
-                found.line.publish(piece, mark)
+                found.line.publish(piece, now, mark)
             });
             match placed {
                 true => demand.stamp = grant.stamp,
@@ -316,10 +316,10 @@ fn live_until(found: Found<'_>, until: u64) {
 /// Passes those that a line has enough for; returns the others.
 fn serve(node: &Node, limited: &Limited, found: Found<'_>, jobs: Vec<Job>, now: u64) -> Vec<Job> {
     let split = &limited.split;
-    let floor = now.saturating_sub(split.hold_ns);
+    let when = When { reading: now, hold: split.hold_ns };
     let mut rest = Vec::new();
     for job in jobs {
-        match found.take(job.tag, floor, job.cost.saturating_mul(split.unit_ns)) {
+        match found.take(job.tag, when, job.cost.saturating_mul(split.unit_ns)) {
             Taken::Yes { .. } => {
                 count(&node.counts.passed_answer);
                 answer(node, job, Verdict::Pass, now);
