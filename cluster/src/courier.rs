@@ -1,7 +1,7 @@
 //! The store's thread: takes asks from the queue, sends them in batches, settles the answers, and keeps the slot.
 //!
-//! One batch is under way at a time, so a key is asked for once at a time, whoever waits for it. Calls that wait for the
-//! next batch are not held back: a batch is what the queue holds when the last one is settled.
+//! One batch is under way at a time, so a key is asked for once at a time, whoever waits for it. Calls that wait for
+//! the next batch are not held back: a batch is what the queue holds when the last one is settled.
 //!
 //! **The store is away** from the first batch without an answer until a connection is made again; meanwhile whoever
 //! waits is answered by the node's mode, and only this thread probes, at 20 to 400 ms. The connection of an unanswered

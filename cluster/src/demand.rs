@@ -42,8 +42,8 @@ impl Demand {
         (split.hold_ns as f64 + self.lead_us as f64 * 1e3).clamp(SPAN_NS.0, SPAN_NS.1)
     }
 
-    /// Units wanted and the fewest that are of use: what will be spent before it lapses, half as much again, and at most
-    /// twice the last time's.
+    /// Units wanted and the fewest that are of use: what will be spent before it lapses, half as much again, and at
+    /// most twice the last time's.
     pub(crate) fn ask(&mut self, split: &Split, waiting: Waiting, offered: u64, now: u64) -> (u64, u64) {
         if self.asked_at != 0 {
             let ns = now.saturating_sub(self.asked_at).max(1_000_000) as f64;

@@ -1,9 +1,8 @@
 //! Limits of tatcell that several machines share through Redis or Valkey, and still decide without a round trip.
 //!
-//! A node is granted *pieces of a key's time axis* and spends them by itself; each node also has a small *reserve* of its
-//! own, which the store does not give out. Whatever is delayed, lost or killed, every key is admitted at most
-//! `R w + B` units in any window w by all nodes together; what a store that lies adds to it is stated in
-//! `docs/CLUSTER.md`.
+//! A node is granted *pieces of a key's time axis* and spends them by itself; each node also has a small *reserve* of
+//! its own, which the store does not give out. Whatever is delayed, lost or killed, every key is admitted at most `R w
+//! + B` units in any window w by all nodes together; what a store that lies adds to it is stated in `docs/CLUSTER.md`.
 //!
 //! - [`Cluster`]: a node. [`SharedLimit`]: a limit. [`Verdict`]: the answer. [`Down`]: what happens without the store.
 //! - [`Split`]: how a limit is divided, and which form it has. [`script`]: what runs in the store.

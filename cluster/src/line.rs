@@ -106,8 +106,8 @@ impl Line {
         }
     }
 
-    /// Takes `length` nanoseconds of what `tag` holds here: of what has not lapsed, and of a piece that had come when the
-    /// clock was read.
+    /// Takes `length` nanoseconds of what `tag` holds here: of what has not lapsed, and of a piece that had come when
+    /// the clock was read.
     #[inline]
     pub(crate) fn take(&self, at: &AtomicU64, tag: u64, when: When, length: u64) -> Taken {
         let floor = when.reading.saturating_sub(when.hold);

@@ -116,6 +116,7 @@ mod tests {
         let lines = Lines::new(8, 50);
         for tag in 1..=8u64 {
             let found = lines.give(tag, 100).expect("a line");
+            // ORDERING: Relaxed; one thread.
             found.line.life.store(1_000 - tag, Ordering::Relaxed);
             assert_eq!(lines.find(tag).map(|f| f.index), Some(found.index));
         }
@@ -130,6 +131,7 @@ mod tests {
         let lines = Lines::new(8, 50);
         for tag in 1..=8u64 {
             let found = lines.give(tag, 100).expect("a line");
+            // ORDERING: Relaxed, both; one thread.
             found.line.share.store(60, Ordering::Relaxed);
             match tag % 2 {
                 0 => assert!(found.line.queue()),

@@ -1,6 +1,6 @@
-//! The lease protocol on random schedules, in small integers: delays both ways, hoards, deaths, workers that are stopped
-//! between their clock and their call, and the exact excess
-//! over R w + B of everything that was admitted, at the readings of the clock that it was admitted for.
+//! The lease protocol on random schedules, in small integers: delays both ways, hoards, deaths, workers that are
+//! stopped between their clock and their call, and the exact excess over R w + B of everything that was admitted, at
+//! the readings of the clock that it was admitted for.
 //!
 //! Nodes place and spend by the shipped arithmetic ([`Piece::place`], [`Word::take`]); the store grants as the script
 //! does, in integers. Time is counted in microseconds of the store, which all nodes' clocks agree with.

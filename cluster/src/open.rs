@@ -93,7 +93,7 @@ pub enum OpenError {
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            OpenError::Url(why) => write!(f, "the URL of the store cannot be read: {why}; redis://[user:password@]host:port/"),
+            OpenError::Url(why) => write!(f, "not the URL of a store: {why}; redis://[user:password@]host:port/"),
             OpenError::Limits => f.write_str("give at least one limit, and each a name of its own"),
             OpenError::Limit { name, error } => write!(f, "limit {name:?}: {error}"),
             OpenError::Options => f.write_str(
@@ -101,7 +101,9 @@ impl fmt::Display for OpenError {
             ),
             OpenError::Host(error) => write!(f, "the system gives no clock or no random bytes: {error:?}"),
             OpenError::Reserve(error) => write!(f, "no table for the reserve: {error:?}; ask for fewer keys"),
-            OpenError::Unreachable(why) => write!(f, "the store does not answer: {why}; is it running, and is the address right?"),
+            OpenError::Unreachable(why) => {
+                write!(f, "the store does not answer: {why}; is it running, and is the address right?")
+            }
             OpenError::Refused(why) => write!(
                 f,
                 "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
@@ -114,8 +116,8 @@ impl fmt::Display for OpenError {
             OpenError::Replica => f.write_str("the store is a replica; name its primary"),
             OpenError::OtherParameters { name, ours, theirs } => write!(
                 f,
-                "limit {name:?} is in use under this prefix with other parameters ({theirs}; here {ours}); take another \
-                 prefix or name, or stop the other nodes for a minute"
+                "limit {name:?} is in use under this prefix with other parameters ({theirs}; here {ours}); take \
+                 another prefix or name, or stop the other nodes for a minute"
             ),
             OpenError::Store(why) => write!(f, "the store answers what it should not: {why}"),
         }
@@ -184,8 +186,9 @@ impl Builder {
         self
     }
 
-    /// Says for how long a slot is held without being renewed; 10 s if nothing is said. A reserve may be spent that long,
-    /// and the time in which it fills, after the slot was claimed, and no longer than that after the store went away.
+    /// Says for how long a slot is held without being renewed; 10 s if nothing is said. A reserve may be spent that
+    /// long, and the time in which it fills, after the slot was claimed, and no longer than that after the store went
+    /// away.
     pub fn slot_ttl(mut self, ttl: Duration) -> Self {
         self.slot_ttl = ttl;
         self

@@ -12,15 +12,15 @@
 //! A request of cost c gets `[low', low' + c T)` with `low' = max(low, now - hold)`, if that ends within the piece:
 //! what is older than the hold has lapsed.
 //!
-//! **Bound.** Let the store grant so that its TAT is at most M ahead of its clock, and let `M + hold = B T`. Let request
-//! i have a clock reading that corresponds to the store's time x, with x in [s, s + w]. (1) The intervals of all
-//! requests of all nodes are disjoint: a grant starts at or above the TAT it finds and ends at the TAT it stores, and a
-//! node hands out disjoint parts of a piece. (2) An interval starts at or above x - hold: the store ran the script
-//! after the node read its clock for the sending, so a piece that is placed by that reading lies early by the way there,
-//! and lapses early, never late. (3) It ends at or below y + M <= x + M, y being when it was granted: no reading of
-//! before a piece came takes of it, so a thread that is stopped between its clock and its call gains nothing. So all of
-//! them lie in [s - hold, s + w + M], and `units * T <= w + hold + M = w + B T`. Delays, deaths, the number of nodes and
-//! the size of grants do not occur in it.
+//! **Bound.** Let the store grant so that its TAT is at most M ahead of its clock, and let `M + hold = B T`. Let
+//! request i have a clock reading that corresponds to the store's time x, with x in [s, s + w]. (1) The intervals of
+//! all requests of all nodes are disjoint: a grant starts at or above the TAT it finds and ends at the TAT it stores,
+//! and a node hands out disjoint parts of a piece. (2) An interval starts at or above x - hold: the store ran the
+//! script after the node read its clock for the sending, so a piece that is placed by that reading lies early by the
+//! way there, and lapses early, never late. (3) It ends at or below y + M <= x + M, y being when it was granted: no
+//! reading of before a piece came takes of it, so a thread that is stopped between its clock and its call gains
+//! nothing. So all of them lie in [s - hold, s + w + M], and `units * T <= w + hold + M = w + B T`. Delays, deaths, the
+//! number of nodes and the size of grants do not occur in it.
 //!
 //! T in nanoseconds is rounded down, so a piece on a node is no longer than what was granted; stretched back to it,
 //! starts move up and the end stays within.

@@ -5,8 +5,9 @@
 //!   +--- PX ---+--- until an empty reserve is full ---+--- the node spends its reserve ... while it holds the slot
 //! ```
 //!
-//! The reserve of a node is a token bucket of its own; N of them are counted in the bound, whoever has them. A node that
-//! takes over a slot finds its own table fresh, so it waits until what the last holder may have spent has come back.
+//! The reserve of a node is a token bucket of its own; N of them are counted in the bound, whoever has them. A node
+//! that takes over a slot finds its own table fresh, so it waits until what the last holder may have spent has come
+//! back.
 
 use crate::sync::{AtomicU64, Ordering};
 

@@ -46,8 +46,8 @@ pub enum Down {
     /// Denies. The bound R w + B stays exact.
     #[default]
     Reserve,
-    /// Passes a node's part of the store's rate, R_s / N for each key, started empty. Exact where all nodes are cut off;
-    /// where k of N are, up to R_s w (1 + k/N) + 2 B.
+    /// Passes a node's part of the store's rate, R_s / N for each key, started empty. Exact where all nodes are cut
+    /// off; where k of N are, up to R_s w (1 + k/N) + 2 B.
     Share,
     /// Passes. No bound; counted.
     Open,

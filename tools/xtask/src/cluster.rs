@@ -16,6 +16,9 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let threads = ["--nocapture", "--test-threads=2"];
     let usual = report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast {PACKAGE...} -- {threads...}"));
 
+    let doc = cmd!(sh, "env {cargo...} doc --quiet {PACKAGE...} --no-deps");
+    report.claim("rustdoc_has_no_warning", || doc.env("RUSTDOCFLAGS", "-D warnings").must().map(drop));
+
     // One thread: within one process models wait for each other's stacks to be mapped.
     let mut models = command(&ctx.cargo)?;
     models.args(["test", "--profile", "loom", "--lib"]).args(PACKAGE).args([
