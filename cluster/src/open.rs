@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::hash::RandomState;
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -17,7 +17,7 @@ use crate::courier::Courier;
 use crate::lines::Lines;
 use crate::link::Link;
 use crate::log::{Log, Sink};
-use crate::node::{Limited, Node};
+use crate::node::{Job, Limited, Node};
 use crate::reserve::Right;
 use crate::script::{self, Ask, By, Fault, Grant};
 use crate::share::Share;
@@ -211,21 +211,32 @@ impl Builder {
     /// # Errors
     /// [`OpenError`] says what is wrong and what to do. Ends within a few timeouts.
     pub fn open(self) -> Result<Cluster, OpenError> {
-        let splits = self.splits()?;
-        let clock = NodeClock::new().map_err(OpenError::Host)?;
+        let (node, jobs) = self.node()?;
         let seed = random_seed().map_err(OpenError::Host)?;
         let client = redis::Client::open(self.url.as_str()).map_err(|e| OpenError::Url(e.to_string()))?;
         let mut link = Link::open(&client, self.timeout)?;
         let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
-        let limits = self.limits.iter().zip(splits).map(|(limit, split)| self.limited(limit, split));
-        let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
-        self.probe(&mut link, &holder, &limits)?;
+        self.probe(&mut link, &holder, &node.limits)?;
 
-        let full_ns = limits.iter().filter_map(|l| l.split.reserve.map(|r| r.full_ns)).max();
+        let full_ns = node.limits.iter().filter_map(|l| l.split.reserve.map(|r| r.full_ns)).max();
         let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]) % self.nodes;
         let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, full_ns, first);
+        let node = Arc::new(node);
+        let courier = Courier::new(node.clone(), client, link, self.timeout, slot, Log::new(self.sink));
+        let thread = std::thread::Builder::new().name("tatcell-cluster".into());
+        let thread = thread.spawn(move || courier.run(&jobs));
+        let thread = thread.map_err(|e| OpenError::Store(format!("no thread: {e}")))?;
+        Ok(Cluster::new(node, thread))
+    }
+
+    /// The node without its thread, and the other end of its queue.
+    pub(crate) fn node(&self) -> Result<(Node, Receiver<Job>), OpenError> {
+        let splits = self.splits()?;
+        let limits = self.limits.iter().zip(splits).map(|(limit, split)| self.limited(limit, split));
+        let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
+        let clock = NodeClock::new().map_err(OpenError::Host)?;
         let (queue, jobs) = sync_channel(QUEUE);
-        let node = Arc::new(Node {
+        let node = Node {
             limits,
             clock,
             hasher: RandomState::new(),
@@ -237,12 +248,8 @@ impl Builder {
             counts: Counts::new(),
             queue,
             completions: Mutex::new(Vec::new()),
-        });
-        let courier = Courier::new(node.clone(), client, link, self.timeout, slot, Log::new(self.sink));
-        let thread =
-            std::thread::Builder::new().name("tatcell-cluster".into()).spawn(move || courier.run(&jobs));
-        let thread = thread.map_err(|e| OpenError::Store(format!("no thread: {e}")))?;
-        Ok(Cluster::new(node, thread))
+        };
+        Ok((node, jobs))
     }
 
     fn splits(&self) -> Result<Vec<Split>, OpenError> {

@@ -346,3 +346,7 @@ fn answer(node: &Node, job: Job, verdict: Verdict, now: u64) {
     // A caller that left is told nothing; what a line gave it lapses.
     tell(node, job.waiter, verdict, now);
 }
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+#[path = "settle_tests.rs"]
+mod settle_tests;
