@@ -13,8 +13,8 @@ use crate::verdict::{Completion, Verdict};
 
 /// One node of those that share limits: decides by itself what it holds units for, and asks the store for more.
 ///
-/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire) and
-/// [`shutdown`](Cluster::shutdown) returns without waiting for anything.
+/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire), which waits up to its timeout,
+/// and [`shutdown`](Cluster::shutdown) returns without waiting for anything.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -108,6 +108,28 @@ impl Cluster {
             Some(told) if verdict == Verdict::Pending => {
                 told.recv_timeout(timeout).unwrap_or(Verdict::Pending)
             }
+            _ => verdict,
+        }
+    }
+
+    /// Decides as [`acquire`](Cluster::acquire) does, without a thread that waits. Dropping it is as its timeout.
+    ///
+    /// Needs the feature `tokio`, and a runtime with time.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_async(&self, limit: LimitId, key: &[u8], cost: u64, timeout: Duration) -> Verdict {
+        let mut answer = None;
+        let waiter = || {
+            let (tell, told) = tokio::sync::oneshot::channel();
+            answer = Some(told);
+            Waiter::Task(tell)
+        };
+        let verdict = self.node.decide(limit.0, key, cost, self.now(), Some(waiter));
+        match answer {
+            Some(told) if verdict == Verdict::Pending => tokio::time::timeout(timeout, told)
+                .await
+                .ok()
+                .and_then(Result::ok)
+                .unwrap_or(Verdict::Pending),
             _ => verdict,
         }
     }

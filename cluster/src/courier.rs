@@ -202,6 +202,8 @@ pub(crate) fn tell(node: &Node, waiter: Waiter, verdict: crate::Verdict, now: u6
     match waiter {
         Waiter::None => true,
         Waiter::Thread(thread) => thread.try_send(verdict).is_ok(),
+        #[cfg(feature = "tokio")]
+        Waiter::Task(task) => task.send(verdict).is_ok(),
         Waiter::Token(token) => {
             let completion = Completion { token, verdict, reading: node.clock.reading(now) };
             // A list, whatever a thread did that held it.

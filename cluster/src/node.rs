@@ -51,6 +51,9 @@ pub(crate) enum Waiter {
     Token(u64),
     /// A thread that waits.
     Thread(SyncSender<Verdict>),
+    /// A task that waits.
+    #[cfg(feature = "tokio")]
+    Task(tokio::sync::oneshot::Sender<Verdict>),
 }
 
 /// What the store's thread is asked to do.

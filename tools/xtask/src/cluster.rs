@@ -7,7 +7,7 @@ use crate::context::{command, Context};
 use crate::exec::Run;
 use crate::report::Report;
 
-const PACKAGE: [&str; 2] = ["-p", "tatcell-cluster"];
+const PACKAGE: [&str; 4] = ["-p", "tatcell-cluster", "--features", "tatcell-cluster/tokio"];
 
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
