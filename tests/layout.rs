@@ -103,7 +103,7 @@ const LONG_FILES: &[(&str, &str)] = &[];
 
 /// Folders whose lines are short. In Markdown the rows of tables may be longer.
 const FOLDERS: &[&str] =
-    &["src", "tests", "include", "ffi-tests", "benches", "demo", "examples", "tools", "docs"];
+    &["src", "tests", "include", "ffi-tests", "benches", "demo", "examples", "tools", "docs", "cluster"];
 
 /// Kinds of files whose lines are as long as their data.
 const DATA: &[&str] = &["tsv", "svg", "lock"];

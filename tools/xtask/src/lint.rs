@@ -56,7 +56,9 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         ("every_atomic_access_names_its_ordering", Rule::ordering()?),
     ];
     for (name, rule) in rules {
-        report.claim(name, || rule.holds_in(&ctx.root.join("src")));
+        report.claim(name, || {
+            ["src", "cluster/src"].iter().try_for_each(|at| rule.holds_in(&ctx.root.join(at)))
+        });
     }
     Ok(())
 }

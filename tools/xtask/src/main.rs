@@ -6,6 +6,7 @@
 
 mod bench;
 mod binary;
+mod cluster;
 mod context;
 mod demo;
 mod documents;

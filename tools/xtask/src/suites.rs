@@ -10,7 +10,7 @@ use crate::context::Context;
 use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
-use crate::{bench, demo, documents, ffi, integrations, lint, loom, machines, package, rust_tests};
+use crate::{bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, rust_tests};
 
 /// Tests that are run together.
 pub struct Suite {
@@ -40,11 +40,11 @@ const fn apart(name: &'static str, lane: Lane, tools: Option<For>, about: &'stat
     Suite { always: false, ..suite(name, lane, tools, about, run) }
 }
 
-use For::{Machines, Tests};
+use For::{Machines, Store, Tests};
 use Lane::{Alone, Own, Usual};
 
 /// Whose tools are installed for suites.
-const USERS: [For; 2] = [Tests, Machines];
+const USERS: [For; 3] = [Tests, Machines, Store];
 
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
@@ -105,6 +105,13 @@ pub const SUITES: &[Suite] = &[
         None,
         "the folders of integrations/, against the real servers and tools",
         integrations::run,
+    ),
+    apart(
+        "test-cluster",
+        Alone,
+        Some(Store),
+        "nodes that share limits through a store of their own",
+        cluster::run,
     ),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),

@@ -21,6 +21,8 @@ pub enum For {
     Bench,
     /// Programs for bare machines and other hosts.
     Machines,
+    /// The tests of nodes that share limits.
+    Store,
 }
 
 /// A program, or a file that stands for a library, and the packages that bring it.
@@ -34,7 +36,7 @@ const fn tool(name: &'static str, packages: &'static [&'static str], users: &'st
     Tool { name, packages, users }
 }
 
-use For::{Bench, Machines, Tests};
+use For::{Bench, Machines, Store, Tests};
 
 const TOOLS: &[Tool] = &[
     tool("valgrind", &["valgrind"], &[Tests, Bench]),
@@ -63,6 +65,7 @@ const TOOLS: &[Tool] = &[
     tool("i686-linux-gnu-gcc", &["gcc-i686-linux-gnu", "libc6-dev-i386-cross"], &[Machines]),
     tool("/usr/lib/python3/dist-packages/kconfiglib.py", &["python3-kconfiglib"], &[Machines]),
     tool("/usr/lib/python3/dist-packages/yaml", &["python3-yaml"], &[Machines]),
+    tool("redis-server", &["redis-server"], &[Store]),
 ];
 
 /// The package of DPDK, which pkg-config knows as libdpdk.

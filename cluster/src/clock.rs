@@ -1,0 +1,40 @@
+//! The clock of decisions: the system's, running while it sleeps where there is such a one, in nanoseconds.
+
+use tatcell::host::{now_ns, Clock, HostError};
+
+/// A clock that was read once without an error.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct NodeClock {
+    clock: Clock,
+    /// What it read then, less a second, so that no hold reaches below 0.
+    start: u64,
+}
+
+impl NodeClock {
+    pub(crate) fn new() -> Result<NodeClock, HostError> {
+        let clock = if now_ns(Clock::Boottime).is_ok() { Clock::Boottime } else { Clock::Monotonic };
+        Ok(NodeClock { clock, start: now_ns(clock)?.saturating_sub(1_000_000_000) })
+    }
+
+    /// Reads the clock: nanoseconds since the machine started. 0 where the system refuses, which it did not at first.
+    #[inline]
+    pub(crate) fn read(&self) -> u64 {
+        now_ns(self.clock).unwrap_or(0)
+    }
+
+    /// Turns a reading into nanoseconds since a second before the node started.
+    #[inline]
+    pub(crate) fn of(&self, reading: u64) -> u64 {
+        reading.saturating_sub(self.start)
+    }
+
+    /// Turns those into a reading.
+    pub(crate) fn reading(&self, now: u64) -> u64 {
+        now.saturating_add(self.start)
+    }
+
+    #[inline]
+    pub(crate) fn now(&self) -> u64 {
+        self.of(self.read())
+    }
+}

@@ -1,0 +1,176 @@
+//! The handle of a node.
+
+use std::sync::mpsc::sync_channel;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::counts::Metrics;
+use crate::node::{Node, Waiter};
+use crate::open::Builder;
+use crate::sync::Ordering;
+use crate::verdict::{Completion, Verdict};
+
+/// One node of those that share limits: decides by itself what it holds units for, and asks the store for more.
+///
+/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire), which waits up to its timeout,
+/// and [`shutdown`](Cluster::shutdown) returns without waiting for anything.
+///
+/// ```no_run
+/// use std::time::Duration;
+/// use tatcell_cluster::{Cluster, SharedLimit, Verdict};
+///
+/// // At most four nodes share 1000 a second for each client, 200 at once.
+/// let per_client = SharedLimit::new("client", 1_000, Duration::from_secs(1), 200);
+/// let node = Cluster::builder("redis://127.0.0.1:6379/", 4).limit(per_client).open()?;
+/// let client = node.limit("client").expect("given above");
+///
+/// match node.acquire(client, b"192.0.2.1", 1, Duration::from_millis(20)) {
+///     Verdict::Pass => println!("go on"),
+///     Verdict::Deny { retry_after } => println!("again in {retry_after:?}"),
+///     other => println!("not decided: {other:?}"),
+/// }
+/// node.shutdown(Duration::from_secs(1));
+/// # Ok::<(), tatcell_cluster::OpenError>(())
+/// ```
+pub struct Cluster {
+    node: Arc<Node>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// A limit of a [`Cluster`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LimitId(usize);
+
+impl Cluster {
+    /// Starts a node that shares limits with at most `nodes - 1` others through the store at this URL.
+    pub fn builder(url: &str, nodes: u32) -> Builder {
+        Builder::new(url, nodes)
+    }
+
+    pub(crate) fn new(node: Arc<Node>, thread: JoinHandle<()>) -> Cluster {
+        Cluster { node, thread: Some(thread) }
+    }
+
+    /// Finds a limit by its name.
+    pub fn limit(&self, name: &str) -> Option<LimitId> {
+        self.node.limits.iter().position(|limit| limit.name == name).map(LimitId)
+    }
+
+    /// Reads the node's clock, for [`check_at`](Cluster::check_at): nanoseconds since the machine started.
+    pub fn now(&self) -> u64 {
+        self.node.clock.read()
+    }
+
+    /// Decides a request of this key, of any bytes, without waiting.
+    ///
+    /// [`Verdict::Pending`] means that units were asked for and will be there a round trip later, for whoever asks
+    /// then. A strict limit is decided by [`submit`](Cluster::submit) or [`acquire`](Cluster::acquire): here it passes
+    /// from the reserve, is denied by what the store said before, or is Pending with nothing asked.
+    ///
+    /// # Cost
+    /// One or two compare-and-swaps; where units run out also an allocation and a place in a queue.
+    pub fn check(&self, limit: LimitId, key: &[u8], cost: u64) -> Verdict {
+        self.check_at(limit, key, cost, self.now())
+    }
+
+    /// Decides as [`check`](Cluster::check) does, by a reading of the clock that serves many requests. An older reading
+    /// is stricter, never laxer.
+    pub fn check_at(&self, limit: LimitId, key: &[u8], cost: u64, reading: u64) -> Verdict {
+        self.node.decide(limit.0, key, cost, reading, None::<fn() -> Waiter>)
+    }
+
+    /// Decides as [`check`](Cluster::check) does; where it is Pending the answer comes with this token among those of
+    /// [`drain`](Cluster::drain).
+    pub fn submit(&self, limit: LimitId, key: &[u8], cost: u64, token: u64) -> Verdict {
+        self.node.decide(limit.0, key, cost, self.now(), Some(|| Waiter::Token(token)))
+    }
+
+    /// Moves the answers that have come to the end of a list.
+    ///
+    /// # Concurrency
+    /// The list of answers is behind a lock that the store's thread and drains hold for a few instructions.
+    pub fn drain(&self, into: &mut Vec<Completion>) {
+        into.append(&mut self.node.completions.lock().unwrap_or_else(|e| e.into_inner()));
+    }
+
+    /// Decides a request, and waits for the store's answer where it must, but no longer than `timeout`: then it is
+    /// [`Verdict::Pending`], and what may still be granted for it lapses or is given back.
+    pub fn acquire(&self, limit: LimitId, key: &[u8], cost: u64, timeout: Duration) -> Verdict {
+        let mut answer = None;
+        let waiter = || {
+            let (tell, told) = sync_channel(1);
+            answer = Some(told);
+            Waiter::Thread(tell)
+        };
+        let verdict = self.node.decide(limit.0, key, cost, self.now(), Some(waiter));
+        match answer {
+            Some(told) if verdict == Verdict::Pending => {
+                told.recv_timeout(timeout).unwrap_or(Verdict::Pending)
+            }
+            _ => verdict,
+        }
+    }
+
+    /// Decides as [`acquire`](Cluster::acquire) does, without a thread that waits. Dropping it is as its timeout.
+    ///
+    /// Needs the feature `tokio`, and a runtime with time.
+    #[cfg(feature = "tokio")]
+    pub async fn acquire_async(&self, limit: LimitId, key: &[u8], cost: u64, timeout: Duration) -> Verdict {
+        let mut answer = None;
+        let waiter = || {
+            let (tell, told) = tokio::sync::oneshot::channel();
+            answer = Some(told);
+            Waiter::Task(tell)
+        };
+        let verdict = self.node.decide(limit.0, key, cost, self.now(), Some(waiter));
+        match answer {
+            Some(told) if verdict == Verdict::Pending => tokio::time::timeout(timeout, told)
+                .await
+                .ok()
+                .and_then(Result::ok)
+                .unwrap_or(Verdict::Pending),
+            _ => verdict,
+        }
+    }
+
+    /// Tells what was counted.
+    pub fn metrics(&self) -> Metrics {
+        // ORDERING: Relaxed; a value.
+        let up = self.node.up.load(Ordering::Relaxed) != 0;
+        self.node.counts.read(up, self.node.right.holds(self.node.clock.now()))
+    }
+
+    /// Closes the node: gives back what it holds, lets its slot go, and answers whoever waits. Returns whether that was
+    /// done in time; else it ends by itself, and what is held lapses.
+    pub fn shutdown(mut self, timeout: Duration) -> bool {
+        self.close();
+        let until = Instant::now() + timeout;
+        let Some(thread) = self.thread.take() else { return true };
+        while !thread.is_finished() {
+            if Instant::now() >= until {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        thread.join().is_ok()
+    }
+
+    fn close(&self) {
+        // ORDERING: Release; pairs with the Acquire of the store's thread.
+        self.node.closing.store(1, Ordering::Release);
+    }
+}
+
+impl Drop for Cluster {
+    /// As [`shutdown`](Cluster::shutdown), without waiting.
+    fn drop(&mut self) {
+        self.close();
+    }
+}
+
+impl std::fmt::Debug for Cluster {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Cluster").field("metrics", &self.metrics()).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,97 @@
+//! What a node counts, and how it is told.
+
+use crate::sync::{AtomicU64, Ordering};
+
+macro_rules! counts {
+    ($($(#[$doc:meta])* $name:ident,)*) => {
+        /// Counters of a node, since it was opened. What was passed by a lease line is not counted: that is the path
+        /// that touches nothing shared.
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        #[non_exhaustive]
+        pub struct Metrics {
+            $($(#[$doc])* pub $name: u64,)*
+            /// Whether the store answers.
+            pub up: bool,
+            /// Whether the reserve may be spent.
+            pub reserve_held: bool,
+        }
+
+        #[derive(Debug)]
+        pub(crate) struct Counts { $(pub(crate) $name: AtomicU64,)* }
+
+        impl Counts {
+            pub(crate) fn new() -> Counts {
+                Counts { $($name: AtomicU64::new(0),)* }
+            }
+
+            pub(crate) fn read(&self, up: bool, reserve_held: bool) -> Metrics {
+                // ORDERING: Relaxed; values only.
+                Metrics { $($name: self.$name.load(Ordering::Relaxed),)* up, reserve_held }
+            }
+        }
+
+        impl Metrics {
+            /// Writes them in the text format of Prometheus.
+            pub fn prometheus(&self, out: &mut impl std::fmt::Write) -> std::fmt::Result {
+                $(writeln!(out, concat!("tatcell_cluster_", stringify!($name), "_total {}"), self.$name)?;)*
+                writeln!(out, "tatcell_cluster_up {}", u8::from(self.up))?;
+                writeln!(out, "tatcell_cluster_reserve_held {}", u8::from(self.reserve_held))
+            }
+        }
+    };
+}
+
+counts! {
+    /// Passed from the reserve.
+    passed_reserve,
+    /// Passed after an answer of the store.
+    passed_answer,
+    /// Passed by a node's share while the store was away.
+    passed_share,
+    /// Passed by [`Down::Open`](crate::Down::Open): beyond every bound.
+    passed_open,
+    /// Refused by an earlier answer of the store.
+    denied_cached,
+    /// Refused by an answer of the store.
+    denied_answer,
+    /// Refused because the store was away.
+    denied_down,
+    /// Told to wait for an answer.
+    pending,
+    /// Refused because no line or no place in the queue was left.
+    overloaded,
+    /// Calls that asked for units.
+    asks,
+    /// Grants, and the units of all of them.
+    grants,
+    /// Units granted.
+    granted_units,
+    /// Asks that were refused.
+    refusals,
+    /// Grants that found two pieces held, and lapse.
+    unplaced,
+    /// Units given back.
+    given_back,
+    /// Batches that the store answered.
+    batches,
+    /// Nanoseconds that they took.
+    batch_ns,
+    /// Calls that were sent again because the store did not have the script.
+    no_script,
+    /// Calls without an answer that decides.
+    faults,
+    /// Times that the store went away.
+    outages,
+}
+
+/// One more.
+#[inline]
+pub(crate) fn count(counter: &AtomicU64) {
+    add(counter, 1);
+}
+
+#[inline]
+pub(crate) fn add(counter: &AtomicU64, n: u64) {
+    // ORDERING: Relaxed; value only.
+    counter.fetch_add(n, Ordering::Relaxed);
+}

@@ -1,0 +1,40 @@
+//! Limits of tatcell that several machines share through Redis or Valkey, and still decide without a round trip.
+//!
+//! A node is granted *pieces of a key's time axis* and spends them by itself; each node also has a small *reserve* of
+//! its own, which the store does not give out. Whatever is delayed, lost or killed, every key is admitted at most `R w
+//! + B` units in any window w by all nodes together; what a store that lies adds to it is stated in `docs/CLUSTER.md`.
+//!
+//! - [`Cluster`]: a node. [`SharedLimit`]: a limit. [`Verdict`]: the answer. [`Down`]: what happens without the store.
+//! - [`Split`]: how a limit is divided, and which form it has. [`script`]: what runs in the store.
+
+mod axis;
+mod clock;
+mod cluster;
+mod counts;
+mod courier;
+mod demand;
+mod line;
+mod lines;
+mod link;
+mod log;
+mod node;
+mod open;
+mod piece;
+mod reserve;
+pub mod script;
+mod settle;
+mod share;
+mod slot;
+mod split;
+mod sync;
+mod verdict;
+
+pub use axis::{Span, Q_PER_US};
+pub use cluster::{Cluster, LimitId};
+pub use counts::Metrics;
+pub use open::{Builder, OpenError};
+pub use split::{LimitError, Reserve, SharedLimit, Split, MAX_GRANT, MAX_NODES};
+pub use verdict::{Completion, Down, Verdict};
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod model_tests;

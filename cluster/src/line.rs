@@ -1,0 +1,375 @@
+//! A lease line: what a node holds of one key, shared by any number of workers and one thread that talks to the store.
+//!
+//! ```text
+//!   tag      whose line it is: a hash of the key; 0 while it changes hands        beside the line, 8 to a cache line
+//!   word     generation | low                                                     see piece.rs
+//!   lo, hi   two pieces: that of the word's generation, and the next one, by parity
+//!   since    when each of them had come: no older reading of the clock takes of it
+//!   newest   generation of the newest piece
+//!   owner    FREE | QUEUED | STORE | CHANGING      who may write all but the word
+//! ```
+//!
+//! **Who may do what.** A worker moves the word by compare-and-swap, and moves on to the newest piece where the present
+//! one is spent. Everything else is written by the owner: the store's thread while an answer is settled, or a worker
+//! while the line changes hands. A worker makes a line QUEUED where it asks ahead; the store's thread takes a line
+//! that is FREE or QUEUED, and looks at the tag once it owns it. A line changes hands only from FREE.
+//!
+//! **Invariants.**
+//! 1. A worker that read a word and then its own tag swaps a word that was its key's: changing hands first makes the
+//!    tag 0, then the word that of a new generation, then the rest, and then the tag that of the new key.
+//! 2. A generation is never taken again (within 256): a swap of an older word fails, whatever lies in `low`.
+//! 3. A piece is written before its generation is the newest, and over the older piece only where the word has left it.
+//!
+//! Progress: taking is lock-free and bounded; a worker that lost [`MAX_LOST`] swaps takes nothing and charges nothing.
+//! Nobody waits for an owner: who cannot own a line does without.
+//!
+//! A line is a cache: forgetting it loses units, and never makes any.
+
+use crate::piece::{Piece, Word};
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+
+/// Swaps of the word that a worker may lose to others before it takes nothing.
+pub(crate) const MAX_LOST: u32 = 8;
+
+const FREE: u32 = 0;
+const QUEUED: u32 = 1;
+const STORE: u32 = 2;
+const CHANGING: u32 = 3;
+
+/// For when a worker takes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct When {
+    /// Its reading of the clock.
+    pub reading: u64,
+    /// How long a piece may wait.
+    pub hold: u64,
+}
+
+/// What a worker got of a line.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// The cost was taken, and the piece ends here; `ahead`: it is time to ask for the next one.
+    Yes { end: u64, ahead: bool },
+    /// Not enough is left.
+    No,
+    /// The line is another key's by now.
+    Other,
+}
+
+/// The state of one key on a node: two cache lines.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Line {
+    word: AtomicU64,
+    lo: [AtomicU64; 2],
+    hi: [AtomicU64; 2],
+    since: [AtomicU64; 2],
+    newest: AtomicU64,
+    /// Where `low` shall have come to before the next piece is asked for.
+    mark: AtomicU64,
+    /// A cost c is refused until this + c T without an ask; 0 = not.
+    pub(crate) denied: AtomicU64,
+    /// Until when it is of use, nanoseconds.
+    pub(crate) life: AtomicU64,
+    /// Where the share of a node without a store is spent from, nanoseconds.
+    pub(crate) share: AtomicU64,
+    /// Until when the share goes on though the store is back.
+    pub(crate) share_until: AtomicU64,
+    owner: AtomicU32,
+    /// Units offered since the last ask.
+    pub(crate) offered: AtomicU32,
+    /// Units that wait since the last answer.
+    pub(crate) waiting: AtomicU32,
+    /// Whether the share was used since the store was last asked.
+    pub(crate) share_used: AtomicU32,
+}
+
+impl Line {
+    pub(crate) fn new() -> Line {
+        let zero = || AtomicU64::new(0);
+        let small = || AtomicU32::new(0);
+        Line {
+            word: AtomicU64::new(Word::spent(0).pack()),
+            lo: [zero(), zero()],
+            hi: [zero(), zero()],
+            since: [zero(), zero()],
+            newest: zero(),
+            mark: zero(),
+            denied: zero(),
+            life: zero(),
+            share: zero(),
+            share_until: zero(),
+            owner: small(),
+            offered: small(),
+            waiting: small(),
+            share_used: small(),
+        }
+    }
+
+    /// Takes `length` nanoseconds of what `tag` holds here: of what has not lapsed, and of a piece that had come when
+    /// the clock was read.
+    #[inline]
+    pub(crate) fn take(&self, at: &AtomicU64, tag: u64, when: When, length: u64) -> Taken {
+        let floor = when.reading.saturating_sub(when.hold);
+        for _ in 0..MAX_LOST {
+            // ORDERING: Acquire; pairs with the swaps of others: the tag and the pieces are read as of this word.
+            let old = self.word.load(Ordering::Acquire);
+            // ORDERING: Acquire; pairs with the Release that made the line this key's. After the word: invariant 1.
+            if at.load(Ordering::Acquire) != tag {
+                return Taken::Other;
+            }
+            let word = Word::unpack(old);
+            let side = usize::from(word.generation & 1);
+            // ORDERING: Acquire; a value of another generation is of no harm, the swap fails then.
+            let hi = self.hi[side].load(Ordering::Acquire);
+            if let Some(next) = word.take(hi, floor, length) {
+                // ORDERING: Acquire; as above.
+                if when.reading < self.since[side].load(Ordering::Acquire) {
+                    return Taken::No;
+                }
+                if self.swap(old, next) {
+                    // ORDERING: Relaxed, both; at worst an ask goes out early, or late.
+                    let ahead = next.low > self.mark.load(Ordering::Relaxed)
+                        && self.newest.load(Ordering::Relaxed) == u64::from(next.generation);
+                    return Taken::Yes { end: next.low, ahead };
+                }
+                continue;
+            }
+            // ORDERING: Acquire; pairs with the Release of publish: the newest piece is written.
+            let newest = self.newest.load(Ordering::Acquire) as u8;
+            if newest == word.generation {
+                return Taken::No;
+            }
+            // ORDERING: Acquire; written before `newest`.
+            let low = self.lo[usize::from(newest & 1)].load(Ordering::Acquire);
+            self.swap(old, Word { generation: newest, low });
+        }
+        Taken::No
+    }
+
+    #[inline]
+    fn swap(&self, old: u64, new: Word) -> bool {
+        // ORDERING: AcqRel; passes on what this worker saw of the pieces. Relaxed on failure: it is read anew.
+        self.word.compare_exchange(old, new.pack(), Ordering::AcqRel, Ordering::Relaxed).is_ok()
+    }
+
+    /// Puts a piece that came by now after those that are held, and the mark at which the next one is asked for. False:
+    /// two are held already, and this one lapses. For the owner.
+    pub(crate) fn publish(&self, piece: Piece, now: u64, mark: u64) -> bool {
+        // ORDERING: Relaxed; only owners write it, and owning is Acquire.
+        let newest = self.newest.load(Ordering::Relaxed) as u8;
+        // ORDERING: Acquire; pairs with the swap that left the older piece.
+        if Word::unpack(self.word.load(Ordering::Acquire)).generation != newest {
+            return false;
+        }
+        let next = newest.wrapping_add(1);
+        let side = usize::from(next & 1);
+        // ORDERING: Relaxed; published by the Release below.
+        self.lo[side].store(piece.lo, Ordering::Relaxed);
+        // ORDERING: Relaxed; as above.
+        self.hi[side].store(piece.hi, Ordering::Relaxed);
+        // ORDERING: Relaxed; as above.
+        self.since[side].store(now, Ordering::Relaxed);
+        // ORDERING: Relaxed; a hint.
+        self.mark.store(mark, Ordering::Relaxed);
+        // ORDERING: Release; pairs with the Acquire of take: a worker that sees the generation sees its piece.
+        self.newest.store(u64::from(next), Ordering::Release);
+        true
+    }
+
+    /// Takes all that is left of the newest piece above `floor`, and leaves nothing of any; returns its length in
+    /// nanoseconds. For the owner, when the node closes.
+    pub(crate) fn seize(&self, floor: u64) -> u64 {
+        // ORDERING: Relaxed; only owners write it.
+        let newest = self.newest.load(Ordering::Relaxed) as u8;
+        let side = usize::from(newest & 1);
+        // ORDERING: AcqRel; what workers took before it counts, what they try after it fails.
+        let word = Word::unpack(self.word.swap(Word::spent(newest).pack(), Ordering::AcqRel));
+        // ORDERING: Relaxed; written by owners.
+        let begins = self.lo[side].load(Ordering::Relaxed);
+        let low = if word.generation == newest { word.low } else { begins };
+        // ORDERING: Relaxed; as above.
+        self.hi[side].load(Ordering::Relaxed).saturating_sub(low.max(floor))
+    }
+
+    /// Makes the line another key's. False: an ask is under way, or another worker was faster.
+    pub(crate) fn change_hands(&self, at: &AtomicU64, from: u64, to: u64) -> bool {
+        if !self.own(FREE, CHANGING) {
+            return false;
+        }
+        // ORDERING: Acquire; only owners write it, and this thread owns the line.
+        if at.load(Ordering::Acquire) != from {
+            self.disown();
+            return false;
+        }
+        // ORDERING: Release; before the word: who sees the new generation sees that the key is gone.
+        at.store(0, Ordering::Release);
+        // ORDERING: Relaxed; only owners write it.
+        let next = (self.newest.load(Ordering::Relaxed) as u8).wrapping_add(1);
+        // ORDERING: AcqRel; orders the tag above before it, and what follows after it.
+        self.word.swap(Word::spent(next).pack(), Ordering::AcqRel);
+        // ORDERING: Relaxed, all; nobody reads them under a tag of 0, and the Release below passes them on.
+        self.newest.store(u64::from(next), Ordering::Relaxed);
+        for field in self.lo.iter().chain(&self.hi).chain(&self.since) {
+            field.store(0, Ordering::Relaxed);
+        }
+        for field in [&self.mark, &self.denied, &self.share, &self.share_until] {
+            field.store(0, Ordering::Relaxed);
+        }
+        // ORDERING: Relaxed; as above.
+        for field in [&self.offered, &self.waiting, &self.share_used] {
+            field.store(0, Ordering::Relaxed);
+        }
+        // ORDERING: Release; pairs with the Acquire of take.
+        at.store(to, Ordering::Release);
+        self.disown();
+        true
+    }
+
+    /// Marks that an ask goes into the queue; False: one is there already, or the line is owned.
+    pub(crate) fn queue(&self) -> bool {
+        self.own(FREE, QUEUED)
+    }
+
+    /// The queue did not take it.
+    pub(crate) fn unqueue(&self) {
+        self.own(QUEUED, FREE);
+    }
+
+    /// Whether nobody asks for it or owns it; by now it may be otherwise.
+    pub(crate) fn is_free(&self) -> bool {
+        // ORDERING: Relaxed; a hint.
+        self.owner.load(Ordering::Relaxed) == FREE
+    }
+
+    /// Makes the store's thread the owner, if the line is still this key's.
+    pub(crate) fn own_for_store(&self, at: &AtomicU64, tag: u64) -> bool {
+        if !self.own(FREE, STORE) && !self.own(QUEUED, STORE) {
+            return false;
+        }
+        // ORDERING: Acquire; only owners write it, and this thread owns the line.
+        let same = at.load(Ordering::Acquire) == tag;
+        if !same {
+            self.disown();
+        }
+        same
+    }
+
+    /// Ends the ownership.
+    pub(crate) fn disown(&self) {
+        // ORDERING: Release; pairs with the Acquire of the next owner.
+        self.owner.store(FREE, Ordering::Release);
+    }
+
+    fn own(&self, from: u32, to: u32) -> bool {
+        // ORDERING: Acquire; pairs with the Release of the last owner. Relaxed on failure: nothing is read then.
+        self.owner.compare_exchange(from, to, Ordering::Acquire, Ordering::Relaxed).is_ok()
+    }
+}
+
+#[cfg(all(test, tatcell_cluster_loom))]
+#[path = "loom_line.rs"]
+mod loom_line;
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod tests {
+    use super::*;
+
+    /// Late, and nothing lapses.
+    const LATE: When = When { reading: 1_000_000, hold: 1_000_000 };
+
+    const EIGHT: Piece = Piece { lo: 100, hi: 180 };
+
+    #[test]
+    fn a_line_fills_two_cache_lines() {
+        assert_eq!((std::mem::size_of::<Line>(), std::mem::align_of::<Line>()), (128, 128));
+    }
+
+    #[test]
+    fn pieces_are_spent_one_after_the_other_and_a_third_lapses() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
+        assert!(line.publish(EIGHT, 0, 130));
+        // Not yet begun: the first piece is still the word's.
+        assert!(!line.publish(Piece { lo: 300, hi: 310 }, 0, 0));
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 110, ahead: false });
+        assert!(line.publish(Piece { lo: 300, hi: 310 }, 0, 300));
+        assert!(!line.publish(Piece { lo: 400, hi: 410 }, 0, 0));
+        for end in (120..=180).step_by(10) {
+            assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end, ahead: false });
+        }
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 310, ahead: true });
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
+        assert_eq!(line.take(&at, 8, LATE, 10), Taken::Other);
+    }
+
+    #[test]
+    fn a_line_changes_hands_only_while_nobody_asks_and_leaves_nothing() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert!(line.publish(EIGHT, 0, 0));
+        assert!(line.queue() && !line.queue());
+        assert!(!line.change_hands(&at, 7, 8));
+        assert!(line.own_for_store(&at, 7));
+        line.unqueue(); // too late: it is the store's
+        assert!(!line.change_hands(&at, 7, 8) && !line.is_free());
+        line.disown();
+        assert!(!line.change_hands(&at, 6, 8));
+        assert!(line.change_hands(&at, 7, 8));
+        assert_eq!(line.take(&at, 8, LATE, 10), Taken::No);
+        assert_eq!(line.take(&at, 7, LATE, 10), Taken::Other);
+        assert!(!line.own_for_store(&at, 7) && line.is_free());
+    }
+
+    #[test]
+    fn a_reading_of_before_a_piece_came_takes_nothing_of_it() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert!(line.publish(EIGHT, 150, u64::MAX));
+        let at_reading = |reading| line.take(&at, 7, When { reading, hold: 150 }, 10);
+        assert_eq!(at_reading(149), Taken::No);
+        assert_eq!(at_reading(150), Taken::Yes { end: 110, ahead: false });
+        assert_eq!(at_reading(149), Taken::No);
+        assert_eq!(at_reading(300), Taken::Yes { end: 160, ahead: false }, "the rest below has lapsed");
+    }
+
+    #[test]
+    fn what_is_seized_is_the_rest_of_the_newest_piece_and_then_nothing_is_left() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert_eq!(line.seize(0), 0);
+        for (floor, left) in [(0, 70), (130, 50), (500, 0)] {
+            let (line, at) = (Line::new(), AtomicU64::new(7));
+            assert!(line.publish(EIGHT, 0, 0));
+            line.take(&at, 7, LATE, 10);
+            assert_eq!(line.seize(floor), left);
+            assert_eq!((line.take(&at, 7, LATE, 10), line.seize(0)), (Taken::No, 0));
+        }
+        assert!(line.publish(EIGHT, 0, 0));
+        line.take(&at, 7, LATE, 10);
+        assert!(line.publish(Piece { lo: 300, hi: 340 }, 0, 0));
+        assert_eq!(line.seize(0), 40, "the end of the axis is the second piece");
+    }
+
+    #[test]
+    fn threads_take_exactly_what_two_pieces_hold() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert!(line.publish(Piece { lo: 0, hi: 100_000 }, 0, 0));
+        line.take(&at, 7, LATE, 1);
+        assert!(line.publish(Piece { lo: 200_000, hi: 250_000 }, 0, 0));
+        let taken: usize = std::thread::scope(|scope| {
+            let work = || {
+                let mut units = 0;
+                // Lost swaps are no end of the piece: only many refusals in a row are.
+                let mut refused = 0;
+                while refused < 1_000 {
+                    match line.take(&at, 7, LATE, 1) {
+                        Taken::Yes { .. } => (units, refused) = (units + 1, 0),
+                        _ => refused += 1,
+                    }
+                }
+                units
+            };
+            let workers = [scope.spawn(work), scope.spawn(work), scope.spawn(work)];
+            workers.map(|w| w.join().expect("a worker")).iter().sum()
+        });
+        assert_eq!(taken, 149_999);
+    }
+}

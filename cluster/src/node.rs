@@ -1,0 +1,282 @@
+//! What a node decides by itself: by its line, its reserve, an earlier refusal, or its mode while the store is away.
+//!
+//! ```text
+//!   check   (a) the key's line ---- enough is left -----------------------------> Pass
+//!           (b) the reserve ------- the slot is held and it conforms -----------> Pass      a cold key ends here
+//!           (c) an earlier refusal  still holds --------------------------------> Deny
+//!           (d) the store --------- up: the store's thread is asked ------------> Pending
+//!                                   away: Deny, the share, or Pass, as configured
+//! ```
+//!
+//! No step waits or locks; the queue to the store's thread has a bound, and a full one is Overloaded.
+
+use std::hash::{BuildHasher, RandomState};
+use std::sync::mpsc::SyncSender;
+use std::sync::Mutex;
+use std::time::Duration;
+
+use tatcell::{Outcome, Table, TableLimit};
+
+use crate::clock::NodeClock;
+use crate::counts::{count, Counts};
+use crate::line::{Taken, When};
+use crate::lines::{Found, Lines};
+use crate::reserve::Right;
+use crate::share::Share;
+use crate::split::Split;
+use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::verdict::{Completion, Down, Verdict};
+
+/// Longest time between two probes of a store that is away.
+pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
+
+/// One limit on this node.
+pub(crate) struct Limited {
+    pub name: String,
+    pub split: Split,
+    pub share: Share,
+    /// What keys begin with in the store.
+    pub prefix: String,
+    /// What nodes must agree on.
+    pub parameters: String,
+    pub lines: Lines,
+    pub reserve: Option<(Table<'static>, TableLimit)>,
+}
+
+/// Who waits for an answer.
+pub(crate) enum Waiter {
+    /// Nobody: the next piece is asked for ahead, or a caller will come again.
+    None,
+    /// A caller with a token, who drains completions.
+    Token(u64),
+    /// A thread that waits.
+    Thread(SyncSender<Verdict>),
+    /// A task that waits.
+    #[cfg(feature = "tokio")]
+    Task(tokio::sync::oneshot::Sender<Verdict>),
+}
+
+/// What the store's thread is asked to do.
+pub(crate) struct Job {
+    pub limit: usize,
+    pub index: usize,
+    pub tag: u64,
+    pub key: Box<[u8]>,
+    pub cost: u64,
+    pub waiter: Waiter,
+}
+
+/// The state that workers and the store's thread share.
+pub(crate) struct Node {
+    pub limits: Vec<Limited>,
+    pub clock: NodeClock,
+    pub hasher: RandomState,
+    pub right: Right,
+    pub up: AtomicU32,
+    pub closing: AtomicU32,
+    /// When the store went away.
+    pub since: AtomicU64,
+    pub down: Down,
+    pub counts: Counts,
+    pub queue: SyncSender<Job>,
+    pub completions: Mutex<Vec<Completion>>,
+}
+
+/// One request on its way through the steps.
+struct Request<'a> {
+    limit: usize,
+    key: &'a [u8],
+    tag: u64,
+    cost: u64,
+    now: u64,
+}
+
+pub(crate) fn nanos(ns: u64) -> Duration {
+    Duration::from_nanos(ns)
+}
+
+impl Node {
+    /// Decides a request; see the head of this file. `reading` is one of the node's clock.
+    #[inline]
+    pub(crate) fn decide(
+        &self,
+        limit: usize,
+        key: &[u8],
+        cost: u64,
+        reading: u64,
+        waiter: Option<impl FnOnce() -> Waiter>,
+    ) -> Verdict {
+        let limited = &self.limits[limit];
+        let hash = self.hasher.hash_one(key);
+        let request = Request { limit, key, tag: hash | 1, cost, now: self.clock.of(reading) };
+        let found = limited.lines.find(request.tag);
+        if let (Some(found), false) = (found, limited.split.strict) {
+            if cost <= limited.split.largest_cost {
+                // ORDERING: Relaxed; an estimate.
+                found.line.offered.fetch_add(cost as u32, Ordering::Relaxed);
+                if let Taken::Yes { ahead, .. } = self.take(limited, found, &request) {
+                    if ahead {
+                        self.ask_ahead(&request, found);
+                    }
+                    return Verdict::Pass;
+                }
+            }
+        }
+        let mut never = true;
+        if let Some((table, of_each)) = &limited.reserve {
+            if self.right.holds(request.now) {
+                match table.check_hash(of_each, request.now, hash, cost) {
+                    Ok(outcome) if outcome.passes() => {
+                        count(&self.counts.passed_reserve);
+                        if let (Some(found), false) = (found, limited.split.strict) {
+                            self.ask_ahead(&request, found);
+                        }
+                        return Verdict::Pass;
+                    }
+                    Ok(Outcome::Never) | Err(_) => {}
+                    Ok(_) => never = false,
+                }
+            }
+        }
+        if cost > limited.split.largest_cost {
+            return if never { Verdict::Never } else { Verdict::Deny { retry_after: PROBE_MAX } };
+        }
+        self.short(limited, &request, found, waiter)
+    }
+
+    fn take(&self, limited: &Limited, found: Found<'_>, request: &Request<'_>) -> Taken {
+        let split = &limited.split;
+        let when = When { reading: request.now, hold: split.hold_ns };
+        found.take(request.tag, when, request.cost.saturating_mul(split.unit_ns))
+    }
+
+    /// Steps (c) and (d).
+    fn short(
+        &self,
+        limited: &Limited,
+        request: &Request<'_>,
+        found: Option<Found<'_>>,
+        waiter: Option<impl FnOnce() -> Waiter>,
+    ) -> Verdict {
+        let Some(found) = found.or_else(|| limited.lines.give(request.tag, request.now)) else {
+            count(&self.counts.overloaded);
+            return Verdict::Overloaded;
+        };
+        // ORDERING: Acquire; pairs with the Release of the store's thread, who writes `since` first.
+        let up = self.up.load(Ordering::Acquire) != 0;
+        // ORDERING: Relaxed; a time.
+        if !up || request.now < found.line.share_until.load(Ordering::Relaxed) {
+            return self.without_store(limited, found, request.now, request.cost, up);
+        }
+        if let Some(retry_after) = limited.denied(found, request.now, request.cost) {
+            count(&self.counts.denied_cached);
+            return Verdict::Deny { retry_after };
+        }
+        if limited.split.strict && waiter.is_none() {
+            count(&self.counts.pending);
+            return Verdict::Pending;
+        }
+        let cap = if limited.split.strict { limited.split.largest_cost } else { limited.split.most };
+        let first = found.line.queue();
+        // ORDERING: Relaxed; a bound on what waits, begun anew with each answer.
+        let waiting = found.line.waiting.fetch_add(request.cost as u32, Ordering::Relaxed);
+        // Only while an ask is under way: its answer is what ends this.
+        if !first && waiting > 0 && u64::from(waiting).saturating_add(request.cost) > cap {
+            count(&self.counts.denied_cached);
+            return Verdict::Deny {
+                retry_after: nanos(limited.split.min.saturating_mul(limited.split.unit_ns)),
+            };
+        }
+        let nobody = waiter.is_none();
+        let waiter = waiter.map_or(Waiter::None, |waiter| waiter());
+        if nobody && !first || self.enqueue(request, found, waiter, first) {
+            count(&self.counts.pending);
+            return Verdict::Pending;
+        }
+        count(&self.counts.overloaded);
+        Verdict::Overloaded
+    }
+
+    /// What a node does without the store: its mode.
+    pub(crate) fn without_store(
+        &self,
+        limited: &Limited,
+        found: Found<'_>,
+        now: u64,
+        cost: u64,
+        up: bool,
+    ) -> Verdict {
+        match self.down {
+            Down::Reserve => {}
+            Down::Share => {
+                // ORDERING: Relaxed; written before `up`, which was read with Acquire.
+                let since = self.since.load(Ordering::Relaxed);
+                if limited.share.take(&found.line.share, since, now, cost) {
+                    if !up {
+                        // ORDERING: Relaxed; the store's thread looks at it when the store is back.
+                        found.line.share_used.store(1, Ordering::Relaxed);
+                    }
+                    count(&self.counts.passed_share);
+                    return Verdict::Pass;
+                }
+            }
+            Down::Open => {
+                count(&self.counts.passed_open);
+                return Verdict::Pass;
+            }
+        }
+        count(&self.counts.denied_down);
+        Verdict::Deny { retry_after: PROBE_MAX }
+    }
+
+    /// Asks for the next piece, if nobody does.
+    fn ask_ahead(&self, request: &Request<'_>, found: Found<'_>) {
+        let limited = &self.limits[request.limit];
+        // ORDERING: Relaxed; a hint.
+        let up = self.up.load(Ordering::Relaxed) != 0;
+        if up && limited.denied(found, request.now, request.cost).is_none() && found.line.queue() {
+            self.enqueue(request, found, Waiter::None, true);
+        }
+    }
+
+    /// Puts a job into the queue; `first`: the line was marked for it. False where the queue is full, and then nothing
+    /// is asked.
+    fn enqueue(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, first: bool) -> bool {
+        let (index, key) = (found.index, request.key.into());
+        let job = Job { limit: request.limit, index, tag: request.tag, key, cost: request.cost, waiter };
+        let sent = self.queue.try_send(job).is_ok();
+        if !sent {
+            if first {
+                found.line.unqueue();
+            }
+            // ORDERING: Relaxed; no answer will begin it anew.
+            found.line.waiting.store(0, Ordering::Relaxed);
+        }
+        sent
+    }
+}
+
+impl Limited {
+    /// What a key is called in the store.
+    pub(crate) fn name_of(&self, key: &[u8]) -> Vec<u8> {
+        [self.prefix.as_bytes(), key].concat()
+    }
+
+    /// Time until this cost may be asked for again, if an earlier answer refuses it. An end further away than any
+    /// answer is a clock that stepped back.
+    #[inline]
+    pub(crate) fn denied(&self, found: Found<'_>, now: u64, cost: u64) -> Option<Duration> {
+        // ORDERING: Relaxed; a time. At worst an ask goes out that need not.
+        let base = found.line.denied.load(Ordering::Relaxed);
+        let split = &self.split;
+        let until = base.saturating_add(cost.max(split.min).saturating_mul(split.unit_ns));
+        let far = split
+            .lead
+            .ns_down()
+            .saturating_add(split.hold_ns)
+            .saturating_mul(4)
+            .saturating_add(1_000_000_000);
+        let left = until.checked_sub(now).filter(|left| *left > 0 && *left <= far)?;
+        (base > 0).then(|| nanos(left))
+    }
+}

@@ -1,0 +1,339 @@
+//! Opening a node: what it is given, what is checked, and what is wrong.
+
+use std::fmt;
+use std::hash::RandomState;
+use std::sync::mpsc::{sync_channel, Receiver};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use tatcell::host::{random_seed, HostError};
+use tatcell::{lines_for, Line, Table, TableError};
+
+use crate::axis::Span;
+use crate::clock::NodeClock;
+use crate::cluster::Cluster;
+use crate::counts::Counts;
+use crate::courier::Courier;
+use crate::lines::Lines;
+use crate::link::Link;
+use crate::log::{Log, Sink};
+use crate::node::{Job, Limited, Node};
+use crate::reserve::Right;
+use crate::script::{self, Ask, By, Fault, Grant};
+use crate::share::Share;
+use crate::slot::{mark, mark_key, Slot};
+use crate::split::{LimitError, SharedLimit, Split};
+use crate::sync::{AtomicU32, AtomicU64};
+use crate::verdict::Down;
+
+/// Asks that the queue to the store's thread holds.
+const QUEUE: usize = 4_096;
+
+/// The oldest store that has what the scripts use.
+const OLDEST: (u32, u32) = (6, 2);
+
+/// What a node is opened with; see [`Cluster::builder`].
+pub struct Builder {
+    url: String,
+    nodes: u32,
+    prefix: String,
+    limits: Vec<SharedLimit>,
+    keys: usize,
+    timeout: Duration,
+    round_trip: Duration,
+    slot_ttl: Duration,
+    down: Down,
+    sink: Sink,
+}
+
+/// Why a node cannot be opened, and what to do about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The URL of the store cannot be read.
+    Url(String),
+    /// No limit was given, or two of one name.
+    Limits,
+    /// A limit cannot be shared.
+    Limit {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        error: LimitError,
+    },
+    /// The prefix is empty or longer than 64 bytes, or a duration is 0 or longer than an hour.
+    Options,
+    /// The system has no clock or no random bytes.
+    Host(HostError),
+    /// The table of a reserve cannot be made.
+    Reserve(TableError),
+    /// Nothing answers there, or not in time.
+    Unreachable(String),
+    /// The password is wrong, or the user may not do what is needed.
+    Refused(String),
+    /// The store is too old.
+    TooOld(String),
+    /// The store is a node of a Redis Cluster.
+    ClusterMode,
+    /// The store is a replica.
+    Replica,
+    /// The prefix is in use with other parameters.
+    OtherParameters {
+        /// Of which limit.
+        name: String,
+        /// What this node was given.
+        ours: String,
+        /// What the others were given.
+        theirs: String,
+    },
+    /// The store answers something else than it should.
+    Store(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Url(why) => write!(f, "not the URL of a store: {why}; redis://[user:password@]host:port/"),
+            OpenError::Limits => f.write_str("give at least one limit, and each a name of its own"),
+            OpenError::Limit { name, error } => write!(f, "limit {name:?}: {error}"),
+            OpenError::Options => f.write_str(
+                "the prefix must have 1 to 64 bytes, times must be above 0 and at most an hour, keys at least 1",
+            ),
+            OpenError::Host(error) => write!(f, "the system gives no clock or no random bytes: {error:?}"),
+            OpenError::Reserve(error) => write!(f, "no table for the reserve: {error:?}; ask for fewer keys"),
+            OpenError::Unreachable(why) => {
+                write!(f, "the store does not answer: {why}; is it running, and is the address right?")
+            }
+            OpenError::Refused(why) => write!(
+                f,
+                "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
+                 +pexpire +time +info +ping on the keys of the prefix"
+            ),
+            OpenError::TooOld(version) => write!(f, "the store is version {version}; Redis 6.2 or Valkey is needed"),
+            OpenError::ClusterMode => f.write_str(
+                "the store is a node of a Redis Cluster, which this version does not talk to; name a single server",
+            ),
+            OpenError::Replica => f.write_str("the store is a replica; name its primary"),
+            OpenError::OtherParameters { name, ours, theirs } => write!(
+                f,
+                "limit {name:?} is in use under this prefix with other parameters ({theirs}; here {ours}); take \
+                 another prefix or name, or stop the other nodes for a minute"
+            ),
+            OpenError::Store(why) => write!(f, "the store answers what it should not: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl From<redis::RedisError> for OpenError {
+    fn from(error: redis::RedisError) -> OpenError {
+        match Fault::of(&error) {
+            Fault::Lost => OpenError::Unreachable(error.to_string()),
+            Fault::Refused => OpenError::Refused(error.to_string()),
+            Fault::ReadOnly => OpenError::Replica,
+            Fault::Elsewhere => OpenError::ClusterMode,
+            _ => OpenError::Store(error.to_string()),
+        }
+    }
+}
+
+impl Builder {
+    pub(crate) fn new(url: &str, nodes: u32) -> Builder {
+        Builder {
+            url: url.to_owned(),
+            nodes,
+            prefix: "tatcell".to_owned(),
+            limits: Vec::new(),
+            keys: 65_536,
+            timeout: Duration::from_millis(250),
+            round_trip: Duration::from_millis(4),
+            slot_ttl: Duration::from_secs(10),
+            down: Down::Reserve,
+            sink: Box::new(|line| eprintln!("{line}")),
+        }
+    }
+
+    /// Names what all keys of this node begin with in the store; `tatcell` if nothing is said.
+    pub fn prefix(mut self, prefix: &str) -> Self {
+        self.prefix = prefix.to_owned();
+        self
+    }
+
+    /// Adds a limit. Limits do not share keys.
+    pub fn limit(mut self, limit: SharedLimit) -> Self {
+        self.limits.push(limit);
+        self
+    }
+
+    /// Says how many keys of each limit are in use at one time; 65 536 if nothing is said. Takes 152 bytes each, which
+    /// for the reserves (16 of them) stay allocated until the process ends.
+    pub fn keys(mut self, keys: usize) -> Self {
+        self.keys = keys;
+        self
+    }
+
+    /// Says how long a call to the store may take before it counts as away; 250 ms if nothing is said.
+    pub fn timeout(mut self, timeout: Duration) -> Self {
+        self.timeout = timeout;
+        self
+    }
+
+    /// Says how long a call takes at worst while all is well; 4 ms if nothing is said. Limits whose pieces would last
+    /// shorter than two of it are strict.
+    pub fn round_trip(mut self, round_trip: Duration) -> Self {
+        self.round_trip = round_trip;
+        self
+    }
+
+    /// Says for how long a slot is held without being renewed; 10 s if nothing is said. A reserve may be spent that
+    /// long, and the time in which it fills, after the slot was claimed, and no longer than that after the store went
+    /// away.
+    pub fn slot_ttl(mut self, ttl: Duration) -> Self {
+        self.slot_ttl = ttl;
+        self
+    }
+
+    /// Says what is done while the store is away.
+    pub fn when_down(mut self, down: Down) -> Self {
+        self.down = down;
+        self
+    }
+
+    /// Says where lines about faults go, one a second at most; to standard error if nothing is said.
+    pub fn log(mut self, sink: impl Fn(&str) + Send + 'static) -> Self {
+        self.sink = Box::new(sink);
+        self
+    }
+
+    /// Opens the node: checks what it was given and the store, and starts the store's thread.
+    ///
+    /// # Errors
+    /// [`OpenError`] says what is wrong and what to do. Ends within a few timeouts.
+    pub fn open(self) -> Result<Cluster, OpenError> {
+        let (node, jobs) = self.node()?;
+        let seed = random_seed().map_err(OpenError::Host)?;
+        let client = redis::Client::open(self.url.as_str()).map_err(|e| OpenError::Url(e.to_string()))?;
+        let mut link = Link::open(&client, self.timeout)?;
+        let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
+        self.probe(&mut link, &holder, &node.limits)?;
+
+        let full_ns = node.limits.iter().filter_map(|l| l.split.reserve.map(|r| r.full_ns)).max();
+        let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]) % self.nodes;
+        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, full_ns, first);
+        let node = Arc::new(node);
+        let courier = Courier::new(node.clone(), client, link, self.timeout, slot, Log::new(self.sink));
+        let thread = std::thread::Builder::new().name("tatcell-cluster".into());
+        let thread = thread.spawn(move || courier.run(&jobs));
+        let thread = thread.map_err(|e| OpenError::Store(format!("no thread: {e}")))?;
+        Ok(Cluster::new(node, thread))
+    }
+
+    /// The node without its thread, and the other end of its queue.
+    pub(crate) fn node(&self) -> Result<(Node, Receiver<Job>), OpenError> {
+        let splits = self.splits()?;
+        let limits = self.limits.iter().zip(splits).map(|(limit, split)| self.limited(limit, split));
+        let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
+        let clock = NodeClock::new().map_err(OpenError::Host)?;
+        let (queue, jobs) = sync_channel(QUEUE);
+        let node = Node {
+            limits,
+            clock,
+            hasher: RandomState::new(),
+            right: Right::new(),
+            up: AtomicU32::new(1),
+            closing: AtomicU32::new(0),
+            since: AtomicU64::new(0),
+            down: self.down,
+            counts: Counts::new(),
+            queue,
+            completions: Mutex::new(Vec::new()),
+        };
+        Ok((node, jobs))
+    }
+
+    fn splits(&self) -> Result<Vec<Split>, OpenError> {
+        let names: std::collections::HashSet<&str> = self.limits.iter().map(|l| l.name.as_str()).collect();
+        if names.is_empty() || names.len() != self.limits.len() {
+            return Err(OpenError::Limits);
+        }
+        let sound = |d: Duration| d.as_millis() > 0 && d <= Duration::from_secs(3_600);
+        let times =
+            sound(self.timeout) && sound(self.slot_ttl) && self.round_trip <= Duration::from_secs(3_600);
+        if self.prefix.is_empty() || self.prefix.len() > 64 || self.keys == 0 || !times {
+            return Err(OpenError::Options);
+        }
+        let split = |limit: &SharedLimit| {
+            let wrong = |error| OpenError::Limit { name: limit.name.clone(), error };
+            limit.split(self.nodes, self.round_trip).map_err(wrong)
+        };
+        self.limits.iter().map(split).collect()
+    }
+
+    fn limited(&self, limit: &SharedLimit, split: Split) -> Result<Limited, OpenError> {
+        let parameters = limit.parameters(self.nodes);
+        let nodes = u128::from(self.nodes);
+        let share_unit = Span::from_q(split.unit.q() * nodes).ns_down().saturating_add(1);
+        let share_burst = (split.burst / u64::from(self.nodes)).max(1);
+        let share = Share { unit_ns: share_unit, burst_ns: share_unit.saturating_mul(share_burst) };
+        let reserve = match split.reserve {
+            None => None,
+            Some(reserve) => {
+                let seed = random_seed().map_err(OpenError::Host)?;
+                let lines: Box<[Line]> = (0..lines_for(self.keys)).map(|_| Line::EMPTY).collect();
+                let options = reserve.table_options(seed).caller_hash();
+                let table = Table::init(Box::leak(lines), &options).map_err(OpenError::Reserve)?;
+                let of_each = table.limit(&reserve.limit()).map_err(OpenError::Reserve)?;
+                Some((table, of_each))
+            }
+        };
+        Ok(Limited {
+            name: limit.name.clone(),
+            prefix: format!("{}:{:016x}:", self.prefix, digest(&limit.name, &parameters)),
+            lines: Lines::new(self.keys, split.lead.ns_down().saturating_add(split.hold_ns)),
+            parameters,
+            share,
+            split,
+            reserve,
+        })
+    }
+
+    /// Looks whether the store is one, and whether this node agrees with those that use the prefix.
+    fn probe(&self, link: &mut Link, holder: &str, limits: &[Limited]) -> Result<(), OpenError> {
+        let info: String = link.query(&redis::cmd("INFO"))?;
+        let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+        let version = field("redis_version").unwrap_or("unknown");
+        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+        if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
+            return Err(OpenError::TooOld(version.to_owned()));
+        }
+        if field("cluster_enabled") == Some("1") {
+            return Err(OpenError::ClusterMode);
+        }
+        // Everything that is used later, so that a user who may not is told now.
+        link.query::<redis::Value>(&redis::cmd("PING"))?;
+        let probe = format!("{}:probe:{holder}", self.prefix);
+        for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
+            link.query::<i64>(&script::slot(by, probe.as_bytes(), holder, ms))?;
+        }
+        for limited in limits {
+            let too_many = limited.split.largest_cost + 1;
+            let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
+            link.query::<Grant>(&script::grant(By::Text, probe.as_bytes(), &limited.split, &nothing))?;
+        }
+        for limited in limits {
+            let key = mark_key(&self.prefix, &limited.name);
+            if let Some(theirs) = mark(link, &key, &limited.parameters)? {
+                let (name, ours) = (limited.name.clone(), limited.parameters.clone());
+                return Err(OpenError::OtherParameters { name, ours, theirs });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// FNV-1a of what nodes must agree on: those that do not, share no key.
+fn digest(name: &str, parameters: &str) -> u64 {
+    let bytes = name.bytes().chain([0]).chain(parameters.bytes());
+    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+}

@@ -1,0 +1,122 @@
+//! A piece of a key's time axis on a node: where it lies, and what a request takes of it. Pure.
+//!
+//! ```text
+//!   word      63        56 55                                  0
+//!             [generation ][ low: ns since the node started    ]     wraps after 2^56 ns = 2.28 years
+//!
+//!   node's clock    sent - 1 us        now - hold   low                       hi
+//!   ---------------------+----[ lapsed ]-----+-[####|#########################]------->
+//!                        |<--- lead --->|          what is left of the piece
+//! ```
+//!
+//! A request of cost c gets `[low', low' + c T)` with `low' = max(low, now - hold)`, if that ends within the piece:
+//! what is older than the hold has lapsed.
+//!
+//! **Bound.** Let the store grant so that its TAT is at most M ahead of its clock, and let `M + hold = B T`. Let
+//! request i have a clock reading that corresponds to the store's time x, with x in [s, s + w]. (1) The intervals of
+//! all requests of all nodes are disjoint: a grant starts at or above the TAT it finds and ends at the TAT it stores,
+//! and a node hands out disjoint parts of a piece. (2) An interval starts at or above x - hold: the store ran the
+//! script after the node read its clock for the sending, so a piece that is placed by that reading lies early by the
+//! way there, and lapses early, never late. (3) It ends at or below y + M <= x + M, y being when it was granted: no
+//! reading of before a piece came takes of it, so a thread that is stopped between its clock and its call gains
+//! nothing. So all of them lie in [s - hold, s + w + M], and `units * T <= w + hold + M = w + B T`. Delays, deaths, the
+//! number of nodes and the size of grants do not occur in it.
+//!
+//! T in nanoseconds is rounded down, so a piece on a node is no longer than what was granted; stretched back to it,
+//! starts move up and the end stays within.
+#![warn(clippy::arithmetic_side_effects)]
+
+/// Bits of `low`.
+const LOW_BITS: u32 = 56;
+
+const LOW: u64 = (1 << LOW_BITS) - 1;
+
+/// The clock may be read a little after the call was timed: a piece is placed this much earlier.
+pub(crate) const PLACE_EARLY_NS: u64 = 1_000;
+
+/// The state of a line: which of its pieces is spent, and from where on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Word {
+    pub generation: u8,
+    pub low: u64,
+}
+
+impl Word {
+    /// The word in which nothing is left, whatever the piece.
+    pub(crate) const fn spent(generation: u8) -> Word {
+        Word { generation, low: LOW }
+    }
+
+    pub(crate) const fn unpack(word: u64) -> Word {
+        Word { generation: (word >> LOW_BITS) as u8, low: word & LOW }
+    }
+
+    pub(crate) const fn pack(self) -> u64 {
+        (self.generation as u64) << LOW_BITS | self.low & LOW
+    }
+
+    /// Takes `length` nanoseconds of a piece that ends at `hi`, not below `floor`; None if that much is not left.
+    pub(crate) const fn take(self, hi: u64, floor: u64, length: u64) -> Option<Word> {
+        let from = if self.low > floor { self.low } else { floor };
+        match from.checked_add(length) {
+            Some(end) if end <= hi && hi <= LOW => Some(Word { generation: self.generation, low: end }),
+            _ => None,
+        }
+    }
+}
+
+/// Where a granted piece lies, in nanoseconds of the node's clock.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Piece {
+    pub lo: u64,
+    pub hi: u64,
+}
+
+impl Piece {
+    /// Places `units` that start `lead_us` after the store's moment: by the reading of the clock before the call was
+    /// sent, never by the one at which the reply came. None where they lie beyond what 56 bits hold.
+    pub(crate) const fn place(sent: u64, lead_us: u64, units: u64, unit_ns: u64) -> Option<Piece> {
+        let lo = sent.saturating_sub(PLACE_EARLY_NS).saturating_add(lead_us.saturating_mul(1_000));
+        let hi = lo.saturating_add(units.saturating_mul(unit_ns));
+        if hi < LOW {
+            Some(Piece { lo, hi })
+        } else {
+            None
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_piece_gives_its_units_once_and_then_none() {
+        let piece = Piece::place(5_000, 3, 4, 10).expect("a piece");
+        assert_eq!(piece, Piece { lo: 7_000, hi: 7_040 });
+        let mut word = Word { generation: 7, low: piece.lo };
+        for unit in 1..=4 {
+            word = word.take(piece.hi, 0, 10).expect("a unit");
+            assert_eq!(word, Word { generation: 7, low: 7_000 + unit * 10 });
+            assert_eq!(Word::unpack(word.pack()), word);
+        }
+        assert_eq!(word.take(piece.hi, 0, 10), None);
+    }
+
+    #[test]
+    fn what_is_older_than_the_hold_has_lapsed() {
+        let word = Word { generation: 0, low: 100 };
+        assert_eq!(word.take(200, 190, 10), Some(Word { generation: 0, low: 200 }));
+        assert_eq!(word.take(200, 191, 10), None);
+        assert_eq!(word.take(200, 0, 101), None);
+    }
+
+    #[test]
+    fn nothing_is_left_of_a_spent_word_nor_beyond_56_bits() {
+        assert_eq!(Word::spent(3).take(u64::MAX, 0, 1), None);
+        assert_eq!(Word::spent(3).take(LOW, 0, 1), None);
+        assert_eq!(Word { generation: 0, low: 5 }.take(u64::MAX, 0, 1), None);
+        assert_eq!(Piece::place(LOW, 0, 1, 1_000), None);
+        assert_eq!(Piece::place(0, u64::MAX, u64::MAX, u64::MAX), None);
+    }
+}

@@ -1,0 +1,89 @@
+//! What runs in the store: three scripts of one key each, their arguments and replies.
+//!
+//! [`GRANT`] gives out pieces of a key's time axis, [`GIVE_BACK`] takes back the end of one, [`SLOT`] hands out the
+//! right to a reserve. Each names only `KEYS[1]`, so keys need no hash tag, and a batch is a pipeline of calls. A call
+//! goes by the digest of its script; where the store does not have it, the call did not run and is sent once more with
+//! the text.
+//!
+//! **The value of a key** is `"<us>:<frac>"`, its TAT in the server's time; it expires when its debt has drained.
+
+mod reply;
+
+use std::sync::LazyLock;
+
+use redis::{Cmd, Script};
+
+use crate::split::Split;
+
+pub use reply::{Fault, Grant};
+
+/// Grants units, or tells when they will exist; see its head for arguments and reply.
+pub const GRANT: &str = include_str!("grant.lua");
+
+/// Takes back the last units of a grant that nobody was granted anything after.
+pub const GIVE_BACK: &str = include_str!("give_back.lua");
+
+/// Claims, renews or releases a slot.
+pub const SLOT: &str = include_str!("slot.lua");
+
+static GRANT_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GRANT));
+static GIVE_BACK_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GIVE_BACK));
+static SLOT_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(SLOT));
+
+/// How a call names its script.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum By {
+    /// By its digest: 40 bytes, refused with NOSCRIPT where the store does not have it.
+    Digest,
+    /// By its text, which the store then has.
+    Text,
+}
+
+/// What is asked of [`GRANT`] for one key.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Ask {
+    /// Units wanted, at least `min`.
+    pub want: u64,
+    /// Fewest units that are of use; 1 to the largest cost of the limit.
+    pub min: u64,
+    /// Units that were admitted before asking.
+    pub spent: u64,
+    /// Microseconds for which the key then gives nothing: above 0 where the node lived on its share.
+    pub grace_us: u64,
+}
+
+fn call(script: &Script, text: &str, by: By, key: &[u8]) -> Cmd {
+    let mut cmd = match by {
+        By::Digest => redis::cmd("EVALSHA").arg(script.get_hash()).to_owned(),
+        By::Text => redis::cmd("EVAL").arg(text).to_owned(),
+    };
+    cmd.arg(1).arg(key);
+    cmd
+}
+
+/// The call that asks for a piece. The reply is a [`Grant`].
+pub fn grant(by: By, key: &[u8], split: &Split, ask: &Ask) -> Cmd {
+    let mut cmd = call(&GRANT_SCRIPT, GRANT, by, key);
+    cmd.arg(split.unit.us()).arg(split.unit.frac()).arg(split.lead.us()).arg(split.lead.frac());
+    cmd.arg(ask.want).arg(ask.min).arg(ask.spent).arg(ask.grace_us);
+    cmd.arg(split.clamp_us().saturating_add(ask.grace_us));
+    cmd
+}
+
+/// The call that gives back the last `units` of the grant with this stamp. The reply is how many were taken: all or 0.
+///
+/// It must not be sent again after a timeout: another node's equal grant may have restored the stamp since, and a
+/// second one would then take back units that were spent.
+pub fn give_back(by: By, key: &[u8], split: &Split, stamp: &str, units: u64) -> Cmd {
+    let mut cmd = call(&GIVE_BACK_SCRIPT, GIVE_BACK, by, key);
+    cmd.arg(stamp).arg(split.unit.us()).arg(split.unit.frac()).arg(units);
+    cmd
+}
+
+/// The call that claims or renews a slot for so many milliseconds; 0 releases it. The reply is 1 where it was claimed,
+/// 2 where it was held and is renewed or released, else 0.
+pub fn slot(by: By, key: &[u8], holder: &str, ms: u64) -> Cmd {
+    let mut cmd = call(&SLOT_SCRIPT, SLOT, by, key);
+    cmd.arg(holder).arg(ms);
+    cmd
+}

@@ -1,0 +1,352 @@
+//! From jobs to calls, and from answers to pieces, refusals and verdicts. Runs on the store's thread alone.
+
+use std::collections::HashMap;
+
+use crate::counts::{add, count};
+use crate::courier::tell;
+use crate::demand::{Demand, Waiting};
+use crate::line::{Taken, When};
+use crate::lines::Found;
+use crate::node::{nanos, Job, Limited, Node, PROBE_MAX};
+use crate::piece::Piece;
+use crate::script::{Ask, Fault, Grant};
+use crate::sync::Ordering;
+use crate::verdict::Verdict;
+
+/// One call of a batch, and who waits for it.
+pub(crate) struct Call {
+    pub limit: usize,
+    pub key: Box<[u8]>,
+    pub ask: Ask,
+    index: usize,
+    jobs: Vec<Job>,
+    /// Whether the line is owned by this call, and let go with it.
+    last_of_line: bool,
+}
+
+/// Units to give back: the limit, the key, the stamp of the grant, how many.
+pub(crate) type Unused = (usize, Box<[u8]>, String, u64);
+
+/// What the store's thread keeps between batches.
+pub(crate) struct Batch {
+    demands: Vec<Vec<Demand>>,
+    pub unused: Vec<Unused>,
+    pub random: Random,
+}
+
+/// Numbers that spread nodes over time; SplitMix64.
+pub(crate) struct Random(u64);
+
+impl Random {
+    pub(crate) fn below(&mut self, n: u64) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
+    }
+}
+
+/// How long a key starts from its full debt after a share: within that every node has probed once.
+fn grace_us() -> u64 {
+    PROBE_MAX.as_micros() as u64 + 250_000
+}
+
+/// How long a key is not asked for after a fault of its own.
+const FAULT_NS: u64 = 50_000_000;
+
+impl Batch {
+    pub(crate) fn new(node: &Node) -> Batch {
+        let seed = std::hash::BuildHasher::hash_one(&node.hasher, 0);
+        let demands = node.limits.iter().map(|l| vec![Demand::default(); l.lines.len()]).collect();
+        Batch { demands, unused: Vec::new(), random: Random(seed) }
+    }
+
+    /// Makes calls of jobs: one a key, or one a request where the limit is strict. Who can be answered now, is.
+    pub(crate) fn prepare(&mut self, node: &Node, jobs: Vec<Job>, up: bool) -> Vec<Call> {
+        let mut lines: HashMap<(usize, usize, u64), Vec<Job>> = HashMap::new();
+        for job in jobs {
+            lines.entry((job.limit, job.index, job.tag)).or_default().push(job);
+        }
+        let mut calls = Vec::new();
+        for ((limit, index, tag), jobs) in lines {
+            let found = node.limits[limit].lines.get(index);
+            if !found.line.own_for_store(found.at, tag) {
+                jobs.into_iter().for_each(|job| answer(node, job, Verdict::Overloaded, node.clock.now()));
+            } else if up {
+                self.calls_of(node, found, jobs, &mut calls);
+            } else {
+                without_store(node, found, jobs, up);
+                release(found);
+            }
+        }
+        calls
+    }
+
+    fn calls_of(&mut self, node: &Node, found: Found<'_>, jobs: Vec<Job>, calls: &mut Vec<Call>) {
+        let now = node.clock.now();
+        let first = &jobs[0];
+        let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
+        let limited = &node.limits[limit];
+        let ahead = jobs.iter().any(|job| job.waits_for_nobody());
+        // An answer that came since they were queued may do for them.
+        let mut jobs: Vec<Job> = jobs.into_iter().filter(|job| !job.waits_for_nobody()).collect();
+        if !limited.split.strict {
+            jobs = serve(node, limited, found, jobs, now);
+        }
+        let mut rest = Vec::new();
+        for job in jobs {
+            match limited.denied(found, now, job.cost) {
+                Some(retry_after) => answer(node, job, Verdict::Deny { retry_after }, now),
+                None => rest.push(job),
+            }
+        }
+        if rest.is_empty() && (!ahead || limited.split.strict) {
+            return release(found);
+        }
+        let demand = &mut self.demands[limit][index];
+        if demand.tag != tag {
+            *demand = Demand::new(tag, key.clone());
+        }
+        // ORDERING: Relaxed, all; estimates, and a flag that this thread resets.
+        let offered = u64::from(found.line.offered.swap(0, Ordering::Relaxed));
+        let shared = found.line.share_used.load(Ordering::Relaxed) != 0;
+        let grace_us = if shared { grace_us() } else { 0 };
+        let call = |jobs: Vec<Job>, want, min, last_of_line| {
+            let ask = Ask { want, min, spent: 0, grace_us };
+            Call { limit, key: key.clone(), ask, index, jobs, last_of_line }
+        };
+        if limited.split.strict {
+            let last = rest.len().saturating_sub(1);
+            for (i, job) in rest.into_iter().enumerate() {
+                let cost = job.cost;
+                calls.push(call(vec![job], cost, cost, i == last));
+            }
+        } else {
+            let waiting = Waiting {
+                units: rest.iter().map(|job| job.cost).sum(),
+                largest: rest.iter().map(|job| job.cost).max().unwrap_or(0),
+            };
+            let (want, min) = demand.ask(&limited.split, waiting, offered, now);
+            calls.push(call(rest, want, min, true));
+        }
+    }
+
+    /// Settles the answers of a batch that was sent at `sent`. Returns the last fault among them.
+    pub(crate) fn settle(
+        &mut self,
+        node: &Node,
+        calls: Vec<Call>,
+        sent: u64,
+        answers: Vec<Result<Grant, Fault>>,
+    ) -> Option<Fault> {
+        let mut last_fault = None;
+        for (call, reply) in calls.into_iter().zip(answers) {
+            let limited = &node.limits[call.limit];
+            let found = limited.lines.get(call.index);
+            let last_of_line = call.last_of_line;
+            count(&node.counts.asks);
+            match reply {
+                Ok(grant) => {
+                    if call.ask.grace_us > 0 {
+                        returned(found, sent.saturating_add(call.ask.grace_us * 1_000));
+                    }
+                    if limited.split.strict {
+                        self.settle_strict(node, limited, found, call, sent, grant);
+                    } else {
+                        self.settle_leased(node, limited, found, call, sent, grant);
+                    }
+                }
+                Err(fault) => {
+                    last_fault = Some(fault);
+                    // ORDERING: Relaxed; a time.
+                    found.line.denied.store(node.clock.now() + FAULT_NS, Ordering::Relaxed);
+                    without_store(node, found, call.jobs, true);
+                }
+            }
+            if last_of_line {
+                release(found);
+            }
+        }
+        last_fault
+    }
+
+    fn settle_leased(
+        &mut self,
+        node: &Node,
+        limited: &Limited,
+        found: Found<'_>,
+        call: Call,
+        sent: u64,
+        grant: Grant,
+    ) {
+        let (split, demand) = (&limited.split, &mut self.demands[call.limit][call.index]);
+        let now = node.clock.now();
+        if grant.units > 0 {
+            count(&node.counts.grants);
+            add(&node.counts.granted_units, grant.units);
+            let hot = demand.granted(split, grant.lead_us);
+            let placed = Piece::place(sent, grant.lead_us, grant.units, split.unit_ns).is_some_and(|piece| {
+                let mark = if hot { piece.lo + (piece.hi - piece.lo) / 2 } else { u64::MAX };
+                live_until(found, piece.hi.saturating_add(split.hold_ns));
+                found.line.publish(piece, now, mark)
+            });
+            match placed {
+                true => demand.stamp = grant.stamp,
+                false => count(&node.counts.unplaced),
+            }
+            // ORDERING: Relaxed; a time.
+            found.line.denied.store(0, Ordering::Relaxed);
+        } else {
+            let spread = demand.refused(split, call.ask.min, grant.lead_us);
+            self.refuse(node, found, split.unit_ns, call.ask.min, sent, &grant, spread);
+        }
+        for job in serve(node, limited, found, call.jobs, now) {
+            let soon = nanos(job.cost.max(split.min).saturating_mul(split.unit_ns));
+            let retry_after = limited.denied(found, now, job.cost).unwrap_or(soon);
+            answer(node, job, Verdict::Deny { retry_after }, now);
+        }
+    }
+
+    fn settle_strict(
+        &mut self,
+        node: &Node,
+        limited: &Limited,
+        found: Found<'_>,
+        mut call: Call,
+        sent: u64,
+        grant: Grant,
+    ) {
+        let Some(job) = call.jobs.pop() else { return };
+        if grant.units >= job.cost {
+            count(&node.counts.grants);
+            add(&node.counts.granted_units, grant.units);
+            count(&node.counts.passed_answer);
+            if !tell(node, job.waiter, Verdict::Pass, node.clock.now()) {
+                self.unused.push((call.limit, call.key, grant.stamp, grant.units));
+            }
+            return;
+        }
+        self.refuse(node, found, limited.split.unit_ns, call.ask.min, sent, &grant, 0);
+        let now = node.clock.now();
+        let retry_after =
+            limited.denied(found, now, job.cost).unwrap_or(nanos(grant.retry_us.saturating_mul(1_000)));
+        answer(node, job, Verdict::Deny { retry_after }, now);
+    }
+
+    /// Keeps a refusal: when a cost of 0 would have conformed, so that every cost has its own end.
+    #[allow(clippy::too_many_arguments)] // all of one answer
+    fn refuse(
+        &mut self,
+        node: &Node,
+        found: Found<'_>,
+        unit_ns: u64,
+        min: u64,
+        sent: u64,
+        grant: &Grant,
+        spread: u64,
+    ) {
+        count(&node.counts.refusals);
+        let until = sent
+            .saturating_add(grant.retry_us.saturating_mul(1_000))
+            .saturating_add(self.random.below(spread + 1));
+        live_until(found, until);
+        // ORDERING: Relaxed; a time.
+        found.line.denied.store(until.saturating_sub(min.saturating_mul(unit_ns)).max(1), Ordering::Relaxed);
+    }
+
+    /// The batch had no answer: whoever waits is answered by the node's mode.
+    pub(crate) fn fail(&mut self, node: &Node, calls: Vec<Call>) {
+        for call in calls {
+            let found = node.limits[call.limit].lines.get(call.index);
+            without_store(node, found, call.jobs, false);
+            if call.last_of_line {
+                release(found);
+            }
+        }
+    }
+
+    /// Takes what all lines still hold, to be given back.
+    pub(crate) fn collect(&mut self, node: &Node) {
+        let floor = node.clock.now();
+        for (limit, limited) in node.limits.iter().enumerate() {
+            let split = &limited.split;
+            for (index, demand) in self.demands[limit].iter_mut().enumerate() {
+                let found = limited.lines.get(index);
+                if demand.stamp.is_empty() || !found.line.own_for_store(found.at, demand.tag) {
+                    continue;
+                }
+                let left = found.line.seize(floor.saturating_sub(split.hold_ns));
+                found.line.disown();
+                let units = left.checked_div(split.unit_ns).unwrap_or(0);
+                if units > 0 {
+                    self.unused.push((limit, demand.key.clone(), std::mem::take(&mut demand.stamp), units));
+                }
+            }
+        }
+    }
+}
+
+impl Job {
+    fn waits_for_nobody(&self) -> bool {
+        matches!(self.waiter, crate::node::Waiter::None)
+    }
+}
+
+/// Ends the ownership, and then begins the count of what waits anew: who counted before and found the line owned is
+/// forgotten with it, so no count is left behind that nothing would end.
+fn release(found: Found<'_>) {
+    found.line.disown();
+    // ORDERING: Relaxed; a bound, not a state.
+    found.line.waiting.store(0, Ordering::Relaxed);
+}
+
+/// The store knows of the share now: it goes on for the grace, and the line may be forgotten.
+fn returned(found: Found<'_>, until: u64) {
+    // ORDERING: Relaxed, both; a time, and a flag of this thread's.
+    found.line.share_until.store(until, Ordering::Relaxed);
+    found.line.share_used.store(0, Ordering::Relaxed);
+}
+
+fn live_until(found: Found<'_>, until: u64) {
+    // ORDERING: Relaxed; a time, only this thread's to move while it owns the line.
+    found.line.life.fetch_max(until, Ordering::Relaxed);
+}
+
+/// Passes those that a line has enough for; returns the others.
+fn serve(node: &Node, limited: &Limited, found: Found<'_>, jobs: Vec<Job>, now: u64) -> Vec<Job> {
+    let split = &limited.split;
+    let when = When { reading: now, hold: split.hold_ns };
+    let mut rest = Vec::new();
+    for job in jobs {
+        match found.take(job.tag, when, job.cost.saturating_mul(split.unit_ns)) {
+            Taken::Yes { .. } => {
+                count(&node.counts.passed_answer);
+                answer(node, job, Verdict::Pass, now);
+            }
+            _ => rest.push(job),
+        }
+    }
+    rest
+}
+
+/// Answers by the node's mode.
+fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
+    let now = node.clock.now();
+    for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
+        let verdict = node.without_store(&node.limits[job.limit], found, now, job.cost, up);
+        answer(node, job, verdict, now);
+    }
+}
+
+fn answer(node: &Node, job: Job, verdict: Verdict, now: u64) {
+    if matches!(verdict, Verdict::Deny { .. }) {
+        count(&node.counts.denied_answer);
+    }
+    // A caller that left is told nothing; what a line gave it lapses.
+    tell(node, job.waiter, verdict, now);
+}
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+#[path = "settle_tests.rs"]
+mod settle_tests;

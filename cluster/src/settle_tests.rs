@@ -1,0 +1,153 @@
+//! What answers come to, without a store: the answers are made up here.
+
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use super::*;
+use crate::line::When;
+use crate::node::Waiter;
+use crate::{Cluster, SharedLimit};
+
+const MS: u64 = 1_000_000;
+
+/// A unit a millisecond, no reserve.
+fn node(burst: u64) -> (Node, Receiver<Job>, Batch) {
+    let limit = SharedLimit::new("x", 1_000, Duration::from_secs(1), burst).reserve(0, 0);
+    let (node, jobs) = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node().expect("a node");
+    let batch = Batch::new(&node);
+    (node, jobs, batch)
+}
+
+/// A request with a token, which is its cost.
+fn submit(node: &Node, cost: u64) -> Verdict {
+    node.decide(0, b"key", cost, node.clock.read(), Some(|| Waiter::Token(cost)))
+}
+
+/// The answers so far, as (token, verdict).
+fn answers(node: &Node) -> Vec<(u64, Verdict)> {
+    let list = std::mem::take(&mut *node.completions.lock().expect("a list"));
+    list.into_iter().map(|a| (a.token, a.verdict)).collect()
+}
+
+fn granted(units: u64, lead_us: u64) -> Result<Grant, Fault> {
+    Ok(Grant { units, lead_us, retry_us: 0, stamp: "1:0".into() })
+}
+
+fn refused(retry_us: u64) -> Result<Grant, Fault> {
+    Ok(Grant { retry_us, ..Grant::default() })
+}
+
+#[test]
+fn a_piece_lies_by_the_time_of_sending() {
+    let (node, jobs, mut batch) = node(1_000);
+    assert_eq!(submit(&node, 1), Verdict::Pending);
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    let (index, tag) = (calls[0].index, calls[0].jobs[0].tag);
+    // Sent half a second before the answer is settled; the piece begins 480 ms after the sending.
+    let sent = node.clock.now() - 500 * MS;
+    batch.settle(&node, calls, sent, vec![granted(10, 480_000)]);
+    assert_eq!(answers(&node), [(1, Verdict::Pass)]);
+    let when = When { reading: node.clock.now() + MS, hold: 1_000 * MS };
+    let second = node.limits[0].lines.get(index).take(tag, when, MS);
+    let begins = sent - crate::piece::PLACE_EARLY_NS + 480 * MS;
+    assert!(matches!(second, Taken::Yes { end, .. } if end == begins + 2 * MS), "{second:?}, {begins}");
+}
+
+#[test]
+fn a_piece_that_lapsed_on_its_way_passes_nobody() {
+    let (node, jobs, mut batch) = node(1_000);
+    assert_eq!(submit(&node, 1), Verdict::Pending);
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    // The hold is 125 ms, and all of the piece older.
+    let sent = node.clock.now() - 500 * MS;
+    batch.settle(&node, calls, sent, vec![granted(10, 0)]);
+    assert!(matches!(answers(&node)[..], [(1, Verdict::Deny { .. })]));
+}
+
+#[test]
+fn who_waits_is_passed_in_turn_while_the_grant_lasts() {
+    let (node, jobs, mut batch) = node(1_000);
+    for cost in [3, 4, 5, 2] {
+        assert_eq!(submit(&node, cost), Verdict::Pending);
+    }
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    assert_eq!((calls.len(), calls[0].ask.want, calls[0].ask.min), (1, 14, 5), "one ask a key");
+    let sent = node.clock.now();
+    batch.settle(&node, calls, sent, vec![granted(9, 0)]);
+    let verdicts: Vec<bool> = answers(&node).iter().map(|(_, v)| v.passes()).collect();
+    let passed: u64 = 3 + 4 + 2;
+    assert_eq!(verdicts.iter().filter(|p| **p).count(), 3, "{passed} of 9 units, and 5 do not fit");
+}
+
+#[test]
+fn a_refusal_counts_for_each_cost_by_its_own_end_and_no_ask_goes_out() {
+    let (node, jobs, mut batch) = node(1_000);
+    assert_eq!(submit(&node, 100), Verdict::Pending);
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    let min = calls[0].ask.min;
+    assert_eq!(min, 100);
+    let sent = node.clock.now();
+    // 100 units exist in 80 ms: 20 exist now, and 50 will in 30 ms.
+    batch.settle(&node, calls, sent, vec![refused(80_000)]);
+    assert!(matches!(answers(&node)[..], [(100, Verdict::Deny { .. })]));
+    let Verdict::Deny { retry_after } = submit(&node, 300) else { panic!("300 are further away") };
+    // The spread is at most half of what the fewest units take.
+    let (least, most) = (Duration::from_millis(230), Duration::from_millis(280 + 51));
+    assert!(retry_after > least && retry_after < most, "{retry_after:?}");
+    assert!(jobs.try_iter().next().is_none());
+    while matches!(submit(&node, 10), Verdict::Deny { .. }) {
+        assert!(node.clock.now() < sent + 45 * MS, "10 units could be there");
+    }
+}
+
+#[test]
+fn a_fault_passes_nobody_and_is_not_repeated_at_once() {
+    let (node, jobs, mut batch) = node(1_000);
+    assert_eq!(submit(&node, 1), Verdict::Pending);
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    let sent = node.clock.now();
+    assert_eq!(batch.settle(&node, calls, sent, vec![Err(Fault::OutOfMemory)]), Some(Fault::OutOfMemory));
+    assert!(matches!(answers(&node)[..], [(1, Verdict::Deny { .. })]));
+    assert!(matches!(submit(&node, 1), Verdict::Deny { .. }));
+    assert!(jobs.try_iter().next().is_none());
+}
+
+#[test]
+fn an_answer_for_a_line_that_changed_hands_is_nobodys() {
+    let (node, jobs, mut batch) = node(1_000);
+    assert_eq!(submit(&node, 1), Verdict::Pending);
+    let mut jobs: Vec<Job> = jobs.try_iter().collect();
+    jobs[0].tag ^= 2;
+    assert!(batch.prepare(&node, jobs, true).is_empty());
+    assert_eq!(answers(&node), [(1, Verdict::Overloaded)]);
+}
+
+#[test]
+fn a_strict_limit_asks_once_for_each_request() {
+    let (node, jobs, mut batch) = node(5);
+    assert!(node.limits[0].split.strict);
+    for cost in [1, 2, 1] {
+        assert_eq!(submit(&node, cost), Verdict::Pending);
+    }
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    let asks: Vec<(u64, u64)> = calls.iter().map(|c| (c.ask.want, c.ask.min)).collect();
+    assert_eq!(asks, [(1, 1), (2, 2), (1, 1)]);
+    let sent = node.clock.now();
+    batch.settle(&node, calls, sent, vec![granted(1, 0), refused(40_000), granted(1, 1_000)]);
+    let verdicts: Vec<bool> = answers(&node).iter().map(|(_, v)| v.passes()).collect();
+    assert_eq!(verdicts, [true, false, true]);
+}
+
+#[test]
+fn a_full_queue_is_overloaded_and_ends_when_it_is_read() {
+    let (node, jobs, mut batch) = node(1_000_000);
+    let keys: Vec<[u8; 2]> = (0..5_000u16).map(u16::to_le_bytes).collect();
+    let ask = |key: &[u8]| node.decide(0, key, 1, node.clock.read(), Some(|| Waiter::Token(1)));
+    // Eight lines, so most keys find none; those that do fill the queue.
+    let verdicts: Vec<Verdict> = keys.iter().cycle().take(60_000).map(|key| ask(key)).collect();
+    assert!(verdicts.contains(&Verdict::Pending) && verdicts.contains(&Verdict::Overloaded));
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    let (sent, count) = (node.clock.now(), calls.len());
+    batch.settle(&node, calls, sent, (0..count).map(|_| granted(50_000, 0)).collect());
+    assert!(answers(&node).iter().all(|(_, v)| v.passes()));
+}

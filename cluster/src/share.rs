@@ -1,0 +1,62 @@
+//! What a node admits by itself while the store is away, where its limit says `Share`: its part of the rate, started
+//! empty.
+//!
+//! One word a line, `low` in nanoseconds: a request of cost c gets `[low', low' + c T N)` if that ends by now, where
+//! `low' = max(low, when the store went away, now - burst T N)`. A word of an earlier outage lies before the beginning
+//! of this one, so it need not be reset.
+
+use crate::sync::{AtomicU64, Ordering};
+
+/// A node's part of a limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Share {
+    /// Nanoseconds of one unit, at the node's part of the rate; rounded up.
+    pub unit_ns: u64,
+    /// Most nanoseconds that are saved up.
+    pub burst_ns: u64,
+}
+
+/// Swaps of the word that a worker may lose before it is refused.
+const MAX_LOST: u32 = 8;
+
+impl Share {
+    /// Takes `cost` units of the share that began at `since`.
+    pub(crate) fn take(self, low: &AtomicU64, since: u64, now: u64, cost: u64) -> bool {
+        for _ in 0..MAX_LOST {
+            // ORDERING: Relaxed; the word is the whole state.
+            let old = low.load(Ordering::Relaxed);
+            let from = old.max(since).max(now.saturating_sub(self.burst_ns));
+            let Some(end) = cost.checked_mul(self.unit_ns).and_then(|c| from.checked_add(c)) else {
+                return false;
+            };
+            if end > now {
+                return false;
+            }
+            // ORDERING: Relaxed; as above.
+            if low.compare_exchange(old, end, Ordering::Relaxed, Ordering::Relaxed).is_ok() {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_share_starts_empty_and_saves_up_no_more_than_its_burst() {
+        let (share, low) = (Share { unit_ns: 10, burst_ns: 30 }, AtomicU64::new(0));
+        assert!(!share.take(&low, 1_000, 1_009, 1));
+        assert!(share.take(&low, 1_000, 1_010, 1));
+        assert!(!share.take(&low, 1_000, 1_019, 1));
+        assert!(!share.take(&low, 1_000, 2_000, 4));
+        assert!(share.take(&low, 1_000, 2_000, 3));
+        assert!(!share.take(&low, 1_000, 2_000, 1));
+        // A later outage starts empty again.
+        assert!(!share.take(&low, 3_000, 3_009, 1));
+        assert!(share.take(&low, 3_000, 3_010, 1));
+        assert!(!share.take(&low, 0, 1 << 40, u64::MAX));
+    }
+}

@@ -1,0 +1,54 @@
+//! What callers are told, and what a node does without the store.
+
+use std::time::Duration;
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[must_use]
+#[non_exhaustive]
+pub enum Verdict {
+    /// Within the limit: it was charged.
+    Pass,
+    /// Beyond the limit; nothing was charged.
+    Deny {
+        /// When it may conform, if nothing else arrives: as the store said, or the time of a probe while it is away.
+        retry_after: Duration,
+    },
+    /// A cost that this limit can never pass.
+    Never,
+    /// Not decided: the store is asked.
+    Pending,
+    /// Neither decided nor asked: the queue or the lines of the node are full. Nothing was charged.
+    Overloaded,
+}
+
+impl Verdict {
+    /// Whether the request may go on.
+    pub fn passes(self) -> bool {
+        self == Verdict::Pass
+    }
+}
+
+/// The answer to a request that was [`Pending`](Verdict::Pending).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Completion {
+    /// What the caller gave.
+    pub token: u64,
+    /// Anything but Pending.
+    pub verdict: Verdict,
+    /// The reading of the node's clock for which it was decided.
+    pub reading: u64,
+}
+
+/// What a node does with a request that neither its line nor its reserve can pass while the store is away.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Down {
+    /// Denies. The bound R w + B stays exact.
+    #[default]
+    Reserve,
+    /// Passes a node's part of the store's rate, R_s / N for each key, started empty. Exact where all nodes are cut
+    /// off; where k of N are, up to R_s w (1 + k/N) + 2 B.
+    Share,
+    /// Passes. No bound; counted.
+    Open,
+}

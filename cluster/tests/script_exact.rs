@@ -1,0 +1,225 @@
+//! The store's script against integers of 128 bits: grants, times, values and expiry equal to the last digit.
+//!
+//! The shipped text runs in a real server inside a frame that gives it a clock and a value to start from, and tells
+//! what it wrote and for how long. Nothing of the script is changed.
+
+mod common;
+
+use std::time::Duration;
+
+use common::{server_or_skip, Random};
+use tatcell_cluster::script::{By, GIVE_BACK, GRANT};
+use tatcell_cluster::{script, SharedLimit, Span, Split, Q_PER_US};
+
+const CALLS: usize = 300_000;
+const BATCH: usize = 50;
+
+/// Runs a script with `ARGV[n-2]`, `ARGV[n-1]` as the clock (seconds, microseconds) and `ARGV[n]` as the value, if any.
+fn framed(text: &str) -> String {
+    format!(
+        "local real = redis
+         local n = #ARGV
+         redis.call('DEL', KEYS[1])
+         if ARGV[n] ~= '' then redis.call('SET', KEYS[1], ARGV[n], 'PX', 1000000000) end
+         local wrote = {{ '', '', 0 }}
+         local redis = {{ error_reply = real.error_reply, call = function(name, ...)
+           if name == 'TIME' then return {{ ARGV[n - 2], ARGV[n - 1] }} end
+           if name == 'SET' then
+             local _, value, mode, ms = ...
+             wrote = {{ value, mode, ms or 0 }}
+           end
+           return real.call(name, ...)
+         end }}
+         local function shipped() {text} end
+         return {{ shipped(), wrote[1], wrote[2], wrote[3] }}"
+    )
+}
+
+/// What one call is given.
+#[derive(Debug)]
+struct Case {
+    split: Split,
+    ask: script::Ask,
+    now_us: u64,
+    /// The TAT in q-units, if the key exists.
+    tat: Option<u128>,
+}
+
+/// What the call does, by definition.
+#[derive(Debug, PartialEq, Eq)]
+struct Expected {
+    units: u64,
+    lead_us: u64,
+    retry_us: u64,
+    /// What the key is set to, and for how many milliseconds.
+    written: Option<(u128, u64)>,
+}
+
+fn by_definition(case: &Case) -> Expected {
+    let (unit, full) = (case.split.unit.q(), case.split.lead.q());
+    let now = u128::from(case.now_us) * Q_PER_US;
+    let mut lead = case.tat.unwrap_or(0).saturating_sub(now);
+    let mut written = false;
+    // The clamp compares whole microseconds.
+    if lead / Q_PER_US > u128::from(case.split.clamp_us() + case.ask.grace_us) {
+        (lead, written) = (full, true);
+    }
+    if case.ask.spent > 0 {
+        (lead, written) = (lead + unit * u128::from(case.ask.spent), true);
+    }
+    if case.ask.grace_us > 0 && lead < full {
+        (lead, written) = (full + u128::from(case.ask.grace_us) * Q_PER_US, true);
+    }
+    let before = lead;
+    let fit = if lead <= full { ((full - lead) / unit).min((1 << 26) - 1) as u64 } else { 0 };
+    let (mut units, mut retry) = (0, 0);
+    if fit >= case.ask.min {
+        units = case.ask.want.min((fit / 2).max(case.ask.min));
+        lead += unit * u128::from(units);
+        written = true;
+    } else {
+        retry = (lead + unit * u128::from(case.ask.min) - full).div_ceil(Q_PER_US) as u64;
+    }
+    let us = (lead / Q_PER_US) as u64;
+    Expected {
+        units,
+        lead_us: (before / Q_PER_US) as u64,
+        retry_us: retry,
+        written: written.then(|| (now + lead, (us + 1).div_ceil(1000) + 1)),
+    }
+}
+
+fn text_of(tat: u128) -> String {
+    let span = Span::from_q(tat);
+    format!("{}:{}", span.us(), span.frac())
+}
+
+/// A limit of any size that can be shared.
+fn any_split(random: &mut Random) -> Split {
+    loop {
+        let period = Duration::from_secs([1, 60, 3_600, 86_400, 31_536_000][random.below(5) as usize]);
+        let limit = SharedLimit::new("x", random.sized(9), period, random.sized(9))
+            .reserve(random.below(2) as u32 * 50, random.below(2) as u32 * 250);
+        if let Ok(split) = limit.split(1 + random.below(8) as u32, Duration::from_millis(random.below(10))) {
+            return split;
+        }
+    }
+}
+
+fn any_case(random: &mut Random) -> Case {
+    let split = any_split(random);
+    let (unit, full) = (split.unit.q(), split.lead.q());
+    let now_us = 1_600_000_000_000_000 + random.below(1 << 50);
+    // Leads near the thresholds: whole units below full, and a hair beside; or above all of them; or long drained.
+    let units = u128::from(random.below(split.largest_cost + 2));
+    let hair = u128::from(random.below(3));
+    let lead = match random.below(12) {
+        0 => full + unit * units / 4 + hair,
+        1 => u128::from(split.clamp_us()) * Q_PER_US + u128::from(random.below(3)) * Q_PER_US + hair,
+        _ => (full + hair).saturating_sub(unit * units).saturating_sub(1),
+    };
+    let now = u128::from(now_us) * Q_PER_US;
+    let tat = match random.below(20) {
+        0 => None,
+        1 => Some(now - u128::from(random.below(1 << 40))),
+        _ => Some(now + lead),
+    };
+    let min = match random.below(4) {
+        0 => 1 + random.below(split.largest_cost),
+        _ => 1 + random.below(split.largest_cost.min(8)),
+    };
+    let ask = script::Ask {
+        want: min.max(1 + random.below(split.largest_cost)),
+        min,
+        spent: if random.below(4) == 0 { random.below(split.largest_cost.min(5)) } else { 0 },
+        grace_us: if random.below(6) == 0 { random.below(1_000_000) } else { 0 },
+    };
+    Case { split, ask, now_us, tat }
+}
+
+/// `EVALSHA digest 1 key args.. | seconds us value`, the shipped arguments taken from the shipped call.
+fn call(shipped: &redis::Cmd, digest: &str, key: &str, now_us: u64, value: &str) -> redis::Cmd {
+    let mut cmd = redis::cmd("EVALSHA");
+    cmd.arg(digest).arg(1).arg(key);
+    for argument in shipped.args_iter().skip(4) {
+        if let redis::Arg::Simple(bytes) = argument {
+            cmd.arg(bytes);
+        }
+    }
+    cmd.arg(now_us / 1_000_000).arg(now_us % 1_000_000).arg(value);
+    cmd
+}
+
+fn load(connection: &mut redis::Connection, text: &str) -> String {
+    redis::cmd("SCRIPT").arg("LOAD").arg(framed(text)).query(connection).expect("loaded")
+}
+
+/// The script's reply, then the value, the mode and the milliseconds of its last SET.
+type Framed<R> = (R, String, String, u64);
+
+#[test]
+fn grants_equal_integers_of_128_bits() {
+    let Some(server) = server_or_skip("grants_equal_integers_of_128_bits", &[]) else { return };
+    let seed = 0x7a7c_e11c;
+    println!("seed {seed:#x}, {CALLS} calls");
+    let (mut random, mut connection) = (Random(seed), server.connect());
+    let digest = load(&mut connection, GRANT);
+    let (mut granted, mut refused, mut graces, mut clamped) = (0u64, 0, 0, 0);
+    for _ in 0..CALLS / BATCH {
+        let cases: Vec<Case> = (0..BATCH).map(|_| any_case(&mut random)).collect();
+        let mut pipe = redis::pipe();
+        for (i, case) in cases.iter().enumerate() {
+            let value = case.tat.map_or(String::new(), text_of);
+            let shipped = script::grant(By::Digest, b"", &case.split, &case.ask);
+            pipe.add_command(call(&shipped, &digest, &format!("k{i}"), case.now_us, &value));
+        }
+        let replies: Vec<Framed<script::Grant>> = pipe.query(&mut connection).expect("replies");
+        for (case, (grant, value, mode, ms)) in cases.iter().zip(replies) {
+            let expected = by_definition(case);
+            let written = expected.written.map(|(tat, ms)| (text_of(tat), String::from("PX"), ms));
+            let (text, ..) = written.clone().unwrap_or_default();
+            let stamp = if expected.units > 0 { text } else { String::new() };
+            let Expected { units, lead_us, retry_us, .. } = expected;
+            assert_eq!(grant, script::Grant { units, lead_us, retry_us, stamp }, "{case:?}");
+            assert_eq!((value, mode, ms), written.unwrap_or_default(), "{case:?}");
+            granted += u64::from(expected.units > 0);
+            refused += u64::from(expected.units == 0);
+            graces += u64::from(
+                case.ask.grace_us > 0 && expected.lead_us == case.split.lead.us() + case.ask.grace_us,
+            );
+            let lead = case.tat.unwrap_or(0).saturating_sub(u128::from(case.now_us) * Q_PER_US) / Q_PER_US;
+            clamped += u64::from(lead > u128::from(case.split.clamp_us() + case.ask.grace_us));
+        }
+    }
+    println!("{granted} granted, {refused} refused, {graces} graces, {clamped} clamped");
+    assert!(granted > 50_000 && refused > 10_000 && graces > 1_000 && clamped > 1_000, "not all was tried");
+}
+
+#[test]
+fn what_is_given_back_equals_integers_of_128_bits() {
+    let name = "what_is_given_back_equals_integers_of_128_bits";
+    let Some(server) = server_or_skip(name, &[]) else { return };
+    let (mut random, mut connection) = (Random(0x0bac), server.connect());
+    let digest = load(&mut connection, GIVE_BACK);
+    for _ in 0..20_000 / BATCH {
+        let (mut pipe, mut expected) = (redis::pipe(), Vec::new());
+        for i in 0..BATCH {
+            let split = any_split(&mut random);
+            let units = 1 + random.below(split.largest_cost);
+            let after = (1_600_000_000_000_000 + u128::from(random.below(1 << 50))) * Q_PER_US
+                + u128::from(random.below(1 << 26))
+                + split.lead.q();
+            // One in four has moved on by a hair since.
+            let value = after + u128::from(random.below(4) == 0);
+            let shipped = script::give_back(By::Digest, b"", &split, &text_of(after), units);
+            pipe.add_command(call(&shipped, &digest, &format!("k{i}"), 0, &text_of(value)));
+            let taken = units * u64::from(value == after);
+            expected.push(match taken {
+                0 => (0, String::new(), String::new(), 0),
+                _ => (taken, text_of(after - split.unit.q() * u128::from(taken)), "KEEPTTL".into(), 0),
+            });
+        }
+        let replies: Vec<Framed<u64>> = pipe.query(&mut connection).expect("replies");
+        assert_eq!(replies, expected);
+    }
+}

@@ -1,0 +1,35 @@
+//! The companion crate: its tests against a redis-server of their own, and the models of its lines.
+
+use anyhow::Result;
+use xshell::cmd;
+
+use crate::context::{command, Context};
+use crate::exec::Run;
+use crate::report::Report;
+
+const PACKAGE: [&str; 4] = ["-p", "tatcell-cluster", "--features", "tatcell-cluster/tokio"];
+
+/// The suite.
+pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    let (sh, cargo) = (&ctx.sh, &ctx.cargo);
+    cmd!(sh, "env {cargo...} test --quiet {PACKAGE...} --no-run").must()?;
+    let threads = ["--nocapture", "--test-threads=2"];
+    let usual = report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast {PACKAGE...} -- {threads...}"));
+
+    let doc = cmd!(sh, "env {cargo...} doc --quiet {PACKAGE...} --no-deps");
+    report.claim("rustdoc_has_no_warning", || doc.env("RUSTDOCFLAGS", "-D warnings").must().map(drop));
+
+    // One thread: within one process models wait for each other's stacks to be mapped.
+    let mut models = command(&ctx.cargo)?;
+    models.args(["test", "--profile", "loom", "--lib"]).args(PACKAGE).args([
+        "--",
+        "loom_",
+        "--test-threads=1",
+    ]);
+    models
+        .current_dir(&ctx.root)
+        .env("CARGO_TARGET_DIR", ctx.folder("cluster-loom")?)
+        .env("RUSTFLAGS", "--cfg tatcell_cluster_loom");
+    report.lines_of(models)?;
+    usual
+}
