@@ -13,8 +13,8 @@ use crate::verdict::{Completion, Verdict};
 
 /// One node of those that share limits: decides by itself what it holds units for, and asks the store for more.
 ///
-/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire), which waits up to its timeout,
-/// and [`shutdown`](Cluster::shutdown) returns without waiting for anything.
+/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire) and
+/// [`shutdown`](Cluster::shutdown), which wait up to their timeouts, returns without waiting for anything.
 ///
 /// ```no_run
 /// use std::time::Duration;

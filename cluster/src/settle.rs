@@ -11,7 +11,7 @@ use crate::node::{nanos, Job, Limited, Node, PROBE_MAX};
 use crate::piece::Piece;
 use crate::script::{Ask, Fault, Grant};
 use crate::sync::Ordering;
-use crate::verdict::Verdict;
+use crate::verdict::{Down, Verdict};
 
 /// One call of a batch, and who waits for it.
 pub(crate) struct Call {
@@ -76,7 +76,7 @@ impl Batch {
             } else if up {
                 self.calls_of(node, found, jobs, &mut calls);
             } else {
-                without_store(node, found, jobs, up);
+                without_store(node, found, jobs);
                 release(found);
             }
         }
@@ -159,9 +159,7 @@ impl Batch {
                 }
                 Err(fault) => {
                     last_fault = Some(fault);
-                    // ORDERING: Relaxed; a time.
-                    found.line.denied.store(node.clock.now() + FAULT_NS, Ordering::Relaxed);
-                    without_store(node, found, call.jobs, true);
+                    faulted(node, found, call.jobs);
                 }
             }
             if last_of_line {
@@ -259,7 +257,7 @@ impl Batch {
     pub(crate) fn fail(&mut self, node: &Node, calls: Vec<Call>) {
         for call in calls {
             let found = node.limits[call.limit].lines.get(call.index);
-            without_store(node, found, call.jobs, false);
+            without_store(node, found, call.jobs);
             if call.last_of_line {
                 release(found);
             }
@@ -330,11 +328,29 @@ fn serve(node: &Node, limited: &Limited, found: Found<'_>, jobs: Vec<Job>, now: 
     rest
 }
 
-/// Answers by the node's mode.
-fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
+/// The store is there and does not decide this key: no share begins, since others may still be granted units of it.
+fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
+    let now = node.clock.now();
+    // Until then the key is not asked for: it is denied, or decided as if the store were away.
+    let until = if node.down == Down::Open { &found.line.share_until } else { &found.line.denied };
+    // ORDERING: Relaxed; a time.
+    until.store(now.saturating_add(FAULT_NS), Ordering::Relaxed);
+    for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
+        let verdict = if node.down == Down::Open {
+            count(&node.counts.passed_open);
+            Verdict::Pass
+        } else {
+            Verdict::Deny { retry_after: nanos(FAULT_NS) }
+        };
+        answer(node, job, verdict, now);
+    }
+}
+
+/// Answers by the node's mode: the store is away.
+fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
     let now = node.clock.now();
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
-        let verdict = node.without_store(&node.limits[job.limit], found, now, job.cost, up);
+        let verdict = node.without_store(&node.limits[job.limit], found, now, job.cost, false);
         answer(node, job, verdict, now);
     }
 }

@@ -12,8 +12,13 @@ const MS: u64 = 1_000_000;
 
 /// A unit a millisecond, no reserve.
 fn node(burst: u64) -> (Node, Receiver<Job>, Batch) {
+    node_with(burst, Down::Reserve)
+}
+
+fn node_with(burst: u64, down: Down) -> (Node, Receiver<Job>, Batch) {
     let limit = SharedLimit::new("x", 1_000, Duration::from_secs(1), burst).reserve(0, 0);
-    let (node, jobs) = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node().expect("a node");
+    let node = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8);
+    let (node, jobs) = node.when_down(down).node().expect("a node");
     let batch = Batch::new(&node);
     (node, jobs, batch)
 }
@@ -110,6 +115,22 @@ fn a_fault_passes_nobody_and_is_not_repeated_at_once() {
     assert!(matches!(answers(&node)[..], [(1, Verdict::Deny { .. })]));
     assert!(matches!(submit(&node, 1), Verdict::Deny { .. }));
     assert!(jobs.try_iter().next().is_none());
+}
+
+/// The store is there: others may be granted what a share would pass, and one that began at no time is full.
+#[test]
+fn a_fault_of_one_key_begins_no_share_and_opens_only_an_open_gate() {
+    for (down, passes) in [(Down::Reserve, false), (Down::Share, false), (Down::Open, true)] {
+        let (node, jobs, mut batch) = node_with(1_000, down);
+        assert_eq!(submit(&node, 1), Verdict::Pending);
+        let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+        let sent = node.clock.now();
+        batch.settle(&node, calls, sent, vec![Err(Fault::NotNow)]);
+        let verdicts: Vec<bool> = answers(&node).iter().map(|(_, v)| v.passes()).collect();
+        assert_eq!(verdicts, [passes], "{down:?}");
+        assert_eq!(submit(&node, 1).passes(), passes, "{down:?}, and at once again");
+        assert!(jobs.try_iter().next().is_none());
+    }
 }
 
 #[test]
