@@ -166,8 +166,8 @@ impl Builder {
         self
     }
 
-    /// Says how many keys of each limit are in use at one time; 65 536 if nothing is said. Takes about 240 bytes each and
-    /// the key itself; 16 of them, for the reserves, stay allocated until the process ends.
+    /// Says how many keys of each limit are in use at one time; 65 536 if nothing is said. Takes about 240 bytes each
+    /// and the key itself; 16 of them, for the reserves, stay allocated until the process ends.
     pub fn keys(mut self, keys: usize) -> Self {
         self.keys = keys;
         self
