@@ -16,6 +16,8 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let threads = ["--nocapture", "--test-threads=2"];
     let usual = report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast {PACKAGE...} -- {threads...}"));
 
+    let clippy = cmd!(sh, "env {cargo...} clippy --quiet {PACKAGE...} --all-targets -- -D warnings");
+    report.claim("it_has_no_lint", || clippy.must().map(drop));
     let doc = cmd!(sh, "env {cargo...} doc --quiet {PACKAGE...} --no-deps");
     report.claim("rustdoc_has_no_warning", || doc.env("RUSTDOCFLAGS", "-D warnings").must().map(drop));
 
