@@ -45,6 +45,7 @@ test: ## Run every test suite (minutes); says what it skipped and why
 test-lint: ## Formatting, clippy, rustdoc and word rules without a warning
 test-harness: ## Test the harness itself: it counts and sees what it must
 test-rust: ## Rust tests: semantics, properties, races, kills, the protocol explorer
+test-races: ## Threads that race for one word a million times; with nothing beside it
 test-loom: ## Check every interleaving of cells and table operations in small models (minutes)
 test-explorer: ## Take the shipped table through every schedule of small worlds, one atomic access a step
 test-ffi: ## Test the library through its C ABI, from C and C++
@@ -73,10 +74,10 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header test test-lint test-harness test-rust test-loom test-explorer test-ffi test-package test-docs \
-    test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace test-frames \
-    test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench bench-time \
-    bench-count bench-peers bench-tools
+TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-ffi test-package \
+    test-docs test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace \
+    test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
+    bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@

@@ -10,11 +10,41 @@ use crate::report::Report;
 /// Two threads: the machines of the tests have two cores.
 const RUN: [&str; 3] = ["--", "--nocapture", "--test-threads=2"];
 
-/// The suite.
+/// The files whose threads wait for each other a million times: seconds with both cores, minutes beside other work.
+const RACES: [&str; 3] = ["race", "refusals", "threads"];
+
+/// The suite: all but the races.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
     cmd!(sh, "env {cargo...} test --quiet --features std,host,heapless --no-run").must()?;
-    report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast --features std,host,heapless {RUN...}"))
+    let files = targets(ctx)?.into_iter().filter(|name| !RACES.contains(&name.as_str()));
+    let files: Vec<String> = files.flat_map(|name| ["--test".to_owned(), name]).collect();
+    let options = ["--no-fail-fast", "--features", "std,host,heapless"];
+    let tests =
+        report.lines_of(cmd!(sh, "env {cargo...} test {options...} --lib --examples {files...} {RUN...}"));
+    report.lines_of(cmd!(sh, "env {cargo...} test {options...} --doc"))?;
+    tests
+}
+
+/// The races, which have the machine to themselves.
+pub fn races(ctx: &Context, report: &mut Report) -> Result<()> {
+    let (sh, cargo) = (&ctx.sh, &ctx.cargo);
+    let files = RACES.iter().flat_map(|name| ["--test", name]);
+    let options = ["--no-fail-fast", "--features", "std,host,heapless"].into_iter().chain(files);
+    report.lines_of(cmd!(sh, "env {cargo...} test {options...} -- --nocapture --test-threads=1"))
+}
+
+/// The names of the files in tests/, each a program.
+fn targets(ctx: &Context) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for entry in ctx.root.join("tests").read_dir()? {
+        let path = entry?.path();
+        if path.extension().is_some_and(|end| end == "rs") {
+            names.extend(path.file_stem().and_then(|name| name.to_str()).map(str::to_owned));
+        }
+    }
+    names.sort();
+    Ok(names)
 }
 
 /// The harness's own tests.
@@ -48,4 +78,16 @@ pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
         tests = tests.envs(QUICK);
     }
     report.lines_of(tests)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_file_of_races_is_there() -> Result<()> {
+        let names = targets(&Context::new()?)?;
+        assert!(names.len() > 30 && RACES.iter().all(|race| names.iter().any(|name| name == race)));
+        Ok(())
+    }
 }

@@ -60,7 +60,7 @@ pub const SUITES: &[Suite] = &[
         "test-rust",
         Usual,
         None,
-        "semantics, properties, races, kills, the protocol explorer",
+        "semantics, properties, kills, the protocol explorer",
         rust_tests::run,
     ),
     suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
@@ -98,6 +98,7 @@ pub const SUITES: &[Suite] = &[
         "real frames, policed and shaped by firmware",
         machines::frames,
     ),
+    suite("test-races", Alone, None, "threads that race for one word a million times", rust_tests::races),
     suite("test-demo", Alone, None, "the demo's verdict lines", demo::test),
     apart(
         "test-integrations",
