@@ -56,13 +56,7 @@ pub const SUITES: &[Suite] = &[
         "the harness's own tests: it counts and sees what it must",
         rust_tests::harness,
     ),
-    suite(
-        "test-rust",
-        Usual,
-        None,
-        "semantics, properties, kills, the protocol explorer",
-        rust_tests::run,
-    ),
+    suite("test-rust", Usual, None, "semantics, properties, kills, the protocol explorer", rust_tests::run),
     suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
     suite(
         "test-package",
