@@ -16,6 +16,7 @@ pub const PROGRAMS: &[Program] = &[
     c("property").under(&[ASAN.with(&["100"]), MEMCHECK.with(&["12"])]),
     c("semantics").under(&[ASAN, MEMCHECK]),
     c("algorithms").under(&[ASAN, MEMCHECK]),
+    c("counted").under(&[ASAN]),
     // Argument: percent of the rounds.
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),
