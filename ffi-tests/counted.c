@@ -63,7 +63,8 @@ static void beside(uint32_t algorithm, int (*rule)(state *, uint64_t, uint64_t))
     state keys[KEYS] = {{0}};
     size_t bytes = tatcell_table_bytes(64);
     uint64_t t = 1000000, verdicts[2] = {0, 0};
-    EQ(tatcell_table_init(&table, kit_memory(bytes), bytes, &options), 0);
+    void *memory = kit_memory(bytes);
+    EQ(tatcell_table_init(&table, memory, bytes, &options), 0);
     EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
     for (int i = 0; i < STEPS; i++) {
         unsigned char key = (unsigned char)below(KEYS);
@@ -73,6 +74,7 @@ static void beside(uint32_t algorithm, int (*rule)(state *, uint64_t, uint64_t))
         EQ(tatcell_table_check(&table, &limit, t, &key, 1, n, NULL), wanted ? TATCELL_PASS : TATCELL_NON_CONFORMING);
         verdicts[wanted]++;
     }
+    free(memory);
     EXPECT(verdicts[0] > STEPS / 10 && verdicts[1] > STEPS / 10);
 }
 
@@ -99,7 +101,8 @@ TEST(a_table_of_decaying_levels_halves_them) {
     double levels[KEYS] = {0};
     uint64_t last[KEYS] = {0}, t = (uint64_t)1 << 30, verdicts[2] = {0, 0};
     size_t bytes = tatcell_table_bytes(64);
-    EQ(tatcell_table_init(&table, kit_memory(bytes), bytes, &options), 0);
+    void *memory = kit_memory(bytes);
+    EQ(tatcell_table_init(&table, memory, bytes, &options), 0);
     EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
     for (int i = 0; i < STEPS; i++) {
         unsigned char key = (unsigned char)below(KEYS);
@@ -114,6 +117,7 @@ TEST(a_table_of_decaying_levels_halves_them) {
         if (rc == TATCELL_PASS) levels[key] = after;
         verdicts[rc == TATCELL_PASS]++;
     }
+    free(memory);
     EXPECT(verdicts[0] > STEPS / 20 && verdicts[1] > STEPS / 20);
 }
 
