@@ -82,6 +82,8 @@ counts! {
     faults,
     /// Times that the store went away.
     outages,
+    /// Changes of limits that this node saw.
+    changes,
 }
 
 /// One more.

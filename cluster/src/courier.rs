@@ -1,4 +1,5 @@
-//! The store's thread: takes asks from the queue, sends them in batches, settles the answers, and keeps the slot.
+//! The store's thread: takes asks from the queue, sends them in batches, settles the answers, and keeps the marks
+//! and the slot.
 //!
 //! One batch is under way at a time, so a key is asked for once at a time, whoever waits for it. Calls that wait for
 //! the next batch are not held back: a batch is what the queue holds when the last one is settled.
@@ -15,12 +16,13 @@ use std::time::{Duration, Instant};
 use crate::counts::{add, count};
 use crate::link::{Answers, Link, MAX_BATCH};
 use crate::log::Log;
+use crate::mark::{self, Change, Marks};
 use crate::node::{Job, Node, Waiter, PROBE_MAX};
 use crate::script::{self, By, Fault, Grant};
 use crate::settle::{Batch, Call};
 use crate::slot::Slot;
 use crate::sync::Ordering;
-use crate::verdict::Completion;
+use crate::verdict::{ChangeError, Completion};
 
 /// The store's thread.
 pub(crate) struct Courier {
@@ -29,6 +31,7 @@ pub(crate) struct Courier {
     pub link: Option<Link>,
     pub timeout: Duration,
     pub slot: Slot,
+    marks: Marks,
     pub batch: Batch,
     pub log: Log,
     probe: Probe,
@@ -57,7 +60,8 @@ impl Courier {
     ) -> Courier {
         let batch = Batch::new(&node);
         let probe = Probe { at: Instant::now(), gap: PROBE_MIN };
-        Courier { node, client, link: Some(link), timeout, slot, batch, log, probe }
+        let marks = Marks::new(node.delay);
+        Courier { node, client, link: Some(link), timeout, slot, marks, batch, log, probe }
     }
 
     /// Runs until the node closes.
@@ -66,9 +70,10 @@ impl Courier {
         while self.node.closing.load(Ordering::Acquire) == 0 {
             if self.link.is_none() {
                 self.probe();
-            } else if let Err(fault) = self.slot.keep(&self.node, self.link.as_mut()) {
+            } else if let Err(fault) = self.keep() {
                 self.lost(fault);
             }
+            self.change();
             match queue.recv_timeout(self.idle()) {
                 Ok(job) => {
                     let more = queue.try_iter().take(MAX_BATCH - 1);
@@ -80,6 +85,33 @@ impl Courier {
             }
         }
         self.close(queue);
+    }
+
+    /// Keeps the marks, and then the slot.
+    fn keep(&mut self) -> Result<(), Fault> {
+        if let Some(link) = self.link.as_mut() {
+            let (node, log) = (&self.node, &self.log);
+            let say = |line: &str| log.say(node.clock.now(), &format!("tatcell-cluster: {line}"));
+            self.marks.keep(node, link, say)?;
+        }
+        self.slot.keep(&self.node, self.link.as_mut())
+    }
+
+    /// Makes the changes of limits that were asked for.
+    fn change(&mut self) {
+        let changes = std::mem::take(&mut *self.node.changes.lock().unwrap_or_else(|e| e.into_inner()));
+        for Change { limit, to, tell } in changes {
+            let made = match self.link.as_mut() {
+                None => Ok(Err(ChangeError::Away)),
+                Some(link) => mark::change(&self.node, link, limit, &to),
+            };
+            let answer = made.unwrap_or_else(|fault| {
+                self.lost(fault);
+                Err(ChangeError::Unanswered)
+            });
+            // Who asked may have left.
+            let _ = tell.try_send(answer);
+        }
     }
 
     fn idle(&self) -> Duration {
@@ -122,8 +154,7 @@ impl Courier {
         let Some(link) = self.link.as_mut().filter(|_| !unused.is_empty()) else { return };
         let answers = link.batch::<u64>(unused.len(), |i, by| {
             let (limit, key, stamp, units) = &unused[i];
-            let limited = &self.node.limits[*limit];
-            script::give_back(by, &limited.name_of(key), &limited.split, stamp, *units)
+            script::give_back(by, &self.node.limits[*limit].name_of(key), stamp, *units)
         });
         match answers {
             Ok(answers) => add(&self.node.counts.given_back, answers.each.iter().flatten().sum()),
@@ -158,6 +189,7 @@ impl Courier {
                 self.link = Some(link);
                 // ORDERING: Release; pairs with the Acquire of the workers.
                 self.node.up.store(1, Ordering::Release);
+                self.marks.look_again();
                 self.slot.look_again();
             }
             Err(error) => {
@@ -194,7 +226,7 @@ fn ask(link: &mut Link, node: &Node, calls: &[Call]) -> Result<Answers<Grant>, F
 
 fn command(node: &Node, call: &Call, by: By) -> redis::Cmd {
     let limited = &node.limits[call.limit];
-    script::grant(by, &limited.name_of(&call.key), &limited.split, &call.ask)
+    script::grant(by, &limited.name_of(&call.key), &call.form.split, &call.ask)
 }
 
 /// Tells a waiter. False: nobody is there any more.

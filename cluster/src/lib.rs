@@ -13,10 +13,12 @@ mod cluster;
 mod counts;
 mod courier;
 mod demand;
+mod form;
 mod line;
 mod lines;
 mod link;
 mod log;
+mod mark;
 mod node;
 mod open;
 mod piece;
@@ -34,7 +36,10 @@ pub use cluster::{Cluster, LimitId};
 pub use counts::Metrics;
 pub use open::{Builder, OpenError};
 pub use split::{LimitError, Reserve, SharedLimit, Split, MAX_GRANT, MAX_NODES};
-pub use verdict::{Completion, Down, Verdict};
+pub use verdict::{ChangeError, Completion, Down, Verdict};
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]
 mod model_tests;
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod model_change_tests;

@@ -8,22 +8,24 @@
 //!                                   away: Deny, the share, or Pass, as configured
 //! ```
 //!
-//! No step waits or locks; the queue to the store's thread has a bound, and a full one is Overloaded.
+//! Which form of the limit a request goes by follows from its reading (`form.rs`); one that falls between two, or comes
+//! when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the store's thread has a bound, and a full one is Overloaded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::SyncSender;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tatcell::{Outcome, Table, TableLimit};
+use arc_swap::ArcSwap;
+use tatcell::Outcome;
 
 use crate::clock::NodeClock;
 use crate::counts::{count, Counts};
+use crate::form::{At, Form, Maker, Plan};
 use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
+use crate::mark::Change;
 use crate::reserve::Right;
-use crate::share::Share;
-use crate::split::Split;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::verdict::{Completion, Down, Verdict};
 
@@ -33,14 +35,16 @@ pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 /// One limit on this node.
 pub(crate) struct Limited {
     pub name: String,
-    pub split: Split,
-    pub share: Share,
     /// What keys begin with in the store.
     pub prefix: String,
-    /// What nodes must agree on.
-    pub parameters: String,
+    /// Under which key its mark stands.
+    pub mark: String,
+    /// What it is now.
+    pub plan: ArcSwap<Plan>,
+    /// Until when what is held is of use, nanoseconds.
+    pub until: AtomicU64,
+    pub maker: Mutex<Maker>,
     pub lines: Lines,
-    pub reserve: Option<(Table<'static>, TableLimit)>,
 }
 
 /// Who waits for an answer.
@@ -59,6 +63,7 @@ pub(crate) enum Waiter {
 /// What the store's thread is asked to do.
 pub(crate) struct Job {
     pub limit: usize,
+    pub form: Arc<Form>,
     pub index: usize,
     pub tag: u64,
     pub key: Box<[u8]>,
@@ -77,6 +82,10 @@ pub(crate) struct Node {
     /// When the store went away.
     pub since: AtomicU64,
     pub down: Down,
+    pub nodes: u32,
+    /// How long a change takes, and how long a node goes on without having seen that there is none.
+    pub delay: Duration,
+    pub changes: Mutex<Vec<Change>>,
     pub counts: Counts,
     pub queue: SyncSender<Job>,
     pub completions: Mutex<Vec<Completion>>,
@@ -85,6 +94,7 @@ pub(crate) struct Node {
 /// One request on its way through the steps.
 struct Request<'a> {
     limit: usize,
+    form: &'a Arc<Form>,
     key: &'a [u8],
     tag: u64,
     cost: u64,
@@ -96,6 +106,13 @@ pub(crate) fn nanos(ns: u64) -> Duration {
 }
 
 impl Node {
+    /// Nanoseconds until the reserves of all limits are full again; None where no limit has one.
+    pub(crate) fn full_ns(&self) -> Option<u64> {
+        let of = |form: &Form| form.split.reserve.map(|reserve| reserve.full_ns);
+        let both = |plan: &Plan| of(&plan.now).max(of(plan.newest()));
+        self.limits.iter().filter_map(|limited| both(&limited.plan.load())).max()
+    }
+
     /// Decides a request; see the head of this file. `reading` is one of the node's clock.
     #[inline]
     pub(crate) fn decide(
@@ -107,28 +124,37 @@ impl Node {
         waiter: Option<impl FnOnce() -> Waiter>,
     ) -> Verdict {
         let limited = &self.limits[limit];
-        let hash = self.hasher.hash_one(key);
-        let request = Request { limit, key, tag: hash | 1, cost, now: self.clock.of(reading) };
+        let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
+        let plan = limited.plan.load();
+        let form = match plan.at(now) {
+            At::Form(form) => form,
+            At::Neither(ns) => {
+                count(&self.counts.denied_cached);
+                return Verdict::Deny { retry_after: nanos(ns) };
+            }
+        };
+        let request = Request { limit, form, key, tag: form.tag(hash), cost, now };
+        let (held, leased) = (limited.holds(now), !form.split.strict);
         let found = limited.lines.find(request.tag);
-        if let (Some(found), false) = (found, limited.split.strict) {
-            if cost <= limited.split.largest_cost {
-                // ORDERING: Relaxed; an estimate.
-                found.line.offered.fetch_add(cost as u32, Ordering::Relaxed);
-                if let Taken::Yes { ahead, .. } = self.take(limited, found, &request) {
-                    if ahead {
-                        self.ask_ahead(&request, found);
-                    }
-                    return Verdict::Pass;
+        if let (Some(found), true) = (found, held && leased && cost <= form.split.largest_cost) {
+            // ORDERING: Relaxed; an estimate.
+            found.line.offered.fetch_add(cost as u32, Ordering::Relaxed);
+            let when = When { reading: now, hold: form.split.hold_ns };
+            let length = cost.saturating_mul(form.split.unit_ns);
+            if let Taken::Yes { ahead, .. } = found.take(request.tag, when, length) {
+                if ahead {
+                    self.ask_ahead(&request, found);
                 }
+                return Verdict::Pass;
             }
         }
         let mut never = true;
-        if let Some((table, of_each)) = &limited.reserve {
-            if self.right.holds(request.now) {
-                match table.check_hash(of_each, request.now, hash, cost) {
+        if let (Some((table, of_each)), true) = (&form.reserve, held && now >= form.reserve_from) {
+            if self.right.holds(now) {
+                match table.check_hash(of_each, now, hash, cost) {
                     Ok(outcome) if outcome.passes() => {
                         count(&self.counts.passed_reserve);
-                        if let (Some(found), false) = (found, limited.split.strict) {
+                        if let (Some(found), true) = (found, leased) {
                             self.ask_ahead(&request, found);
                         }
                         return Verdict::Pass;
@@ -138,16 +164,10 @@ impl Node {
                 }
             }
         }
-        if cost > limited.split.largest_cost {
+        if cost > form.split.largest_cost {
             return if never { Verdict::Never } else { Verdict::Deny { retry_after: PROBE_MAX } };
         }
         self.short(limited, &request, found, waiter)
-    }
-
-    fn take(&self, limited: &Limited, found: Found<'_>, request: &Request<'_>) -> Taken {
-        let split = &limited.split;
-        let when = When { reading: request.now, hold: split.hold_ns };
-        found.take(request.tag, when, request.cost.saturating_mul(split.unit_ns))
     }
 
     /// Steps (c) and (d).
@@ -166,26 +186,25 @@ impl Node {
         let up = self.up.load(Ordering::Acquire) != 0;
         // ORDERING: Relaxed; a time.
         if !up || request.now < found.line.share_until.load(Ordering::Relaxed) {
-            return self.without_store(limited, found, request.now, request.cost, up);
+            return self.without_store(request.form, found, request.now, request.cost, up);
         }
-        if let Some(retry_after) = limited.denied(found, request.now, request.cost) {
+        if let Some(retry_after) = request.form.denied(found, request.now, request.cost) {
             count(&self.counts.denied_cached);
             return Verdict::Deny { retry_after };
         }
-        if limited.split.strict && waiter.is_none() {
+        let split = &request.form.split;
+        if split.strict && waiter.is_none() {
             count(&self.counts.pending);
             return Verdict::Pending;
         }
-        let cap = if limited.split.strict { limited.split.largest_cost } else { limited.split.most };
+        let cap = if split.strict { split.largest_cost } else { split.most };
         let first = found.line.queue();
         // ORDERING: Relaxed; a bound on what waits, begun anew with each answer.
         let waiting = found.line.waiting.fetch_add(request.cost as u32, Ordering::Relaxed);
         // Only while an ask is under way: its answer is what ends this.
         if !first && waiting > 0 && u64::from(waiting).saturating_add(request.cost) > cap {
             count(&self.counts.denied_cached);
-            return Verdict::Deny {
-                retry_after: nanos(limited.split.min.saturating_mul(limited.split.unit_ns)),
-            };
+            return Verdict::Deny { retry_after: nanos(split.min.saturating_mul(split.unit_ns)) };
         }
         let nobody = waiter.is_none();
         let waiter = waiter.map_or(Waiter::None, |waiter| waiter());
@@ -200,7 +219,7 @@ impl Node {
     /// What a node does without the store: its mode.
     pub(crate) fn without_store(
         &self,
-        limited: &Limited,
+        form: &Form,
         found: Found<'_>,
         now: u64,
         cost: u64,
@@ -211,7 +230,7 @@ impl Node {
             Down::Share => {
                 // ORDERING: Relaxed; written before `up`, which was read with Acquire.
                 let since = self.since.load(Ordering::Relaxed);
-                if limited.share.take(&found.line.share, since, now, cost) {
+                if form.share.take(&found.line.share, since, now, cost) {
                     if !up {
                         // ORDERING: Relaxed; the store's thread looks at it when the store is back.
                         found.line.share_used.store(1, Ordering::Relaxed);
@@ -231,10 +250,9 @@ impl Node {
 
     /// Asks for the next piece, if nobody does.
     fn ask_ahead(&self, request: &Request<'_>, found: Found<'_>) {
-        let limited = &self.limits[request.limit];
         // ORDERING: Relaxed; a hint.
         let up = self.up.load(Ordering::Relaxed) != 0;
-        if up && limited.denied(found, request.now, request.cost).is_none() && found.line.queue() {
+        if up && request.form.denied(found, request.now, request.cost).is_none() && found.line.queue() {
             self.enqueue(request, found, Waiter::None, true);
         }
     }
@@ -243,7 +261,8 @@ impl Node {
     /// is asked.
     fn enqueue(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, first: bool) -> bool {
         let (index, key) = (found.index, request.key.into());
-        let job = Job { limit: request.limit, index, tag: request.tag, key, cost: request.cost, waiter };
+        let Request { limit, tag, cost, .. } = *request;
+        let job = Job { limit, form: request.form.clone(), index, tag, key, cost, waiter };
         let sent = self.queue.try_send(job).is_ok();
         if !sent {
             if first {
@@ -262,21 +281,16 @@ impl Limited {
         [self.prefix.as_bytes(), key].concat()
     }
 
-    /// Time until this cost may be asked for again, if an earlier answer refuses it. An end further away than any
-    /// answer is a clock that stepped back.
+    /// Whether what is held may be spent: the mark was seen in time.
     #[inline]
-    pub(crate) fn denied(&self, found: Found<'_>, now: u64, cost: u64) -> Option<Duration> {
-        // ORDERING: Relaxed; a time. At worst an ask goes out that need not.
-        let base = found.line.denied.load(Ordering::Relaxed);
-        let split = &self.split;
-        let until = base.saturating_add(cost.max(split.min).saturating_mul(split.unit_ns));
-        let far = split
-            .lead
-            .ns_down()
-            .saturating_add(split.hold_ns)
-            .saturating_mul(4)
-            .saturating_add(1_000_000_000);
-        let left = until.checked_sub(now).filter(|left| *left > 0 && *left <= far)?;
-        (base > 0).then(|| nanos(left))
+    pub(crate) fn holds(&self, now: u64) -> bool {
+        // ORDERING: Acquire; pairs with the Release of adopt.
+        now < self.until.load(Ordering::Acquire)
+    }
+
+    /// Whether what was granted in this form may be spent now.
+    pub(crate) fn goes_by(&self, form: &Form, now: u64) -> bool {
+        let plan = self.plan.load();
+        self.holds(now) && matches!(plan.at(now), At::Form(now) if now.version == form.version)
     }
 }

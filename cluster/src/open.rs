@@ -6,23 +6,24 @@ use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tatcell::host::{random_seed, HostError};
-use tatcell::{lines_for, Line, Table, TableError};
+use tatcell::TableError;
 
-use crate::axis::Span;
 use crate::clock::NodeClock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::courier::Courier;
+use crate::form::{Maker, Plan};
 use crate::lines::Lines;
 use crate::link::Link;
 use crate::log::{Log, Sink};
+use crate::mark::life_ms;
 use crate::node::{Job, Limited, Node};
 use crate::reserve::Right;
-use crate::script::{self, Ask, By, Fault, Grant};
-use crate::share::Share;
-use crate::slot::{mark, mark_key, Slot};
-use crate::split::{LimitError, SharedLimit, Split};
+use crate::script::{self, Ask, By, Fault, Grant, Mark};
+use crate::slot::Slot;
+use crate::split::{LimitError, SharedLimit};
 use crate::sync::{AtomicU32, AtomicU64};
 use crate::verdict::Down;
 
@@ -42,6 +43,7 @@ pub struct Builder {
     timeout: Duration,
     round_trip: Duration,
     slot_ttl: Duration,
+    delay: Duration,
     down: Down,
     sink: Sink,
 }
@@ -107,7 +109,7 @@ impl fmt::Display for OpenError {
             OpenError::Refused(why) => write!(
                 f,
                 "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
-                 +pexpire +time +info +ping on the keys of the prefix"
+                 +time +info +ping on the keys of the prefix"
             ),
             OpenError::TooOld(version) => write!(f, "the store is version {version}; Redis 6.2 or Valkey is needed"),
             OpenError::ClusterMode => f.write_str(
@@ -149,6 +151,7 @@ impl Builder {
             timeout: Duration::from_millis(250),
             round_trip: Duration::from_millis(4),
             slot_ttl: Duration::from_secs(10),
+            delay: Duration::from_secs(30),
             down: Down::Reserve,
             sink: Box::new(|line| eprintln!("{line}")),
         }
@@ -194,6 +197,13 @@ impl Builder {
         self
     }
 
+    /// Says how long a [change](Cluster::change) of a limit takes until it is in force; 30 s if nothing is said. So long
+    /// is also of use what a node holds, after it last heard from the store. All nodes must be given the same.
+    pub fn change_delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
     /// Says what is done while the store is away.
     pub fn when_down(mut self, down: Down) -> Self {
         self.down = down;
@@ -216,11 +226,10 @@ impl Builder {
         let client = redis::Client::open(self.url.as_str()).map_err(|e| OpenError::Url(e.to_string()))?;
         let mut link = Link::open(&client, self.timeout)?;
         let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.probe(&mut link, &holder, &node.limits)?;
+        self.probe(&mut link, &holder, &node)?;
 
-        let full_ns = node.limits.iter().filter_map(|l| l.split.reserve.map(|r| r.full_ns)).max();
         let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]) % self.nodes;
-        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, full_ns, first);
+        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, first);
         let node = Arc::new(node);
         let courier = Courier::new(node.clone(), client, link, self.timeout, slot, Log::new(self.sink));
         let thread = std::thread::Builder::new().name("tatcell-cluster".into());
@@ -231,8 +240,8 @@ impl Builder {
 
     /// The node without its thread, and the other end of its queue.
     pub(crate) fn node(&self) -> Result<(Node, Receiver<Job>), OpenError> {
-        let splits = self.splits()?;
-        let limits = self.limits.iter().zip(splits).map(|(limit, split)| self.limited(limit, split));
+        self.validate()?;
+        let limits = self.limits.iter().map(|limit| self.limited(limit));
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
         let clock = NodeClock::new().map_err(OpenError::Host)?;
         let (queue, jobs) = sync_channel(QUEUE);
@@ -245,6 +254,9 @@ impl Builder {
             closing: AtomicU32::new(0),
             since: AtomicU64::new(0),
             down: self.down,
+            nodes: self.nodes,
+            delay: self.delay,
+            changes: Mutex::new(Vec::new()),
             counts: Counts::new(),
             queue,
             completions: Mutex::new(Vec::new()),
@@ -252,54 +264,39 @@ impl Builder {
         Ok((node, jobs))
     }
 
-    fn splits(&self) -> Result<Vec<Split>, OpenError> {
-        let names: std::collections::HashSet<&str> = self.limits.iter().map(|l| l.name.as_str()).collect();
+    fn validate(&self) -> Result<(), OpenError> {
+        let names: std::collections::HashSet<&str> = self.limits.iter().map(|l| l.name()).collect();
         if names.is_empty() || names.len() != self.limits.len() {
             return Err(OpenError::Limits);
         }
         let sound = |d: Duration| d.as_millis() > 0 && d <= Duration::from_secs(3_600);
-        let times =
-            sound(self.timeout) && sound(self.slot_ttl) && self.round_trip <= Duration::from_secs(3_600);
+        let times = sound(self.timeout)
+            && sound(self.slot_ttl)
+            && sound(self.delay)
+            && self.round_trip <= Duration::from_secs(3_600);
         if self.prefix.is_empty() || self.prefix.len() > 64 || self.keys == 0 || !times {
             return Err(OpenError::Options);
         }
-        let split = |limit: &SharedLimit| {
-            let wrong = |error| OpenError::Limit { name: limit.name.clone(), error };
-            limit.split(self.nodes, self.round_trip).map_err(wrong)
-        };
-        self.limits.iter().map(split).collect()
+        Ok(())
     }
 
-    fn limited(&self, limit: &SharedLimit, split: Split) -> Result<Limited, OpenError> {
-        let parameters = limit.parameters(self.nodes);
-        let nodes = u128::from(self.nodes);
-        let share_unit = Span::from_q(split.unit.q() * nodes).ns_down().saturating_add(1);
-        let share_burst = (split.burst / u64::from(self.nodes)).max(1);
-        let share = Share { unit_ns: share_unit, burst_ns: share_unit.saturating_mul(share_burst) };
-        let reserve = match split.reserve {
-            None => None,
-            Some(reserve) => {
-                let seed = random_seed().map_err(OpenError::Host)?;
-                let lines: Box<[Line]> = (0..lines_for(self.keys)).map(|_| Line::EMPTY).collect();
-                let options = reserve.table_options(seed).caller_hash();
-                let table = Table::init(Box::leak(lines), &options).map_err(OpenError::Reserve)?;
-                let of_each = table.limit(&reserve.limit()).map_err(OpenError::Reserve)?;
-                Some((table, of_each))
-            }
-        };
+    fn limited(&self, limit: &SharedLimit) -> Result<Limited, OpenError> {
+        let Builder { nodes, round_trip, keys, delay, .. } = *self;
+        let mut maker = Maker { nodes, round_trip, keys, delay, tables: Vec::new() };
+        let form = Arc::new(maker.form(1, limit.clone(), None)?);
         Ok(Limited {
-            name: limit.name.clone(),
-            prefix: format!("{}:{:016x}:", self.prefix, digest(&limit.name, &parameters)),
-            lines: Lines::new(self.keys, split.lead.ns_down().saturating_add(split.hold_ns)),
-            parameters,
-            share,
-            split,
-            reserve,
+            name: limit.name().to_owned(),
+            prefix: format!("{}:{:016x}:", self.prefix, digest(limit.name(), nodes, delay)),
+            mark: format!("{}:limit:{}", self.prefix, limit.name()),
+            lines: Lines::new(keys, form.drained_ns()),
+            plan: ArcSwap::from_pointee(Plan { now: form, next: None }),
+            until: AtomicU64::new(u64::MAX),
+            maker: Mutex::new(maker),
         })
     }
 
     /// Looks whether the store is one, and whether this node agrees with those that use the prefix.
-    fn probe(&self, link: &mut Link, holder: &str, limits: &[Limited]) -> Result<(), OpenError> {
+    fn probe(&self, link: &mut Link, holder: &str, node: &Node) -> Result<(), OpenError> {
         let info: String = link.query(&redis::cmd("INFO"))?;
         let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
         let version = field("redis_version").unwrap_or("unknown");
@@ -316,24 +313,39 @@ impl Builder {
         for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
             link.query::<i64>(&script::slot(by, probe.as_bytes(), holder, ms))?;
         }
-        for limited in limits {
-            let too_many = limited.split.largest_cost + 1;
+        for limited in &node.limits {
+            let split = &limited.plan.load().now.split;
+            let too_many = split.largest_cost + 1;
             let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
-            link.query::<Grant>(&script::grant(By::Text, probe.as_bytes(), &limited.split, &nothing))?;
+            link.query::<Grant>(&script::grant(By::Text, probe.as_bytes(), split, &nothing))?;
         }
-        for limited in limits {
-            let key = mark_key(&self.prefix, &limited.name);
-            if let Some(theirs) = mark(link, &key, &limited.parameters)? {
-                let (name, ours) = (limited.name.clone(), limited.parameters.clone());
-                return Err(OpenError::OtherParameters { name, ours, theirs });
-            }
-        }
-        Ok(())
+        node.limits.iter().try_for_each(|limited| agree(node, limited, link))
     }
 }
 
-/// FNV-1a of what nodes must agree on: those that do not, share no key.
-fn digest(name: &str, parameters: &str) -> u64 {
-    let bytes = name.bytes().chain([0]).chain(parameters.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// Goes by the mark of a limit: one that says otherwise without having been changed is an error.
+fn agree(node: &Node, limited: &Limited, link: &mut Link) -> Result<(), OpenError> {
+    let sent = node.clock.now();
+    let ours = limited.plan.load_full().now.text.clone();
+    let mine = Mark { version: 0, ..limited.plan.load().mark(sent) };
+    let call = script::mark(By::Text, limited.mark.as_bytes(), life_ms(node.delay), &mine, None);
+    let mark: Mark = link.query(&call)?;
+    let other = || OpenError::OtherParameters {
+        name: limited.name.clone(),
+        ours: ours.clone(),
+        theirs: mark.next.clone(),
+    };
+    if mark.version <= 1 && mark.next != ours {
+        return Err(other());
+    }
+    // What was changed live is gone by; other nodes or delays cannot be.
+    limited.adopt(&mark, sent, node.clock.now(), node.delay).map_err(|_| other())?;
+    Ok(())
+}
+
+/// FNV-1a of what nodes must agree on whatever the limit is: those that do not, share no key.
+fn digest(name: &str, nodes: u32, delay: Duration) -> u64 {
+    let text = format!("{name} {nodes} {}", delay.as_millis());
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

@@ -35,7 +35,7 @@ fn answers(node: &Node) -> Vec<(u64, Verdict)> {
 }
 
 fn granted(units: u64, lead_us: u64) -> Result<Grant, Fault> {
-    Ok(Grant { units, lead_us, retry_us: 0, stamp: "1:0".into() })
+    Ok(Grant { units, lead_us, retry_us: 0, stamp: "1:0:1000:0:1".into() })
 }
 
 fn refused(retry_us: u64) -> Result<Grant, Fault> {
@@ -146,7 +146,7 @@ fn an_answer_for_a_line_that_changed_hands_is_nobodys() {
 #[test]
 fn a_strict_limit_asks_once_for_each_request() {
     let (node, jobs, mut batch) = node(5);
-    assert!(node.limits[0].split.strict);
+    assert!(node.limits[0].plan.load().now.split.strict);
     for cost in [1, 2, 1] {
         assert_eq!(submit(&node, cost), Verdict::Pending);
     }

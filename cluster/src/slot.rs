@@ -1,4 +1,4 @@
-//! Keeping one of the N slots, and the marks by which nodes see that they agree on a limit.
+//! Keeping one of the N slots.
 
 use std::time::{Duration, Instant};
 
@@ -12,8 +12,6 @@ pub(crate) struct Slot {
     nodes: u32,
     holder: String,
     ttl: Duration,
-    /// Nanoseconds until the reserves of all limits are full again; None where no limit has one.
-    full_ns: Option<u64>,
     index: Option<u32>,
     first: u32,
     next: Instant,
@@ -22,20 +20,10 @@ pub(crate) struct Slot {
 const CLAIMED: i64 = 1;
 const RENEWED: i64 = 2;
 
-/// How long a mark stays after the last node that set it.
-const MARK_MS: u64 = 60_000;
-
 impl Slot {
-    pub(crate) fn new(
-        prefix: &str,
-        nodes: u32,
-        holder: String,
-        ttl: Duration,
-        full_ns: Option<u64>,
-        first: u32,
-    ) -> Slot {
+    pub(crate) fn new(prefix: &str, nodes: u32, holder: String, ttl: Duration, first: u32) -> Slot {
         let (prefix, next) = (prefix.to_owned(), Instant::now());
-        Slot { prefix, nodes, holder, ttl, full_ns, index: None, first, next }
+        Slot { prefix, nodes, holder, ttl, index: None, first, next }
     }
 
     fn key(&self, index: u32) -> String {
@@ -47,18 +35,14 @@ impl Slot {
         self.next = Instant::now();
     }
 
-    /// Renews the slot and the marks three times in their life, or claims a free slot.
+    /// Renews the slot three times in its life, or claims a free one.
     ///
     /// # Errors
     /// A fault after which the link must be dropped.
     pub(crate) fn keep(&mut self, node: &Node, link: Option<&mut Link>) -> Result<(), Fault> {
         let Some(link) = link.filter(|_| Instant::now() >= self.next) else { return Ok(()) };
         self.next = Instant::now() + self.ttl / 3;
-        for limited in &node.limits {
-            let marked = mark(link, &mark_key(&self.prefix, &limited.name), &limited.parameters);
-            breaking(marked.map(|_| ()).map_err(|e| Fault::of(&e)))?;
-        }
-        let Some(full_ns) = self.full_ns else { return Ok(()) };
+        let Some(full_ns) = node.full_ns() else { return Ok(()) };
         let slots: Vec<u32> = match self.index {
             Some(index) => vec![index],
             None => (0..self.nodes).map(|i| (self.first + i) % self.nodes).collect(),
@@ -102,23 +86,6 @@ impl Slot {
             let _ = self.ask(link, index, 0);
         }
     }
-}
-
-/// Under which key the parameters of a limit stand.
-pub(crate) fn mark_key(prefix: &str, name: &str) -> String {
-    format!("{prefix}:limit:{name}")
-}
-
-/// Sets the mark of a limit or keeps it for a while longer; tells what another node has set.
-pub(crate) fn mark(link: &mut Link, key: &str, parameters: &str) -> redis::RedisResult<Option<String>> {
-    let set = redis::cmd("SET").arg(key).arg(parameters).arg("NX").arg("PX").arg(MARK_MS).to_owned();
-    link.query::<Option<String>>(&set)?;
-    let found: Option<String> = link.query(redis::cmd("GET").arg(key))?;
-    let other = found.filter(|found| found != parameters);
-    if other.is_none() {
-        link.query::<i64>(redis::cmd("PEXPIRE").arg(key).arg(MARK_MS))?;
-    }
-    Ok(other)
 }
 
 fn breaking(answer: Result<(), Fault>) -> Result<(), Fault> {
