@@ -31,8 +31,8 @@ use tatcell::host::random_seed;
 use tatcell::{lines_for, Line, Table, TableLimit};
 
 use crate::axis::Span;
+use crate::error::OpenError;
 use crate::lines::Found;
-use crate::open::OpenError;
 use crate::script::Mark;
 use crate::share::Share;
 use crate::split::{Reserve, SharedLimit, Split};

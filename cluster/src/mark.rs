@@ -9,11 +9,12 @@ use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::counts::count;
+use crate::error::OpenError;
 use crate::form::{Between, Form, Next, Plan};
-use crate::link::Link;
 use crate::node::{Limited, Node};
 use crate::script::{self, Fault, Mark};
 use crate::split::SharedLimit;
+use crate::store::{Miss, Store};
 use crate::sync::Ordering;
 use crate::verdict::ChangeError;
 
@@ -43,60 +44,48 @@ impl Marks {
         self.next = Instant::now();
     }
 
-    /// Looks at the marks where it is time; `say` is told what is new.
-    ///
-    /// # Errors
-    /// A fault after which the link must be dropped.
-    pub(crate) fn keep(
-        &mut self,
-        node: &Node,
-        link: &mut Link,
-        mut say: impl FnMut(&str),
-    ) -> Result<(), Fault> {
+    /// Looks at the marks where it is time; `say` is told what is new. One that cannot be seen is looked for with the
+    /// next turn: what is held ends by itself if this goes on.
+    pub(crate) fn keep(&mut self, node: &Node, store: &mut Store, mut say: impl FnMut(&str)) {
         if Instant::now() < self.next {
-            return Ok(());
+            return;
         }
         self.next = Instant::now() + self.every;
         for limited in &node.limits {
-            match look(node, limited, link, None) {
+            match look(node, limited, store, None) {
                 Ok((_, None)) => {}
                 Ok((_, Some(new))) => {
                     count(&node.counts.changes);
                     say(&new);
                 }
-                Err(fault) if fault.breaks_connection() => return Err(fault),
-                // What is held ends by itself if this goes on.
-                Err(fault) => say(&format!("the mark of limit {:?} answers {fault:?}", limited.name)),
+                // The store has told that itself.
+                Err(Miss { fault: Fault::Lost, .. }) => {}
+                Err(miss) => say(&format!("the mark of limit {:?}: {}", limited.name, miss.said)),
             }
         }
-        Ok(())
     }
 }
 
 /// Asks for a change.
-///
-/// # Errors
-/// The outer: a fault after which the link must be dropped.
 pub(crate) fn change(
     node: &Node,
-    link: &mut Link,
+    store: &mut Store,
     limit: usize,
     to: &SharedLimit,
-) -> Result<Result<Duration, ChangeError>, Fault> {
-    let limited = &node.limits[limit];
-    let (text, before) = {
-        let maker = limited.maker.lock().unwrap_or_else(PoisonError::into_inner);
-        (maker.text(to), limited.plan.load().mark(0).version)
-    };
+) -> Result<Duration, ChangeError> {
+    let (limited, was_up) = (&node.limits[limit], store.is_up());
+    let text = limited.maker.lock().unwrap_or_else(PoisonError::into_inner).text(to);
+    let before = limited.plan.load().newest().version;
     let delay_us = u64::try_from(node.delay.as_micros()).unwrap_or(u64::MAX);
-    match look(node, limited, link, Some((&text, delay_us))) {
+    match look(node, limited, store, Some((&text, delay_us))) {
         Ok((mark, _)) if mark.version == before + 1 && mark.next == text && mark.ahead_us > 0 => {
             count(&node.counts.changes);
-            Ok(Ok(Duration::from_micros(mark.ahead_us)))
+            Ok(Duration::from_micros(mark.ahead_us))
         }
-        Ok((mark, _)) => Ok(Err(ChangeError::Other { in_force_after: Duration::from_micros(mark.ahead_us) })),
-        Err(fault) if fault.breaks_connection() => Err(fault),
-        Err(fault) => Ok(Err(ChangeError::Store(fault))),
+        Ok((mark, _)) => Err(ChangeError::Other { in_force_after: Duration::from_micros(mark.ahead_us) }),
+        Err(Miss { fault: Fault::Lost, .. }) if was_up => Err(ChangeError::Unanswered),
+        Err(Miss { fault: Fault::Lost, .. }) => Err(ChangeError::Away),
+        Err(Miss { fault, .. }) => Err(ChangeError::Store(fault)),
     }
 }
 
@@ -104,21 +93,46 @@ pub(crate) fn change(
 fn look(
     node: &Node,
     limited: &Limited,
-    link: &mut Link,
+    store: &mut Store,
     change: Option<(&str, u64)>,
-) -> Result<(Mark, Option<String>), Fault> {
+) -> Result<(Mark, Option<String>), Miss> {
     let sent = node.clock.now();
     limited.go_on(sent);
     let mine = limited.plan.load().mark(sent);
-    let ms = life_ms(node.delay);
-    let call = |_: usize, by| script::mark(by, limited.mark.as_bytes(), ms, &mine, change);
-    let mark = link.batch::<Mark>(1, call)?.each.pop().unwrap_or(Err(Fault::Other))?;
-    let new = limited.adopt(&mark, sent, node.clock.now(), node.delay)?;
-    Ok((mark, new))
+    let mark = ask(node, limited, store, &mine, change)?;
+    let new = limited.adopt(&mark, sent, node.clock.now(), node.delay);
+    Ok((mark, new.map_err(|fault| Miss::new(fault, "it is none of this limit"))?))
+}
+
+fn ask(
+    node: &Node,
+    limited: &Limited,
+    store: &mut Store,
+    mine: &Mark,
+    change: Option<(&str, u64)>,
+) -> Result<Mark, Miss> {
+    let (key, ms) = (limited.mark.as_bytes(), life_ms(node.delay));
+    let answers = store.batch(&[key], |_, by| script::mark(by, key, ms, mine, change));
+    answers.each.into_iter().next().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
+}
+
+/// Goes by the mark of a limit as a node opens: one that says otherwise without having been changed is an error.
+pub(crate) fn agree(node: &Node, limited: &Limited, store: &mut Store) -> Result<(), OpenError> {
+    let sent = node.clock.now();
+    let ours = limited.plan.load_full().now.text.clone();
+    let mine = Mark { version: 0, ..limited.plan.load().mark(sent) };
+    let mark = ask(node, limited, store, &mine, None)?;
+    let adopted = limited.adopt(&mark, sent, node.clock.now(), node.delay);
+    // What was changed live is gone by; other nodes or delays cannot be.
+    if (mark.version <= 1 && mark.next != ours) || adopted.is_err() {
+        let (name, theirs) = (limited.name.clone(), mark.next);
+        return Err(OpenError::OtherParameters { name, ours, theirs });
+    }
+    Ok(())
 }
 
 /// How long a mark stays: nodes that are given something else may open after that.
-pub(crate) fn life_ms(delay: Duration) -> u64 {
+fn life_ms(delay: Duration) -> u64 {
     u64::try_from(delay.as_millis()).unwrap_or(u64::MAX).saturating_mul(2).max(MARK_MS)
 }
 

@@ -1,30 +1,33 @@
 //! Opening a node: what it is given, what is checked, and what is wrong.
 
-use std::fmt;
 use std::hash::RandomState;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use arc_swap::ArcSwap;
-use tatcell::host::{random_seed, HostError};
-use tatcell::TableError;
+use tatcell::host::random_seed;
 
 use crate::clock::NodeClock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::courier::Courier;
+use crate::error::OpenError;
 use crate::form::{Maker, Plan};
 use crate::lines::Lines;
-use crate::link::Link;
 use crate::log::{Log, Sink};
-use crate::mark::life_ms;
-use crate::node::{Job, Limited, Node};
+use crate::mark::agree;
+use crate::node::{Job, Limited, Node, PROBE_MAX};
+use crate::place::{Login, Place, Shape};
+use crate::random::Random;
 use crate::reserve::Right;
-use crate::script::{self, Ask, By, Fault, Grant, Mark};
+use crate::script::{self, Ask, By, Grant};
 use crate::slot::Slot;
-use crate::split::{LimitError, SharedLimit};
+use crate::split::SharedLimit;
+use crate::store::Store;
 use crate::sync::{AtomicU32, AtomicU64};
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 use crate::verdict::Down;
 
 /// Asks that the queue to the store's thread holds.
@@ -36,6 +39,10 @@ const OLDEST: (u32, u32) = (6, 2);
 /// What a node is opened with; see [`Cluster::builder`].
 pub struct Builder {
     url: String,
+    login: Option<Login>,
+    sentinel_login: Option<Login>,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
     nodes: u32,
     prefix: String,
     limits: Vec<SharedLimit>,
@@ -48,102 +55,14 @@ pub struct Builder {
     sink: Sink,
 }
 
-/// Why a node cannot be opened, and what to do about it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The URL of the store cannot be read.
-    Url(String),
-    /// No limit was given, or two of one name.
-    Limits,
-    /// A limit cannot be shared.
-    Limit {
-        /// Its name.
-        name: String,
-        /// What is wrong with it.
-        error: LimitError,
-    },
-    /// The prefix is empty or longer than 64 bytes, or a duration is 0 or longer than an hour.
-    Options,
-    /// The system has no clock or no random bytes.
-    Host(HostError),
-    /// The table of a reserve cannot be made.
-    Reserve(TableError),
-    /// Nothing answers there, or not in time.
-    Unreachable(String),
-    /// The password is wrong, or the user may not do what is needed.
-    Refused(String),
-    /// The store is too old.
-    TooOld(String),
-    /// The store is a node of a Redis Cluster.
-    ClusterMode,
-    /// The store is a replica.
-    Replica,
-    /// The prefix is in use with other parameters.
-    OtherParameters {
-        /// Of which limit.
-        name: String,
-        /// What this node was given.
-        ours: String,
-        /// What the others were given.
-        theirs: String,
-    },
-    /// The store answers something else than it should.
-    Store(String),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Url(why) => write!(f, "not the URL of a store: {why}; redis://[user:password@]host:port/"),
-            OpenError::Limits => f.write_str("give at least one limit, and each a name of its own"),
-            OpenError::Limit { name, error } => write!(f, "limit {name:?}: {error}"),
-            OpenError::Options => f.write_str(
-                "the prefix must have 1 to 64 bytes, times must be above 0 and at most an hour, keys at least 1",
-            ),
-            OpenError::Host(error) => write!(f, "the system gives no clock or no random bytes: {error:?}"),
-            OpenError::Reserve(error) => write!(f, "no table for the reserve: {error:?}; ask for fewer keys"),
-            OpenError::Unreachable(why) => {
-                write!(f, "the store does not answer: {why}; is it running, and is the address right?")
-            }
-            OpenError::Refused(why) => write!(
-                f,
-                "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
-                 +time +info +ping on the keys of the prefix"
-            ),
-            OpenError::TooOld(version) => write!(f, "the store is version {version}; Redis 6.2 or Valkey is needed"),
-            OpenError::ClusterMode => f.write_str(
-                "the store is a node of a Redis Cluster, which this version does not talk to; name a single server",
-            ),
-            OpenError::Replica => f.write_str("the store is a replica; name its primary"),
-            OpenError::OtherParameters { name, ours, theirs } => write!(
-                f,
-                "limit {name:?} is in use under this prefix with other parameters ({theirs}; here {ours}); take \
-                 another prefix or name, or stop the other nodes for a minute"
-            ),
-            OpenError::Store(why) => write!(f, "the store answers what it should not: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<redis::RedisError> for OpenError {
-    fn from(error: redis::RedisError) -> OpenError {
-        match Fault::of(&error) {
-            Fault::Lost => OpenError::Unreachable(error.to_string()),
-            Fault::Refused => OpenError::Refused(error.to_string()),
-            Fault::ReadOnly => OpenError::Replica,
-            Fault::Elsewhere => OpenError::ClusterMode,
-            _ => OpenError::Store(error.to_string()),
-        }
-    }
-}
-
 impl Builder {
     pub(crate) fn new(url: &str, nodes: u32) -> Builder {
         Builder {
             url: url.to_owned(),
+            login: None,
+            sentinel_login: None,
+            #[cfg(feature = "tls")]
+            tls: None,
             nodes,
             prefix: "tatcell".to_owned(),
             limits: Vec::new(),
@@ -155,6 +74,25 @@ impl Builder {
             down: Down::Reserve,
             sink: Box::new(|line| eprintln!("{line}")),
         }
+    }
+
+    /// Logs in as this user, whatever the URL says; an empty name is the default user.
+    pub fn login(mut self, user: &str, password: &str) -> Self {
+        self.login = Some(Login { user: user.to_owned(), password: password.to_owned() });
+        self
+    }
+
+    /// Logs in to sentinels as this user. The URL's is that of the servers alone.
+    pub fn sentinel_login(mut self, user: &str, password: &str) -> Self {
+        self.sentinel_login = Some(Login { user: user.to_owned(), password: password.to_owned() });
+        self
+    }
+
+    /// Says which certificates count where the URL begins with `rediss`. Needs the feature `tls`.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// Names what all keys of this node begin with in the store; `tatcell` if nothing is said.
@@ -223,19 +161,33 @@ impl Builder {
     pub fn open(self) -> Result<Cluster, OpenError> {
         let (node, jobs) = self.node()?;
         let seed = random_seed().map_err(OpenError::Host)?;
-        let client = redis::Client::open(self.url.as_str()).map_err(|e| OpenError::Url(e.to_string()))?;
-        let mut link = Link::open(&client, self.timeout)?;
+        let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]);
+        let mut store = Store::open(self.place()?, node.clock, Random::new(u64::from(first)))?;
         let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.probe(&mut link, &holder, &node)?;
+        self.probe(&mut store, &holder, &node)?;
 
-        let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]) % self.nodes;
-        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, first);
+        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, first % self.nodes);
         let node = Arc::new(node);
-        let courier = Courier::new(node.clone(), client, link, self.timeout, slot, Log::new(self.sink));
+        let courier = Courier::new(node.clone(), store, slot, Log::new(self.sink));
         let thread = std::thread::Builder::new().name("tatcell-cluster".into());
         let thread = thread.spawn(move || courier.run(&jobs));
         let thread = thread.map_err(|e| OpenError::Store(format!("no thread: {e}")))?;
         Ok(Cluster::new(node, thread))
+    }
+
+    fn place(&self) -> Result<Place, OpenError> {
+        let mut place = Place::read(&self.url, self.timeout)?;
+        if let Some(login) = &self.login {
+            place.log_in(login, false);
+        }
+        if let Some(login) = &self.sentinel_login {
+            place.log_in(login, true);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            place.set_tls(tls.clone())?;
+        }
+        Ok(place)
     }
 
     /// The node without its thread, and the other end of its queue.
@@ -244,6 +196,8 @@ impl Builder {
         let limits = self.limits.iter().map(|limit| self.limited(limit));
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
         let clock = NodeClock::new().map_err(OpenError::Host)?;
+        // A connection that is tried in vain and the longest wait; once more where servers are looked for first.
+        let tries = if self.place()?.shape == Shape::Single { 1 } else { 2 };
         let (queue, jobs) = sync_channel(QUEUE);
         let node = Node {
             limits,
@@ -257,6 +211,7 @@ impl Builder {
             nodes: self.nodes,
             delay: self.delay,
             changes: Mutex::new(Vec::new()),
+            grace_us: tries * (self.timeout + PROBE_MAX).as_micros() as u64,
             counts: Counts::new(),
             queue,
             completions: Mutex::new(Vec::new()),
@@ -286,7 +241,7 @@ impl Builder {
         let form = Arc::new(maker.form(1, limit.clone(), None)?);
         Ok(Limited {
             name: limit.name().to_owned(),
-            prefix: format!("{}:{:016x}:", self.prefix, digest(limit.name(), nodes, delay)),
+            prefix: format!("{}:{:016x}{{}}:", self.prefix, digest(limit.name(), nodes, delay)),
             mark: format!("{}:limit:{}", self.prefix, limit.name()),
             lines: Lines::new(keys, form.drained_ns()),
             plan: ArcSwap::from_pointee(Plan { now: form, next: None }),
@@ -296,51 +251,37 @@ impl Builder {
     }
 
     /// Looks whether the store is one, and whether this node agrees with those that use the prefix.
-    fn probe(&self, link: &mut Link, holder: &str, node: &Node) -> Result<(), OpenError> {
-        let info: String = link.query(&redis::cmd("INFO"))?;
-        let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let version = field("redis_version").unwrap_or("unknown");
-        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-        if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
-            return Err(OpenError::TooOld(version.to_owned()));
+    fn probe(&self, store: &mut Store, holder: &str, node: &Node) -> Result<(), OpenError> {
+        let cluster = matches!(store.shape(), Shape::Cluster);
+        for (key, at, link) in store.servers(&format!("{}:probe:{holder}:", self.prefix)) {
+            let said = |error| OpenError::at(at, error);
+            let info: String = link.query(&redis::cmd("INFO")).map_err(said)?;
+            let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let version = field("redis_version").unwrap_or("unknown");
+            let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+            if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
+                return Err(OpenError::TooOld(version.to_owned()));
+            }
+            if field("redis_mode") == Some("sentinel") {
+                return Err(OpenError::Sentinel);
+            }
+            if field("cluster_enabled") == Some("1") && !cluster {
+                return Err(OpenError::ClusterMode);
+            }
+            // Everything that is used later, so that a user who may not is told now.
+            for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
+                link.query::<i64>(&script::slot(by, key.as_bytes(), holder, ms)).map_err(said)?;
+            }
+            for limited in &node.limits {
+                let split = &limited.plan.load().now.split;
+                let too_many = split.largest_cost + 1;
+                let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
+                link.query::<Grant>(&script::grant(By::Text, key.as_bytes(), split, &nothing))
+                    .map_err(said)?;
+            }
         }
-        if field("cluster_enabled") == Some("1") {
-            return Err(OpenError::ClusterMode);
-        }
-        // Everything that is used later, so that a user who may not is told now.
-        link.query::<redis::Value>(&redis::cmd("PING"))?;
-        let probe = format!("{}:probe:{holder}", self.prefix);
-        for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
-            link.query::<i64>(&script::slot(by, probe.as_bytes(), holder, ms))?;
-        }
-        for limited in &node.limits {
-            let split = &limited.plan.load().now.split;
-            let too_many = split.largest_cost + 1;
-            let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
-            link.query::<Grant>(&script::grant(By::Text, probe.as_bytes(), split, &nothing))?;
-        }
-        node.limits.iter().try_for_each(|limited| agree(node, limited, link))
+        node.limits.iter().try_for_each(|limited| agree(node, limited, store))
     }
-}
-
-/// Goes by the mark of a limit: one that says otherwise without having been changed is an error.
-fn agree(node: &Node, limited: &Limited, link: &mut Link) -> Result<(), OpenError> {
-    let sent = node.clock.now();
-    let ours = limited.plan.load_full().now.text.clone();
-    let mine = Mark { version: 0, ..limited.plan.load().mark(sent) };
-    let call = script::mark(By::Text, limited.mark.as_bytes(), life_ms(node.delay), &mine, None);
-    let mark: Mark = link.query(&call)?;
-    let other = || OpenError::OtherParameters {
-        name: limited.name.clone(),
-        ours: ours.clone(),
-        theirs: mark.next.clone(),
-    };
-    if mark.version <= 1 && mark.next != ours {
-        return Err(other());
-    }
-    // What was changed live is gone by; other nodes or delays cannot be.
-    limited.adopt(&mark, sent, node.clock.now(), node.delay).map_err(|_| other())?;
-    Ok(())
 }
 
 /// FNV-1a of what nodes must agree on whatever the limit is: those that do not, share no key.

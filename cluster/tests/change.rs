@@ -1,17 +1,13 @@
 //! Limits that are changed while nodes run: every admission audited against R w + B of before, of after, and of both.
 
-#[path = "common/audit.rs"]
-mod audit;
 mod common;
-#[path = "common/cut.rs"]
-mod cut;
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
-use audit::{Audit, HAIR};
+use common::audit::{Audit, HAIR};
+use common::proxy::Proxy;
 use common::{server_or_skip, Server};
-use cut::Cut;
 use tatcell_cluster::{ChangeError, Cluster, LimitError, OpenError, SharedLimit, Verdict};
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -123,7 +119,7 @@ fn a_strict_limit_becomes_leased_and_a_leased_one_strict() {
 #[test]
 fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
     let Some(server) = server_or_skip("a_node_that_does_not_hear", &[]) else { return };
-    let way = Cut::to(server.port());
+    let way = Proxy::before(server.port());
     // 200 s of burst, of which a piece may wait 25 s; a reserve of 333.
     let slow = || limit(20, 4_000);
     let nodes = [open(&server.url(), slow()), open(&way.url(), slow())].map(|node| node.expect("a node"));
@@ -139,7 +135,7 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
         passed += u64::from(nodes[1].check(x, b"key", 1).passes());
         std::thread::sleep(Duration::from_micros(100));
     }
-    way.cut();
+    way.silent(true);
     let after = nodes[0].change(limit(4_000, 4_000), SECOND).expect("changed");
     at.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
     let (mut held, mut late) = (0, 0);
@@ -153,7 +149,7 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
     assert!(held > 20, "it held nothing to begin with: {held}");
     assert_eq!(late, 0);
     assert_eq!(nodes[1].in_force(x), slow(), "it heard of it");
-    way.mend();
+    way.silent(false);
     for _ in 0..500 {
         if nodes[1].in_force(x) == limit(4_000, 4_000) {
             break;
