@@ -38,13 +38,13 @@ use crate::verdict::{ChangeError, Completion, Verdict};
 /// # Ok::<(), tatcell_cluster::OpenError>(())
 /// ```
 pub struct Cluster {
-    node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A limit of a [`Cluster`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitId(usize);
+pub struct LimitId(pub(crate) usize);
 
 impl Cluster {
     /// Starts a node that shares limits with at most `nodes - 1` others through the store at this URL.
@@ -86,8 +86,15 @@ impl Cluster {
 
     /// Decides as [`check`](Cluster::check) does; where it is Pending the answer comes with this token among those of
     /// [`drain`](Cluster::drain).
+    /// Tokens are the caller's; at most 4096 answers are under way or wait to be taken, and more are
+    /// [`Verdict::Overloaded`].
     pub fn submit(&self, limit: LimitId, key: &[u8], cost: u64, token: u64) -> Verdict {
-        self.node.decide(limit.0, key, cost, self.now(), Some(|| Waiter::Token(token)))
+        self.submit_at(limit, key, cost, self.now(), token)
+    }
+
+    /// Decides as [`submit`](Cluster::submit) does, by a reading of the clock that serves many requests.
+    pub fn submit_at(&self, limit: LimitId, key: &[u8], cost: u64, reading: u64, token: u64) -> Verdict {
+        self.node.decide(limit.0, key, cost, reading, Some(|| Waiter::Token(token)))
     }
 
     /// Moves the answers that have come to the end of a list.
@@ -95,7 +102,7 @@ impl Cluster {
     /// # Concurrency
     /// The list of answers is behind a lock that the store's thread and drains hold for a few instructions.
     pub fn drain(&self, into: &mut Vec<Completion>) {
-        into.append(&mut self.node.completions.lock().unwrap_or_else(|e| e.into_inner()));
+        into.append(&mut self.node.answers.take(usize::MAX));
     }
 
     /// Decides a request, and waits for the store's answer where it must, but no longer than `timeout`: then it is

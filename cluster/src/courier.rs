@@ -174,9 +174,7 @@ pub(crate) fn tell(node: &Node, waiter: Waiter, verdict: crate::Verdict, now: u6
         #[cfg(feature = "tokio")]
         Waiter::Task(task) => task.send(verdict).is_ok(),
         Waiter::Token(token) => {
-            let completion = Completion { token, verdict, reading: node.clock.reading(now) };
-            // A list, whatever a thread did that held it.
-            node.completions.lock().unwrap_or_else(|e| e.into_inner()).push(completion);
+            node.answers.put(Completion { token, verdict, reading: node.clock.reading(now) });
             true
         }
     }

@@ -7,7 +7,10 @@
 //! - [`Cluster`]: a node. [`SharedLimit`]: a limit. [`Verdict`]: the answer. [`Down`]: what happens without the store.
 //! - [`Split`]: how a limit is divided, and which form it has. [`script`]: what runs in the store.
 
+mod answers;
 mod axis;
+#[cfg(feature = "capi")]
+mod capi;
 mod clock;
 mod cluster;
 mod counts;

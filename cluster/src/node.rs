@@ -19,6 +19,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tatcell::Outcome;
 
+use crate::answers::Answers;
 use crate::clock::NodeClock;
 use crate::counts::{count, Counts};
 use crate::form::{At, Form, Maker, Plan};
@@ -27,7 +28,7 @@ use crate::lines::{Found, Lines};
 use crate::mark::Change;
 use crate::reserve::Right;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::verdict::{Completion, Down, Verdict};
+use crate::verdict::{Down, Verdict};
 
 /// Longest time between two probes of a store that is away.
 pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
@@ -90,7 +91,7 @@ pub(crate) struct Node {
     pub grace_us: u64,
     pub counts: Counts,
     pub queue: SyncSender<Job>,
-    pub completions: Mutex<Vec<Completion>>,
+    pub answers: Answers,
 }
 
 /// One request on its way through the steps.
@@ -263,19 +264,28 @@ impl Node {
         }
     }
 
-    /// Puts a job into the queue; `first`: the line was marked for it. False where the queue is full, and then nothing
-    /// is asked.
+    /// Puts a job into the queue; `first`: the line was marked for it. False where the queue or the list of answers is
+    /// full, and then nothing is asked.
     fn enqueue(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, first: bool) -> bool {
-        let (index, key) = (found.index, request.key.into());
-        let Request { limit, tag, cost, .. } = *request;
-        let job = Job { limit, form: request.form.clone(), index, tag, key, cost, waiter };
-        let sent = self.queue.try_send(job).is_ok();
+        let token = matches!(waiter, Waiter::Token(_));
+        let sent = (!token || self.answers.reserve()) && self.send(request, found, waiter, token);
         if !sent {
             if first {
                 found.line.unqueue();
             }
             // ORDERING: Relaxed; no answer will begin it anew.
             found.line.waiting.store(0, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    fn send(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, token: bool) -> bool {
+        let (index, key) = (found.index, request.key.into());
+        let Request { limit, tag, cost, .. } = *request;
+        let job = Job { limit, form: request.form.clone(), index, tag, key, cost, waiter };
+        let sent = self.queue.try_send(job).is_ok();
+        if token && !sent {
+            self.answers.release(1);
         }
         sent
     }

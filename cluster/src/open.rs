@@ -8,6 +8,7 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use tatcell::host::random_seed;
 
+use crate::answers::{Answers, Wake};
 use crate::clock::NodeClock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
@@ -159,7 +160,12 @@ impl Builder {
     /// # Errors
     /// [`OpenError`] says what is wrong and what to do. Ends within a few timeouts.
     pub fn open(self) -> Result<Cluster, OpenError> {
-        let (node, jobs) = self.node()?;
+        self.open_with(None)
+    }
+
+    /// Opens a node whose answers wake somebody.
+    pub(crate) fn open_with(self, wake: Option<Wake>) -> Result<Cluster, OpenError> {
+        let (node, jobs) = self.node(wake)?;
         let seed = random_seed().map_err(OpenError::Host)?;
         let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]);
         let mut store = Store::open(self.place()?, node.clock, Random::new(u64::from(first)))?;
@@ -191,7 +197,7 @@ impl Builder {
     }
 
     /// The node without its thread, and the other end of its queue.
-    pub(crate) fn node(&self) -> Result<(Node, Receiver<Job>), OpenError> {
+    pub(crate) fn node(&self, wake: Option<Wake>) -> Result<(Node, Receiver<Job>), OpenError> {
         self.validate()?;
         let limits = self.limits.iter().map(|limit| self.limited(limit));
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
@@ -214,7 +220,7 @@ impl Builder {
             grace_us: tries * (self.timeout + PROBE_MAX).as_micros() as u64,
             counts: Counts::new(),
             queue,
-            completions: Mutex::new(Vec::new()),
+            answers: Answers::new(wake),
         };
         Ok((node, jobs))
     }

@@ -19,7 +19,7 @@ fn node(burst: u64) -> (Node, Receiver<Job>, Batch) {
 fn node_with(burst: u64, down: Down) -> (Node, Receiver<Job>, Batch) {
     let limit = SharedLimit::new("x", 1_000, Duration::from_secs(1), burst).reserve(0, 0);
     let node = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8);
-    let (node, jobs) = node.when_down(down).node().expect("a node");
+    let (node, jobs) = node.when_down(down).node(None).expect("a node");
     let batch = Batch::new(&node);
     (node, jobs, batch)
 }
@@ -31,7 +31,7 @@ fn submit(node: &Node, cost: u64) -> Verdict {
 
 /// The answers so far, as (token, verdict).
 fn answers(node: &Node) -> Vec<(u64, Verdict)> {
-    let list = std::mem::take(&mut *node.completions.lock().expect("a list"));
+    let list = node.answers.take(usize::MAX);
     list.into_iter().map(|a| (a.token, a.verdict)).collect()
 }
 
@@ -142,7 +142,8 @@ fn a_fault_of_one_key_begins_no_share_and_opens_only_an_open_gate() {
 #[test]
 fn a_fault_is_over_as_soon_at_a_low_rate() {
     let limit = SharedLimit::new("x", 1, Duration::from_secs(86_400), 3).reserve(0, 0);
-    let (node, jobs) = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node().expect("a node");
+    let (node, jobs) =
+        Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node(None).expect("a node");
     let mut batch = Batch::new(&node);
     assert_eq!(submit(&node, 1), Verdict::Pending);
     let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
