@@ -24,7 +24,7 @@
 //! parts of the store, and the larger of both reserves.) Windows before and after the change have their own R w + B; an
 //! ask of before that the store comes to late lets that key drain at the rate of before until the next ask of it.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use tatcell::host::random_seed;
@@ -165,6 +165,9 @@ impl Between {
     }
 }
 
+/// Memory of all tables, which stays until the process ends; found here by who looks for leaks.
+static KEPT: Mutex<Vec<&'static [Line]>> = Mutex::new(Vec::new());
+
 impl Maker {
     /// Makes a form; one that follows another is in force from a time on.
     pub(crate) fn form(
@@ -212,7 +215,9 @@ impl Maker {
         let seed = random_seed().map_err(OpenError::Host)?;
         let lines: Box<[Line]> = (0..lines_for(self.keys)).map(|_| Line::EMPTY).collect();
         let options = reserve.table_options(seed).caller_hash();
-        let table = Table::init(Box::leak(lines), &options).map_err(OpenError::Reserve)?;
+        let lines: &'static [Line] = Box::leak(lines);
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(lines);
+        let table = Table::init(lines, &options).map_err(OpenError::Reserve)?;
         let limit = table.limit(&spec).map_err(OpenError::Reserve)?;
         self.tables.push(table);
         Ok((table, limit))

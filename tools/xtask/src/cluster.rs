@@ -1,11 +1,13 @@
 //! The companion crate: its tests against a redis-server of their own, and the models of its lines.
 
-use anyhow::Result;
+use anyhow::{bail, Context as _, Result};
 use xshell::cmd;
 
-use crate::context::{command, Context};
+use crate::cluster_c;
+use crate::context::{command, words, Context};
 use crate::exec::Run;
 use crate::report::Report;
+use crate::tools;
 
 const PACKAGE: [&str; 4] = ["-p", "tatcell-cluster", "--features", "tatcell-cluster/tokio"];
 
@@ -21,6 +23,11 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let doc = cmd!(sh, "env {cargo...} doc --quiet {PACKAGE...} --no-deps");
     report.claim("rustdoc_has_no_warning", || doc.env("RUSTDOCFLAGS", "-D warnings").must().map(drop));
 
+    // Where it does not compile, that is one failure of the suite.
+    if let Err(why) = cluster_c::run(ctx, report) {
+        report.fail("c", &format!("{why:#}"));
+    }
+
     // One thread: within one process models wait for each other's stacks to be mapped.
     let mut models = command(&ctx.cargo)?;
     models.args(["test", "--profile", "loom", "--lib"]).args(PACKAGE).args([
@@ -34,4 +41,17 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         .env("RUSTFLAGS", "--cfg tatcell_cluster_loom");
     report.lines_of(models)?;
     usual
+}
+
+/// `make demo-cluster`: an error if a verdict line fails.
+pub fn demo(ctx: &Context) -> Result<()> {
+    tools::install(ctx, tools::For::Store);
+    if let Some(missing) = tools::missing(&["redis-server"]) {
+        bail!("the demo needs a store: {missing}");
+    }
+    let (cargo, svg) = (&ctx.cargo, words("CLUSTER_SVG", "cluster.svg"));
+    cmd!(ctx.sh, "env {cargo...} run --quiet --release -p tatcell-cluster-demo -- --svg {svg...}")
+        .quiet()
+        .run()
+        .context("the demo missed a goal")
 }
