@@ -61,6 +61,7 @@ explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through a redis-server of the tests' own: every admission audited
+test-cluster-c: ## The C interface of cluster/, as built and as installed, and the demo's verdict lines
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
@@ -79,7 +80,7 @@ bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
 TASKS := cluster-lib demo-cluster header test test-lint test-harness test-rust test-races test-loom test-explorer test-ffi test-package \
     test-docs test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace \
-    test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
+    test-frames test-firmware-rust test-recipes test-integrations test-cluster test-cluster-c firmware demo compare bench \
     bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):

@@ -117,7 +117,7 @@ static void deciding(const char *url) {
     int32_t rc, count;
     struct pollfd waits = {0, POLLIN, 0};
     limits[0].reserve_rate = limits[1].reserve_rate = 0;
-    options.limit_count = 2, options.prefix = "api2", options.keys = 8192;
+    options.limit_count = 2, options.prefix = "api2", options.keys = 65536;
     if (tatcell_cluster_open(&options, &node, text, sizeof text) != 0) exit((printf("FAIL open: %s\n", text), 1));
 
     CLAIM("limits_are_found", tatcell_cluster_limit(node, "x", &x) == 0 && tatcell_cluster_limit(node, "y", &y) == 0 && x != y);

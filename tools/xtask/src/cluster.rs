@@ -1,11 +1,10 @@
 //! The companion crate: its tests against a redis-server of their own, and the models of its lines.
 
 use anyhow::{bail, Context as _, Result};
-use xshell::cmd;
+use xshell::{cmd, Cmd};
 
-use crate::cluster_c;
 use crate::context::{command, words, Context};
-use crate::exec::Run;
+use crate::exec::{tail, Run};
 use crate::report::Report;
 use crate::tools;
 
@@ -22,11 +21,6 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     report.claim("it_has_no_lint", || clippy.must().map(drop));
     let doc = cmd!(sh, "env {cargo...} doc --quiet {PACKAGE...} --no-deps");
     report.claim("rustdoc_has_no_warning", || doc.env("RUSTDOCFLAGS", "-D warnings").must().map(drop));
-
-    // Where it does not compile, that is one failure of the suite.
-    if let Err(why) = cluster_c::run(ctx, report) {
-        report.fail("c", &format!("{why:#}"));
-    }
 
     // One thread: within one process models wait for each other's stacks to be mapped.
     let mut models = command(&ctx.cargo)?;
@@ -49,9 +43,32 @@ pub fn demo(ctx: &Context) -> Result<()> {
     if let Some(missing) = tools::missing(&["redis-server"]) {
         bail!("the demo needs a store: {missing}");
     }
-    let (cargo, svg) = (&ctx.cargo, words("CLUSTER_SVG", "cluster.svg"));
-    cmd!(ctx.sh, "env {cargo...} run --quiet --release -p tatcell-cluster-demo -- --svg {svg...}")
-        .quiet()
-        .run()
-        .context("the demo missed a goal")
+    let svg = words("CLUSTER_SVG", "cluster.svg").join(" ");
+    play(ctx, &svg).quiet().run().context("the demo missed a goal")
+}
+
+/// The demo as tests: its verdict lines are the claims; where the machine was busy it gets one more try.
+pub fn test_demo(ctx: &Context, report: &mut Report) -> Result<()> {
+    if let Some(missing) = tools::missing(&["redis-server"]) {
+        report.skip("demo", &missing);
+        return Ok(());
+    }
+    let svg = ctx.folder("cluster-c")?.join("cluster.svg").display().to_string();
+    let mut done = play(ctx, &svg).done()?;
+    if !done.ok() {
+        report.note("once more");
+        done = play(ctx, &svg).done()?;
+    }
+    for line in done.stdout.lines().filter(|l| l.starts_with("PASS ") || l.starts_with("FAIL ")) {
+        report.line(line);
+    }
+    if !done.ok() {
+        bail!("the demo ended with {}\n{}", done.how(), tail(&done.all, 20));
+    }
+    Ok(())
+}
+
+fn play<'a>(ctx: &'a Context, svg: &str) -> Cmd<'a> {
+    let cargo = &ctx.cargo;
+    cmd!(ctx.sh, "env {cargo...} run --quiet --release -p tatcell-cluster-demo -- --svg {svg}")
 }

@@ -1,5 +1,5 @@
 //! The C interface of the companion crate against a redis-server of its own: as C11 and C++17, under sanitizers, and
-//! from where it was installed.
+//! from where it was installed; and the verdict lines of the demo.
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure, Context as _, Result};
 use xshell::cmd;
 
+use crate::cluster;
 use crate::cluster_library::{self, ClusterLibrary};
 use crate::context::{files, Context, STRICT};
 use crate::exec::Run;
@@ -53,7 +54,7 @@ const FILES: [&str; 6] = [
     "lib/cmake/tatcell_cluster/tatcell_cluster-config-version.cmake",
 ];
 
-/// The claims.
+/// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let library = cluster_library::build(ctx)?;
     let out = ctx.empty_folder("cluster-c")?;
@@ -80,7 +81,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         }
     }
     installed(ctx, report, &out, store.as_ref());
-    Ok(())
+    cluster::test_demo(ctx, report)
 }
 
 fn compile(ctx: &Context, flags: &[&str], source: &str, program: &Path) -> Result<()> {
