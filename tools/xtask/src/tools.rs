@@ -47,7 +47,7 @@ const TOOLS: &[Tool] = &[
     tool("make", &["make"], &[]),
     tool("ld", &["binutils"], &[]),
     tool("objcopy", &["binutils"], &[]),
-    tool("python3", &["python3"], &[Tests]),
+    tool("python3", &["python3"], &[Tests, Store]),
     tool("luajit", &["luajit"], &[Tests]),
     tool("/usr/lib/python3/dist-packages/cffi", &["python3-cffi"], &[Tests]),
     tool("qemu-system-arm", &["qemu-system-arm"], &[Machines]),
@@ -66,6 +66,8 @@ const TOOLS: &[Tool] = &[
     tool("/usr/lib/python3/dist-packages/kconfiglib.py", &["python3-kconfiglib"], &[Machines]),
     tool("/usr/lib/python3/dist-packages/yaml", &["python3-yaml"], &[Machines]),
     tool("redis-server", &["redis-server"], &[Store]),
+    tool("redis-cli", &["redis-tools"], &[Store]),
+    tool("openssl", &["openssl"], &[Store]),
 ];
 
 /// The package of DPDK, which pkg-config knows as libdpdk.
