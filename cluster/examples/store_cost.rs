@@ -24,8 +24,15 @@ fn main() -> Result<(), Box<dyn Error>> {
     let ask = |i: u64| grant(By::Digest, &name(i), &split, &Ask { want: 4, min: 1, ..Ask::default() });
     let refused =
         |i: u64| grant(By::Digest, &name(i % 8), &split, &Ask { want: 88, min: 88, ..Ask::default() });
-    let throttle =
-        |i: u64| redis::cmd("CL.THROTTLE").arg(name(i)).arg(99).arg(6_000).arg(60).arg(1).to_owned();
+    let throttle = |i: u64| {
+        redis::cmd("CL.THROTTLE")
+            .arg(format!("cell:{:032x}", i % KEYS))
+            .arg(99)
+            .arg(6_000)
+            .arg(60)
+            .arg(1)
+            .to_owned()
+    };
     grant(By::Text, b"cost:first", &split, &Ask { want: 1, min: 1, ..Ask::default() })
         .query::<Value>(&mut connection)?;
 
