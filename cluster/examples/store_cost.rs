@@ -1,6 +1,6 @@
 //! What calls cost a store, and decisions a node: calls a second and round trips by how many go at once, processor time
-//! of the server by call, bytes a key; beside CL.THROTTLE where the server has the module redis-cell. It flushes nothing
-//! and leaves keys that end by themselves, so give it a server of its own.
+//! of the server by call, bytes a key, processor time of a decision by path; beside CL.THROTTLE where the server has
+//! redis-cell. It leaves keys that end by themselves, so give it a server of its own.
 //!
 //! `cargo run --release -p tatcell-cluster --example store_cost -- redis://127.0.0.1:6379/`
 

@@ -173,8 +173,9 @@ fn capacity_of_a_store_is_a_small_part_of_the_decisions() {
         let (sums, alive) = fleet(&limit, nodes, of_a_key, keys, per_second);
         let (asks, reserve) = (sums.asks / sums.arrivals, sums.reserve / sums.arrivals);
         println!(
-            "{nodes:5}  {of_a_key:8}  {keys:5.0e}  {per_second:11.0e}  {:8.0}  {asks:15.4}  {reserve:11.3}  {alive:17.0}",
-            asks * per_second
+            "{nodes:5}  {of_a_key:8}  {keys:5.0e}  {per_second:11.0e}  {:8.0}  {asks:15.4}  {reserve:11.3}  {:17.0}",
+            asks * per_second,
+            alive
         );
         assert!((sums.arrivals / per_second - 1.0).abs() < 0.1, "the ranges miss some of the keys");
         assert!(asks < most, "{asks}");
