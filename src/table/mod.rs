@@ -63,6 +63,8 @@ mod loom_ops;
 mod loom_overrides;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
+mod lost_tests;
 #[cfg(all(test, tatcell_step))]
 mod step;
 
