@@ -19,6 +19,7 @@ mod lint;
 mod loom;
 mod machines;
 mod package;
+mod planted;
 mod report;
 mod rust_tests;
 mod suites;

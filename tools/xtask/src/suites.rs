@@ -10,7 +10,9 @@ use crate::context::Context;
 use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
-use crate::{bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, rust_tests};
+use crate::{
+    bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, planted, rust_tests,
+};
 
 /// Tests that are run together.
 pub struct Suite {
@@ -118,6 +120,7 @@ pub const SUITES: &[Suite] = &[
         loom::explorer_long,
     ),
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
+    apart("planted", Own, None, "bugs put into a copy of the tree, and the checks that notice", planted::run),
 ];
 
 /// The suite of this name.
