@@ -184,9 +184,10 @@ impl KeeperSettings {
     }
 }
 
-/// A reading of the clock that tables are asked with: nanoseconds, running while the system sleeps where it can.
+/// A reading of the clock that tables are asked with, in nanoseconds. It stands still while the system sleeps: tables
+/// that are not swept must not see time pass.
 pub fn now() -> u64 {
-    now_ns(Clock::Boottime).or_else(|_| now_ns(Clock::Monotonic)).unwrap_or(0)
+    now_ns(Clock::Monotonic).unwrap_or(0)
 }
 
 impl Keeper {
