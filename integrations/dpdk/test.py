@@ -11,7 +11,7 @@ import tempfile
 import time
 import traceback
 
-from frames import BURST, EAL, bursts, dscp_of, frame, read, run, write
+from frames import BURST, EAL, bursts, dscp_of, frame, network, read, run, write
 
 SECOND = 1000000
 START = 1000 * SECOND
@@ -157,6 +157,13 @@ def of_flows(count):
     return make
 
 
+def of_small_flows(count):
+    def make(rng):
+        i, port, tags = rng.randrange(count), 1000 + rng.randrange(3), rng.choice(((), (5,), (5, 6)))
+        return (i, port), frame(address(i), rng.choice((80, 128, 200)), port=port, tags=tags)
+    return make
+
+
 def main():
     arguments = argparse.ArgumentParser()
     for name in ('build', 'stage', 'make'):
@@ -238,6 +245,42 @@ def everything(t):
         ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
         all_or_none((500, 8, False)), fragments, seed=8))
 
+    def extended(rng):
+        """A flow is the same behind whatever stands between its addresses and its ports."""
+        between = rng.choice(((), ((0, bytes(8)),), ((60, b'\0\1' + bytes(14)),), ((0, bytes(8)), (43, bytes(8))),
+                              ((0, bytes(8)), (60, bytes(8)), (51, b'\0\4' + bytes(22))), ((60, bytes(8)),) * 8))
+        port, proto = 1000 + rng.randrange(3), rng.choice((6, 17))
+        return (port, proto), frame('2001:db8::7', 256, port=port, proto=proto, extensions=between)
+    t.test('flows_are_found_behind_extension_headers', lambda: limit(
+        ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
+        all_or_none((500, 8, False)), extended, seed=16))
+
+    def fragments_of_6(rng):
+        i, proto = rng.randrange(3), rng.choice((6, 17))
+        body = b'\0\0' + rng.randrange(65536).to_bytes(2, 'big') + bytes(4)
+        between = rng.choice((((44, body),), ((0, bytes(8)), (44, body))))
+        return i, frame(f'2001:db8::{i}', 256, port=rng.randrange(9), proto=proto, extensions=between)
+    t.test('fragments_of_two_hosts_of_ipv6_are_one_flow', lambda: limit(
+        ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
+        all_or_none((500, 8, False)), fragments_of_6, seed=17))
+
+    def endless(rng):
+        """More extension headers than are walked, or one that says to be longer than the packet: no ports."""
+        return 0, frame('2001:db8::9', 256, port=rng.randrange(99), extensions=rng.choice(
+            (((60, bytes(8)),) * 9, ((60, b'\0' + bytes([255]) + bytes(6)),) * 9)))
+    t.test('extension_headers_without_an_end_are_one_flow', lambda: limit(
+        ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
+        all_or_none((500, 8, False)), endless, seed=18))
+
+    # Mbufs of 33 bytes: headers lie in two and three segments of a packet, and so does what is written into them.
+    for room in ('33', '15', '100'):
+        t.test(f'headers_lie_in_segments_of_{room}_bytes', lambda room=room: limit(
+            ['--mode', 'both', '--key', 'flow', '--packets', '100:6', '--bytes', f'{RATE // 5}:3000', '--room', room],
+            all_or_none((100, 6, False), (RATE // 5, 3000, True)), of_small_flows(12), seed=19))
+        t.test(f'a_key_lies_across_segments_of_{room}_bytes', lambda room=room: limit(
+            ['--mode', 'packets', '--key', 'offset:100:5', '--packets', '500:8', '--room', room],
+            all_or_none((500, 8, False)), by_offset, seed=20))
+
     def others(policy):
         """Whatever has no key is never charged, and passes or not as it is told."""
         cut = [frame('10.0.0.1', 30), frame('2001:db8::1', 50), frame('10.0.0.1', 64, kind=0x0806),
@@ -278,7 +321,7 @@ def everything(t):
             assert 1000 < numbers['others'] < 19000, numbers
     t.test('frames_that_are_cut_and_changed_harm_nothing', garbage)
 
-    def colours(mode, kind, decide, make, n=8000, seed=10, rates=(f'{RATE}:4000', f'{RATE * 2}:8000')):
+    def colours(mode, kind, decide, make, n=8000, seed=10, rates=(f'{RATE}:4000', f'{RATE * 2}:8000'), more=()):
         """DSCP 10 for green and 12 for yellow; red does not come out."""
         packets, keys = stream(n, make, seed)
         want, counts = [], [0, 0, 0]
@@ -289,18 +332,25 @@ def everything(t):
                 want.append((raw, (10, 12)[colour]))
         assert min(counts) > n // 50, f'{counts}: a poor test'
         got, numbers = t.through(packets, ['--mode', mode, '--kind', str(kind), '--key', 'flow', '--dscp', '10:12',
-                                           '--committed', rates[0], '--second', rates[1]])
+                                           '--committed', rates[0], '--second', rates[1], *more])
         assert [numbers['green'], numbers['yellow'], numbers['red']] == counts, f'{numbers}, not {counts}'
         assert len(got) == len(want), f'{len(got)} packets came out, not {len(want)}'
         for i, (raw, (came, dscp)) in enumerate(zip(got, want)):
             found, sound = dscp_of(raw)
             assert sound, f'packet {i} has a wrong checksum'
             assert found == dscp, f'packet {i} has DSCP {found}, not {dscp}'
-            assert raw[24:] == came[24:] or raw[30:] == came[30:], f'packet {i} was changed'
+            at = network(raw)
+            # Of IPv4 also the checksum is new.
+            same = at + 12 if raw[at] >> 4 == 4 else at + 2
+            assert raw[:at] == came[:at] and raw[same:] == came[same:], f'packet {i} was changed'
     for kind in (2698, 4115):
         t.test(f'flows_are_marked_by_rfc_{kind}', lambda kind=kind: colours(
             'mark', kind, marker(kind, (RATE // 5, 3000), (RATE // 5 * 2, 6000)), of_flows(4),
             rates=(f'{RATE // 5}:3000', f'{RATE // 5 * 2}:6000')))
+
+    t.test('marks_are_written_across_segments', lambda: colours(
+        'mark', 2698, marker(2698, (RATE // 25, 600), (RATE // 25 * 2, 1200)), of_small_flows(4), seed=21,
+        rates=(f'{RATE // 25}:600', f'{RATE // 25 * 2}:1200'), more=('--room', '15')))
 
     def tagged_flows(rng):
         tag = rng.randrange(1, 4) * 1000
