@@ -39,7 +39,8 @@ static struct settings {
     uint8_t dscp[2]; /* of green and of yellow */
     enum clock clock;
 } s = {
-    .slots = 1 << 16, .room = RTE_MBUF_DEFAULT_DATAROOM, .idle_ms = 200, .shared = 1, .relay = {-1, -1}, .kind = TATCELL_METER_RFC2698,
+    .slots = 1 << 16, .room = RTE_MBUF_DEFAULT_DATAROOM, .idle_ms = 200, .shared = 1, .relay = {-1, -1},
+    .kind = TATCELL_METER_RFC2698, .policer.source_bits6 = 64,
 };
 
 /* Of one lcore. */
@@ -80,6 +81,7 @@ static void usage(void) {
           "  --slots N, --table shared|lcore                 65536, shared; lcore: one each, exclusive\n"
           "  --others pass|drop                              packets without a key; drop\n"
           "  --dscp GREEN:YELLOW                             written into what passes\n"
+          "  --bits6 N                                       of an IPv6 source that are its key; 64\n"
           "  --room BYTES                                    of an mbuf; longer packets have several; 2048\n"
           "  --clock tsc|rx|fixed                            rx: the timestamps of the packets, microseconds\n"
           "  --in PORT, --out PORT                           0 and 0\n"
@@ -118,7 +120,7 @@ static void read_settings(int count, char **arguments) {
         {"slots", 1, NULL, 's'},  {"table", 1, NULL, 't'},     {"others", 1, NULL, 'o'}, {"dscp", 1, NULL, 'd'},
         {"clock", 1, NULL, 'T'},  {"in", 1, NULL, 'i'},        {"out", 1, NULL, 'u'},    {"relay", 1, NULL, 'r'},
         {"fill", 1, NULL, 'f'},   {"count", 1, NULL, 'n'},     {"idle", 1, NULL, 'I'},   {"warm", 1, NULL, 'w'},
-        {"room", 1, NULL, 'R'},
+        {"room", 1, NULL, 'R'},   {"bits6", 1, NULL, '6'},
         {NULL, 0, NULL, 0},
     };
     static const char *const modes[] = {"none", "bytes", "packets", "both", "mark", "meter", "rte", NULL};
@@ -169,6 +171,11 @@ static void read_settings(int count, char **arguments) {
             s.room = (uint32_t)number(optarg, 0, NULL);
             if (s.room == 0 || s.room > UINT16_MAX - RTE_PKTMBUF_HEADROOM) usage();
             break;
+        case '6':
+            pair[0] = number(optarg, 0, NULL);
+            if (pair[0] == 0 || pair[0] > 128) usage();
+            s.policer.source_bits6 = (uint8_t)pair[0];
+            break;
         case 'w': s.warm = number(optarg, 0, NULL); break;
         default: usage();
         }
@@ -202,7 +209,8 @@ static void make_table(struct lcore *l) {
     const tatcell_limit_spec_t specs[2] = {limit_of(first), limit_of(second)};
     const int faster = specs[1].units > specs[0].units;
     /* Whose burst lasts longer. */
-    const int slower = (double)specs[1].burst * (double)specs[0].units > (double)specs[0].burst * (double)specs[1].units;
+    const double lasts[2] = {(double)first[1] / (double)first[0], (double)second[1] / (double)second[0]};
+    const int slower = lasts[1] > lasts[0];
     const size_t bytes = tatcell_table_bytes(s.slots);
     void *memory = rte_zmalloc("tatcell", bytes, TATCELL_TABLE_MEMORY_ALIGN);
     if (memory == NULL || bytes == 0) die("table", "no memory");
@@ -254,9 +262,10 @@ static void make_policers(void) {
 static void start_ports(void) {
     const uint16_t queues = (uint16_t)rte_lcore_count();
     /* Every queue full in both directions, and what lcores hold and keep in their caches. */
-    const uint32_t most = 2u * QUEUE * queues * rte_eth_dev_count_avail() + queues * (256u * 3 / 2 + 3 * TATCELL_DPDK_BURST);
-    pool = rte_pktmbuf_pool_create("packets", RTE_MAX(most, 8191u), 256, 0, (uint16_t)(s.room + RTE_PKTMBUF_HEADROOM),
-                                   SOCKET_ID_ANY);
+    const uint32_t held = 256 * 3 / 2 + 3 * TATCELL_DPDK_BURST;
+    const uint32_t most = queues * (2u * QUEUE * rte_eth_dev_count_avail() + held);
+    const uint16_t room = (uint16_t)(s.room + RTE_PKTMBUF_HEADROOM);
+    pool = rte_pktmbuf_pool_create("packets", RTE_MAX(most, 8191u), 256, 0, room, SOCKET_ID_ANY);
     if (pool == NULL) die("pool", rte_strerror(rte_errno));
     uint16_t port;
     RTE_ETH_FOREACH_DEV(port) {
@@ -269,14 +278,15 @@ static void start_ports(void) {
             [TATCELL_DPDK_SOURCE] = RTE_ETH_RSS_L3_SRC_ONLY,
             [TATCELL_DPDK_VLAN] = RTE_ETH_RSS_C_VLAN | RTE_ETH_RSS_S_VLAN,
         };
-        const uint64_t can = info.flow_type_rss_offloads, by_key = s.policer.key < RTE_DIM(spreads) ? spreads[s.policer.key] : 0;
+        const uint64_t can = info.flow_type_rss_offloads;
+        const uint64_t by_key = s.policer.key < RTE_DIM(spreads) ? spreads[s.policer.key] : 0;
         uint64_t wanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
         if (!s.shared && queues > 1 && s.policer.key != TATCELL_DPDK_FLOW) {
             if ((can & by_key) != 0)
                 wanted = s.policer.key == TATCELL_DPDK_SOURCE ? RTE_ETH_RSS_IP | by_key : by_key;
             else
-                fprintf(stderr, "policer: port %u spreads flows: a key that several lcores see has its limit in each of "
-                        "their tables; take --table shared\n", port);
+                fprintf(stderr, "policer: port %u spreads flows: a key that several lcores see has its limit in each "
+                        "of their tables; take --table shared\n", port);
         }
         conf.rx_adv_conf.rss_conf.rss_hf = can & wanted;
         if (queues > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0) conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;

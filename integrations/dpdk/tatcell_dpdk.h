@@ -39,7 +39,7 @@
 
 /** What of a packet is its key. Keys of 4 bytes (a VLAN) and of 16 are fastest. */
 enum tatcell_dpdk_key {
-    TATCELL_DPDK_SOURCE,  /**< source address, 16 bytes; IPv4 as ::ffff:a.b.c.d */
+    TATCELL_DPDK_SOURCE,  /**< source address, 16 bytes; IPv4 as ::ffff:a.b.c.d; of IPv6 its first source_bits6 */
     TATCELL_DPDK_FLOW,    /**< addresses, protocol, ports: 16 bytes of IPv4, 40 of IPv6, padded with zeros */
     TATCELL_DPDK_VLAN,    /**< VLAN identifier, and that of an inner tag: 4 bytes */
     TATCELL_DPDK_OFFSET,  /**< key_length bytes, up to 16, from key_offset of the frame, padded with zeros */
@@ -60,6 +60,8 @@ struct tatcell_dpdk_policer {
     enum tatcell_dpdk_mode mode;
     enum tatcell_dpdk_key key;
     uint16_t key_offset, key_length;
+    /** Bits of an IPv6 source that are its key: 64, since who has one address of such a network has all. 0: 128. */
+    uint8_t source_bits6;
     /** Bytes that a packet costs beside its own: 24 for what Ethernet adds on the wire (preamble, FCS, gap). */
     uint32_t overhead;
     /** Packets without a key (no IP, cut off, no tag): do they pass? They are never charged. */
@@ -198,8 +200,13 @@ static inline size_t tatcell_dpdk_key(const struct tatcell_dpdk_policer *p, cons
         return 16;
     }
     if (f.type == RTE_ETHER_TYPE_IPV6 && f.left >= 40 && f.l3[0] >> 4 == 6) {
-        memcpy(key, f.l3 + 8, p->key == TATCELL_DPDK_SOURCE ? 16 : 32);
-        if (p->key == TATCELL_DPDK_SOURCE) return 16;
+        if (p->key == TATCELL_DPDK_SOURCE) {
+            const unsigned bits = p->source_bits6 == 0 || p->source_bits6 > 128 ? 128 : p->source_bits6;
+            memcpy(key, f.l3 + 8, bits / 8);
+            if (bits % 8 != 0) key[bits / 8] = (uint8_t)(f.l3[8 + bits / 8] & 0xff00 >> bits % 8);
+            return 16;
+        }
+        memcpy(key, f.l3 + 8, 32);
         const uint32_t at = tatcell_dpdk_behind(&f, &key[32]);
         tatcell_dpdk_ports(f.l3 + at, f.left - at, key[32], key + 36);
         return 40;

@@ -1,5 +1,6 @@
 """Tests of the policer: packets go in by a pcap, come out by another, and each is held against an exact bucket."""
 import argparse
+import ipaddress
 import json
 import os
 import random
@@ -140,7 +141,7 @@ def stream(n, make, seed, gap=300):
 
 
 def address(i):
-    return f'10.0.0.{i}' if i % 3 else f'2001:db8::{i:x}'
+    return f'10.0.0.{i}' if i % 3 else f'2001:db8:0:{i:x}::1'
 
 
 def of_sources(count):
@@ -209,6 +210,16 @@ def everything(t):
     t.test('sources_are_held_to_packets', lambda: limit(
         ['--mode', 'packets', '--key', 'source', '--packets', '200:8'],
         all_or_none((200, 8, False)), of_sources(25), seed=2))
+    def networks(bits):
+        """Sources that differ from bit 60 on: those that are equal in their first bits have one limit."""
+        def make(rng):
+            low = rng.randrange(1 << 12) << (128 - 72)
+            source = ipaddress.IPv6Address((0x20010db8 << 96) + low + rng.randrange(9))
+            return low >> (128 - bits), frame(str(source), 128)
+        limit(['--mode', 'packets', '--packets', '200:8', '--bits6', str(bits)], all_or_none((200, 8, False)), make,
+              seed=22)
+    for bits in (62, 64):
+        t.test(f'networks_of_{bits}_bits_of_ipv6_share_a_limit', lambda bits=bits: networks(bits))
     t.test('flows_are_held_to_packets_and_bytes_all_or_none', lambda: limit(
         ['--mode', 'both', '--key', 'flow', '--packets', '100:6', '--bytes', f'{RATE // 5}:3000'],
         all_or_none((100, 6, False), (RATE // 5, 3000, True)), of_flows(12), seed=3))
@@ -419,6 +430,7 @@ def everything(t):
 
     def refused():
         for options in (['--mode', 'mad'], ['--bytes', '5'], ['--key', 'offset:1:17'], ['--mode', 'bytes'],
+                        ['--bits6', '129'], ['--bits6', '0'], ['--room', '0'],
                         ['--mode', 'mark', '--committed', '2:1', '--second', '1:1', '--fill', '9'], ['--in', '7']):
             try:
                 run(t.policer, [*options, '--count', '100'], ['net_null0'])
