@@ -137,8 +137,12 @@ def claims(claims, server):
             n.start(http=f"tatcell_zone $arg_k zone=a:96k rate=1r/h policy={policy};",
                     server="location / { tatcell zone=a nodelay; } location /stats { tatcell_stats top=0; }",
                     level="crit")
-            load.wrk(n.port, "/page?", seconds=2, connections=16, keys=1000000)
-            s = stats(n)["a"]
+            # A busy machine asks less in two seconds than there are slots.
+            for _ in range(10):
+                load.wrk(n.port, "/page?", seconds=2, connections=16, keys=1000000)
+                s = stats(n)["a"]
+                if s["passed"] + s["rejected"] > 2 * s["slots"]:
+                    break
             assert s["live"] > 0.9 * s["slots"], f"{s['live']} of {s['slots']} slots: not full"
             found = {name: s[name] > 100 for name in ("untracked", "inherited", "forgiven")}
             equal(found, {name: name in wanted for name in found}, str(s))
