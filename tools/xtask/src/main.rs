@@ -19,6 +19,7 @@ mod lint;
 mod loom;
 mod machines;
 mod package;
+mod proofs;
 mod report;
 mod rust_tests;
 mod suites;
