@@ -61,7 +61,7 @@ explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 proofs-long: ## The insert protocol in Promela with two slots a line (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
-test-cluster: ## Nodes that share limits through a redis-server of the tests' own: every admission audited
+test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows

@@ -112,6 +112,10 @@ impl Node {
         let hash = self.hasher.hash_one(key);
         let request = Request { limit, key, tag: hash | 1, cost, now: self.clock.of(reading) };
         let found = limited.lines.find(request.tag);
+        if cost == 0 {
+            let refused = found.and_then(|found| limited.denied(found, request.now, 0));
+            return refused.map_or(Verdict::Pass, |retry_after| Verdict::Deny { retry_after });
+        }
         if let (Some(found), false) = (found, limited.split.strict) {
             if cost <= limited.split.largest_cost {
                 // ORDERING: Relaxed; an estimate.

@@ -9,7 +9,7 @@ use common::load::{node, play, within, Load, SECOND};
 use common::{server_or_skip, until, Server};
 use tatcell_cluster::{Cluster, Down, OpenError, SharedLimit, Verdict};
 
-const MANY: Load = Load { keys: 300, largest_cost: 3, pause: Duration::from_micros(50) };
+const MANY: Load = Load { keys: 300, zipf: false, largest_cost: 3, pause: Duration::from_micros(50) };
 
 /// Leased, and without a reserve: every key is asked for.
 fn limit() -> SharedLimit {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use common::fleet::{Watched, SENTINELS};
 use common::load::{node, play, within, HOT, SECOND};
-use common::{server_or_skip, until};
+use common::until;
 use tatcell_cluster::{Builder, Cluster, OpenError, SharedLimit, Verdict};
 
 fn limit() -> SharedLimit {
@@ -90,17 +90,4 @@ fn what_is_wrong_with_sentinels_is_said() {
     let some = fleet.url("main").replace("://", "://127.0.0.1:1,");
     let node = login(Cluster::builder(&some, 2).limit(limit()).keys(64)).open().expect("a node");
     assert_eq!(node.acquire(node.limit("x").expect("it"), b"k", 1, SECOND), Verdict::Pass);
-}
-
-#[test]
-fn servers_behind_sentinels_have_a_login_of_their_own() {
-    let Some(server) = server_or_skip("servers_behind_sentinels", &["--requirepass", "right"]) else {
-        return;
-    };
-    let open = |password: &str| {
-        let builder = Cluster::builder(&server.url(), 2).limit(limit()).keys(64).login("default", password);
-        builder.log(|_| {}).open()
-    };
-    assert!(open("right").is_ok());
-    assert!(matches!(open("wrong"), Err(OpenError::Refused(_))));
 }

@@ -49,7 +49,7 @@ const TOOLS: &[Tool] = &[
     tool("make", &["make"], &[]),
     tool("ld", &["binutils"], &[]),
     tool("objcopy", &["binutils"], &[]),
-    tool("python3", &["python3"], &[Tests]),
+    tool("python3", &["python3"], &[Tests, Store]),
     tool("luajit", &["luajit"], &[Tests]),
     tool("/usr/lib/python3/dist-packages/cffi", &["python3-cffi"], &[Tests]),
     tool("qemu-system-arm", &["qemu-system-arm"], &[Machines]),
@@ -70,6 +70,8 @@ const TOOLS: &[Tool] = &[
     tool("spin", &["spin"], &[Proofs]),
     tool("/usr/lib/python3/dist-packages/z3", &["python3-z3"], &[Proofs]),
     tool("redis-server", &["redis-server"], &[Store]),
+    tool("redis-cli", &["redis-tools"], &[Store]),
+    tool("openssl", &["openssl"], &[Store]),
 ];
 
 /// The package of DPDK, which pkg-config knows as libdpdk.
