@@ -16,10 +16,10 @@ const RACES: [&str; 3] = ["race", "refusals", "threads"];
 /// The suite: all but the races.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
-    cmd!(sh, "env {cargo...} test --quiet --features std,host,heapless --no-run").must()?;
+    cmd!(sh, "env {cargo...} test --quiet --features std,host,heapless,single-core --no-run").must()?;
     let files = targets(ctx)?.into_iter().filter(|name| !RACES.contains(&name.as_str()));
     let files: Vec<String> = files.flat_map(|name| ["--test".to_owned(), name]).collect();
-    let options = ["--no-fail-fast", "--features", "std,host,heapless"];
+    let options = ["--no-fail-fast", "--features", "std,host,heapless,single-core"];
     let tests =
         report.lines_of(cmd!(sh, "env {cargo...} test {options...} --lib --examples {files...} {RUN...}"));
     report.lines_of(cmd!(sh, "env {cargo...} test {options...} --doc"))?;
@@ -30,7 +30,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
 pub fn races(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
     let files = RACES.iter().flat_map(|name| ["--test", name]);
-    let options = ["--no-fail-fast", "--features", "std,host,heapless"].into_iter().chain(files);
+    let options = ["--no-fail-fast", "--features", "std,host,heapless,single-core"].into_iter().chain(files);
     report.lines_of(cmd!(sh, "env {cargo...} test {options...} -- --nocapture --test-threads=1"))
 }
 
