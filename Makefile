@@ -60,6 +60,7 @@ loom: ## The same as test-loom
 explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 proofs-long: ## The insert protocol in Promela with two slots a line (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
+planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
@@ -79,7 +80,7 @@ bench-tools: ## Install what the bench can use and this machine lacks (as root, 
 TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-proofs test-ffi test-package \
     test-docs test-bench test-demo test-firmware loom loom-long explorer-long proofs-long test-long test-hosts test-trace \
     test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
-    bench-time bench-count bench-peers bench-tools
+    bench-time bench-count bench-peers bench-tools planted
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@
