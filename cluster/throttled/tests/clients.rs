@@ -2,9 +2,9 @@
 
 mod common;
 
-use std::process::{Child, Command, Stdio};
+use std::process::Command;
 
-use common::{Client, Random, Reply, Server};
+use common::{python_or_skip, Client, Random, Redis, Reply, Server};
 
 type Five = (i64, i64, i64, i64, i64);
 
@@ -68,47 +68,12 @@ print('fine', redis.__version__)
 
 #[test]
 fn redis_py_connects_calls_and_pipelines() {
-    let python = std::env::var("TATCELL_PYTHON").unwrap_or_else(|_| "python3".into());
-    let imports = Command::new(&python).args(["-c", "import redis"]).stderr(Stdio::null()).status();
-    if !imports.is_ok_and(|status| status.success()) {
-        println!("SKIP redis_py_connects: no redis-py; apt-get install python3-redis, or name a Python that has it \
-                  in TATCELL_PYTHON");
-        return;
-    }
+    let Some(python) = python_or_skip("redis_py_connects", "redis") else { return };
     let server = Server::start(&[]);
     let output = Command::new(&python).args(["-c", PYTHON, server.port()]).output().expect("python");
     let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     println!("{said}");
     assert!(output.status.success() && said.starts_with("fine"), "{said}");
-}
-
-/// A redis-server with redis-cell, that ends with its handle.
-struct Module(Child, u16);
-
-impl Drop for Module {
-    fn drop(&mut self) {
-        let _ = self.0.kill();
-        let _ = self.0.wait();
-    }
-}
-
-fn module(path: &str) -> Module {
-    let free = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-    let port = free.local_addr().expect("its address").port();
-    drop(free);
-    let child = Command::new("redis-server")
-        .args(["--port", &port.to_string(), "--save", "", "--loadmodule", path])
-        .stdout(Stdio::null())
-        .spawn()
-        .expect("redis-server");
-    let module = Module(child, port);
-    for _ in 0..500 {
-        if std::net::TcpStream::connect(("127.0.0.1", port)).is_ok() {
-            return module;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-    panic!("redis-server does not start with {path}");
 }
 
 #[test]
@@ -118,7 +83,8 @@ fn replies_are_equal_to_those_of_redis_cell_itself() {
                   TATCELL_REDIS_CELL");
         return;
     };
-    let (server, module) = (Server::start(&[]), module(&path));
+    let Some(module) = Redis::start_or_skip("replies_are_equal", &["--loadmodule", &path]) else { return };
+    let server = Server::start(&[]);
     let (mut ours, mut theirs) = (server.connect(), Client::to(&format!("127.0.0.1:{}", module.1)));
     let (mut random, mut limited, mut aside) = (Random(5), 0, 0);
     for _ in 0..20_000 {
