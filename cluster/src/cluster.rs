@@ -135,6 +135,12 @@ impl Cluster {
         }
     }
 
+    /// Tells how many units of a key this node would pass now without asking: what its line holds, and its reserve. The
+    /// fleet may have more.
+    pub fn left(&self, limit: LimitId, key: &[u8]) -> u64 {
+        self.node.left(limit.0, key, self.now())
+    }
+
     /// Tells what was counted.
     pub fn metrics(&self) -> Metrics {
         // ORDERING: Relaxed; a value.

@@ -150,6 +150,23 @@ impl Node {
         self.short(limited, &request, found, waiter)
     }
 
+    /// Units of a key that this node would pass now without asking: of its line and its reserve.
+    pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
+        let limited = &self.limits[limit];
+        let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
+        let tag = hash | 1;
+        let when = When { reading: now, hold: limited.split.hold_ns };
+        let pieces = limited.lines.find(tag).map_or([0, 0], |found| found.line.left(found.at, tag, when));
+        let units = pieces.map(|length| length.checked_div(limited.split.unit_ns).unwrap_or(0));
+        let reserve = match &limited.reserve {
+            Some((table, of_each)) if self.right.holds(now) => {
+                table.peek(of_each, now, hash, 0).map_or(0, |decision| decision.remaining)
+            }
+            _ => 0,
+        };
+        units[0].saturating_add(units[1]).saturating_add(reserve)
+    }
+
     fn take(&self, limited: &Limited, found: Found<'_>, request: &Request<'_>) -> Taken {
         let split = &limited.split;
         let when = When { reading: request.now, hold: split.hold_ns };
