@@ -12,6 +12,9 @@ use crate::random::Random;
 use crate::{SharedLimit, Split};
 
 const TRIP_NS: u64 = 300_000;
+/// The limit of each key.
+const RATE: f64 = 100.0;
+const BURST: f64 = 4_000.0;
 /// Arrivals of a key that are played at most.
 const ARRIVALS: u64 = 30_000;
 
@@ -42,6 +45,8 @@ struct Sums {
 
 /// Plays one key that all nodes together are asked for `per_second` times a second.
 fn play(split: &Split, nodes: u64, per_second: f64, random: &mut Random) -> Sums {
+    // What passed, in a bucket of the whole limit: the bound holds here, too.
+    let (mut level, mut last, mut before) = (0.0f64, 0u64, 0.0);
     let mut all: HashMap<u64, Node> = HashMap::new();
     let mut answers: VecDeque<(u64, u64, u64, u64, u64)> = VecDeque::new();
     let (mut tat, mut now, mut sums, mut alive_ns) = (0u64, 1_000_000_000u64, Sums::default(), 0u64);
@@ -79,6 +84,9 @@ fn play(split: &Split, nodes: u64, per_second: f64, random: &mut Random) -> Sums
                     (sent + retry + random.below(spread + 1)).saturating_sub(min * split.unit_ns).max(1);
             }
         }
+        level = (level - (now - last) as f64 * RATE * 1e-9).max(0.0) + sums.passed - before;
+        (last, before) = (now, sums.passed);
+        assert!(level <= BURST + 0.01, "{level} at {per_second} a second");
         sums.arrivals += 1.0;
         let id = random.below(nodes);
         let node = all.entry(id).or_default();
@@ -169,7 +177,7 @@ fn capacity_of_a_store_is_a_small_part_of_the_decisions() {
         (1_000, 10, 1e9, 1e7, 0.5),
     ] {
         // Of clients: 100 a second, 4000 at once, so that each of 1000 nodes has one by its reserve.
-        let limit = SharedLimit::new("x", 100, Duration::from_secs(1), 4_000);
+        let limit = SharedLimit::new("x", RATE as u64, Duration::from_secs(1), BURST as u64);
         let (sums, alive) = fleet(&limit, nodes, of_a_key, keys, per_second);
         let (asks, reserve) = (sums.asks / sums.arrivals, sums.reserve / sums.arrivals);
         println!(
