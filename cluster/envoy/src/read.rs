@@ -126,10 +126,14 @@ impl Reader<'_> {
     fn level(&mut self, parent: &MarkedMappingNode, path: &str) -> Read<Level> {
         let mut level = Level::default();
         let Some(list) = present(parent, "descriptors") else { return Ok(level) };
-        let Some(list) = list.as_sequence() else { return Err(self.at(list.span(), "descriptors are a list")) };
+        let Some(list) = list.as_sequence() else {
+            return Err(self.at(list.span(), "descriptors are a list"));
+        };
         for node in list.iter() {
             let map = self.map(node, DESCRIPTOR)?;
-            let Some(key) = self.text(map, "key")? else { return Err(self.at(node.span(), "a key is missing")) };
+            let Some(key) = self.text(map, "key")? else {
+                return Err(self.at(node.span(), "a key is missing"));
+            };
             if key.contains('*') {
                 return Err(self.at(node.span(), "a * may stand in a value, not in a key"));
             }
@@ -154,7 +158,9 @@ impl Reader<'_> {
         let shared = match (self.yes(map, "share_threshold")?, value) {
             (false, _) => None,
             (true, Some(value)) if value.contains('*') => Some(value.to_owned()),
-            (true, _) => return Err(self.at(&span(map, "share_threshold"), "share_threshold needs a value with a *")),
+            (true, _) => {
+                return Err(self.at(&span(map, "share_threshold"), "share_threshold needs a value with a *"))
+            }
         };
         let limit = match present(map, "rate_limit") {
             None => None,
@@ -164,15 +170,25 @@ impl Reader<'_> {
             }
         };
         let below = self.level(map, path)?;
-        Ok(Rule { limit, shadow: self.yes(map, "shadow_mode")?, quota: self.yes(map, "quota_mode")?, shared, below })
+        Ok(Rule {
+            limit,
+            shadow: self.yes(map, "shadow_mode")?,
+            quota: self.yes(map, "quota_mode")?,
+            shared,
+            below,
+        })
     }
 
     fn limit(&mut self, at: &Span, map: &MarkedMappingNode, path: &str) -> Read<RuleLimit> {
         let unlimited = self.yes(map, "unlimited")?;
         let pass = match (unlimited, self.text(map, "unit")?) {
-            (true, Some(_)) => return Err(self.at(&span(map, "unit"), "a limit that is unlimited has no unit")),
+            (true, Some(_)) => {
+                return Err(self.at(&span(map, "unit"), "a limit that is unlimited has no unit"))
+            }
             (true, None) => Pass::All,
-            (false, None) => return Err(self.at(at, "a unit is missing: second, minute, hour, day, week, month, year")),
+            (false, None) => {
+                return Err(self.at(at, "a unit is missing: second, minute, hour, day, week, month, year"))
+            }
             (false, Some(name)) => {
                 let unit = Unit::named(name).ok_or_else(|| {
                     let known = "second, minute, hour, day, week, month, year";
@@ -200,7 +216,9 @@ impl Reader<'_> {
             let map = self.map(node, REPLACES)?;
             match self.text(map, "name")? {
                 None => return Err(self.at(node.span(), "the name of what is replaced is missing")),
-                Some(name) if name == own => return Err(self.at(node.span(), "a limit cannot replace itself")),
+                Some(name) if name == own => {
+                    return Err(self.at(node.span(), "a limit cannot replace itself"))
+                }
                 Some(name) => names.push(name.to_owned()),
             }
         }
@@ -254,7 +272,9 @@ impl Reader<'_> {
 
     fn load_error(&self, error: &LoadError) -> String {
         match error {
-            LoadError::TopLevelMustBeMapping(mark) => self.mark(Some(mark), "expected keys and values: domain, descriptors"),
+            LoadError::TopLevelMustBeMapping(mark) => {
+                self.mark(Some(mark), "expected keys and values: domain, descriptors")
+            }
             LoadError::UnexpectedAnchor(mark) => self.mark(Some(mark), "anchors are not read"),
             LoadError::UnexpectedTag(mark) => self.mark(Some(mark), "tags are not read"),
             LoadError::MappingKeyMustBeScalar(mark) => self.mark(Some(mark), "a key is one word"),

@@ -57,7 +57,8 @@ impl ServerSettings {
         if rules.is_empty() {
             return Err("give the rules: --rules FILE.yaml".into());
         }
-        let options = Options { shadow: settings.or("shadow", false)?, headers: settings.or("headers", false)? };
+        let options =
+            Options { shadow: settings.or("shadow", false)?, headers: settings.or("headers", false)? };
         let taken = ServerSettings {
             rules,
             listen: settings.or("listen", SocketAddr::from(([127, 0, 0, 1], 8081)))?,
@@ -87,7 +88,8 @@ pub fn run(settings: ServerSettings) -> Result<(), String> {
 }
 
 async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    let listener = TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))?;
+    let listener =
+        TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))?;
     let address = listener.local_addr().map_err(|e| format!("cannot listen at {address}: {e}"))?;
     eprintln!("tatcell-ratelimit: {what} {address}");
     Ok(listener)

@@ -98,7 +98,8 @@ impl Connection {
                 Ok(None) => return Ok(Flow::On),
                 Ok(Some((args, used))) => {
                     if !args.is_empty() {
-                        let flow = self.session.run(&self.server, &args, &mut self.output, &mut self.tally).await;
+                        let flow =
+                            self.session.run(&self.server, &args, &mut self.output, &mut self.tally).await;
                         if flow == Flow::Close {
                             return Ok(flow);
                         }

@@ -160,7 +160,14 @@ fn commands_may_come_in_any_pieces_and_many_at_once() {
 fn malformed_bytes_end_the_connection_with_an_error_and_no_other() {
     let server = Server::start(&[]);
     let mut healthy = server.connect();
-    let cases = [&b"*x\r\n"[..], b"*1\r\n$99999999\r\n", b"*1\r\nPING\r\n", b"*99\r\n", b"PING \"x\"\r\n", &[b'x'; 5_000]];
+    let cases = [
+        &b"*x\r\n"[..],
+        b"*1\r\n$99999999\r\n",
+        b"*1\r\nPING\r\n",
+        b"*99\r\n",
+        b"PING \"x\"\r\n",
+        &[b'x'; 5_000],
+    ];
     for bytes in cases {
         let mut client = server.connect();
         client.send(&[&command("PING")[..], bytes].concat());
