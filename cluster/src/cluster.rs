@@ -66,7 +66,8 @@ impl Cluster {
     ///
     /// [`Verdict::Pending`] means that units were asked for and will be there a round trip later, for whoever asks
     /// then. A strict limit is decided by [`submit`](Cluster::submit) or [`acquire`](Cluster::acquire): here it passes
-    /// from the reserve, is denied by what the store said before, or is Pending with nothing asked.
+    /// from the reserve, is denied by what the store said before, or is Pending with nothing asked. A cost of 0 looks:
+    /// it is denied while the key was refused, passes else, and neither charges nor asks.
     ///
     /// # Cost
     /// One or two compare-and-swaps; where units run out also an allocation and a place in a queue.

@@ -73,7 +73,7 @@ pub(crate) struct Line {
     pub(crate) life: AtomicU64,
     /// Where the share of a node without a store is spent from, nanoseconds.
     pub(crate) share: AtomicU64,
-    /// Until when the share goes on though the store is back.
+    /// Until when the key is decided as if the store were away, though some of it is there.
     pub(crate) share_until: AtomicU64,
     owner: AtomicU32,
     /// Units offered since the last ask.

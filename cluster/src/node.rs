@@ -77,6 +77,8 @@ pub(crate) struct Node {
     /// When the store went away.
     pub since: AtomicU64,
     pub down: Down,
+    /// How long a key starts from its full debt after a share: within that every node has come back.
+    pub grace_us: u64,
     pub counts: Counts,
     pub queue: SyncSender<Job>,
     pub completions: Mutex<Vec<Completion>>,
@@ -110,6 +112,10 @@ impl Node {
         let hash = self.hasher.hash_one(key);
         let request = Request { limit, key, tag: hash | 1, cost, now: self.clock.of(reading) };
         let found = limited.lines.find(request.tag);
+        if cost == 0 {
+            let refused = found.and_then(|found| limited.denied(found, request.now, 0));
+            return refused.map_or(Verdict::Pass, |retry_after| Verdict::Deny { retry_after });
+        }
         if let (Some(found), false) = (found, limited.split.strict) {
             if cost <= limited.split.largest_cost {
                 // ORDERING: Relaxed; an estimate.
@@ -182,8 +188,10 @@ impl Node {
         // ORDERING: Acquire; pairs with the Release of the store's thread, who writes `since` first.
         let up = self.up.load(Ordering::Acquire) != 0;
         // ORDERING: Relaxed; a time.
-        if !up || request.now < found.line.share_until.load(Ordering::Relaxed) {
-            return self.without_store(limited, found, request.now, request.cost, up);
+        let local = found.line.share_until.load(Ordering::Relaxed).saturating_sub(request.now);
+        if !up || local > 0 {
+            let retry_after = if up { nanos(local).min(PROBE_MAX) } else { PROBE_MAX };
+            return self.without_store(limited, found, request.now, request.cost, retry_after, up);
         }
         if let Some(retry_after) = limited.denied(found, request.now, request.cost) {
             count(&self.counts.denied_cached);
@@ -221,6 +229,7 @@ impl Node {
         found: Found<'_>,
         now: u64,
         cost: u64,
+        retry_after: Duration,
         up: bool,
     ) -> Verdict {
         match self.down {
@@ -243,14 +252,15 @@ impl Node {
             }
         }
         count(&self.counts.denied_down);
-        Verdict::Deny { retry_after: PROBE_MAX }
+        Verdict::Deny { retry_after }
     }
 
     /// Asks for the next piece, if nobody does.
     fn ask_ahead(&self, request: &Request<'_>, found: Found<'_>) {
         let limited = &self.limits[request.limit];
-        // ORDERING: Relaxed; a hint.
-        let up = self.up.load(Ordering::Relaxed) != 0;
+        // ORDERING: Relaxed, both; hints.
+        let up = self.up.load(Ordering::Relaxed) != 0
+            && request.now >= found.line.share_until.load(Ordering::Relaxed);
         if up && limited.denied(found, request.now, request.cost).is_none() && found.line.queue() {
             self.enqueue(request, found, Waiter::None, true);
         }
