@@ -118,7 +118,7 @@ impl Reader<'_> {
         let map = self.map(&root, ROOT)?;
         match self.text(map, "domain")? {
             Some(domain) => domain.clone_into(&mut self.domain),
-            None => return Err(self.at(root.span(), "a domain is missing: domain: NAME")),
+            None => return Err(self.at(&begin(&root), "a domain is missing: domain: NAME")),
         }
         self.level(map, "")
     }
@@ -132,17 +132,17 @@ impl Reader<'_> {
         for node in list.iter() {
             let map = self.map(node, DESCRIPTOR)?;
             let Some(key) = self.text(map, "key")? else {
-                return Err(self.at(node.span(), "a key is missing"));
+                return Err(self.at(&begin(node), "a key is missing"));
             };
             if key.contains('*') {
-                return Err(self.at(node.span(), "a * may stand in a value, not in a key"));
+                return Err(self.at(&begin(node), "a * may stand in a value, not in a key"));
             }
             let value = self.text(map, "value")?;
             let own = value.map_or(key.to_owned(), |value| format!("{key}_{value}"));
             let path = if path.is_empty() { own } else { format!("{path}.{own}") };
             let rule = self.rule(map, value, &path)?;
             if !level.add(key, value, rule) {
-                return Err(self.at(node.span(), &format!("a second rule for '{path}'")));
+                return Err(self.at(&begin(node), &format!("a second rule for '{path}'")));
             }
         }
         Ok(level)
@@ -166,7 +166,7 @@ impl Reader<'_> {
             None => None,
             Some(node) => {
                 let map = self.map(node, RATE_LIMIT)?;
-                Some(self.limit(node.span(), map, path)?)
+                Some(self.limit(&begin(node), map, path)?)
             }
         };
         let below = self.level(map, path)?;
@@ -215,9 +215,9 @@ impl Reader<'_> {
         for node in list.iter() {
             let map = self.map(node, REPLACES)?;
             match self.text(map, "name")? {
-                None => return Err(self.at(node.span(), "the name of what is replaced is missing")),
+                None => return Err(self.at(&begin(node), "the name of what is replaced is missing")),
                 Some(name) if name == own => {
-                    return Err(self.at(node.span(), "a limit cannot replace itself"))
+                    return Err(self.at(&begin(node), "a limit cannot replace itself"))
                 }
                 Some(name) => names.push(name.to_owned()),
             }
@@ -290,6 +290,12 @@ impl Reader<'_> {
 /// What a key holds, unless that is nothing.
 fn present<'n>(map: &'n MarkedMappingNode, key: &str) -> Option<&'n Node> {
     map.get_node(key).filter(|node| node.as_scalar().is_none_or(|scalar| !scalar.as_str().is_empty()))
+}
+
+/// Where something begins: a map with its first key, not with the colon after it.
+fn begin(node: &Node) -> Span {
+    let first = node.as_mapping().and_then(|map| map.keys().next());
+    first.map_or(*node.span(), |key| *key.span())
 }
 
 fn span(map: &MarkedMappingNode, key: &str) -> Span {
