@@ -140,10 +140,10 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
     health.set_not_serving::<RateLimitServer>().await;
     let ended = tokio::time::timeout(within, &mut serving).await;
     let how = match ended {
-        Ok(_) => "every request was answered",
+        Ok(_) => "all answered",
         Err(_) => "some connections were cut off",
     };
-    eprintln!("tatcell-ratelimit: stopped; {how}");
+    eprintln!("tatcell-ratelimit: stopped; {} requests, {how}", service.requests());
     let keeper = service.keeper();
     drop(service);
     if let Some(keeper) = Arc::into_inner(keeper) {

@@ -260,6 +260,12 @@ impl RateLimit {
         })
     }
 
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        // ORDERING: Relaxed; a value.
+        self.seen.requests.load(Ordering::Relaxed)
+    }
+
     /// Writes what was counted.
     pub fn metrics(&self, out: &mut String) {
         let seen = &self.seen;

@@ -47,6 +47,23 @@ fn a_key_keeps_its_debt_as_a_time_when_its_parameters_change() {
 }
 
 #[test]
+fn the_limits_of_one_connection_are_kept_apart() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    for round in 1..3 {
+        for burst in 0..40 {
+            for period in [1_000, 3_000] {
+                let said = client.say(&format!("CL.THROTTLE k{burst}-{period} {burst} 1 {period}"));
+                let passes = burst + 1 >= round;
+                let (left, owed) = if passes { (burst + 1 - round, round) } else { (0, 1) };
+                let retry = if passes { -1 } else { period };
+                assert_eq!(said, numbers([i64::from(!passes), burst + 1, left, retry, owed * period]));
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_call_is_said_and_the_next_one_goes_on() {
     let server = Server::start(&[]);
     let mut client = server.connect();
