@@ -50,9 +50,10 @@ fn a_key_keeps_its_debt_as_a_time_when_its_parameters_change() {
 fn the_limits_of_one_connection_are_kept_apart() {
     let server = Server::start(&[]);
     let mut client = server.connect();
-    for round in 1..3 {
-        for burst in 0..40 {
-            for period in [1_000, 3_000] {
+    // More periods than a session keeps limits at hand: some take the place of another.
+    for burst in 0..5 {
+        for round in [1, 2] {
+            for period in (1..=20).map(|n| n * 1_000) {
                 let said = client.say(&format!("CL.THROTTLE k{burst}-{period} {burst} 1 {period}"));
                 let passes = burst + 1 >= round;
                 let (left, owed) = if passes { (burst + 1 - round, round) } else { (0, 1) };
