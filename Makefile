@@ -63,6 +63,7 @@ loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four 
 planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
+test-doors: ## The servers for clients of redis-cell and for Envoy, with clients that others made
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
@@ -79,7 +80,7 @@ bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
 TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-proofs test-ffi test-package \
     test-docs test-bench test-demo test-firmware loom loom-long explorer-long proofs-long test-long test-hosts test-trace \
-    test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
+    test-frames test-firmware-rust test-recipes test-integrations test-cluster test-doors firmware demo compare bench \
     bench-time bench-count bench-peers bench-tools planted
 .PHONY: $(TASKS)
 $(TASKS):

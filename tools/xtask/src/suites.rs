@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, planted, proofs,
-    rust_tests,
+    bench, cluster, demo, documents, doors, ffi, integrations, lint, loom, machines, package, planted,
+    proofs, rust_tests,
 };
 
 /// Tests that are run together.
@@ -111,6 +111,13 @@ pub const SUITES: &[Suite] = &[
         Some(Store),
         "nodes that share limits through a store of their own",
         cluster::run,
+    ),
+    apart(
+        "test-doors",
+        Alone,
+        Some(Store),
+        "the servers for clients of redis-cell and for Envoy, with clients that others made",
+        doors::run,
     ),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),
