@@ -58,6 +58,8 @@ test-integrations: ## nginx and others with the installed library: the tests of 
 loom: ## The same as test-loom
 explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
+test-shuttle: ## Eight threads on one set, in orders drawn at random: shuttle's coroutines, and real threads in turn
+shuttle-long: ## The same with a million orders (half an hour); TATCELL_QUICK=1: 2e5
 planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through a redis-server of the tests' own: every admission audited
@@ -78,7 +80,8 @@ bench-tools: ## Install what the bench can use and this machine lacks (as root, 
 TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-ffi test-package \
     test-docs test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace \
     test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
-    bench-time bench-count bench-peers bench-tools planted
+    bench-time bench-count bench-peers bench-tools planted \
+    test-shuttle shuttle-long
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@

@@ -77,6 +77,7 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
+    suite("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
         "test-firmware-rust",
@@ -120,6 +121,7 @@ pub const SUITES: &[Suite] = &[
         loom::explorer_long,
     ),
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
+    apart("shuttle-long", Own, None, "a million orders of eight threads (minutes)", loom::shuttle_long),
     apart("planted", Own, None, "bugs put into a copy of the tree, and the checks that notice", planted::run),
 ];
 
