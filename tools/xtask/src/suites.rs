@@ -61,6 +61,7 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-rust", Usual, None, "semantics, properties, kills, the protocol explorer", rust_tests::run),
     suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
+    suite("test-abi", Usual, Some(Tests), "the ABI beside what it was, and on other machines", ffi::abi::run),
     suite(
         "test-package",
         Usual,
