@@ -56,3 +56,6 @@ mod model_tests;
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]
 mod model_change_tests;
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod capacity_tests;

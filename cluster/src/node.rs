@@ -139,6 +139,10 @@ impl Node {
         let request = Request { limit, form, key, tag: form.tag(hash), cost, now };
         let (held, leased) = (limited.holds(now), !form.split.strict);
         let found = limited.lines.find(request.tag);
+        if cost == 0 {
+            let refused = found.and_then(|found| form.denied(found, now, 0));
+            return refused.map_or(Verdict::Pass, |retry_after| Verdict::Deny { retry_after });
+        }
         if let (Some(found), true) = (found, held && leased && cost <= form.split.largest_cost) {
             // ORDERING: Relaxed; an estimate.
             found.line.offered.fetch_add(cost as u32, Ordering::Relaxed);
@@ -171,6 +175,28 @@ impl Node {
             return if never { Verdict::Never } else { Verdict::Deny { retry_after: PROBE_MAX } };
         }
         self.short(limited, &request, found, waiter)
+    }
+
+    /// Units of a key that this node would pass now without asking: of its line and its reserve.
+    pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
+        let limited = &self.limits[limit];
+        let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
+        let plan = limited.plan.load();
+        let At::Form(form) = plan.at(now) else { return 0 };
+        if !limited.holds(now) {
+            return 0;
+        }
+        let tag = form.tag(hash);
+        let when = When { reading: now, hold: form.split.hold_ns };
+        let pieces = limited.lines.find(tag).map_or([0, 0], |found| found.line.left(found.at, tag, when));
+        let units = pieces.map(|length| length.checked_div(form.split.unit_ns).unwrap_or(0));
+        let reserve = match &form.reserve {
+            Some((table, of_each)) if now >= form.reserve_from && self.right.holds(now) => {
+                table.peek(of_each, now, hash, 0).map_or(0, |decision| decision.remaining)
+            }
+            _ => 0,
+        };
+        units[0].saturating_add(units[1]).saturating_add(reserve)
     }
 
     /// Steps (c) and (d).

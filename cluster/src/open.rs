@@ -268,7 +268,8 @@ impl Builder {
             if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
                 return Err(OpenError::TooOld(version.to_owned()));
             }
-            if field("redis_mode") == Some("sentinel") {
+            // The second name is Valkey's.
+            if field("redis_mode").or(field("server_mode")) == Some("sentinel") {
                 return Err(OpenError::Sentinel);
             }
             if field("cluster_enabled") == Some("1") && !cluster {

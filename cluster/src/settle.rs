@@ -66,7 +66,7 @@ impl Batch {
             } else if up {
                 self.calls_of(node, found, jobs, &mut calls);
             } else {
-                without_store(node, found, jobs);
+                without_store(node, found, jobs, false);
                 release(found);
             }
         }
@@ -78,6 +78,11 @@ impl Batch {
         let first = &jobs[0];
         let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
         let form = first.form.clone();
+        // ORDERING: Relaxed; a time. They were queued before a fault that is not over.
+        if now < found.line.share_until.load(Ordering::Relaxed) {
+            without_store(node, found, jobs, true);
+            return release(found);
+        }
         if !node.limits[limit].goes_by(&form, now) {
             changed(node, jobs, now);
             return release(found);
@@ -333,7 +338,7 @@ fn server_away(node: &Node, found: Found<'_>, since: u64, jobs: Vec<Job>) {
         // ORDERING: Relaxed; a flag of this thread's. Others may use the share without another word.
         found.line.share_used.store(1, Ordering::Relaxed);
     }
-    without_store(node, found, jobs);
+    without_store(node, found, jobs, false);
 }
 
 /// The key is not asked for until then, and decided by the node's mode; a share begins at `share_from`.
@@ -343,11 +348,11 @@ fn local_until(found: Found<'_>, share_from: u64, until: u64) {
     found.line.share_until.store(until, Ordering::Relaxed);
 }
 
-/// Answers by the node's mode: the store is away.
-fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
+/// Answers by the node's mode: the store is away, or the key is decided without it for a while.
+fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
     let now = node.clock.now();
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
-        let verdict = node.without_store(&job.form, found, now, job.cost, PROBE_MAX, false);
+        let verdict = node.without_store(&job.form, found, now, job.cost, PROBE_MAX, up);
         answer(node, job, verdict, now);
     }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use common::audit::{Audit, Found};
 use common::load::{node, play, within, Load, HOT, SECOND};
-use common::{server_or_skip, Server};
+use common::{long, server_or_skip, Server};
 use tatcell_cluster::{Cluster, Down, SharedLimit, Verdict};
 
 #[test]
@@ -66,7 +66,7 @@ fn costs_of_many_keys_are_admitted_their_rate_and_never_more() {
     let Some(server) = server_or_skip("costs_of_many_keys", &[]) else { return };
     let limit = SharedLimit::new("x", 200, SECOND, 100);
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), |b| b)).collect();
-    let load = Load { keys: 40, largest_cost: 7, pause: Duration::from_micros(50) };
+    let load = Load { keys: 40, zipf: false, largest_cost: 7, pause: Duration::from_micros(50) };
     let found = play(&nodes, load, Duration::from_secs(2), || {}).replay(200.0, 100.0);
     within(&found);
     assert!(found.units > 40 * 100, "less than the bursts: {found:?}");
@@ -199,8 +199,10 @@ fn killed_nodes_mint_nothing() {
     let limit = SharedLimit::new("x", 10_000, SECOND, 1_000);
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
     let (mut theirs, mut killed) = (Vec::new(), 0);
-    let mut audit = play(&nodes, HOT, Duration::from_secs(3), || {
-        for _ in 0..5 {
+    // In the long form once a second for a minute.
+    let (kills, life) = if long() { (60, SECOND) } else { (5, Duration::from_millis(400)) };
+    let mut audit = play(&nodes, HOT, (life + Duration::from_millis(100)) * kills, || {
+        for _ in 0..kills {
             let mut child = Command::new(std::env::current_exe().expect("this program"))
                 .args(["child_node", "--exact", "--nocapture", "--test-threads=1"])
                 .env(CHILD, server.url())
@@ -212,7 +214,7 @@ fn killed_nodes_mint_nothing() {
                 let mut bytes = Vec::new();
                 out.read_to_end(&mut bytes).map(|_| bytes)
             });
-            std::thread::sleep(Duration::from_millis(400));
+            std::thread::sleep(life);
             child.kill().expect("killed");
             child.wait().expect("its end");
             theirs.push(reader.join().expect("a reader").expect("its output"));

@@ -6,7 +6,10 @@
 
 use super::{AtomicU32, AtomicU64, Ordering};
 
-/// Lost compare-and-swaps after which a call gives up with `Contended`.
+/// Compare-and-swaps that a call may lose to rivals: with that many lost it gives up with `Contended`.
+///
+/// A short check ([`Cell::check`](crate::Cell::check), [`Table::check_hash`](crate::Table::check_hash) and each request
+/// of a burst) makes one attempt of its own before it counts, so it loses at most one more.
 ///
 /// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
 /// would over-admit, retrying for ever would let one core stall another.
@@ -84,6 +87,26 @@ pub(crate) fn max64(word: &AtomicU64, n: u64) {
 #[inline(always)]
 pub(crate) fn max64(word: &AtomicU64, n: u64) {
     word.step(|old| ((), if old < n { Some(n) } else { None }));
+}
+
+/// Adds to a 32-bit word, mod 2^32. No loop and never lost.
+#[inline(always)]
+pub(crate) fn add32(word: &AtomicU32, n: u32) {
+    // ORDERING: Relaxed; the word is the whole state and orders nothing else.
+    #[cfg(not(tatcell_masked32))]
+    word.fetch_add(n, Ordering::Relaxed);
+    #[cfg(tatcell_masked32)]
+    word.step(|old| ((), Some(old.wrapping_add(n))));
+}
+
+/// Takes what a 32-bit word holds and leaves 0. No loop and never lost.
+#[inline(always)]
+pub(crate) fn take32(word: &AtomicU32) -> u32 {
+    // ORDERING: Relaxed; as above.
+    #[cfg(not(tatcell_masked32))]
+    return word.swap(0, Ordering::Relaxed);
+    #[cfg(tatcell_masked32)]
+    word.step(|old| (old, Some(0)))
 }
 
 /// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).

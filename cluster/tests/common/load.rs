@@ -19,11 +19,13 @@ pub fn node(url: &str, nodes: u32, limit: SharedLimit, with: impl FnOnce(Builder
 #[derive(Clone, Copy)]
 pub struct Load {
     pub keys: u64,
+    /// The first keys more often than the others: by the logarithm.
+    pub zipf: bool,
     pub largest_cost: u64,
     pub pause: Duration,
 }
 
-pub const HOT: Load = Load { keys: 1, largest_cost: 1, pause: Duration::from_micros(20) };
+pub const HOT: Load = Load { keys: 1, zipf: false, largest_cost: 1, pause: Duration::from_micros(20) };
 
 /// Asks until `stop`, and notes what passed; answers that come later are noted by their own reading.
 fn work(node: &Cluster, worker: u64, load: Load, stop: &AtomicBool) -> Audit {
@@ -40,7 +42,11 @@ fn work(node: &Cluster, worker: u64, load: Load, stop: &AtomicBool) -> Audit {
     // One worker of a node drains, so only that one waits.
     let drains = worker.is_multiple_of(2);
     while !stop.load(Ordering::Relaxed) {
-        let (key, cost) = (random.below(load.keys) as u32, 1 + random.below(load.largest_cost));
+        let key = match load.zipf {
+            true => (load.keys as f64).powf(random.below(1 << 30) as f64 / (1u64 << 30) as f64) as u64 - 1,
+            false => random.below(load.keys),
+        };
+        let (key, cost) = (key as u32, 1 + random.below(load.largest_cost));
         let reading = node.now();
         match node.check_at(limit, &key.to_le_bytes(), cost, reading) {
             Verdict::Pass => audit.add(key, reading, cost),

@@ -119,7 +119,7 @@ impl Server {
 
     /// A line of INFO.
     pub fn info(&self, name: &str) -> Option<String> {
-        let info: String = self.say(&["INFO"]).ok()?;
+        let info: String = self.say(&["INFO", "all"]).ok()?;
         info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
     }
 
@@ -149,8 +149,7 @@ impl Server {
     }
 
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: a process that this test started and has not waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
+        self::signal(&self.child, signal);
     }
 
     /// Stops it as it is: connections stay open and nothing answers.
@@ -169,6 +168,12 @@ impl Drop for Server {
         self.kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Signals a process that the test started and has not waited for.
+pub fn signal(child: &Child, signal: libc::c_int) {
+    // SAFETY: no memory is touched; the process is this one's child, so the number is not another's.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
 }
 
 /// Waits until something is so.

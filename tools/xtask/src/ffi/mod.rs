@@ -1,5 +1,6 @@
 //! The library through its C ABI, from C and C++: programs of ffi-tests, headers, and gates on what was built.
 
+pub mod abi;
 mod gates;
 mod header_docs;
 pub mod headers;
@@ -20,4 +21,10 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     headers::run(ctx, report, &library)?;
     http_server::run(ctx, report, &library)?;
     gates::run(ctx, report, &library)
+}
+
+/// The program of exact buckets alone, with so many traces.
+pub fn property(ctx: &Context, report: &mut Report, traces: &str) -> Result<()> {
+    let library = library::build(ctx)?;
+    jobs::one(ctx, report, &library, "property", traces)
 }
