@@ -15,8 +15,9 @@ BENCH_SECONDS ?= 90
 BENCH_ONLY ?=
 DEMO_PORT ?= 47474
 DEMO_SVG ?= demo.svg
+CLUSTER_SVG ?= cluster.svg
 COMPARE_SVG ?= compare.svg
-export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG COMPARE_SVG
+export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG CLUSTER_SVG COMPARE_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -66,12 +67,15 @@ shuttle-long: ## The same with a million orders (half an hour); TATCELL_QUICK=1:
 planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
+test-cluster-c: ## The C interface of cluster/, as built and as installed, and the demo's verdict lines
 test-doors: ## The servers for clients of redis-cell and for Envoy, with clients that others made
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
 test-firmware-rust: ## The Rust firmware example on four boards in QEMU
 test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
+cluster-lib: ## Build the C library of cluster/: libtatcell_cluster.a and libtatcell_cluster.so
+demo-cluster: ## Four nodes and a redis-server on loopback: killed, stopped, audited; verdict and cluster.svg
 header: ## Generate the headers from src/capi
 firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
 demo: ## Attack a UDP server, without the limiter, then with it; verdict and demo.svg (half a minute)
@@ -81,11 +85,11 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header demo firmware compare \
+TASKS := header cluster-lib demo demo-cluster firmware compare \
     test test-lint test-harness test-rust test-races test-ffi test-abi test-package test-docs test-bench test-demo \
     test-loom test-explorer test-proofs test-shuttle \
     test-firmware test-firmware-rust test-trace test-recipes test-frames \
-    test-integrations test-cluster test-doors \
+    test-integrations test-cluster test-cluster-c test-doors \
     test-long test-hosts loom loom-long explorer-long proofs-long shuttle-long planted \
     bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
@@ -109,7 +113,17 @@ INSTALLED := $(HEADERS:%=$(INCLUDEDIR)/%) $(LIBDIR)/libtatcell.a $(LIBDIR)/libta
 # The path from one folder to another.
 relative = $(shell realpath -m --relative-to='$(1)' '$(2)')
 
-.PHONY: install uninstall
+# The companion library, which needs nothing of the one above.
+CLUSTER_ABI := $(shell sed -n 's/^pub const TATCELL_CLUSTER_ABI_VERSION: u32 = \(.*\);/\1/p' cluster/src/capi/codes.rs)
+CLUSTER_SO := libtatcell_cluster.so.$(VERSION)
+CLUSTER_CMAKE_DIR := $(LIBDIR)/cmake/tatcell_cluster
+CLUSTER_FILLED := tatcell_cluster.pc tatcell_cluster-config.cmake tatcell_cluster-config-version.cmake
+CLUSTER_INSTALLED := $(INCLUDEDIR)/tatcell_cluster.h $(LIBDIR)/libtatcell_cluster.a $(LIBDIR)/$(CLUSTER_SO) \
+    $(LIBDIR)/libtatcell_cluster.so.$(CLUSTER_ABI) $(LIBDIR)/libtatcell_cluster.so \
+    $(LIBDIR)/pkgconfig/tatcell_cluster.pc \
+    $(CLUSTER_FILLED:%.cmake=$(CLUSTER_CMAKE_DIR)/%.cmake)
+
+.PHONY: install uninstall install-cluster uninstall-cluster
 install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=, PREFIX=, LIBDIR=, INCLUDEDIR=)
 	@mkdir -p $(PACKAGE)
 	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
@@ -135,3 +149,26 @@ install: lib ## Install headers, libraries, pkg-config and CMake files (DESTDIR=
 uninstall: ## Remove what install installed, with the same DESTDIR, PREFIX, LIBDIR and INCLUDEDIR
 	rm -f $(patsubst %,'$(DESTDIR)%',$(INSTALLED))
 	-[ ! -d '$(DESTDIR)$(CMAKE_DIR)' ] || rmdir '$(DESTDIR)$(CMAKE_DIR)'
+
+install-cluster: cluster-lib ## Install tatcell_cluster.h and its libraries, pkg-config and CMake files, as install does
+	@mkdir -p $(PACKAGE)
+	pointer=$$(echo __SIZEOF_POINTER__ | $(CC) -E -P -x c - | tr -d '\n'); \
+	for file in $(CLUSTER_FILLED); do \
+	    sed -e 's|@VERSION@|$(VERSION)|g' -e 's|@CLUSTER_ABI@|$(CLUSTER_ABI)|g' -e "s|@SIZEOF_VOID_P@|$$pointer|g" \
+	        -e 's|@PREFIX_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(PREFIX))|g' \
+	        -e 's|@INCLUDE_FROM_PC@|$(call relative,$(LIBDIR)/pkgconfig,$(INCLUDEDIR))|g' \
+	        -e 's|@INCLUDE_FROM_LIB@|$(call relative,$(LIBDIR),$(INCLUDEDIR))|g' \
+	        packaging/$$file.in > $(PACKAGE)/$$file; \
+	done
+	$(INSTALL) -d '$(DESTDIR)$(INCLUDEDIR)' '$(DESTDIR)$(LIBDIR)/pkgconfig' '$(DESTDIR)$(CLUSTER_CMAKE_DIR)'
+	$(INSTALL) -m 644 cluster/include/tatcell_cluster.h '$(DESTDIR)$(INCLUDEDIR)'
+	$(INSTALL) -m 644 $(BUILD)/libtatcell_cluster.a '$(DESTDIR)$(LIBDIR)'
+	$(INSTALL) -m 755 $(BUILD)/$(CLUSTER_SO) '$(DESTDIR)$(LIBDIR)'
+	ln -sf $(CLUSTER_SO) '$(DESTDIR)$(LIBDIR)/libtatcell_cluster.so.$(CLUSTER_ABI)'
+	ln -sf libtatcell_cluster.so.$(CLUSTER_ABI) '$(DESTDIR)$(LIBDIR)/libtatcell_cluster.so'
+	$(INSTALL) -m 644 $(PACKAGE)/tatcell_cluster.pc '$(DESTDIR)$(LIBDIR)/pkgconfig'
+	$(INSTALL) -m 644 $(filter %.cmake,$(CLUSTER_FILLED:%=$(PACKAGE)/%)) '$(DESTDIR)$(CLUSTER_CMAKE_DIR)'
+
+uninstall-cluster: ## Remove what install-cluster installed
+	rm -f $(patsubst %,'$(DESTDIR)%',$(filter-out tatcell_cluster.pc,$(CLUSTER_INSTALLED)))
+	-[ ! -d '$(DESTDIR)$(CLUSTER_CMAKE_DIR)' ] || rmdir '$(DESTDIR)$(CLUSTER_CMAKE_DIR)'

@@ -6,15 +6,19 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::counts::Metrics;
+use crate::form::At;
+use crate::mark::Change;
 use crate::node::{Node, Waiter};
 use crate::open::Builder;
+use crate::split::SharedLimit;
 use crate::sync::Ordering;
-use crate::verdict::{Completion, Verdict};
+use crate::verdict::{ChangeError, Completion, Verdict};
 
 /// One node of those that share limits: decides by itself what it holds units for, and asks the store for more.
 ///
-/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire) and
-/// [`shutdown`](Cluster::shutdown), which wait up to their timeouts, returns without waiting for anything.
+/// Any number of threads may use it at once. Every call but [`acquire`](Cluster::acquire),
+/// [`change`](Cluster::change) and [`shutdown`](Cluster::shutdown), which wait up to their timeouts, returns without
+/// waiting for anything.
 ///
 /// ```no_run
 /// use std::time::Duration;
@@ -34,13 +38,13 @@ use crate::verdict::{Completion, Verdict};
 /// # Ok::<(), tatcell_cluster::OpenError>(())
 /// ```
 pub struct Cluster {
-    node: Arc<Node>,
+    pub(crate) node: Arc<Node>,
     thread: Option<JoinHandle<()>>,
 }
 
 /// A limit of a [`Cluster`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct LimitId(usize);
+pub struct LimitId(pub(crate) usize);
 
 impl Cluster {
     /// Starts a node that shares limits with at most `nodes - 1` others through the store at this URL.
@@ -83,8 +87,15 @@ impl Cluster {
 
     /// Decides as [`check`](Cluster::check) does; where it is Pending the answer comes with this token among those of
     /// [`drain`](Cluster::drain).
+    /// Tokens are the caller's; at most 4096 answers are under way or wait to be taken, and more are
+    /// [`Verdict::Overloaded`].
     pub fn submit(&self, limit: LimitId, key: &[u8], cost: u64, token: u64) -> Verdict {
-        self.node.decide(limit.0, key, cost, self.now(), Some(|| Waiter::Token(token)))
+        self.submit_at(limit, key, cost, self.now(), token)
+    }
+
+    /// Decides as [`submit`](Cluster::submit) does, by a reading of the clock that serves many requests.
+    pub fn submit_at(&self, limit: LimitId, key: &[u8], cost: u64, reading: u64, token: u64) -> Verdict {
+        self.node.decide(limit.0, key, cost, reading, Some(|| Waiter::Token(token)))
     }
 
     /// Moves the answers that have come to the end of a list.
@@ -92,7 +103,7 @@ impl Cluster {
     /// # Concurrency
     /// The list of answers is behind a lock that the store's thread and drains hold for a few instructions.
     pub fn drain(&self, into: &mut Vec<Completion>) {
-        into.append(&mut self.node.completions.lock().unwrap_or_else(|e| e.into_inner()));
+        into.append(&mut self.node.answers.take(usize::MAX));
     }
 
     /// Decides a request, and waits for the store's answer where it must, but no longer than `timeout`: then it is
@@ -132,6 +143,34 @@ impl Cluster {
                 .and_then(Result::ok)
                 .unwrap_or(Verdict::Pending),
             _ => verdict,
+        }
+    }
+
+    /// Changes the limit of this name on all nodes: rate, burst and reserves. Returns after how long it is in force, on
+    /// all of them at once: that of [`change_delay`](crate::Builder::change_delay), in which they hear of it; one that
+    /// does not, holds nothing by then. Units that were admitted before count as that many of the new limit.
+    ///
+    /// Waits for the store's thread, no longer than `timeout`. A change stays while nodes run, and for a minute after
+    /// the last of them: write it into the configuration too.
+    ///
+    /// # Errors
+    /// [`ChangeError`] says why it was not made.
+    pub fn change(&self, to: SharedLimit, timeout: Duration) -> Result<Duration, ChangeError> {
+        let limit = self.limit(to.name()).ok_or(ChangeError::Unknown)?.0;
+        to.split(self.node.nodes, Duration::ZERO).map_err(ChangeError::Limit)?;
+        let (tell, told) = sync_channel(1);
+        let mut changes = self.node.changes.lock().unwrap_or_else(|e| e.into_inner());
+        changes.push(Change { limit, to, tell });
+        drop(changes);
+        told.recv_timeout(timeout).unwrap_or(Err(ChangeError::Unanswered))
+    }
+
+    /// Tells what a limit is now.
+    pub fn in_force(&self, limit: LimitId) -> SharedLimit {
+        let plan = self.node.limits[limit.0].plan.load();
+        match plan.at(self.node.clock.now()) {
+            At::Form(form) => form.limit.clone(),
+            At::Neither(_) => plan.newest().limit.clone(),
         }
     }
 

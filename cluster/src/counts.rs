@@ -84,6 +84,8 @@ counts! {
     faults,
     /// Connections to the store that broke.
     outages,
+    /// Changes of limits that this node saw.
+    changes,
 }
 
 /// One more.

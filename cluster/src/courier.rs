@@ -1,4 +1,5 @@
-//! The store's thread: takes asks from the queue, sends them in batches, settles the answers, and keeps the slot.
+//! The store's thread: takes asks from the queue, sends them in batches, settles the answers, and keeps the marks
+//! and the slot.
 //!
 //! One batch is under way at a time, so a key is asked for once at a time, whoever waits for it. Calls that wait for
 //! the next batch are not held back: a batch is what the queue holds when the last one is settled.
@@ -12,6 +13,7 @@ use std::sync::Arc;
 
 use crate::counts::{add, count};
 use crate::log::Log;
+use crate::mark::{self, Change, Marks};
 use crate::node::{Job, Node, Waiter};
 use crate::script;
 use crate::settle::Batch;
@@ -25,6 +27,7 @@ pub(crate) struct Courier {
     pub node: Arc<Node>,
     pub store: Store,
     pub slot: Slot,
+    marks: Marks,
     pub batch: Batch,
     pub log: Log,
     /// Whether any server was there when last looked.
@@ -34,7 +37,8 @@ pub(crate) struct Courier {
 impl Courier {
     pub(crate) fn new(node: Arc<Node>, store: Store, slot: Slot, log: Log) -> Courier {
         let batch = Batch::new(&node);
-        Courier { node, store, slot, batch, log, up: true }
+        let marks = Marks::new(node.delay);
+        Courier { node, store, slot, marks, batch, log, up: true }
     }
 
     /// Runs until the node closes.
@@ -44,9 +48,13 @@ impl Courier {
             self.store.tend();
             self.notice();
             if self.up {
-                self.slot.keep(&self.node, &mut self.store);
+                let (node, log) = (&self.node, &self.log);
+                let say = |line: &str| log.say(node.clock.now(), &format!("tatcell-cluster: {line}"));
+                self.marks.keep(node, &mut self.store, say);
+                self.slot.keep(node, &mut self.store);
                 self.notice();
             }
+            self.change();
             match queue.recv_timeout(self.store.idle()) {
                 Ok(job) => {
                     let more = queue.try_iter().take(MAX_BATCH - 1);
@@ -58,6 +66,17 @@ impl Courier {
             }
         }
         self.close(queue);
+    }
+
+    /// Makes the changes of limits that were asked for.
+    fn change(&mut self) {
+        let changes = std::mem::take(&mut *self.node.changes.lock().unwrap_or_else(|e| e.into_inner()));
+        for Change { limit, to, tell } in changes {
+            let answer = mark::change(&self.node, &mut self.store, limit, &to);
+            // Who asked may have left.
+            let _ = tell.try_send(answer);
+            self.notice();
+        }
     }
 
     /// One batch.
@@ -72,7 +91,7 @@ impl Courier {
         let sent = self.node.clock.now();
         let answers = self.store.batch(&keys, |i, by| {
             let call = &calls[i];
-            script::grant(by, &keys[i], &self.node.limits[call.limit].split, &call.ask)
+            script::grant(by, &keys[i], &call.form.split, &call.ask)
         });
         if answers.each.iter().any(|answer| answer.is_ok()) {
             count(&self.node.counts.batches);
@@ -99,8 +118,8 @@ impl Courier {
         let limits = &self.node.limits;
         let keys: Vec<Vec<u8>> = unused.iter().map(|(limit, key, ..)| limits[*limit].name_of(key)).collect();
         let answers: Answers<u64> = self.store.batch(&keys, |i, by| {
-            let (limit, _, stamp, units) = &unused[i];
-            script::give_back(by, &keys[i], &self.node.limits[*limit].split, stamp, *units)
+            let (.., stamp, units) = &unused[i];
+            script::give_back(by, &keys[i], stamp, *units)
         });
         self.counted(&answers);
         add(&self.node.counts.given_back, answers.each.iter().flatten().sum());
@@ -113,6 +132,7 @@ impl Courier {
         if up != self.up {
             self.up = up;
             if up {
+                self.marks.look_again();
                 self.slot.look_again();
             } else {
                 // ORDERING: Relaxed; published by the store below.
@@ -154,9 +174,7 @@ pub(crate) fn tell(node: &Node, waiter: Waiter, verdict: crate::Verdict, now: u6
         #[cfg(feature = "tokio")]
         Waiter::Task(task) => task.send(verdict).is_ok(),
         Waiter::Token(token) => {
-            let completion = Completion { token, verdict, reading: node.clock.reading(now) };
-            // A list, whatever a thread did that held it.
-            node.completions.lock().unwrap_or_else(|e| e.into_inner()).push(completion);
+            node.answers.put(Completion { token, verdict, reading: node.clock.reading(now) });
             true
         }
     }

@@ -5,9 +5,10 @@ use crate::split::Split;
 /// What the store's thread remembers of a line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
-    /// Whose it is; that of another key begins anew.
+    /// Whose it is; that of another key, or of the key under another version of the limit, begins anew.
     pub tag: u64,
-    /// The key's name in the store, and its TAT after the last grant.
+    pub version: u64,
+    /// The key, and its value in the store after the last grant.
     pub key: Box<[u8]>,
     pub stamp: String,
     asked_at: u64,
@@ -33,8 +34,8 @@ const SPAN_NS: (f64, f64) = (2e6, 1e9);
 const MAX_REFUSALS: u32 = 3;
 
 impl Demand {
-    pub(crate) fn new(tag: u64, key: Box<[u8]>) -> Demand {
-        Demand { tag, key, ..Demand::default() }
+    pub(crate) fn new(tag: u64, version: u64, key: Box<[u8]>) -> Demand {
+        Demand { tag, version, key, ..Demand::default() }
     }
 
     /// Nanoseconds for which a piece is of use: it may wait for its beginning, and then for the hold.

@@ -85,7 +85,7 @@ impl fmt::Display for OpenError {
             OpenError::Refused(why) => write!(
                 f,
                 "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
-                 +pexpire +time +info +ping on the keys of the prefix, of a Redis Cluster +cluster|slots and +asking \
+                 +time +info +ping on the keys of the prefix, of a Redis Cluster +cluster|slots and +asking \
                  too"
             ),
             OpenError::Certificate(why) => write!(

@@ -7,18 +7,23 @@
 //! - [`Cluster`]: a node. [`SharedLimit`]: a limit. [`Verdict`]: the answer. [`Down`]: what happens without the store.
 //! - [`Split`]: how a limit is divided, and which form it has. [`script`]: what runs in the store.
 
+mod answers;
 mod axis;
+#[cfg(feature = "capi")]
+mod capi;
 mod clock;
 mod cluster;
 mod counts;
 mod courier;
 mod demand;
 mod error;
+mod form;
 mod line;
 mod lines;
 mod link;
 mod log;
 mod map;
+mod mark;
 mod node;
 mod open;
 mod piece;
@@ -44,10 +49,13 @@ pub use open::Builder;
 pub use split::{LimitError, Reserve, SharedLimit, Split, MAX_GRANT, MAX_NODES};
 #[cfg(feature = "tls")]
 pub use tls::Tls;
-pub use verdict::{Completion, Down, Verdict};
+pub use verdict::{ChangeError, Completion, Down, Verdict};
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]
 mod model_tests;
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod model_change_tests;
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]
 mod capacity_tests;

@@ -18,7 +18,7 @@ pub(crate) struct Lines {
     /// Whether a line of the set is being given away: one worker at a time, so that no key gets two.
     giving: Box<[AtomicU32]>,
     /// Nanoseconds after which what was admitted by a share has drained, whatever the store knows of it.
-    drained_ns: u64,
+    drained_ns: AtomicU64,
 }
 
 /// A line that was found, and its number.
@@ -44,8 +44,14 @@ impl Lines {
             tags: (0..sets).map(|_| tags()).collect(),
             lines: (0..sets * WAYS).map(|_| Line::new()).collect(),
             giving: (0..sets).map(|_| AtomicU32::new(0)).collect(),
-            drained_ns,
+            drained_ns: AtomicU64::new(drained_ns),
         }
+    }
+
+    /// What was admitted may take this long to drain.
+    pub(crate) fn drains(&self, drained_ns: u64) {
+        // ORDERING: Relaxed; a length, which does not fall.
+        self.drained_ns.fetch_max(drained_ns, Ordering::Relaxed);
     }
 
     pub(crate) fn len(&self) -> usize {
@@ -87,11 +93,13 @@ impl Lines {
 
     fn give_alone(&self, tag: u64, now: u64) -> Option<Found<'_>> {
         let home = self.home(tag);
+        // ORDERING: Relaxed; a length.
+        let drained_ns = self.drained_ns.load(Ordering::Relaxed);
         let free = |index: &usize| {
             let line = &self.lines[*index];
             // ORDERING: Relaxed, both; hints of the down mode. Changing hands makes sure of the owner.
             let shared = line.share_used.load(Ordering::Relaxed) != 0
-                && line.share.load(Ordering::Relaxed).saturating_add(self.drained_ns) > now;
+                && line.share.load(Ordering::Relaxed).saturating_add(drained_ns) > now;
             line.is_free() && !shared
         };
         // ORDERING: Relaxed; which one goes is a matter of economy.

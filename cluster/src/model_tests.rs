@@ -28,7 +28,7 @@ enum Weak {
 }
 
 /// SplitMix64.
-struct Random(u64);
+pub(crate) struct Random(pub u64);
 
 impl Random {
     fn any(&mut self) -> u64 {
@@ -39,11 +39,11 @@ impl Random {
         z ^ (z >> 31)
     }
 
-    fn of<T: Copy>(&mut self, list: &[T]) -> T {
+    pub(crate) fn of<T: Copy>(&mut self, list: &[T]) -> T {
         list[self.any() as usize % list.len()]
     }
 
-    fn chance(&mut self, per_mille: u64) -> bool {
+    pub(crate) fn chance(&mut self, per_mille: u64) -> bool {
         self.any() % 1_000 < per_mille
     }
 }

@@ -8,24 +8,27 @@
 //!                                   away: Deny, the share, or Pass, as configured
 //! ```
 //!
-//! No step waits or locks; the queue to the store's thread has a bound, and a full one is Overloaded.
+//! Which form of the limit a request goes by follows from its reading (`form.rs`); one that falls between two, or comes
+//! when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the store's thread has a bound, and a full one is Overloaded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::SyncSender;
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tatcell::{Outcome, Table, TableLimit};
+use arc_swap::ArcSwap;
+use tatcell::Outcome;
 
+use crate::answers::Answers;
 use crate::clock::NodeClock;
 use crate::counts::{count, Counts};
+use crate::form::{At, Form, Maker, Plan};
 use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
+use crate::mark::Change;
 use crate::reserve::Right;
-use crate::share::Share;
-use crate::split::Split;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::verdict::{Completion, Down, Verdict};
+use crate::verdict::{Down, Verdict};
 
 /// Longest time between two probes of a store that is away.
 pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
@@ -33,14 +36,16 @@ pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 /// One limit on this node.
 pub(crate) struct Limited {
     pub name: String,
-    pub split: Split,
-    pub share: Share,
     /// What keys begin with in the store.
     pub prefix: String,
-    /// What nodes must agree on.
-    pub parameters: String,
+    /// Under which key its mark stands.
+    pub mark: String,
+    /// What it is now.
+    pub plan: ArcSwap<Plan>,
+    /// Until when what is held is of use, nanoseconds.
+    pub until: AtomicU64,
+    pub maker: Mutex<Maker>,
     pub lines: Lines,
-    pub reserve: Option<(Table<'static>, TableLimit)>,
 }
 
 /// Who waits for an answer.
@@ -59,6 +64,7 @@ pub(crate) enum Waiter {
 /// What the store's thread is asked to do.
 pub(crate) struct Job {
     pub limit: usize,
+    pub form: Arc<Form>,
     pub index: usize,
     pub tag: u64,
     pub key: Box<[u8]>,
@@ -77,16 +83,21 @@ pub(crate) struct Node {
     /// When the store went away.
     pub since: AtomicU64,
     pub down: Down,
+    pub nodes: u32,
+    /// How long a change takes, and how long a node goes on without having seen that there is none.
+    pub delay: Duration,
+    pub changes: Mutex<Vec<Change>>,
     /// How long a key starts from its full debt after a share: within that every node has come back.
     pub grace_us: u64,
     pub counts: Counts,
     pub queue: SyncSender<Job>,
-    pub completions: Mutex<Vec<Completion>>,
+    pub answers: Answers,
 }
 
 /// One request on its way through the steps.
 struct Request<'a> {
     limit: usize,
+    form: &'a Arc<Form>,
     key: &'a [u8],
     tag: u64,
     cost: u64,
@@ -98,6 +109,13 @@ pub(crate) fn nanos(ns: u64) -> Duration {
 }
 
 impl Node {
+    /// Nanoseconds until the reserves of all limits are full again; None where no limit has one.
+    pub(crate) fn full_ns(&self) -> Option<u64> {
+        let of = |form: &Form| form.split.reserve.map(|reserve| reserve.full_ns);
+        let both = |plan: &Plan| of(&plan.now).max(of(plan.newest()));
+        self.limits.iter().filter_map(|limited| both(&limited.plan.load())).max()
+    }
+
     /// Decides a request; see the head of this file. `reading` is one of the node's clock.
     #[inline]
     pub(crate) fn decide(
@@ -109,32 +127,41 @@ impl Node {
         waiter: Option<impl FnOnce() -> Waiter>,
     ) -> Verdict {
         let limited = &self.limits[limit];
-        let hash = self.hasher.hash_one(key);
-        let request = Request { limit, key, tag: hash | 1, cost, now: self.clock.of(reading) };
+        let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
+        let plan = limited.plan.load();
+        let form = match plan.at(now) {
+            At::Form(form) => form,
+            At::Neither(ns) => {
+                count(&self.counts.denied_cached);
+                return Verdict::Deny { retry_after: nanos(ns) };
+            }
+        };
+        let request = Request { limit, form, key, tag: form.tag(hash), cost, now };
+        let (held, leased) = (limited.holds(now), !form.split.strict);
         let found = limited.lines.find(request.tag);
         if cost == 0 {
-            let refused = found.and_then(|found| limited.denied(found, request.now, 0));
+            let refused = found.and_then(|found| form.denied(found, now, 0));
             return refused.map_or(Verdict::Pass, |retry_after| Verdict::Deny { retry_after });
         }
-        if let (Some(found), false) = (found, limited.split.strict) {
-            if cost <= limited.split.largest_cost {
-                // ORDERING: Relaxed; an estimate.
-                found.line.offered.fetch_add(cost as u32, Ordering::Relaxed);
-                if let Taken::Yes { ahead, .. } = self.take(limited, found, &request) {
-                    if ahead {
-                        self.ask_ahead(&request, found);
-                    }
-                    return Verdict::Pass;
+        if let (Some(found), true) = (found, held && leased && cost <= form.split.largest_cost) {
+            // ORDERING: Relaxed; an estimate.
+            found.line.offered.fetch_add(cost as u32, Ordering::Relaxed);
+            let when = When { reading: now, hold: form.split.hold_ns };
+            let length = cost.saturating_mul(form.split.unit_ns);
+            if let Taken::Yes { ahead, .. } = found.take(request.tag, when, length) {
+                if ahead {
+                    self.ask_ahead(&request, found);
                 }
+                return Verdict::Pass;
             }
         }
         let mut never = true;
-        if let Some((table, of_each)) = &limited.reserve {
-            if self.right.holds(request.now) {
-                match table.check_hash(of_each, request.now, hash, cost) {
+        if let (Some((table, of_each)), true) = (&form.reserve, held && now >= form.reserve_from) {
+            if self.right.holds(now) {
+                match table.check_hash(of_each, now, hash, cost) {
                     Ok(outcome) if outcome.passes() => {
                         count(&self.counts.passed_reserve);
-                        if let (Some(found), false) = (found, limited.split.strict) {
+                        if let (Some(found), true) = (found, leased) {
                             self.ask_ahead(&request, found);
                         }
                         return Verdict::Pass;
@@ -144,7 +171,7 @@ impl Node {
                 }
             }
         }
-        if cost > limited.split.largest_cost {
+        if cost > form.split.largest_cost {
             return if never { Verdict::Never } else { Verdict::Deny { retry_after: PROBE_MAX } };
         }
         self.short(limited, &request, found, waiter)
@@ -154,23 +181,22 @@ impl Node {
     pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
         let limited = &self.limits[limit];
         let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
-        let tag = hash | 1;
-        let when = When { reading: now, hold: limited.split.hold_ns };
+        let plan = limited.plan.load();
+        let At::Form(form) = plan.at(now) else { return 0 };
+        if !limited.holds(now) {
+            return 0;
+        }
+        let tag = form.tag(hash);
+        let when = When { reading: now, hold: form.split.hold_ns };
         let pieces = limited.lines.find(tag).map_or([0, 0], |found| found.line.left(found.at, tag, when));
-        let units = pieces.map(|length| length.checked_div(limited.split.unit_ns).unwrap_or(0));
-        let reserve = match &limited.reserve {
-            Some((table, of_each)) if self.right.holds(now) => {
+        let units = pieces.map(|length| length.checked_div(form.split.unit_ns).unwrap_or(0));
+        let reserve = match &form.reserve {
+            Some((table, of_each)) if now >= form.reserve_from && self.right.holds(now) => {
                 table.peek(of_each, now, hash, 0).map_or(0, |decision| decision.remaining)
             }
             _ => 0,
         };
         units[0].saturating_add(units[1]).saturating_add(reserve)
-    }
-
-    fn take(&self, limited: &Limited, found: Found<'_>, request: &Request<'_>) -> Taken {
-        let split = &limited.split;
-        let when = When { reading: request.now, hold: split.hold_ns };
-        found.take(request.tag, when, request.cost.saturating_mul(split.unit_ns))
     }
 
     /// Steps (c) and (d).
@@ -191,26 +217,25 @@ impl Node {
         let local = found.line.share_until.load(Ordering::Relaxed).saturating_sub(request.now);
         if !up || local > 0 {
             let retry_after = if up { nanos(local).min(PROBE_MAX) } else { PROBE_MAX };
-            return self.without_store(limited, found, request.now, request.cost, retry_after, up);
+            return self.without_store(request.form, found, request.now, request.cost, retry_after, up);
         }
-        if let Some(retry_after) = limited.denied(found, request.now, request.cost) {
+        if let Some(retry_after) = request.form.denied(found, request.now, request.cost) {
             count(&self.counts.denied_cached);
             return Verdict::Deny { retry_after };
         }
-        if limited.split.strict && waiter.is_none() {
+        let split = &request.form.split;
+        if split.strict && waiter.is_none() {
             count(&self.counts.pending);
             return Verdict::Pending;
         }
-        let cap = if limited.split.strict { limited.split.largest_cost } else { limited.split.most };
+        let cap = if split.strict { split.largest_cost } else { split.most };
         let first = found.line.queue();
         // ORDERING: Relaxed; a bound on what waits, begun anew with each answer.
         let waiting = found.line.waiting.fetch_add(request.cost as u32, Ordering::Relaxed);
         // Only while an ask is under way: its answer is what ends this.
         if !first && waiting > 0 && u64::from(waiting).saturating_add(request.cost) > cap {
             count(&self.counts.denied_cached);
-            return Verdict::Deny {
-                retry_after: nanos(limited.split.min.saturating_mul(limited.split.unit_ns)),
-            };
+            return Verdict::Deny { retry_after: nanos(split.min.saturating_mul(split.unit_ns)) };
         }
         let nobody = waiter.is_none();
         let waiter = waiter.map_or(Waiter::None, |waiter| waiter());
@@ -225,7 +250,7 @@ impl Node {
     /// What a node does without the store: its mode.
     pub(crate) fn without_store(
         &self,
-        limited: &Limited,
+        form: &Form,
         found: Found<'_>,
         now: u64,
         cost: u64,
@@ -237,7 +262,7 @@ impl Node {
             Down::Share => {
                 // ORDERING: Relaxed; written before `up`, which was read with Acquire.
                 let since = self.since.load(Ordering::Relaxed);
-                if limited.share.take(&found.line.share, since, now, cost) {
+                if form.share.take(&found.line.share, since, now, cost) {
                     if !up {
                         // ORDERING: Relaxed; the store's thread looks at it when the store is back.
                         found.line.share_used.store(1, Ordering::Relaxed);
@@ -257,27 +282,36 @@ impl Node {
 
     /// Asks for the next piece, if nobody does.
     fn ask_ahead(&self, request: &Request<'_>, found: Found<'_>) {
-        let limited = &self.limits[request.limit];
         // ORDERING: Relaxed, both; hints.
         let up = self.up.load(Ordering::Relaxed) != 0
             && request.now >= found.line.share_until.load(Ordering::Relaxed);
-        if up && limited.denied(found, request.now, request.cost).is_none() && found.line.queue() {
+        if up && request.form.denied(found, request.now, request.cost).is_none() && found.line.queue() {
             self.enqueue(request, found, Waiter::None, true);
         }
     }
 
-    /// Puts a job into the queue; `first`: the line was marked for it. False where the queue is full, and then nothing
-    /// is asked.
+    /// Puts a job into the queue; `first`: the line was marked for it. False where the queue or the list of answers is
+    /// full, and then nothing is asked.
     fn enqueue(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, first: bool) -> bool {
-        let (index, key) = (found.index, request.key.into());
-        let job = Job { limit: request.limit, index, tag: request.tag, key, cost: request.cost, waiter };
-        let sent = self.queue.try_send(job).is_ok();
+        let token = matches!(waiter, Waiter::Token(_));
+        let sent = (!token || self.answers.reserve()) && self.send(request, found, waiter, token);
         if !sent {
             if first {
                 found.line.unqueue();
             }
             // ORDERING: Relaxed; no answer will begin it anew.
             found.line.waiting.store(0, Ordering::Relaxed);
+        }
+        sent
+    }
+
+    fn send(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, token: bool) -> bool {
+        let (index, key) = (found.index, request.key.into());
+        let Request { limit, tag, cost, .. } = *request;
+        let job = Job { limit, form: request.form.clone(), index, tag, key, cost, waiter };
+        let sent = self.queue.try_send(job).is_ok();
+        if token && !sent {
+            self.answers.release(1);
         }
         sent
     }
@@ -289,21 +323,16 @@ impl Limited {
         [self.prefix.as_bytes(), key].concat()
     }
 
-    /// Time until this cost may be asked for again, if an earlier answer refuses it. An end further away than any
-    /// answer is a clock that stepped back.
+    /// Whether what is held may be spent: the mark was seen in time.
     #[inline]
-    pub(crate) fn denied(&self, found: Found<'_>, now: u64, cost: u64) -> Option<Duration> {
-        // ORDERING: Relaxed; a time. At worst an ask goes out that need not.
-        let base = found.line.denied.load(Ordering::Relaxed);
-        let split = &self.split;
-        let until = base.saturating_add(cost.max(split.min).saturating_mul(split.unit_ns));
-        let far = split
-            .lead
-            .ns_down()
-            .saturating_add(split.hold_ns)
-            .saturating_mul(4)
-            .saturating_add(1_000_000_000);
-        let left = until.checked_sub(now).filter(|left| *left > 0 && *left <= far)?;
-        (base > 0).then(|| nanos(left))
+    pub(crate) fn holds(&self, now: u64) -> bool {
+        // ORDERING: Acquire; pairs with the Release of adopt.
+        now < self.until.load(Ordering::Acquire)
+    }
+
+    /// Whether what was granted in this form may be spent now.
+    pub(crate) fn goes_by(&self, form: &Form, now: u64) -> bool {
+        let plan = self.plan.load();
+        self.holds(now) && matches!(plan.at(now), At::Form(now) if now.version == form.version)
     }
 }

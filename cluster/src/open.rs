@@ -5,25 +5,26 @@ use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use arc_swap::ArcSwap;
 use tatcell::host::random_seed;
-use tatcell::{lines_for, Line, Table};
 
-use crate::axis::Span;
+use crate::answers::{Answers, Wake};
 use crate::clock::NodeClock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::courier::Courier;
 use crate::error::OpenError;
+use crate::form::{Maker, Plan};
 use crate::lines::Lines;
 use crate::log::{Log, Sink};
+use crate::mark::agree;
 use crate::node::{Job, Limited, Node, PROBE_MAX};
 use crate::place::{Login, Place, Shape};
 use crate::random::Random;
 use crate::reserve::Right;
 use crate::script::{self, Ask, By, Grant};
-use crate::share::Share;
-use crate::slot::{mark, mark_key, Slot};
-use crate::split::{SharedLimit, Split};
+use crate::slot::Slot;
+use crate::split::SharedLimit;
 use crate::store::Store;
 use crate::sync::{AtomicU32, AtomicU64};
 #[cfg(feature = "tls")]
@@ -50,6 +51,7 @@ pub struct Builder {
     timeout: Duration,
     round_trip: Duration,
     slot_ttl: Duration,
+    delay: Duration,
     down: Down,
     sink: Sink,
 }
@@ -69,6 +71,7 @@ impl Builder {
             timeout: Duration::from_millis(250),
             round_trip: Duration::from_millis(4),
             slot_ttl: Duration::from_secs(10),
+            delay: Duration::from_secs(30),
             down: Down::Reserve,
             sink: Box::new(|line| eprintln!("{line}")),
         }
@@ -133,6 +136,13 @@ impl Builder {
         self
     }
 
+    /// Says how long a [change](Cluster::change) of a limit takes until it is in force; 30 s if nothing is said. So long
+    /// is also of use what a node holds, after it last heard from the store. All nodes must be given the same.
+    pub fn change_delay(mut self, delay: Duration) -> Self {
+        self.delay = delay;
+        self
+    }
+
     /// Says what is done while the store is away.
     pub fn when_down(mut self, down: Down) -> Self {
         self.down = down;
@@ -150,15 +160,19 @@ impl Builder {
     /// # Errors
     /// [`OpenError`] says what is wrong and what to do. Ends within a few timeouts.
     pub fn open(self) -> Result<Cluster, OpenError> {
-        let (node, jobs) = self.node()?;
+        self.open_with(None)
+    }
+
+    /// Opens a node whose answers wake somebody.
+    pub(crate) fn open_with(self, wake: Option<Wake>) -> Result<Cluster, OpenError> {
+        let (node, jobs) = self.node(wake)?;
         let seed = random_seed().map_err(OpenError::Host)?;
         let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]);
         let mut store = Store::open(self.place()?, node.clock, Random::new(u64::from(first)))?;
         let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.probe(&mut store, &holder, &node.limits)?;
+        self.probe(&mut store, &holder, &node)?;
 
-        let full_ns = node.limits.iter().filter_map(|l| l.split.reserve.map(|r| r.full_ns)).max();
-        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, full_ns, first % self.nodes);
+        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, first % self.nodes);
         let node = Arc::new(node);
         let courier = Courier::new(node.clone(), store, slot, Log::new(self.sink));
         let thread = std::thread::Builder::new().name("tatcell-cluster".into());
@@ -183,9 +197,9 @@ impl Builder {
     }
 
     /// The node without its thread, and the other end of its queue.
-    pub(crate) fn node(&self) -> Result<(Node, Receiver<Job>), OpenError> {
-        let splits = self.splits()?;
-        let limits = self.limits.iter().zip(splits).map(|(limit, split)| self.limited(limit, split));
+    pub(crate) fn node(&self, wake: Option<Wake>) -> Result<(Node, Receiver<Job>), OpenError> {
+        self.validate()?;
+        let limits = self.limits.iter().map(|limit| self.limited(limit));
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
         let clock = NodeClock::new().map_err(OpenError::Host)?;
         // A connection that is tried in vain and the longest wait; once more where servers are looked for first.
@@ -200,62 +214,50 @@ impl Builder {
             closing: AtomicU32::new(0),
             since: AtomicU64::new(0),
             down: self.down,
+            nodes: self.nodes,
+            delay: self.delay,
+            changes: Mutex::new(Vec::new()),
             grace_us: tries * (self.timeout + PROBE_MAX).as_micros() as u64,
             counts: Counts::new(),
             queue,
-            completions: Mutex::new(Vec::new()),
+            answers: Answers::new(wake),
         };
         Ok((node, jobs))
     }
 
-    fn splits(&self) -> Result<Vec<Split>, OpenError> {
-        let names: std::collections::HashSet<&str> = self.limits.iter().map(|l| l.name.as_str()).collect();
+    fn validate(&self) -> Result<(), OpenError> {
+        let names: std::collections::HashSet<&str> = self.limits.iter().map(|l| l.name()).collect();
         if names.is_empty() || names.len() != self.limits.len() {
             return Err(OpenError::Limits);
         }
         let sound = |d: Duration| d.as_millis() > 0 && d <= Duration::from_secs(3_600);
-        let times =
-            sound(self.timeout) && sound(self.slot_ttl) && self.round_trip <= Duration::from_secs(3_600);
+        let times = sound(self.timeout)
+            && sound(self.slot_ttl)
+            && sound(self.delay)
+            && self.round_trip <= Duration::from_secs(3_600);
         if self.prefix.is_empty() || self.prefix.len() > 64 || self.keys == 0 || !times {
             return Err(OpenError::Options);
         }
-        let split = |limit: &SharedLimit| {
-            let wrong = |error| OpenError::Limit { name: limit.name.clone(), error };
-            limit.split(self.nodes, self.round_trip).map_err(wrong)
-        };
-        self.limits.iter().map(split).collect()
+        Ok(())
     }
 
-    fn limited(&self, limit: &SharedLimit, split: Split) -> Result<Limited, OpenError> {
-        let parameters = limit.parameters(self.nodes);
-        let nodes = u128::from(self.nodes);
-        let share_unit = Span::from_q(split.unit.q() * nodes).ns_down().saturating_add(1);
-        let share_burst = (split.burst / u64::from(self.nodes)).max(1);
-        let share = Share { unit_ns: share_unit, burst_ns: share_unit.saturating_mul(share_burst) };
-        let reserve = match split.reserve {
-            None => None,
-            Some(reserve) => {
-                let seed = random_seed().map_err(OpenError::Host)?;
-                let lines: Box<[Line]> = (0..lines_for(self.keys)).map(|_| Line::EMPTY).collect();
-                let options = reserve.table_options(seed).caller_hash();
-                let table = Table::init(Box::leak(lines), &options).map_err(OpenError::Reserve)?;
-                let of_each = table.limit(&reserve.limit()).map_err(OpenError::Reserve)?;
-                Some((table, of_each))
-            }
-        };
+    fn limited(&self, limit: &SharedLimit) -> Result<Limited, OpenError> {
+        let Builder { nodes, round_trip, keys, delay, .. } = *self;
+        let mut maker = Maker { nodes, round_trip, keys, delay, tables: Vec::new() };
+        let form = Arc::new(maker.form(1, limit.clone(), None)?);
         Ok(Limited {
-            name: limit.name.clone(),
-            prefix: format!("{}:{:016x}{{}}:", self.prefix, digest(&limit.name, &parameters)),
-            lines: Lines::new(self.keys, split.lead.ns_down().saturating_add(split.hold_ns)),
-            parameters,
-            share,
-            split,
-            reserve,
+            name: limit.name().to_owned(),
+            prefix: format!("{}:{:016x}{{}}:", self.prefix, digest(limit.name(), nodes, delay)),
+            mark: format!("{}:limit:{}", self.prefix, limit.name()),
+            lines: Lines::new(keys, form.drained_ns()),
+            plan: ArcSwap::from_pointee(Plan { now: form, next: None }),
+            until: AtomicU64::new(u64::MAX),
+            maker: Mutex::new(maker),
         })
     }
 
     /// Looks whether the store is one, and whether this node agrees with those that use the prefix.
-    fn probe(&self, store: &mut Store, holder: &str, limits: &[Limited]) -> Result<(), OpenError> {
+    fn probe(&self, store: &mut Store, holder: &str, node: &Node) -> Result<(), OpenError> {
         let cluster = matches!(store.shape(), Shape::Cluster);
         for (key, at, link) in store.servers(&format!("{}:probe:{holder}:", self.prefix)) {
             let said = |error| OpenError::at(at, error);
@@ -277,26 +279,21 @@ impl Builder {
             for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
                 link.query::<i64>(&script::slot(by, key.as_bytes(), holder, ms)).map_err(said)?;
             }
-            for limited in limits {
-                let too_many = limited.split.largest_cost + 1;
+            for limited in &node.limits {
+                let split = &limited.plan.load().now.split;
+                let too_many = split.largest_cost + 1;
                 let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
-                let ask = script::grant(By::Text, key.as_bytes(), &limited.split, &nothing);
-                link.query::<Grant>(&ask).map_err(said)?;
+                link.query::<Grant>(&script::grant(By::Text, key.as_bytes(), split, &nothing))
+                    .map_err(said)?;
             }
         }
-        for limited in limits {
-            let key = mark_key(&self.prefix, &limited.name);
-            if let Some(theirs) = mark(store, &key, &limited.parameters)? {
-                let (name, ours) = (limited.name.clone(), limited.parameters.clone());
-                return Err(OpenError::OtherParameters { name, ours, theirs });
-            }
-        }
-        Ok(())
+        node.limits.iter().try_for_each(|limited| agree(node, limited, store))
     }
 }
 
-/// FNV-1a of what nodes must agree on: those that do not, share no key.
-fn digest(name: &str, parameters: &str) -> u64 {
-    let bytes = name.bytes().chain([0]).chain(parameters.bytes());
-    bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
+/// FNV-1a of what nodes must agree on whatever the limit is: those that do not, share no key.
+fn digest(name: &str, nodes: u32, delay: Duration) -> u64 {
+    let text = format!("{name} {nodes} {}", delay.as_millis());
+    text.bytes()
+        .fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3))
 }

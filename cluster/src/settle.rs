@@ -1,13 +1,15 @@
 //! From jobs to calls, and from answers to pieces, refusals and verdicts. Runs on the store's thread alone.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 
 use crate::counts::{add, count};
 use crate::courier::tell;
 use crate::demand::{Demand, Waiting};
+use crate::form::{At, Form};
 use crate::line::{Taken, When};
 use crate::lines::Found;
-use crate::node::{nanos, Job, Limited, Node, PROBE_MAX};
+use crate::node::{nanos, Job, Node, PROBE_MAX};
 use crate::piece::Piece;
 use crate::random::Random;
 use crate::script::{Ask, Grant};
@@ -18,6 +20,7 @@ use crate::verdict::{Down, Verdict};
 /// One call of a batch, and who waits for it.
 pub(crate) struct Call {
     pub limit: usize,
+    pub form: Arc<Form>,
     pub key: Box<[u8]>,
     pub ask: Ask,
     index: usize,
@@ -35,6 +38,9 @@ pub(crate) struct Batch {
     pub unused: Vec<Unused>,
     pub random: Random,
 }
+
+/// When to come again where the limit has just changed.
+const CHANGED_NS: u64 = 1_000_000;
 
 /// How long a key is not asked for after a fault of its own.
 const FAULT_NS: u64 = 50_000_000;
@@ -71,41 +77,45 @@ impl Batch {
         let now = node.clock.now();
         let first = &jobs[0];
         let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
-        let limited = &node.limits[limit];
+        let form = first.form.clone();
         // ORDERING: Relaxed; a time. They were queued before a fault that is not over.
         if now < found.line.share_until.load(Ordering::Relaxed) {
             without_store(node, found, jobs, true);
             return release(found);
         }
+        if !node.limits[limit].goes_by(&form, now) {
+            changed(node, jobs, now);
+            return release(found);
+        }
         let ahead = jobs.iter().any(|job| job.waits_for_nobody());
         // An answer that came since they were queued may do for them.
         let mut jobs: Vec<Job> = jobs.into_iter().filter(|job| !job.waits_for_nobody()).collect();
-        if !limited.split.strict {
-            jobs = serve(node, limited, found, jobs, now);
+        if !form.split.strict {
+            jobs = serve(node, &form, found, jobs, now);
         }
         let mut rest = Vec::new();
         for job in jobs {
-            match limited.denied(found, now, job.cost) {
+            match form.denied(found, now, job.cost) {
                 Some(retry_after) => answer(node, job, Verdict::Deny { retry_after }, now),
                 None => rest.push(job),
             }
         }
-        if rest.is_empty() && (!ahead || limited.split.strict) {
+        if rest.is_empty() && (!ahead || form.split.strict) {
             return release(found);
         }
         let demand = &mut self.demands[limit][index];
         if demand.tag != tag {
-            *demand = Demand::new(tag, key.clone());
+            *demand = Demand::new(tag, form.version, key.clone());
         }
         // ORDERING: Relaxed, all; estimates, and a flag that this thread resets.
         let offered = u64::from(found.line.offered.swap(0, Ordering::Relaxed));
         let shared = found.line.share_used.load(Ordering::Relaxed) != 0;
         let grace_us = if shared { node.grace_us } else { 0 };
         let call = |jobs: Vec<Job>, want, min, last_of_line| {
-            let ask = Ask { want, min, spent: 0, grace_us };
-            Call { limit, key: key.clone(), ask, index, jobs, last_of_line }
+            let ask = Ask { want, min, spent: 0, grace_us, version: form.version };
+            Call { limit, form: form.clone(), key: key.clone(), ask, index, jobs, last_of_line }
         };
-        if limited.split.strict {
+        if form.split.strict {
             let last = rest.len().saturating_sub(1);
             for (i, job) in rest.into_iter().enumerate() {
                 let cost = job.cost;
@@ -116,7 +126,7 @@ impl Batch {
                 units: rest.iter().map(|job| job.cost).sum(),
                 largest: rest.iter().map(|job| job.cost).max().unwrap_or(0),
             };
-            let (want, min) = demand.ask(&limited.split, waiting, offered, now);
+            let (want, min) = demand.ask(&form.split, waiting, offered, now);
             calls.push(call(rest, want, min, true));
         }
     }
@@ -130,8 +140,7 @@ impl Batch {
         answers: Vec<Result<Grant, Miss>>,
     ) {
         for (call, reply) in calls.into_iter().zip(answers) {
-            let limited = &node.limits[call.limit];
-            let found = limited.lines.get(call.index);
+            let found = node.limits[call.limit].lines.get(call.index);
             let last_of_line = call.last_of_line;
             count(&node.counts.asks);
             match reply {
@@ -139,10 +148,10 @@ impl Batch {
                     if call.ask.grace_us > 0 {
                         returned(found, sent.saturating_add(call.ask.grace_us * 1_000));
                     }
-                    if limited.split.strict {
-                        self.settle_strict(node, limited, found, call, sent, grant);
+                    if call.form.split.strict {
+                        self.settle_strict(node, found, call, sent, grant);
                     } else {
-                        self.settle_leased(node, limited, found, call, sent, grant);
+                        self.settle_leased(node, found, call, sent, grant);
                     }
                 }
                 Err(Miss { since: Some(since), .. }) => server_away(node, found, since, call.jobs),
@@ -154,17 +163,12 @@ impl Batch {
         }
     }
 
-    fn settle_leased(
-        &mut self,
-        node: &Node,
-        limited: &Limited,
-        found: Found<'_>,
-        call: Call,
-        sent: u64,
-        grant: Grant,
-    ) {
-        let (split, demand) = (&limited.split, &mut self.demands[call.limit][call.index]);
+    fn settle_leased(&mut self, node: &Node, found: Found<'_>, call: Call, sent: u64, grant: Grant) {
+        let (split, demand) = (&call.form.split, &mut self.demands[call.limit][call.index]);
         let now = node.clock.now();
+        if !node.limits[call.limit].goes_by(&call.form, now) {
+            return changed(node, call.jobs, now); // what was granted lapses
+        }
         if grant.units > 0 {
             count(&node.counts.grants);
             add(&node.counts.granted_units, grant.units);
@@ -184,36 +188,33 @@ impl Batch {
             let spread = demand.refused(split, call.ask.min, grant.lead_us);
             self.refuse(node, found, split.unit_ns, call.ask.min, sent, &grant, spread);
         }
-        for job in serve(node, limited, found, call.jobs, now) {
+        for job in serve(node, &call.form, found, call.jobs, now) {
             let soon = nanos(job.cost.max(split.min).saturating_mul(split.unit_ns));
-            let retry_after = limited.denied(found, now, job.cost).unwrap_or(soon);
+            let retry_after = call.form.denied(found, now, job.cost).unwrap_or(soon);
             answer(node, job, Verdict::Deny { retry_after }, now);
         }
     }
 
-    fn settle_strict(
-        &mut self,
-        node: &Node,
-        limited: &Limited,
-        found: Found<'_>,
-        mut call: Call,
-        sent: u64,
-        grant: Grant,
-    ) {
-        let Some(job) = call.jobs.pop() else { return };
+    fn settle_strict(&mut self, node: &Node, found: Found<'_>, mut call: Call, sent: u64, grant: Grant) {
+        let (Some(job), now) = (call.jobs.pop(), node.clock.now()) else { return };
+        if !node.limits[call.limit].goes_by(&call.form, now) {
+            if grant.units > 0 {
+                self.unused.push((call.limit, call.key, grant.stamp, grant.units));
+            }
+            return changed(node, vec![job], now);
+        }
         if grant.units >= job.cost {
             count(&node.counts.grants);
             add(&node.counts.granted_units, grant.units);
             count(&node.counts.passed_answer);
-            if !tell(node, job.waiter, Verdict::Pass, node.clock.now()) {
+            if !tell(node, job.waiter, Verdict::Pass, now) {
                 self.unused.push((call.limit, call.key, grant.stamp, grant.units));
             }
             return;
         }
-        self.refuse(node, found, limited.split.unit_ns, call.ask.min, sent, &grant, 0);
-        let now = node.clock.now();
+        self.refuse(node, found, call.form.split.unit_ns, call.ask.min, sent, &grant, 0);
         let retry_after =
-            limited.denied(found, now, job.cost).unwrap_or(nanos(grant.retry_us.saturating_mul(1_000)));
+            call.form.denied(found, now, job.cost).unwrap_or(nanos(grant.retry_us.saturating_mul(1_000)));
         answer(node, job, Verdict::Deny { retry_after }, now);
     }
 
@@ -242,10 +243,13 @@ impl Batch {
     pub(crate) fn collect(&mut self, node: &Node) {
         let floor = node.clock.now();
         for (limit, limited) in node.limits.iter().enumerate() {
-            let split = &limited.split;
+            let plan = limited.plan.load();
+            let At::Form(form) = plan.at(floor) else { continue };
+            let split = &form.split;
             for (index, demand) in self.demands[limit].iter_mut().enumerate() {
                 let found = limited.lines.get(index);
-                if demand.stamp.is_empty() || !found.line.own_for_store(found.at, demand.tag) {
+                let of_now = demand.version == form.version && !demand.stamp.is_empty();
+                if !of_now || !found.line.own_for_store(found.at, demand.tag) {
                     continue;
                 }
                 let left = found.line.seize(floor.saturating_sub(split.hold_ns));
@@ -286,8 +290,8 @@ fn live_until(found: Found<'_>, until: u64) {
 }
 
 /// Passes those that a line has enough for; returns the others.
-fn serve(node: &Node, limited: &Limited, found: Found<'_>, jobs: Vec<Job>, now: u64) -> Vec<Job> {
-    let split = &limited.split;
+fn serve(node: &Node, form: &Form, found: Found<'_>, jobs: Vec<Job>, now: u64) -> Vec<Job> {
+    let split = &form.split;
     let when = When { reading: now, hold: split.hold_ns };
     let mut rest = Vec::new();
     for job in jobs {
@@ -300,6 +304,13 @@ fn serve(node: &Node, limited: &Limited, found: Found<'_>, jobs: Vec<Job>, now: 
         }
     }
     rest
+}
+
+/// The limit is another one by now: nothing of before is spent.
+fn changed(node: &Node, jobs: Vec<Job>, now: u64) {
+    for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
+        answer(node, job, Verdict::Deny { retry_after: nanos(CHANGED_NS) }, now);
+    }
 }
 
 /// The store is there and does not decide this key: no share begins, since others may still be granted units of it.
@@ -341,7 +352,7 @@ fn local_until(found: Found<'_>, share_from: u64, until: u64) {
 fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
     let now = node.clock.now();
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
-        let verdict = node.without_store(&node.limits[job.limit], found, now, job.cost, PROBE_MAX, up);
+        let verdict = node.without_store(&job.form, found, now, job.cost, PROBE_MAX, up);
         answer(node, job, verdict, now);
     }
 }

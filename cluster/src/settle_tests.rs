@@ -19,7 +19,7 @@ fn node(burst: u64) -> (Node, Receiver<Job>, Batch) {
 fn node_with(burst: u64, down: Down) -> (Node, Receiver<Job>, Batch) {
     let limit = SharedLimit::new("x", 1_000, Duration::from_secs(1), burst).reserve(0, 0);
     let node = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8);
-    let (node, jobs) = node.when_down(down).node().expect("a node");
+    let (node, jobs) = node.when_down(down).node(None).expect("a node");
     let batch = Batch::new(&node);
     (node, jobs, batch)
 }
@@ -31,7 +31,7 @@ fn submit(node: &Node, cost: u64) -> Verdict {
 
 /// The answers so far, as (token, verdict).
 fn answers(node: &Node) -> Vec<(u64, Verdict)> {
-    let list = std::mem::take(&mut *node.completions.lock().expect("a list"));
+    let list = node.answers.take(usize::MAX);
     list.into_iter().map(|a| (a.token, a.verdict)).collect()
 }
 
@@ -40,7 +40,7 @@ fn missed(fault: Fault) -> Result<Grant, Miss> {
 }
 
 fn granted(units: u64, lead_us: u64) -> Result<Grant, Miss> {
-    Ok(Grant { units, lead_us, retry_us: 0, stamp: "1:0".into() })
+    Ok(Grant { units, lead_us, retry_us: 0, stamp: "1:0:1000:0:1".into() })
 }
 
 fn refused(retry_us: u64) -> Result<Grant, Miss> {
@@ -142,7 +142,8 @@ fn a_fault_of_one_key_begins_no_share_and_opens_only_an_open_gate() {
 #[test]
 fn a_fault_is_over_as_soon_at_a_low_rate() {
     let limit = SharedLimit::new("x", 1, Duration::from_secs(86_400), 3).reserve(0, 0);
-    let (node, jobs) = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node().expect("a node");
+    let (node, jobs) =
+        Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node(None).expect("a node");
     let mut batch = Batch::new(&node);
     assert_eq!(submit(&node, 1), Verdict::Pending);
     let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
@@ -219,7 +220,7 @@ fn an_answer_for_a_line_that_changed_hands_is_nobodys() {
 #[test]
 fn a_strict_limit_asks_once_for_each_request() {
     let (node, jobs, mut batch) = node(5);
-    assert!(node.limits[0].split.strict);
+    assert!(node.limits[0].plan.load().now.split.strict);
     for cost in [1, 2, 1] {
         assert_eq!(submit(&node, cost), Verdict::Pending);
     }

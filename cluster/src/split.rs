@@ -146,13 +146,38 @@ impl SharedLimit {
         self
     }
 
-    /// Writes what nodes must agree on, for the store and for errors.
-    pub(crate) fn parameters(&self, nodes: u32) -> String {
+    /// Tells the name.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Tells the units per period, the period and the burst.
+    pub fn parameters(&self) -> (u64, Duration, u64) {
+        (self.units, self.period, self.burst)
+    }
+
+    /// Writes all but the name, for the store and for errors.
+    pub(crate) fn text(&self) -> String {
         let SharedLimit { units, period, burst, reserve_rate, reserve_burst, .. } = self;
-        format!(
-            "{units} per {} ns, burst {burst}, {nodes} nodes, reserve {reserve_rate}/{reserve_burst}",
-            period.as_nanos()
-        )
+        format!("{units} per {} ns, burst {burst}, reserve {reserve_rate}/{reserve_burst}", period.as_nanos())
+    }
+
+    /// Reads what [`text`](Self::text) wrote; None where it did not.
+    pub(crate) fn of_text(name: &str, text: &str) -> Option<SharedLimit> {
+        let (units, rest) = text.split_once(" per ")?;
+        let (period, rest) = rest.split_once(" ns, burst ")?;
+        let (burst, reserve) = rest.split_once(", reserve ")?;
+        let (reserve_rate, reserve_burst) = reserve.split_once('/')?;
+        let ns: u128 = period.parse().ok()?;
+        let (seconds, below) = (u64::try_from(ns / 1_000_000_000).ok()?, (ns % 1_000_000_000) as u32);
+        Some(SharedLimit {
+            name: name.to_owned(),
+            units: units.parse().ok()?,
+            period: Duration::new(seconds, below),
+            burst: burst.parse().ok()?,
+            reserve_rate: reserve_rate.parse().ok()?,
+            reserve_burst: reserve_burst.parse().ok()?,
+        })
     }
 
     /// Divides the limit between the store and at most `nodes` reserves. `round_trip` is how long an ask may take

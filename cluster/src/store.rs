@@ -173,12 +173,6 @@ impl Store {
         with_key.collect()
     }
 
-    /// One command about one key.
-    pub(crate) fn one<T: FromRedisValue>(&mut self, key: &[u8], command: &Cmd) -> Result<T, Miss> {
-        let mut answers = self.batch(&[key], |_, _| command.clone());
-        answers.each.pop().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
-    }
-
     /// Sends the calls, each to the server of its key, in one go.
     pub(crate) fn batch<T: FromRedisValue>(
         &mut self,

@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+use crate::script::Fault;
+use crate::split::LimitError;
+
 /// The answer to a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[must_use]
@@ -39,6 +42,46 @@ pub struct Completion {
     /// The reading of the node's clock for which it was decided.
     pub reading: u64,
 }
+
+/// Why a limit was not changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChangeError {
+    /// No limit of this node has this name.
+    Unknown,
+    /// The limit cannot be shared so.
+    Limit(LimitError),
+    /// Another change is on its way, or was made meanwhile: look at what the limit is, and try again then.
+    Other {
+        /// When it is in force.
+        in_force_after: Duration,
+    },
+    /// The store is away.
+    Away,
+    /// The store refuses.
+    Store(Fault),
+    /// No answer in the time given: the change may have been made.
+    Unanswered,
+}
+
+impl std::fmt::Display for ChangeError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            ChangeError::Unknown => f.write_str("no limit of this node has this name"),
+            ChangeError::Limit(error) => error.fmt(f),
+            ChangeError::Other { in_force_after } => {
+                write!(f, "another change of this limit is in force in {in_force_after:?}; try again then")
+            }
+            ChangeError::Away => f.write_str("the store is away; try again when it is back"),
+            ChangeError::Store(fault) => write!(f, "the store answers {fault:?}"),
+            ChangeError::Unanswered => {
+                f.write_str("no answer in time; the change may have been made: look at what the limit is")
+            }
+        }
+    }
+}
+
+impl std::error::Error for ChangeError {}
 
 /// What a node does with a request that neither its line nor its reserve can pass while the store is away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

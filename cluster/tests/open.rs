@@ -87,7 +87,7 @@ fn a_wrong_password_or_too_few_rights_are_refused() {
     assert!(with(":right@").open().is_ok());
     let mut connection = server.connect_as("default", "right").expect("a connection");
     let mut user = |words: &[&str]| redis::cmd("ACL").arg("SETUSER").arg(words).query::<()>(&mut connection);
-    let rights = ["eval", "evalsha", "get", "set", "del", "pexpire", "time", "info", "ping"];
+    let rights = ["eval", "evalsha", "get", "set", "del", "time", "info", "ping"];
     user(&["few", "on", ">few", "~tatcell:*", "+client"]).expect("a user");
     for lacking in rights {
         for right in rights {

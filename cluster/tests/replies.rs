@@ -8,7 +8,7 @@ use common::{server_or_skip, Server};
 use tatcell_cluster::script::{give_back, grant, slot, Ask, By, Fault, Grant};
 use tatcell_cluster::{SharedLimit, Split};
 
-const ONE: Ask = Ask { want: 1, min: 1, spent: 0, grace_us: 0 };
+const ONE: Ask = Ask { want: 1, min: 1, spent: 0, grace_us: 0, version: 1 };
 
 fn split() -> Split {
     let limit = SharedLimit::new("x", 1, Duration::from_secs(3_600), 10).reserve(0, 0);
@@ -59,7 +59,7 @@ fn a_grant_is_given_back_once_and_only_while_it_is_the_last() {
     with_server("a_grant_is_given_back_once", &[], |_, con| {
         let first = ask(con, By::Text, "k").expect("a grant");
         let back = |con: &mut redis::Connection, stamp: &str| -> u64 {
-            give_back(By::Text, b"k", &split(), stamp, 1).query(con).expect("a reply")
+            give_back(By::Text, b"k", stamp, 1).query(con).expect("a reply")
         };
         assert_eq!(back(con, &first.stamp), 1);
         assert_eq!(back(con, &first.stamp), 0);

@@ -41,8 +41,10 @@ struct Case {
     split: Split,
     ask: script::Ask,
     now_us: u64,
-    /// The TAT in q-units, if the key exists.
+    /// The TAT in q-units, if the key exists, and the time of a unit and the version when it was written.
     tat: Option<u128>,
+    was: Span,
+    of: u64,
 }
 
 /// What the call does, by definition.
@@ -61,7 +63,11 @@ fn by_definition(case: &Case) -> Expected {
     let mut lead = case.tat.unwrap_or(0).saturating_sub(now);
     let mut written = false;
     // The clamp compares whole microseconds.
-    if lead / Q_PER_US > u128::from(case.split.clamp_us() + case.ask.grace_us) {
+    if lead > 0 && case.was.q() != unit {
+        (lead, written) = (stretched(lead, unit, case.was.q()), true);
+        // To an ask of before a change it stays what it is.
+        lead = if case.ask.version >= case.of { lead.min(full) } else { lead };
+    } else if lead / Q_PER_US > u128::from(case.split.clamp_us() + case.ask.grace_us) {
         (lead, written) = (full, true);
     }
     if case.ask.spent > 0 {
@@ -89,9 +95,34 @@ fn by_definition(case: &Case) -> Expected {
     }
 }
 
-fn text_of(tat: u128) -> String {
+/// A debt of before a change, as the script's doubles have it: at least the same units, and at most those of a
+/// microsecond more, 2^-48 of them and a microsecond.
+fn stretched(lead: u128, unit: u128, was: u128) -> u128 {
+    let double = |q: u128| Span::from_q(q).us() as f64 + Span::from_q(q).frac() as f64 / Q_PER_US as f64;
+    let longer = double(unit) / double(was) * (1.0 + 2f64.powi(-50));
+    let us = ((Span::from_q(lead).us() as f64 + 1.0) * longer).ceil() as u128;
+    // Longer than any debt; it would not fit the doubles.
+    if us >= 1 << 52 {
+        return Q_PER_US << 52;
+    }
+    assert!(product(us * Q_PER_US, was) >= product(lead, unit), "{lead} {unit} {was}");
+    let most = lead + Q_PER_US + (lead >> 48) + 1;
+    assert!(product((us - 1) * Q_PER_US, was) <= product(most, unit), "{lead} {unit} {was}");
+    us * Q_PER_US
+}
+
+/// A product of 256 bits, its upper half first.
+fn product(a: u128, b: u128) -> (u128, u128) {
+    let half = |n: u128| (n >> 64, n & u128::from(u64::MAX));
+    let ((ah, al), (bh, bl)) = (half(a), half(b));
+    let (cross, carried) = (ah * bl).overflowing_add(al * bh);
+    let (low, over) = (al * bl).overflowing_add(cross << 64);
+    (ah * bh + (cross >> 64) + (u128::from(carried) << 64) + u128::from(over), low)
+}
+
+fn text_of(tat: u128, unit: Span, version: u64) -> String {
     let span = Span::from_q(tat);
-    format!("{}:{}", span.us(), span.frac())
+    format!("{}:{}:{}:{}:{version}", span.us(), span.frac(), unit.us(), unit.frac())
 }
 
 /// A limit of any size that can be shared.
@@ -133,8 +164,10 @@ fn any_case(random: &mut Random) -> Case {
         min,
         spent: if random.below(4) == 0 { random.below(split.largest_cost.min(5)) } else { 0 },
         grace_us: if random.below(6) == 0 { random.below(1_000_000) } else { 0 },
+        version: 1 + random.below(3),
     };
-    Case { split, ask, now_us, tat }
+    let was = if random.below(4) == 0 { any_split(random).unit } else { split.unit };
+    Case { split, ask, now_us, tat, was, of: 1 + random.below(3) }
 }
 
 /// `EVALSHA digest 1 key args.. | seconds us value`, the shipped arguments taken from the shipped call.
@@ -164,19 +197,21 @@ fn grants_equal_integers_of_128_bits() {
     println!("seed {seed:#x}, {CALLS} calls");
     let (mut random, mut connection) = (Random(seed), server.connect());
     let digest = load(&mut connection, GRANT);
-    let (mut granted, mut refused, mut graces, mut clamped) = (0u64, 0, 0, 0);
+    let (mut granted, mut refused, mut graces, mut clamped, mut converted) = (0u64, 0, 0, 0, 0);
     for _ in 0..CALLS / BATCH {
         let cases: Vec<Case> = (0..BATCH).map(|_| any_case(&mut random)).collect();
         let mut pipe = redis::pipe();
         for (i, case) in cases.iter().enumerate() {
-            let value = case.tat.map_or(String::new(), text_of);
+            let value = case.tat.map_or(String::new(), |tat| text_of(tat, case.was, case.of));
             let shipped = script::grant(By::Digest, b"", &case.split, &case.ask);
             pipe.add_command(call(&shipped, &digest, &format!("k{i}"), case.now_us, &value));
         }
         let replies: Vec<Framed<script::Grant>> = pipe.query(&mut connection).expect("replies");
         for (case, (grant, value, mode, ms)) in cases.iter().zip(replies) {
             let expected = by_definition(case);
-            let written = expected.written.map(|(tat, ms)| (text_of(tat), String::from("PX"), ms));
+            let written = expected
+                .written
+                .map(|(tat, ms)| (text_of(tat, case.split.unit, case.ask.version), String::from("PX"), ms));
             let (text, ..) = written.clone().unwrap_or_default();
             let stamp = if expected.units > 0 { text } else { String::new() };
             let Expected { units, lead_us, retry_us, .. } = expected;
@@ -187,12 +222,18 @@ fn grants_equal_integers_of_128_bits() {
             graces += u64::from(
                 case.ask.grace_us > 0 && expected.lead_us == case.split.lead.us() + case.ask.grace_us,
             );
-            let lead = case.tat.unwrap_or(0).saturating_sub(u128::from(case.now_us) * Q_PER_US) / Q_PER_US;
-            clamped += u64::from(lead > u128::from(case.split.clamp_us() + case.ask.grace_us));
+            let lead = case.tat.unwrap_or(0).saturating_sub(u128::from(case.now_us) * Q_PER_US);
+            let clamp = u128::from(case.split.clamp_us() + case.ask.grace_us);
+            let same = case.was == case.split.unit;
+            clamped += u64::from(same && lead / Q_PER_US > clamp);
+            converted += u64::from(!same && lead > 0 && expected.lead_us < case.split.lead.us());
         }
     }
-    println!("{granted} granted, {refused} refused, {graces} graces, {clamped} clamped");
-    assert!(granted > 50_000 && refused > 10_000 && graces > 1_000 && clamped > 1_000, "not all was tried");
+    println!(
+        "{granted} granted, {refused} refused, {graces} graces, {clamped} clamped, {converted} converted"
+    );
+    assert!(granted > 50_000 && refused > 10_000 && graces > 1_000, "not all was tried");
+    assert!(clamped > 1_000 && converted > 20_000, "not all was tried");
 }
 
 #[test]
@@ -211,12 +252,13 @@ fn what_is_given_back_equals_integers_of_128_bits() {
                 + split.lead.q();
             // One in four has moved on by a hair since.
             let value = after + u128::from(random.below(4) == 0);
-            let shipped = script::give_back(By::Digest, b"", &split, &text_of(after), units);
-            pipe.add_command(call(&shipped, &digest, &format!("k{i}"), 0, &text_of(value)));
+            let text = |tat| text_of(tat, split.unit, 7);
+            let shipped = script::give_back(By::Digest, b"", &text(after), units);
+            pipe.add_command(call(&shipped, &digest, &format!("k{i}"), 0, &text(value)));
             let taken = units * u64::from(value == after);
             expected.push(match taken {
                 0 => (0, String::new(), String::new(), 0),
-                _ => (taken, text_of(after - split.unit.q() * u128::from(taken)), "KEEPTTL".into(), 0),
+                _ => (taken, text(after - split.unit.q() * u128::from(taken)), "KEEPTTL".into(), 0),
             });
         }
         let replies: Vec<Framed<u64>> = pipe.query(&mut connection).expect("replies");

@@ -1,6 +1,7 @@
 -- Grants a piece of the time axis of one limited key.
 --
--- KEYS[1]  the key; its value is its TAT, "<us>:<frac>": microseconds of the server's clock, and 2^-26 of them
+-- KEYS[1]  the key; its value is its TAT, "<us>:<frac>:<Tu>:<Tf>:<version>": microseconds of the server's clock and
+--          2^-26 of them, and one unit's time and the limit's version when it was written
 -- ARGV     Tu Tf   one unit's time, rounded up
 --          Mu Mf   how far the TAT may lie ahead of now after a grant
 --          want    units wanted, at least min
@@ -9,15 +10,18 @@
 --          grace   us; above 0 the node lived on its share: the key starts from its full debt, and gives nothing for
 --                  this long, while the other nodes come back too
 --          clamp   us; a lead above it shows that the server's clock was set back: it counts as the full debt
+--          version of the limit
 -- Returns  {units granted, lead before them in us, us until min units exist (0 where granted), the TAT after them
 --          or '' where nothing was granted}. All times are relative: no node needs the server's clock.
 --
 -- Every quantity is a pair of integers below 2^53, so every step in doubles is exact; a pair is normal where
--- 0 <= frac < 2^26. Nothing is written where nothing changes: a refused ask costs no replication and no log.
+-- 0 <= frac < 2^26. Nothing is written where nothing changes: a refused ask costs no replication and no log. The one
+-- exception to both is a debt of before a change of the limit: it keeps its units, their time is rounded up, and it is
+-- written once. It is at most the full one, but not to an ask of before the change that comes late.
 local F = 67108864
 local arg = {}
-for i = 1, 9 do arg[i] = tonumber(ARGV[i]) end
-local Tu, Tf, Mu, Mf, want, min, spent, grace, clamp = unpack(arg)
+for i = 1, 10 do arg[i] = tonumber(ARGV[i]) end
+local Tu, Tf, Mu, Mf, want, min, spent, grace, clamp, version = unpack(arg)
 
 local function normal(u, f)
   local carry = math.floor(f / F)
@@ -31,10 +35,16 @@ local now = time[1] * 1000000 + time[2]
 local value = redis.call('GET', KEYS[1])
 local lead, frac, changed = 0, 0, false
 if value then
-  local u, f = string.match(value, '^(%d+):(%d+)$')
+  local u, f, su, sf, of = string.match(value, '^(%d+):(%d+):(%d+):(%d+):(%d+)$')
   if not u then return redis.error_reply('TATCELL the value of this key is not a TAT') end
   lead, frac = u - now, tonumber(f)
+  su, sf = tonumber(su), tonumber(sf)
   if lead < 0 then lead, frac = 0, 0
+  elseif su ~= Tu or sf ~= Tf then
+    -- Each step is off by 2^-53 of it at most.
+    local longer = (Tu + Tf / F) / (su + sf / F) * (1 + 2 ^ -50)
+    if lead + frac > 0 then lead, frac, changed = math.min(math.ceil((lead + 1) * longer), 2 ^ 52), 0, true end
+    if version >= tonumber(of) and above(lead, frac, Mu, Mf) then lead, frac = Mu, Mf end
   elseif lead > clamp then lead, frac, changed = Mu, Mf, true end
 end
 if spent > 0 then
@@ -63,13 +73,13 @@ if fit >= min then
   local u, f = time_of(granted)
   lead, frac = normal(lead + u, frac + f)
   changed = true
-  stamp = string.format('%.0f:%.0f', now + lead, frac)
+  stamp = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', now + lead, frac, Tu, Tf, version)
 else
   local u, f = time_of(min)
   retry = lead + u - Mu + math.ceil((frac + f - Mf) / F)
 end
 if changed then
-  local text = string.format('%.0f:%.0f', now + lead, frac)
+  local text = string.format('%.0f:%.0f:%.0f:%.0f:%.0f', now + lead, frac, Tu, Tf, version)
   redis.call('SET', KEYS[1], text, 'PX', math.ceil((lead + 1) / 1000) + 1)
 end
 return {granted, before, retry, stamp}

@@ -1,11 +1,13 @@
-//! What runs in the store: three scripts of one key each, their arguments and replies.
+//! What runs in the store: four scripts of one key each, their arguments and replies.
 //!
 //! [`GRANT`] gives out pieces of a key's time axis, [`GIVE_BACK`] takes back the end of one, [`SLOT`] hands out the
-//! right to a reserve. Each names only `KEYS[1]`, so keys need no hash tag, and a batch is a pipeline of calls. A call
+//! right to a reserve, and [`MARK`] tells all nodes what a limit is. Each names only `KEYS[1]`, so keys need no hash tag, and a batch is a pipeline of calls. A call
 //! goes by the digest of its script; where the store does not have it, the call did not run and is sent once more with
 //! the text.
 //!
-//! **The value of a key** is `"<us>:<frac>"`, its TAT in the server's time; it expires when its debt has drained.
+//! **The value of a key** is `"<us>:<frac>:<Tu>:<Tf>:<version>"`: its TAT in the server's time, and the time of a unit and
+//! the limit's version when it was written, by which a debt keeps its units where the limit is changed. It expires when
+//! the debt has drained.
 
 mod reply;
 
@@ -26,9 +28,13 @@ pub const GIVE_BACK: &str = include_str!("give_back.lua");
 /// Claims, renews or releases a slot.
 pub const SLOT: &str = include_str!("slot.lua");
 
+/// Marks what a limit is, and changes it.
+pub const MARK: &str = include_str!("mark.lua");
+
 static GRANT_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GRANT));
 static GIVE_BACK_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(GIVE_BACK));
 static SLOT_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(SLOT));
+static MARK_SCRIPT: LazyLock<Script> = LazyLock::new(|| Script::new(MARK));
 
 /// How a call names its script.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,6 +56,8 @@ pub struct Ask {
     pub spent: u64,
     /// Microseconds for which the key then gives nothing: above 0 where the node lived on its share.
     pub grace_us: u64,
+    /// Which of the limit's versions the split is of; see [`Mark`].
+    pub version: u64,
 }
 
 fn call(script: &Script, text: &str, by: By, key: &[u8]) -> Cmd {
@@ -66,17 +74,18 @@ pub fn grant(by: By, key: &[u8], split: &Split, ask: &Ask) -> Cmd {
     let mut cmd = call(&GRANT_SCRIPT, GRANT, by, key);
     cmd.arg(split.unit.us()).arg(split.unit.frac()).arg(split.lead.us()).arg(split.lead.frac());
     cmd.arg(ask.want).arg(ask.min).arg(ask.spent).arg(ask.grace_us);
-    cmd.arg(split.clamp_us().saturating_add(ask.grace_us));
+    cmd.arg(split.clamp_us().saturating_add(ask.grace_us)).arg(ask.version);
     cmd
 }
 
-/// The call that gives back the last `units` of the grant with this stamp. The reply is how many were taken: all or 0.
+/// The call that gives back the last `units` of the grant with this stamp, the value that it left. The reply is how many
+/// were taken: all or 0.
 ///
 /// It must not be sent again after a timeout: another node's equal grant may have restored the stamp since, and a
 /// second one would then take back units that were spent.
-pub fn give_back(by: By, key: &[u8], split: &Split, stamp: &str, units: u64) -> Cmd {
+pub fn give_back(by: By, key: &[u8], stamp: &str, units: u64) -> Cmd {
     let mut cmd = call(&GIVE_BACK_SCRIPT, GIVE_BACK, by, key);
-    cmd.arg(stamp).arg(split.unit.us()).arg(split.unit.frac()).arg(units);
+    cmd.arg(stamp).arg(units);
     cmd
 }
 
@@ -85,5 +94,28 @@ pub fn give_back(by: By, key: &[u8], split: &Split, stamp: &str, units: u64) -> 
 pub fn slot(by: By, key: &[u8], holder: &str, ms: u64) -> Cmd {
     let mut cmd = call(&SLOT_SCRIPT, SLOT, by, key);
     cmd.arg(holder).arg(ms);
+    cmd
+}
+
+/// What a limit is by its mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Higher by one with each change.
+    pub version: u64,
+    /// Microseconds until `next` is in force; 0 where it is.
+    pub ahead_us: u64,
+    /// What the limit is, or will be.
+    pub next: String,
+    /// What it was until then.
+    pub before: String,
+}
+
+/// The call that keeps the mark of a limit for so many milliseconds, or makes it by what this node goes by; with a
+/// `change`, what the limit shall be and after how many microseconds. The reply is a [`Mark`].
+pub fn mark(by: By, key: &[u8], ms: u64, mine: &Mark, change: Option<(&str, u64)>) -> Cmd {
+    let mut cmd = call(&MARK_SCRIPT, MARK, by, key);
+    cmd.arg(ms).arg(mine.version).arg(&mine.next).arg(&mine.before).arg(mine.ahead_us);
+    let (change, delay_us) = change.unwrap_or_default();
+    cmd.arg(change).arg(delay_us);
     cmd
 }

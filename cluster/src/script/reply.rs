@@ -1,5 +1,6 @@
 //! What comes back from the store: a grant, or why there is none. A fault is never a pass.
 
+use super::Mark;
 use redis::{ErrorKind, FromRedisValue, ParsingError, RedisError, ServerErrorKind, Value};
 
 /// The reply of [`GRANT`](super::GRANT). All times are relative to the moment at which the script ran.
@@ -11,7 +12,7 @@ pub struct Grant {
     pub lead_us: u64,
     /// Microseconds until the fewest units asked for exist; 0 where something was granted.
     pub retry_us: u64,
-    /// The key's TAT after the grant, for [`give_back`](super::give_back); empty where nothing was granted.
+    /// The key's value after the grant, for [`give_back`](super::give_back); empty where nothing was granted.
     pub stamp: String,
 }
 
@@ -19,6 +20,13 @@ impl FromRedisValue for Grant {
     fn from_redis_value(value: Value) -> Result<Grant, ParsingError> {
         let (units, lead_us, retry_us, stamp) = redis::from_redis_value(value)?;
         Ok(Grant { units, lead_us, retry_us, stamp })
+    }
+}
+
+impl FromRedisValue for Mark {
+    fn from_redis_value(value: Value) -> Result<Mark, ParsingError> {
+        let (version, ahead_us, next, before) = redis::from_redis_value(value)?;
+        Ok(Mark { version, ahead_us, next, before })
     }
 }
 

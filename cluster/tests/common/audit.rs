@@ -1,4 +1,5 @@
 //! Every admission of all nodes, replayed against the bound R w + B.
+#![allow(dead_code)] // each test uses a part
 
 use std::collections::HashMap;
 

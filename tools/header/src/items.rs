@@ -44,7 +44,7 @@ impl Items {
                 continue;
             }
             let mut text = vec![line];
-            let end = if line.starts_with("typedef struct") { "}" } else { "" };
+            let end = if line.starts_with("typedef struct") && line.ends_with('{') { "}" } else { "" };
             while !(line.starts_with('#') || ends(&text, end)) {
                 text.push(lines.next().ok_or_else(|| format!("no end: {line}"))?);
             }
@@ -112,7 +112,9 @@ impl Item {
         let (kind, name) = if let Some(rest) = first.strip_prefix("#define ") {
             (Kind::Constant, rest.split(' ').next())
         } else if first.starts_with("typedef struct") {
-            (Kind::Structure, text.last().and_then(|l| l.strip_prefix("} ")?.strip_suffix(';')))
+            // Of one that is not shown to C its name is all.
+            let last = text.last().map(|l| l.strip_prefix("typedef struct ").unwrap_or(l));
+            (Kind::Structure, last.and_then(|l| l.split_once(' ')?.1.strip_suffix(';')))
         } else {
             let call = text.join(" ");
             let before = call.split('(').next().unwrap_or("").to_owned();

@@ -54,13 +54,13 @@ fn wrapped(text: &str) -> String {
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-/// What the shared library exports, under the node of its ABI version.
-pub fn export_list(items: &Items) -> Result<String, String> {
-    let abi =
-        items.all.iter().find(|item| item.name == "TATCELL_ABI_VERSION").ok_or("no TATCELL_ABI_VERSION")?;
+/// What a shared library exports, under the node of its ABI version: `library` is what its constants begin with.
+pub fn export_list(items: &Items, library: &str) -> Result<String, String> {
+    let version = format!("{library}_ABI_VERSION");
+    let abi = items.all.iter().find(|item| item.name == version).ok_or(format!("no {version}"))?;
     let abi = abi.text.rsplit(' ').next().unwrap_or("");
     let mut names: Vec<_> = items.in_order(Kind::Function).iter().map(|item| item.name.clone()).collect();
     names.sort();
     let names: String = names.iter().map(|name| format!("    {name};\n")).collect();
-    Ok(format!("TATCELL_{abi} {{\nglobal:\n{names}local:\n    *;\n}};\n"))
+    Ok(format!("{library}_{abi} {{\nglobal:\n{names}local:\n    *;\n}};\n"))
 }

@@ -4,13 +4,13 @@
 use std::path::PathBuf;
 use std::process::Command;
 
-use anyhow::{ensure, Result};
-use xshell::cmd;
+use anyhow::{bail, ensure, Context as _, Result};
+use xshell::{cmd, Cmd};
 
-use crate::context::{command, Context};
-use crate::exec::Run;
+use crate::context::{command, words, Context};
+use crate::exec::{tail, Run};
 use crate::report::Report;
-use crate::tools::{have, may_add, missing, Missing};
+use crate::tools::{self, have, may_add, missing, Missing};
 
 const PACKAGE: [&str; 4] =
     ["-p", "tatcell-cluster", "--features", "tatcell-cluster/tokio,tatcell-cluster/tls"];
@@ -48,6 +48,42 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         .env("RUSTFLAGS", "--cfg tatcell_cluster_loom");
     report.lines_of(models)?;
     usual
+}
+
+/// `make demo-cluster`: an error if a verdict line fails.
+pub fn demo(ctx: &Context) -> Result<()> {
+    tools::install(ctx, tools::For::Store);
+    if let Some(missing) = tools::missing(&["redis-server"]) {
+        bail!("the demo needs a store: {missing}");
+    }
+    let svg = words("CLUSTER_SVG", "cluster.svg").join(" ");
+    play(ctx, &svg).quiet().run().context("the demo missed a goal")
+}
+
+/// The demo as tests: its verdict lines are the claims; where the machine was busy it gets one more try.
+pub fn test_demo(ctx: &Context, report: &mut Report) -> Result<()> {
+    if let Some(missing) = tools::missing(&["redis-server"]) {
+        report.skip("demo", &missing);
+        return Ok(());
+    }
+    let svg = ctx.folder("cluster-c")?.join("cluster.svg").display().to_string();
+    let mut done = play(ctx, &svg).done()?;
+    if !done.ok() {
+        report.note("once more");
+        done = play(ctx, &svg).done()?;
+    }
+    for line in done.stdout.lines().filter(|l| l.starts_with("PASS ") || l.starts_with("FAIL ")) {
+        report.line(line);
+    }
+    if !done.ok() {
+        bail!("the demo ended with {}\n{}", done.how(), tail(&done.all, 20));
+    }
+    Ok(())
+}
+
+fn play<'a>(ctx: &'a Context, svg: &str) -> Cmd<'a> {
+    let cargo = &ctx.cargo;
+    cmd!(ctx.sh, "env {cargo...} run --quiet --release -p tatcell-cluster-demo -- --svg {svg}")
 }
 
 /// The tests of what stores answer once more, with Valkey in the place of Redis.

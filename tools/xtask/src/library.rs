@@ -62,7 +62,7 @@ pub const GENERATED: [&str; 4] = ["tatcell.h", "tatcell_host.h", "tatcell.ffi.h"
 /// Generates the headers and the list of exports from the sources.
 pub fn header(ctx: &Context) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
-    cmd!(sh, "env {cargo...} run --quiet -p tatcell-header -- include").must().map(drop)
+    cmd!(sh, "env {cargo...} run --quiet -p tatcell-header -- include cluster/include").must().map(drop)
 }
 
 /// One object of what the exports reach in an archive or in objects; all else is dropped.

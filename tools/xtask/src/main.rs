@@ -7,6 +7,8 @@
 mod bench;
 mod binary;
 mod cluster;
+mod cluster_c;
+mod cluster_library;
 mod context;
 mod demo;
 mod documents;
@@ -46,9 +48,15 @@ const fn job(name: &'static str, about: &'static str, run: fn(&Context) -> Resul
 
 const JOBS: &[Job] = &[
     job("lib", "build libtatcell.a and libtatcell.so into target/c", library::job),
-    job("header", "generate the headers and the list of exports from src/capi", library::header),
+    job("cluster-lib", "build libtatcell_cluster.a and .so into target/c", cluster_library::job),
+    job(
+        "header",
+        "generate the headers and the lists of exports from src/capi of both crates",
+        library::header,
+    ),
     job("firmware", "build the firmware archives (Cortex-M0 to M4F, RISC-V)", machines::archive::job),
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
+    job("demo-cluster", "four nodes and a store, killed, stopped and audited (CLUSTER_SVG)", cluster::demo),
     job("compare", "send the same arrivals through every algorithm (COMPARE_SVG)", demo::compare),
     job("bench", "time rows, count instructions, judge the goals (BENCH_SECONDS, BENCH_ONLY)", bench::all),
     job("bench-time", "only the times", bench::times),

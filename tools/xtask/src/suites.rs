@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, demo, documents, doors, ffi, integrations, lint, loom, machines, package, planted,
-    proofs, rust_tests,
+    bench, cluster, cluster_c, demo, documents, doors, ffi, integrations, lint, loom, machines, package,
+    planted, proofs, rust_tests,
 };
 
 /// Tests that are run together.
@@ -113,6 +113,13 @@ pub const SUITES: &[Suite] = &[
         Some(Store),
         "nodes that share limits through a store of their own",
         cluster::run,
+    ),
+    apart(
+        "test-cluster-c",
+        Alone,
+        Some(Store),
+        "the C interface of cluster/, as built and as installed; the demo's verdict lines",
+        cluster_c::run,
     ),
     apart(
         "test-doors",

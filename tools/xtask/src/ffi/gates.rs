@@ -220,12 +220,19 @@ fn fresh_header(ctx: &Context, report: &mut Report) -> Result<()> {
         return Ok(());
     }
     let fresh = ctx.empty_folder("ffi/fresh")?;
-    report
-        .claim(name, || cmd!(sh, "env {cargo...} run --quiet -p tatcell-header -- {fresh}").must().map(drop));
+    report.claim(name, || {
+        cmd!(sh, "env {cargo...} run --quiet -p tatcell-header -- {fresh} {fresh}").must().map(drop)
+    });
     for file in library::GENERATED {
         let made = fresh.join(file);
         report.claim(&format!("gates: committed_{file}_is_fresh"), || {
             cmd!(sh, "diff -u include/{file} {made}").must().context("make header").map(drop)
+        });
+    }
+    for file in ["tatcell_cluster.h", "tatcell_cluster.map"] {
+        let made = fresh.join(file);
+        report.claim(&format!("gates: committed_{file}_is_fresh"), || {
+            cmd!(sh, "diff -u cluster/include/{file} {made}").must().context("make header").map(drop)
         });
     }
     Ok(())

@@ -1,0 +1,249 @@
+//! `make demo-cluster`: four node processes and a redis-server on loopback share a limit under a hot key, keys by Zipf's
+//! law and a flood of keys that come once. One node is killed, the store is stopped for two seconds and goes on. Every
+//! admission is audited against R w + B. Then the same load with one round trip a decision, for comparison.
+
+mod node;
+mod plot;
+mod record;
+
+use std::collections::HashMap;
+use std::error::Error;
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, ExitCode, Stdio};
+use std::time::{Duration, Instant};
+
+use record::{Figures, Record, FLOOD, HOT};
+use tatcell_cluster::{Cluster, SharedLimit};
+
+pub const NODES: usize = 4;
+/// The limit of each key: units a second, and at once.
+pub const RATE: u64 = 2_000;
+pub const BURST: u64 = 1_000;
+/// Seconds from the beginning: one node is killed, the store is stopped, it goes on, the end.
+pub const KILL: f64 = 5.0;
+pub const STOP: f64 = 6.0;
+pub const GO_ON: f64 = 8.0;
+pub const END: f64 = 11.0;
+
+/// What a run of four nodes came to.
+pub struct Run {
+    /// By reading, of all nodes; seconds from the beginning.
+    pub hot: Vec<f64>,
+    /// Most units above R w + B: of the hot key, of any other, and of the hot key at half the rate.
+    excess: [f64; 3],
+    flood: usize,
+    zipf: usize,
+    /// Those of the nodes that lived.
+    pub figures: Vec<Figures>,
+}
+
+/// A process that ends with its handle.
+struct Process(Child);
+
+impl Process {
+    fn signal(&self, signal: libc::c_int) {
+        // SAFETY: a child of this process that was not waited for.
+        unsafe { libc::kill(self.0.id() as libc::pid_t, signal) };
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        // SIGKILL ends a stopped process too.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+fn store() -> Result<(Process, String), Box<dyn Error>> {
+    for _ in 0..20 {
+        let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
+        let mut command = Command::new("redis-server");
+        command.args([
+            "--port",
+            &port.to_string(),
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+        ]);
+        let child = command.current_dir(std::env::temp_dir()).stdout(Stdio::null()).spawn();
+        let mut server =
+            Process(child.map_err(|e| format!("redis-server: {e}; apt-get install redis-server"))?);
+        let until = Instant::now() + Duration::from_secs(5);
+        while Instant::now() < until && server.0.try_wait()?.is_none() {
+            if TcpStream::connect(("127.0.0.1", port)).is_ok() {
+                return Ok((server, format!("redis://127.0.0.1:{port}/")));
+            }
+            std::thread::sleep(Duration::from_millis(10));
+        }
+    }
+    Err("redis-server does not start".into())
+}
+
+/// Plays the schedule; with `trips` each decision is a round trip.
+fn run(trips: bool) -> Result<Run, Box<dyn Error>> {
+    let (server, url) = store()?;
+    // Reads the clock that all nodes of this machine have.
+    let clock = Cluster::builder(&url, 1).prefix("demo-parent").log(|_| {});
+    let clock = clock.limit(SharedLimit::new("clock", 1, Duration::from_secs(1), 1).reserve(0, 0)).open()?;
+    // The nodes begin within the first half of a second, and the clock of the picture with them.
+    let start = clock.now();
+    let end = start + (END * 1e9) as u64;
+    let mut nodes = Vec::new();
+    for number in 0..NODES {
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args([
+            "--node",
+            &url,
+            &number.to_string(),
+            &end.to_string(),
+            if trips { "trips" } else { "leases" },
+        ]);
+        let mut child = Process(command.stdout(Stdio::piped()).spawn()?);
+        let out = child.0.stdout.take().ok_or("no output")?;
+        nodes.push((child, std::thread::spawn(move || record::read(out))));
+    }
+    let at = |seconds: f64| {
+        let due = start + (seconds * 1e9) as u64;
+        std::thread::sleep(Duration::from_nanos(due.saturating_sub(clock.now())));
+    };
+    at(KILL);
+    nodes[NODES - 1].0 .0.kill()?;
+    at(STOP);
+    server.signal(libc::SIGSTOP);
+    at(GO_ON);
+    server.signal(libc::SIGCONT);
+    at(END);
+    let (mut records, mut figures) = (Vec::new(), Vec::new());
+    for (child, reader) in nodes {
+        let (admitted, told) = reader.join().map_err(|_| "a reader")??;
+        records.extend(admitted);
+        figures.extend(told);
+        drop(child);
+    }
+    drop(server);
+    Ok(judge(records, figures, start))
+}
+
+fn judge(records: Vec<Record>, figures: Vec<Figures>, start: u64) -> Run {
+    let mut by_key: HashMap<u64, Vec<u64>> = HashMap::new();
+    records.iter().for_each(|r| by_key.entry(r.key).or_default().push(r.reading));
+    by_key.values_mut().for_each(|list| list.sort_unstable());
+    let hot = by_key.remove(&HOT).unwrap_or_default();
+    let others = by_key.values().map(|list| excess(list, RATE)).fold(f64::MIN, f64::max);
+    Run {
+        excess: [excess(&hot, RATE), others, excess(&hot, RATE / 2)],
+        flood: by_key.keys().filter(|key| **key >= FLOOD).count(),
+        zipf: by_key.iter().filter(|(key, _)| **key < FLOOD).map(|(_, list)| list.len()).sum(),
+        hot: hot.iter().map(|at| at.saturating_sub(start) as f64 / 1e9).collect(),
+        figures,
+    }
+}
+
+/// Most units above R w + B in any window; `readings` are in order.
+fn excess(readings: &[u64], rate: u64) -> f64 {
+    let (mut level, mut last, mut top) = (0.0f64, 0, 0.0);
+    for at in readings {
+        level = (level - (at - last) as f64 * rate as f64 / 1e9).max(0.0) + 1.0;
+        (last, top) = (*at, f64::max(top, level));
+    }
+    top - BURST as f64
+}
+
+impl Run {
+    /// Admissions of the hot key a second, between two times.
+    fn rate(&self, from: f64, to: f64) -> f64 {
+        self.hot.iter().filter(|at| (from..to).contains(*at)).count() as f64 / (to - from)
+    }
+
+    /// Decisions a second of a node, asks of the store a decision, and of the hot key p50, p99 and the longest, ns.
+    pub fn speed(&self) -> [f64; 5] {
+        let of = |i: usize| self.figures.iter().map(move |f| f[i] as f64);
+        let nodes = self.figures.len().max(1) as f64;
+        let decisions = of(0).sum::<f64>();
+        let mean = |i| of(i).sum::<f64>() / nodes;
+        [
+            decisions / nodes / END,
+            of(1).sum::<f64>() / decisions.max(1.0),
+            mean(2),
+            mean(3),
+            of(4).fold(0.0, f64::max),
+        ]
+    }
+}
+
+/// What must hold, in words.
+fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, String)> {
+    let ([hot, others, half], [decided, asks, _, p99, longest]) = (leases.excess, leases.speed());
+    let [trip_decided, _, trip_p50, trip_p99, trip_longest] = trips.speed();
+    let (killed, stopped) = (leases.rate(KILL, STOP), leases.rate(STOP + 0.5, STOP + 1.2));
+    let back = leases.rate(GO_ON + 1.0, END);
+    let part = |rate: f64| 100.0 * rate / RATE as f64;
+    vec![
+        (
+            hot <= 0.01,
+            format!("bound kept: of {} admissions of the hot key no window holds more than R w + B, the fullest {:.1} \
+                     units less", leases.hot.len(), -hot),
+        ),
+        (
+            others <= 0.01 && leases.zipf > 1_000 && leases.flood > 1_000,
+            format!("nor of any of {} other admissions and {} keys of the flood: {:.1} units less", leases.zipf,
+                    leases.flood, -others),
+        ),
+        (half > 0.0, format!("the audit can fail: at half the rate the same admissions are {half:.0} units above")),
+        (leases.figures.len() == NODES - 1, "three nodes lived to the end, one was killed".to_owned()),
+        (killed > 0.5 * RATE as f64, format!("after a node was killed the others admit {:.0} % of R", part(killed))),
+        (
+            stopped > 0.01 * RATE as f64 && stopped < RATE as f64 && p99 < 1e6,
+            format!("store stopped: {:.1} % of R is admitted, from pieces and reserves; p99 of all decisions {:.1} us, \
+                     the longest {:.1} ms", part(stopped), p99 / 1e3, longest / 1e6),
+        ),
+        (back > 0.5 * RATE as f64, format!("after it was back the nodes admit {:.0} % of R", part(back))),
+        (
+            decided > 3.0 * trip_decided && asks < 0.5,
+            format!("{:.0} decisions a second a node and {asks:.4} asks a decision; one round trip a decision: {:.0} a \
+                     second, p50 {:.0} us, p99 {:.0} us, the longest {:.0} ms", decided, trip_decided, trip_p50 / 1e3,
+                    trip_p99 / 1e3, trip_longest / 1e6),
+        ),
+    ]
+}
+
+fn demo(svg: &str) -> Result<bool, Box<dyn Error>> {
+    println!("tatcell demo: {NODES} nodes share {RATE}/s, burst {BURST}, for each key; {} s", 2.0 * END);
+    println!("{KILL} s: a node is killed; {STOP} s: the store is stopped; {GO_ON} s: it goes on");
+    println!("leases and reserves ...");
+    let leases = run(false)?;
+    println!("one round trip a decision ...");
+    let trips = run(true)?;
+    let lines = verdict(&leases, &trips);
+    for (holds, line) in &lines {
+        println!("{} {line}", if *holds { "PASS" } else { "FAIL" });
+    }
+    plot::draw(svg, &leases, &trips)?;
+    println!("     picture: {svg}");
+    Ok(lines.iter().all(|(holds, _)| *holds))
+}
+
+fn main() -> ExitCode {
+    let words: Vec<String> = std::env::args().skip(1).collect();
+    let words: Vec<&str> = words.iter().map(String::as_str).collect();
+    let done = match words.as_slice() {
+        ["--node", url, number, end, kind] => match (number.parse(), end.parse()) {
+            (Ok(number), Ok(end)) => node::run(url, number, end, *kind == "trips").map(|()| true),
+            _ => Err("not a number".into()),
+        },
+        ["--svg", svg] => demo(svg),
+        _ => Err("usage: tatcell-cluster-demo --svg FILE".into()),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::FAILURE,
+        Err(why) => {
+            eprintln!("tatcell-cluster-demo: {why}");
+            ExitCode::from(2)
+        }
+    }
+}

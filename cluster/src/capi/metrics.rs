@@ -1,0 +1,169 @@
+//! Counters of a node.
+
+use std::ffi::c_char;
+
+use super::kit::{self, Grows};
+use super::node::tatcell_cluster_t;
+
+/// Counters of a node since it was opened. What a lease passed is not counted: that path touches nothing shared.
+/// Start from TATCELL_CLUSTER_METRICS_INIT.
+#[repr(C)]
+#[derive(Clone, Copy)]
+#[allow(non_camel_case_types)]
+pub struct tatcell_cluster_metrics_t {
+    /// sizeof(tatcell_cluster_metrics_t); never written.
+    pub size: u32,
+    /// 1 while the store answers, or any server of it; else 0.
+    pub up: u32,
+    /// 1 while the reserve may be spent; else 0.
+    pub reserve_held: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Passed from the reserve.
+    pub passed_reserve: u64,
+    /// Passed after an answer of the store.
+    pub passed_answer: u64,
+    /// Passed by a node's share while the store was away.
+    pub passed_share: u64,
+    /// Passed by TATCELL_CLUSTER_DOWN_OPEN: beyond every bound.
+    pub passed_open: u64,
+    /// Refused by an earlier answer of the store.
+    pub denied_cached: u64,
+    /// Refused by an answer of the store.
+    pub denied_answer: u64,
+    /// Refused because the store was away.
+    pub denied_down: u64,
+    /// Told to wait for an answer.
+    pub pending: u64,
+    /// Refused because no line or no place in the queue was left.
+    pub overloaded: u64,
+    /// Calls that asked for units.
+    pub asks: u64,
+    /// Grants, and the units of all of them.
+    pub grants: u64,
+    /// Units granted.
+    pub granted_units: u64,
+    /// Asks that were refused.
+    pub refusals: u64,
+    /// Grants that found two pieces held, and lapse.
+    pub unplaced: u64,
+    /// Units given back.
+    pub given_back: u64,
+    /// Batches that the store answered.
+    pub batches: u64,
+    /// Nanoseconds that they took.
+    pub batch_ns: u64,
+    /// Calls that were sent again because the store did not have the script.
+    pub no_script: u64,
+    /// Calls that were sent again to another server of a Redis Cluster.
+    pub redirected: u64,
+    /// Calls without an answer that decides.
+    pub faults: u64,
+    /// Connections to the store that broke.
+    pub outages: u64,
+    /// Changes of limits that this node saw.
+    pub changes: u64,
+}
+
+// SAFETY: repr(C), a u32 first, no padding; any bytes are one.
+unsafe impl Grows for tatcell_cluster_metrics_t {
+    const FIRST: usize = 16 + 8 * 22;
+    const EMPTY: Self = tatcell_cluster_metrics_t {
+        size: size_of::<Self>() as u32,
+        up: 0,
+        reserve_held: 0,
+        reserved: 0,
+        passed_reserve: 0,
+        passed_answer: 0,
+        passed_share: 0,
+        passed_open: 0,
+        denied_cached: 0,
+        denied_answer: 0,
+        denied_down: 0,
+        pending: 0,
+        overloaded: 0,
+        asks: 0,
+        grants: 0,
+        granted_units: 0,
+        refusals: 0,
+        unplaced: 0,
+        given_back: 0,
+        batches: 0,
+        batch_ns: 0,
+        no_script: 0,
+        redirected: 0,
+        faults: 0,
+        outages: 0,
+        changes: 0,
+    };
+}
+
+const _: () = assert!(size_of::<tatcell_cluster_metrics_t>() == tatcell_cluster_metrics_t::FIRST);
+
+/// Tells what was counted.
+///
+/// @param node    of tatcell_cluster_open; not NULL.
+/// @param metrics started from TATCELL_CLUSTER_METRICS_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_CLUSTER_ERR_NULL, TATCELL_CLUSTER_ERR_ALIGN, TATCELL_CLUSTER_ERR_SIZE bad pointer or size field.
+/// Thread: any. Cost: reads every counter. Since 0.3.
+#[no_mangle]
+pub extern "C" fn tatcell_cluster_metrics(
+    node: *const tatcell_cluster_t,
+    metrics: *mut tatcell_cluster_metrics_t,
+) -> i32 {
+    let tell = || {
+        let of = kit::object(node)?.cluster.metrics();
+        let told = tatcell_cluster_metrics_t {
+            up: of.up.into(),
+            reserve_held: of.reserve_held.into(),
+            passed_reserve: of.passed_reserve,
+            passed_answer: of.passed_answer,
+            passed_share: of.passed_share,
+            passed_open: of.passed_open,
+            denied_cached: of.denied_cached,
+            denied_answer: of.denied_answer,
+            denied_down: of.denied_down,
+            pending: of.pending,
+            overloaded: of.overloaded,
+            asks: of.asks,
+            grants: of.grants,
+            granted_units: of.granted_units,
+            refusals: of.refusals,
+            unplaced: of.unplaced,
+            given_back: of.given_back,
+            batches: of.batches,
+            batch_ns: of.batch_ns,
+            no_script: of.no_script,
+            redirected: of.redirected,
+            faults: of.faults,
+            outages: of.outages,
+            changes: of.changes,
+            ..tatcell_cluster_metrics_t::EMPTY
+        };
+        kit::fill(metrics, &told).map(|()| 0)
+    };
+    kit::code(tell())
+}
+
+/// Writes the counters in the text format of Prometheus.
+///
+/// @param node of tatcell_cluster_open; not NULL.
+/// @param text where they are put, cut to fit and ended with a zero. NULL = only the length is wanted.
+/// @param room bytes that text has room for.
+/// @return bytes of all of it, without the zero; TATCELL_CLUSTER_ERR_NULL or _ALIGN where the node is a bad pointer.
+/// Thread: any. Cost: allocates the text. Since 0.3.
+#[no_mangle]
+pub extern "C" fn tatcell_cluster_prometheus(
+    node: *const tatcell_cluster_t,
+    text: *mut c_char,
+    room: usize,
+) -> i32 {
+    let write = || {
+        let mut all = String::new();
+        // A string takes all that is written.
+        let _ = kit::object(node)?.cluster.metrics().prometheus(&mut all);
+        Ok(kit::write_text(text, room, &all) as i32)
+    };
+    kit::code(write())
+}

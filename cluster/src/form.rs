@@ -1,0 +1,262 @@
+//! What a limit is on this node, and how it becomes another one while the node runs.
+//!
+//! ```text
+//!   store's time   ---- changed -------------------- from ------------------------->
+//!   readings           | before                early|......|late   next             |
+//!                      |<---------- delay ---------->  denied
+//! ```
+//!
+//! A change is written into the limit's mark in the store, to be in force `delay` later. Every node looks at the mark
+//! three times in that time, and **what a node holds of a limit is of use only for `delay` after it last saw its
+//! mark**. So when the change is in force, each node either knows of it or holds nothing: no unit of before is spent
+//! beside one of after. A request goes by its reading; those that a round trip and the clocks leave in doubt are denied.
+//!
+//! The lines of a limit are found by tags of its version, so what was granted before is not found any more. A debt in the
+//! store keeps its units, and is at most the full one. A reserve that changes begins empty: it is of use once it would
+//! have filled.
+//!
+//! **Bound.** Count the key's axis in units, A(t) being what drained until t, at the rate of each moment, and let the
+//! change lie within [s, s + w]. A debt that was cut to the full one: R w and B of before pass until the change, and
+//! from the full debt on no more than R of after for the rest. Else intervals of before start above A(s) - hold R, those
+//! of after at or above A of the change, all are disjoint, and all end at or below A(s + w) + M R. So at most R w + B
+//! pass, by the larger of both rates and of both bursts; where a leased limit becomes strict, which pays no hold, an
+//! eighth of the burst of before more. Reserves: one that starts empty adds its rate. (All by parts: the larger of both
+//! parts of the store, and the larger of both reserves.) Windows before and after the change have their own R w + B; an
+//! ask of before that the store comes to late lets that key drain at the rate of before until the next ask of it.
+
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tatcell::host::random_seed;
+use tatcell::{lines_for, Line, Table, TableLimit};
+
+use crate::axis::Span;
+use crate::error::OpenError;
+use crate::lines::Found;
+use crate::script::Mark;
+use crate::share::Share;
+use crate::split::{Reserve, SharedLimit, Split};
+use crate::sync::Ordering;
+
+/// What a version of a limit comes to on this node.
+pub(crate) struct Form {
+    pub version: u64,
+    pub limit: SharedLimit,
+    /// What nodes must agree on.
+    pub text: String,
+    pub split: Split,
+    pub share: Share,
+    pub reserve: Option<(Table<'static>, TableLimit)>,
+    /// From when the reserve may be spent, nanoseconds.
+    pub reserve_from: u64,
+}
+
+/// What a limit is, and what it will be.
+pub(crate) struct Plan {
+    pub now: Arc<Form>,
+    pub next: Option<Next>,
+}
+
+/// A change on its way.
+pub(crate) struct Next {
+    pub form: Arc<Form>,
+    pub between: Between,
+}
+
+/// When a change comes into force: not before `early`, and at `late` it is, nanoseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Between {
+    pub early: u64,
+    pub late: u64,
+}
+
+/// What a request goes by.
+pub(crate) enum At<'a> {
+    Form(&'a Arc<Form>),
+    /// Neither: for so many nanoseconds more.
+    Neither(u64),
+}
+
+/// What the forms of a limit are made with.
+pub(crate) struct Maker {
+    pub nodes: u32,
+    pub round_trip: Duration,
+    pub keys: usize,
+    pub delay: Duration,
+    /// Memory of reserves, which stays: used again by each form that fits one of them.
+    pub tables: Vec<Table<'static>>,
+}
+
+impl Form {
+    pub(crate) fn is(&self, version: u64, text: &str) -> bool {
+        self.version == version && self.text == text
+    }
+
+    /// The tag of a key's line: a hash of the key, other for each version.
+    #[inline]
+    pub(crate) fn tag(&self, hash: u64) -> u64 {
+        (hash ^ self.version.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
+    }
+
+    /// After how many nanoseconds without a grant nothing is owed.
+    pub(crate) fn drained_ns(&self) -> u64 {
+        self.split.lead.ns_down().saturating_add(self.split.hold_ns)
+    }
+
+    /// Time until this cost may be asked for again, if an earlier answer refuses it. An end further away than any
+    /// answer is a clock that stepped back.
+    #[inline]
+    pub(crate) fn denied(&self, found: Found<'_>, now: u64, cost: u64) -> Option<Duration> {
+        // ORDERING: Relaxed; a time. At worst an ask goes out that need not.
+        let base = found.line.denied.load(Ordering::Relaxed);
+        let split = &self.split;
+        let until = base.saturating_add(cost.max(split.min).saturating_mul(split.unit_ns));
+        let far = self.drained_ns().saturating_mul(4).saturating_add(1_000_000_000);
+        let left = until.checked_sub(now).filter(|left| *left > 0 && *left <= far)?;
+        (base > 0).then(|| Duration::from_nanos(left))
+    }
+}
+
+impl Plan {
+    #[inline]
+    pub(crate) fn at(&self, now: u64) -> At<'_> {
+        match &self.next {
+            Some(next) if now >= next.between.late => At::Form(&next.form),
+            Some(next) if now >= next.between.early => At::Neither(next.between.late - now),
+            _ => At::Form(&self.now),
+        }
+    }
+
+    pub(crate) fn newest(&self) -> &Form {
+        self.next.as_ref().map_or(&self.now, |next| &next.form)
+    }
+
+    /// What this node goes by, for the mark.
+    pub(crate) fn mark(&self, now: u64) -> Mark {
+        let ahead = self.next.as_ref().map_or(0, |next| next.between.late.saturating_sub(now));
+        Mark {
+            version: self.newest().version,
+            ahead_us: ahead.div_ceil(1_000),
+            next: self.newest().text.clone(),
+            before: self.now.text.clone(),
+        }
+    }
+}
+
+impl Between {
+    /// By a mark that was asked for at `sent`, came at `received`, and said `ahead_us`. The clocks of server and node may
+    /// run apart by a thousandth.
+    pub(crate) fn of(ahead_us: u64, sent: u64, received: u64) -> Between {
+        let (ahead, hair) = (ahead_us.saturating_mul(1_000), ahead_us);
+        Between {
+            early: sent.saturating_add(ahead).saturating_sub(hair),
+            late: received.saturating_add(ahead).saturating_add(hair).saturating_add(1_000),
+        }
+    }
+
+    /// By two marks: each of them holds. Where they are apart the server's clock was set, and the later one counts.
+    pub(crate) fn and(self, later: Between) -> Between {
+        let both = Between { early: self.early.max(later.early), late: self.late.min(later.late) };
+        if both.early <= both.late {
+            both
+        } else {
+            later
+        }
+    }
+}
+
+/// Memory of all tables, which stays until the process ends; found here by who looks for leaks.
+static KEPT: Mutex<Vec<&'static [Line]>> = Mutex::new(Vec::new());
+
+impl Maker {
+    /// Makes a form; one that follows another is in force from a time on.
+    pub(crate) fn form(
+        &mut self,
+        version: u64,
+        limit: SharedLimit,
+        follows: Option<(&Form, u64)>,
+    ) -> Result<Form, OpenError> {
+        let wrong = |error| OpenError::Limit { name: limit.name().to_owned(), error };
+        let split = limit.split(self.nodes, self.round_trip).map_err(wrong)?;
+        let nodes = u128::from(self.nodes);
+        let unit_ns = Span::from_q(split.unit.q().saturating_mul(nodes)).ns_down().saturating_add(1);
+        let burst = (split.burst / u64::from(self.nodes)).max(1);
+        let share = Share { unit_ns, burst_ns: unit_ns.saturating_mul(burst) };
+        let reserve = split.reserve.map(|reserve| self.reserve(&reserve)).transpose()?;
+        let reserve_from = match follows {
+            None => 0,
+            Some((was, _)) if was.split.reserve == split.reserve => was.reserve_from,
+            Some((_, from)) => from.saturating_add(split.reserve.map_or(0, |reserve| reserve.full_ns)),
+        };
+        Ok(Form { version, text: self.text(&limit), limit, split, share, reserve, reserve_from })
+    }
+
+    /// Writes what nodes must agree on.
+    pub(crate) fn text(&self, limit: &SharedLimit) -> String {
+        limit.text() + &self.fleet()
+    }
+
+    /// Reads what [`text`](Self::text) wrote on a node that agrees on all but the limit.
+    pub(crate) fn of_text(&self, name: &str, text: &str) -> Option<SharedLimit> {
+        SharedLimit::of_text(name, text.strip_suffix(&self.fleet())?)
+    }
+
+    fn fleet(&self) -> String {
+        format!(", {} nodes, changes take {} ms", self.nodes, self.delay.as_millis())
+    }
+
+    fn reserve(&mut self, reserve: &Reserve) -> Result<(Table<'static>, TableLimit), OpenError> {
+        let spec = reserve.limit();
+        for table in &self.tables {
+            if let Ok(limit) = table.limit(&spec) {
+                return Ok((*table, limit));
+            }
+        }
+        let seed = random_seed().map_err(OpenError::Host)?;
+        let lines: Box<[Line]> = (0..lines_for(self.keys)).map(|_| Line::EMPTY).collect();
+        let options = reserve.table_options(seed).caller_hash();
+        let lines: &'static [Line] = Box::leak(lines);
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(lines);
+        let table = Table::init(lines, &options).map_err(OpenError::Reserve)?;
+        let limit = table.limit(&spec).map_err(OpenError::Reserve)?;
+        self.tables.push(table);
+        Ok((table, limit))
+    }
+}
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_change_is_denied_while_it_is_in_doubt_and_each_mark_narrows_that() {
+        // 30 s ahead, a millisecond there and back: 30 ms of clocks at either side.
+        let first = Between::of(30_000_000, 1_000_000_000, 1_001_000_000);
+        assert_eq!(first, Between { early: 30_970_000_000, late: 31_031_001_000 });
+        let second = Between::of(1_000_000, 30_000_000_000, 30_001_000_000);
+        assert_eq!(first.and(second), Between { early: 30_999_000_000, late: 31_002_001_000 });
+        // The server's clock was set by an hour.
+        let set = Between::of(3_601_000_000, 30_000_000_000, 30_001_000_000);
+        assert_eq!(first.and(set), set);
+    }
+
+    #[test]
+    fn what_a_limit_is_survives_its_text() {
+        let maker = |nodes| Maker {
+            nodes,
+            round_trip: Duration::from_millis(4),
+            keys: 8,
+            delay: Duration::from_secs(30),
+            tables: Vec::new(),
+        };
+        let limit = SharedLimit::new("x", 7, Duration::new(86_400, 5), 11).reserve(20, 300);
+        let text = maker(4).text(&limit);
+        assert_eq!(maker(4).of_text("x", &text), Some(limit));
+        assert_eq!(maker(5).of_text("x", &text), None, "{text}");
+        for wrong in
+            ["", "7 per 1 ns, burst", "7 per x ns, burst 1, reserve 0/0, 4 nodes, changes take 30000 ms"]
+        {
+            assert_eq!(maker(4).of_text("x", wrong), None);
+        }
+    }
+}

@@ -1,0 +1,34 @@
+-- Marks what a limit is, so that all nodes go by it; keeps the mark, or changes it.
+--
+-- KEYS[1]  the mark of a limit: "<version>;<from>;<next>;<before>"
+--            version  higher by one with each change
+--            from     microseconds of the server's clock; before it the limit is `before`, and from then on `next`
+-- ARGV     ms      how long the mark stays
+--          version, next, before, ahead
+--                  what this node goes by, which is written where there is no mark or an older one; ahead is how many
+--                  us from now on `next` is in force, or 0
+--          change, delay
+--                  '', or what the limit shall be: it is in force `delay` us from now, if the mark is this node's
+--                  version, and in force
+-- Returns  {version, us until `next` is in force (0: it is), next, before}
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local version, from, next, before
+local value = redis.call('GET', KEYS[1])
+if value then
+  version, from, next, before = string.match(value, '^(%d+);(%d+);([^;]*);([^;]*)$')
+  if not version then return redis.error_reply('TATCELL the value of this key is not a mark') end
+  version, from = tonumber(version), tonumber(from)
+end
+local mine = tonumber(ARGV[2])
+if not value or version < mine then
+  version, next, before = mine, ARGV[3], ARGV[4]
+  from = now + tonumber(ARGV[5])
+end
+if ARGV[6] ~= '' and version == mine and from <= now then
+  version, before, next = version + 1, next, ARGV[6]
+  from = now + tonumber(ARGV[7])
+end
+local text = string.format('%.0f;%.0f;%s;%s', version, from, next, before)
+redis.call('SET', KEYS[1], text, 'PX', ARGV[1])
+return {version, math.max(0, from - now), next, before}

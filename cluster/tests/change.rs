@@ -1,0 +1,205 @@
+//! Limits that are changed while nodes run: every admission audited against R w + B of before, of after, and of both.
+
+mod common;
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::audit::{Audit, HAIR};
+use common::proxy::Proxy;
+use common::{server_or_skip, Server};
+use tatcell_cluster::{ChangeError, Cluster, LimitError, OpenError, SharedLimit, Verdict};
+
+const SECOND: Duration = Duration::from_secs(1);
+const DELAY: Duration = Duration::from_millis(900);
+
+fn limit(units: u64, burst: u64) -> SharedLimit {
+    SharedLimit::new("x", units, SECOND, burst)
+}
+
+fn open(url: &str, limit: SharedLimit) -> Result<Cluster, OpenError> {
+    let builder = Cluster::builder(url, 3).limit(limit).keys(64).log(|_| {});
+    builder.slot_ttl(Duration::from_millis(300)).change_delay(DELAY).open()
+}
+
+/// Admissions: (reading, units).
+type Admitted = Vec<(u64, u64)>;
+
+/// Asks for one key until `stop`; strict limits by waiting.
+fn ask(node: &Cluster, strict: bool, stop: &AtomicBool) -> Admitted {
+    let (x, mut admitted) = (node.limit("x").expect("it"), Vec::new());
+    while !stop.load(Ordering::Relaxed) {
+        let reading = node.now();
+        let verdict = match strict {
+            false => node.check_at(x, b"key", 1, reading),
+            true => node.acquire(x, b"key", 1, Duration::from_millis(300)),
+        };
+        if verdict.passes() {
+            admitted.push((if strict { node.now() } else { reading }, 1));
+        }
+        std::thread::sleep(Duration::from_micros(if strict { 500 } else { 20 }));
+    }
+    admitted
+}
+
+/// The audit of those whose readings lie in a range.
+fn audit(admitted: &Admitted, range: std::ops::Range<u64>) -> Audit {
+    let mut audit = Audit::default();
+    admitted.iter().filter(|(at, _)| range.contains(at)).for_each(|(at, units)| audit.add(0, *at, *units));
+    audit
+}
+
+/// Runs nodes while `meanwhile` changes something; returns all admissions.
+fn play(nodes: &[Cluster], strict: bool, meanwhile: impl FnOnce()) -> Admitted {
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let worker = |node| {
+            scope.spawn({
+                let stop = &stop;
+                move || ask(node, strict, stop)
+            })
+        };
+        let workers: Vec<_> = nodes.iter().map(worker).collect();
+        meanwhile();
+        stop.store(true, Ordering::Relaxed);
+        workers.into_iter().flat_map(|w| w.join().expect("a worker")).collect()
+    })
+}
+
+/// Changes the limit one second into a run; audits before, after, and all of it. Returns units after it a second.
+fn changes(server: &Server, from: (u64, u64), to: (u64, u64), strict: bool, hair: f64) -> f64 {
+    let nodes = [0, 1, 2].map(|_| open(&server.url(), limit(from.0, from.1)).expect("a node"));
+    let at = AtomicU64::new(0);
+    let admitted = play(&nodes, strict, || {
+        std::thread::sleep(SECOND + SECOND / 2);
+        let after = nodes[1].change(limit(to.0, to.1), SECOND).expect("changed");
+        at.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
+        assert!(after > DELAY / 2 && after <= DELAY, "{after:?}");
+        std::thread::sleep(after + 2 * SECOND);
+    });
+    // The nodes agree on it within what a thousandth of the delay and a round trip leave in doubt.
+    let (at, doubt) = (at.into_inner(), 20_000_000);
+    let (before, after) = (audit(&admitted, 0..at - doubt), audit(&admitted, at + doubt..u64::MAX));
+    for node in &nodes {
+        let x = node.limit("x").expect("it");
+        assert_eq!(node.in_force(x), limit(to.0, to.1), "{:?}", node.metrics());
+        assert_eq!(node.metrics().changes, 1);
+    }
+    let most = (from.0.max(to.0) as f64, from.1.max(to.1) as f64);
+    let all = audit(&admitted, 0..u64::MAX).replay(most.0, most.1);
+    let before = before.replay(from.0 as f64, from.1 as f64);
+    let after = after.replay(to.0 as f64, to.1 as f64);
+    println!("{from:?} to {to:?}: before {before:?}, after {after:?}, all {all:?}");
+    for found in [&before, &after, &all] {
+        assert!(found.excess <= hair, "{found:?}");
+    }
+    after.units as f64 / after.seconds
+}
+
+#[test]
+fn a_change_is_in_force_on_all_nodes_at_once_and_mints_nothing() {
+    let test = "a_change_is_in_force_on_all_nodes_at_once";
+    for (from, to) in [((2_000, 400), (300, 400)), ((300, 900), (4_000, 400)), ((500, 100), (500, 1_000))] {
+        let Some(server) = server_or_skip(test, &[]) else { return };
+        let rate = changes(&server, from, to, false, HAIR);
+        assert!(rate > 0.5 * to.0 as f64, "{rate} a second of {to:?}");
+    }
+}
+
+#[test]
+fn a_strict_limit_becomes_leased_and_a_leased_one_strict() {
+    let test = "a_strict_limit_becomes_leased";
+    // By the nodes' readings strict decisions lie a round trip aside.
+    let Some(server) = server_or_skip(test, &[]) else { return };
+    assert!(changes(&server, (20, 4), (1_000, 400), true, 1.0) > 500.0);
+    let Some(server) = server_or_skip(test, &[]) else { return };
+    assert!(changes(&server, (1_000, 400), (20, 4), true, 1.0) > 10.0);
+}
+
+#[test]
+fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
+    let Some(server) = server_or_skip("a_node_that_does_not_hear", &[]) else { return };
+    let way = Proxy::before(server.port());
+    // 200 s of burst, of which a piece may wait 25 s; a reserve of 333.
+    let slow = || limit(20, 4_000);
+    let nodes = [open(&server.url(), slow()), open(&way.url(), slow())].map(|node| node.expect("a node"));
+    let at = AtomicU64::new(0);
+    let x = nodes[1].limit("x").expect("it");
+    // Asked for that fast, it is granted large pieces; then it is asked slowly, so that one lasts.
+    let mut passed = 0;
+    for _ in 0..20_000 {
+        let metrics = nodes[1].metrics();
+        if metrics.granted_units + metrics.passed_reserve > passed + 200 {
+            break;
+        }
+        passed += u64::from(nodes[1].check(x, b"key", 1).passes());
+        std::thread::sleep(Duration::from_micros(100));
+    }
+    way.silent(true);
+    let after = nodes[0].change(limit(4_000, 4_000), SECOND).expect("changed");
+    at.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
+    let (mut held, mut late) = (0, 0);
+    while nodes[1].now() < at.load(Ordering::Relaxed) + 2 * SECOND.as_nanos() as u64 {
+        let reading = nodes[1].now();
+        let passed = u64::from(nodes[1].check_at(x, b"key", 1, reading).passes());
+        *if reading < at.load(Ordering::Relaxed) { &mut held } else { &mut late } += passed;
+        std::thread::sleep(Duration::from_millis(7));
+    }
+    println!("{passed} passed, and {held} of what it held before, {late} after");
+    assert!(held > 20, "it held nothing to begin with: {held}");
+    assert_eq!(late, 0);
+    assert_eq!(nodes[1].in_force(x), slow(), "it heard of it");
+    way.silent(false);
+    for _ in 0..500 {
+        if nodes[1].in_force(x) == limit(4_000, 4_000) {
+            break;
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    assert_eq!(nodes[1].in_force(x), limit(4_000, 4_000));
+    assert_eq!(nodes[1].acquire(x, b"fresh", 1, SECOND), Verdict::Pass);
+}
+
+#[test]
+fn a_change_outlives_a_store_that_loses_all_and_nodes_that_open_go_by_it() {
+    let Some(mut server) = server_or_skip("a_change_outlives_a_store", &[]) else { return };
+    let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)).expect("a node"));
+    let x = nodes[0].limit("x").expect("it");
+    let after = nodes[0].change(limit(200, 300), SECOND).expect("changed");
+    // The other one has heard of it by then, and the mark is written again by either.
+    std::thread::sleep(DELAY / 2);
+    server.restart();
+    // Opened in between, with what it was.
+    let early = open(&server.url(), limit(100, 100)).expect("a node");
+    std::thread::sleep(after);
+    // And later, with what it never was.
+    let late = open(&server.url(), limit(1, 1)).expect("a node");
+    std::thread::sleep(DELAY / 2);
+    for node in nodes.iter().chain([&early, &late]) {
+        assert_eq!(node.in_force(x), limit(200, 300));
+    }
+    drop((nodes, early, late));
+}
+
+#[test]
+fn what_cannot_be_changed_is_said_and_changes_nothing() {
+    let Some(mut server) = server_or_skip("what_cannot_be_changed", &[]) else { return };
+    let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)).expect("a node"));
+    let unknown = SharedLimit::new("y", 1, SECOND, 1);
+    assert_eq!(nodes[0].change(unknown, SECOND), Err(ChangeError::Unknown));
+    assert_eq!(nodes[0].change(limit(100, 0), SECOND), Err(ChangeError::Limit(LimitError::ZeroBurst)));
+    assert!(nodes[0].change(limit(200, 100), SECOND).is_ok());
+    let second = nodes[1].change(limit(300, 100), SECOND).expect_err("one is on its way");
+    println!("{second}");
+    assert!(matches!(second, ChangeError::Other { in_force_after } if in_force_after > Duration::ZERO));
+    std::thread::sleep(DELAY + DELAY / 2);
+    for node in &nodes {
+        assert_eq!(node.in_force(node.limit("x").expect("it")), limit(200, 100));
+    }
+    assert!(nodes[1].change(limit(300, 100), SECOND).is_ok());
+    server.kill();
+    while nodes[0].metrics().up {
+        let _ = nodes[0].acquire(nodes[0].limit("x").expect("it"), b"k", 1, Duration::from_millis(10));
+    }
+    assert_eq!(nodes[0].change(limit(400, 100), SECOND), Err(ChangeError::Away));
+}
