@@ -28,7 +28,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let threads = ["--nocapture", "--test-threads=2"];
     let usual = report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast {PACKAGE...} -- {threads...}"));
 
-    on_valkey(ctx, report)?;
+    let valkey = on_valkey(ctx, report);
 
     let clippy = cmd!(sh, "env {cargo...} clippy --quiet {PACKAGE...} --all-targets -- -D warnings");
     report.claim("it_has_no_lint", || clippy.must().map(drop));
@@ -47,7 +47,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         .env("CARGO_TARGET_DIR", ctx.folder("cluster-loom")?)
         .env("RUSTFLAGS", "--cfg tatcell_cluster_loom");
     report.lines_of(models)?;
-    usual
+    usual.and(valkey)
 }
 
 /// `make demo-cluster`: an error if a verdict line fails.
