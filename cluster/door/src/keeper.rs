@@ -66,6 +66,7 @@ impl std::fmt::Display for Undecided {
 
 /// A limit that a keeper has made.
 #[derive(Clone, Copy, Debug)]
+#[allow(clippy::large_enum_variant)] // a few are kept, and each decision reads one
 pub enum Limit {
     /// Of the tables.
     Local(TablesLimit),
@@ -75,6 +76,7 @@ pub enum Limit {
 
 /// Who decides.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant)] // there is one
 pub enum Keeper {
     /// This process alone.
     Local(Tables),

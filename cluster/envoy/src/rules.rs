@@ -69,7 +69,7 @@ pub enum Pass {
     /// Nothing: a limit of 0.
     None(Unit),
     /// So many per unit.
-    Some(u32, Unit, Limit),
+    Some(u32, Unit, Box<Limit>),
 }
 
 /// Hits under one limit.
@@ -128,7 +128,7 @@ impl Pass {
         match (requests, unit) {
             (_, Unit::Unknown) => Err("the unit is not known"),
             (0, unit) => Ok(Pass::None(unit)),
-            (requests, unit) => Ok(Pass::Some(requests, unit, keeper.limit(&unit.rate(requests))?)),
+            (requests, unit) => Ok(Pass::Some(requests, unit, Box::new(keeper.limit(&unit.rate(requests))?))),
         }
     }
 }

@@ -1,5 +1,6 @@
 //! One request: which rules its descriptors match, what their limits say, and the answer.
 
+use std::borrow::Cow;
 use std::collections::HashMap;
 use std::fmt::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -228,7 +229,7 @@ impl RateLimit {
         asked: &Asked<'_>,
         hits: u64,
     ) -> Result<DescriptorStatus, Status> {
-        let (requests, unit, answer) = match &asked.pass {
+        let (requests, unit, answer) = match asked.pass.as_deref() {
             None => {
                 Counters::add(&self.seen.unmatched, 1);
                 return Ok(no_limit());
@@ -324,14 +325,14 @@ fn no_limit() -> DescriptorStatus {
 struct Asked<'r> {
     rule: Option<&'r Rule>,
     limit: Option<&'r RuleLimit>,
-    pass: Option<Pass>,
+    pass: Option<Cow<'r, Pass>>,
     key: Vec<u8>,
 }
 
 impl<'r> Asked<'r> {
     fn by_rule(rule: Option<&'r Rule>, key: Vec<u8>) -> Asked<'r> {
         let limit = rule.and_then(|rule| rule.limit.as_ref());
-        Asked { rule, limit, pass: limit.map(|limit| limit.pass.clone()), key }
+        Asked { rule, limit, pass: limit.map(|limit| Cow::Borrowed(&limit.pass)), key }
     }
 
     /// By the limit that the proxy sent along.
@@ -348,7 +349,7 @@ impl<'r> Asked<'r> {
         let pass = Pass::some(limit.requests_per_unit, limit.unit(), keeper);
         let pass =
             pass.map_err(|why| Status::invalid_argument(format!("the limit of a descriptor: {why}")))?;
-        Ok(Asked { rule: None, limit: None, pass: Some(pass), key })
+        Ok(Asked { rule: None, limit: None, pass: Some(Cow::Owned(pass)), key })
     }
 
     fn shadow(&self) -> bool {

@@ -28,8 +28,11 @@ fn decide(service: &RateLimit, domain: &str, descriptors: &[&str]) -> RateLimitR
     try_decide(service, &request(domain, descriptors)).expect("an answer")
 }
 
-/// Whether it is OK, and the limit of each descriptor: none, or so many per unit and what is left.
-fn told(response: &RateLimitResponse) -> (bool, Vec<Option<(u32, Unit, u32)>>) {
+/// So many per unit, and what is left.
+type Told = (u32, Unit, u32);
+
+/// Whether it is OK, and the limit of each descriptor, if it has one.
+fn told(response: &RateLimitResponse) -> (bool, Vec<Option<Told>>) {
     let limit = |status: &DescriptorStatus| {
         let limit = status.current_limit.as_ref()?;
         Some((limit.requests_per_unit, limit.unit(), status.limit_remaining))

@@ -208,8 +208,8 @@ mod tests {
     fn what_can_never_be_a_command_is_refused() {
         let long = [b"*1\r\n$4\r\n".to_vec(), vec![b'x'; 20]].concat();
         let line = vec![b'x'; MAX_LINE];
-        let many = vec![b"*9\r\n".to_vec(), b"$9000\r\n".to_vec(), vec![b'y'; 9_000], b"\r\n".to_vec()];
-        let many = [many[0].clone(), many[1..].concat().repeat(9)].concat();
+        let piece = [&b"$9000\r\n"[..], &[b'y'; 9_000], b"\r\n"].concat();
+        let many = [b"*9\r\n".to_vec(), piece.repeat(9)].concat();
         let words = b"x ".repeat(MAX_ARGS + 1);
         for wrong in [
             &b"*x\r\n"[..],

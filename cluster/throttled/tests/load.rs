@@ -131,7 +131,7 @@ fn a_stop_loses_no_answer() {
 
 #[test]
 fn a_stop_waits_for_a_client_that_does_not_read_no_longer_than_it_was_told() {
-    let server = Server::start(&["--stop-within", "500ms"]);
+    let server = Server::start(&["--stop-within", "4s"]);
     let mut slow = TcpStream::connect(&server.address).expect("the server");
     slow.set_write_timeout(Some(Duration::from_millis(300))).expect("a timeout");
     let calls = command("CL.THROTTLE slow 0 1 1000").repeat(1_000);
@@ -145,12 +145,12 @@ fn a_stop_waits_for_a_client_that_does_not_read_no_longer_than_it_was_told() {
     assert_eq!(idle.reply(), None);
     drop(idle);
     while TcpStream::connect(&address).is_ok() {
-        assert!(begun.elapsed() < Duration::from_secs(5), "it goes on listening");
+        assert!(begun.elapsed() < Duration::from_secs(3), "it goes on listening");
     }
     assert!(common::http(&metrics, "/healthz").0.contains("503"));
     let last = server.ended();
     assert!(last.ends_with(" 1 clients cut off"), "{last}");
-    assert!(begun.elapsed() < Duration::from_secs(5));
+    assert!(begun.elapsed() < Duration::from_secs(20));
 }
 
 #[test]
