@@ -46,16 +46,19 @@ fn names(asked: &Asked) {
     // No atomics of 64 bits, on a hosted system: portable-atomic's.
     name("tatcell_portable64", !loom && !atomic64 && asked.feature("FALLBACK"));
     // How a masked section keeps everyone else out: two functions in C, the crate `critical-section`, the interrupt mask
-    // of Cortex-M (primask) or RISC-V (mstatus), or not at all (open).
+    // of Cortex-M (primask) or RISC-V (mstatus), a lock where firmware is tested (hosted), or not at all (open).
     let bare = asked.is("TARGET_OS", "none");
+    let hosted = asked.is("TARGET_FAMILY", "unix") || asked.is("TARGET_FAMILY", "windows");
     choice(
         "tatcell_section",
-        ["c", "crate", "primask", "mstatus", "open"],
+        ["c", "crate", "primask", "mstatus", "hosted", "open"],
         match () {
             _ if asked.feature("CRITICAL_SECTION_C") => "c",
             _ if asked.feature("CRITICAL_SECTION") => "crate",
             _ if asked.feature("SINGLE_CORE") && bare && arm => "primask",
             _ if asked.feature("SINGLE_CORE") && bare && riscv => "mstatus",
+            // Not below 64-bit atomics: there a cell would spin, which `fallback` must ask for.
+            _ if asked.feature("SINGLE_CORE") && hosted && atomic64 => "hosted",
             _ => "open",
         },
     );

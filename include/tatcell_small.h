@@ -20,13 +20,20 @@
  *          codes at the top: TATCELL_SMALL_NEVER (cost above the burst), TATCELL_SMALL_CONTENDED (no verdict, nothing
  *          charged; only on cores with ldrex/strex or lr/sc), TATCELL_SMALL_REFUSED. Only 0 passes.
  * TIME     Your own tick count: 64 bits, or 32 bits that wrap (only differences count). A 32-bit cell that rests for
- *          nearly 2^32 ticks can read as a debt of at most one window, never as credit: call the _idle or _sweep
- *          function once per TATCELL_SMALL32_SWEEP_INTERVAL for cells that may rest that long.
+ *          longer than TATCELL_SMALL32_SPAN(limit) ticks can read as a debt of at most one window, never as credit.
+ *          That is nearly 2^(32 - shift) ticks: 49 days of ms for 10 a second, but 262 s for the bytes of a UART. Idle
+ *          rule: a cell is charged once per span, or handed to _idle (a table to _sweep) once per
+ *          TATCELL_SMALL32_SWEEP_INTERVAL(limit).
  * SHARING  The same cell or table may be used from the main loop and from interrupts at once. How the library keeps
  *          them apart where the core has no atomics of that width is the firmware's choice of archive:
  *            libtatcell-single.a     masks interrupts (PRIMASK, mstatus.MIE): one core, privileged code
  *            libtatcell-critical.a   calls tatcell_critical_enter and tatcell_critical_exit, which you write
- *          The _exclusive functions mask nothing: one caller at a time.
+ *          The _exclusive functions mask nothing: one caller at a time. PRIMASK does not keep out an NMI or a hard
+ *          fault: call nothing from there. Unprivileged code of a Cortex-M cannot mask and is not told:
+ *          tatcell_small_section_check says so. Where tatcell_critical_enter raises BASEPRI, call from no interrupt of
+ *          a higher priority than that.
+ * ONE USE  Who polls (check) a cell that others reserve from starves: a reservation takes each unit before it is there.
+ *          Poll a cell, or reserve from it.
  * CHECKS   None. Unlike tatcell.h these functions take static objects of yours, made by the macros below; a NULL, a
  *          misaligned pointer or a limit from elsewhere is undefined behaviour. That is what makes them small.
  */
@@ -34,6 +41,15 @@
 #define TATCELL_SMALL_H
 
 #include "tatcell.h"
+
+/** Stands before functions whose verdict must be looked at; yours if you define it. */
+#ifndef TATCELL_SMALL_VERDICT
+#if defined(__GNUC__)
+#define TATCELL_SMALL_VERDICT __attribute__((warn_unused_result))
+#else
+#define TATCELL_SMALL_VERDICT TATCELL_NODISCARD
+#endif
+#endif
 
 /** Answer: the cost is greater than the burst; the request can never pass. */
 #define TATCELL_SMALL_NEVER UINT64_MAX
@@ -106,10 +122,30 @@ typedef struct tatcell_small_table_t {
     uint32_t full;
 } tatcell_small_table_t;
 
+/** The log of one place: zeroed memory is fresh. */
+typedef struct tatcell_small_log_t {
+    /** Lines that pass. */
+    tatcell_cell32_t cell;
+    /** Lines left out since the last one that passed; wraps. */
+    uint32_t left_out;
+} tatcell_small_log_t;
+
 /* Compile-time arithmetic. Not for use outside this header; every name ends in an underscore. */
 #define TATCELL_U_(x) ((uint64_t)(x))
-/* 0 if ok holds; otherwise an array of negative size stops the compiler: the limit cannot be represented. */
-#define TATCELL_REQUIRE_(ok) (0 * sizeof(char[(ok) ? 1 : -1]))
+/* 0 if ok holds. Otherwise, and where it is no constant of the compiler's, the program does not compile: in C for the
+   width of a bit-field, which is negative or "not an integer constant", in C++ for a static_assert or because a
+   "template argument" is no constant. */
+#ifdef __cplusplus
+extern "C++" {
+template <bool ok> struct tatcell_require_ {
+    static_assert(ok, "tatcell: this limit cannot be represented");
+    enum { zero = 0 };
+};
+}
+#define TATCELL_REQUIRE_(ok) ((unsigned)tatcell_require_<(ok)>::zero)
+#else
+#define TATCELL_REQUIRE_(ok) (0 * sizeof(struct { int tatcell_cannot_represent_this_limit : (ok) ? 1 : -1; }))
+#endif
 /* Is the emission interval still below m + 1 q-units at shift k? The shift wanted is the number of such k. */
 #define TATCELL_COARSE_(u, p, m, k) (TATCELL_U_(p) <= ((m) * TATCELL_U_(u)) >> (k))
 #define TATCELL_COARSE4_(u, p, m, k)                                                                        \
@@ -154,7 +190,7 @@ typedef struct tatcell_small_table_t {
 
 /**
  * Initialiser of a tatcell_small_limit_t: `units` per `period` ticks, at most `burst` at one instant after idle.
- * Constants only; what cannot be represented does not compile ("size of array is negative").
+ * Constants only: what cannot be represented does not compile, nor do variables (tatcell_small_limit_init takes them).
  */
 #define TATCELL_SMALL_LIMIT(units, period, burst) TATCELL_SMALL_LIMIT_SHAPED(units, period, burst, 0)
 /** As TATCELL_SMALL_LIMIT, and reservations may wait up to `max_delay` ticks. */
@@ -182,7 +218,31 @@ typedef struct tatcell_small_table_t {
             (uint32_t)(TATCELL_S32_(units, period))                                                                    \
     }
 
-/** Ticks within which a 32-bit cell or table that may rest should be swept once. */
+/**
+ * Initialiser of a tatcell_small_limit_t for a duty cycle: no more than `on` ticks of transmission in any `window` of
+ * ticks, wherever it begins, in transmissions of at most `longest` ticks. Charge each when it begins: cost = its ticks,
+ * rounded up.
+ *
+ * The rate is what the burst leaves: in a window pass at most burst + rate * window = longest + (on - longest) units.
+ * (A limit of `on` per `window` with a burst of `on` lets nearly twice that through.) One tick is added to the window
+ * for a clock that shows whole ticks.
+ */
+#define TATCELL_SMALL_DUTY(on, window, longest) \
+    TATCELL_SMALL_LIMIT(TATCELL_DUTY_(on, window, longest), TATCELL_U_(window) + 1, longest)
+/** As TATCELL_SMALL_DUTY, a tatcell_small32_limit_t. */
+#define TATCELL_SMALL32_DUTY(on, window, longest) \
+    TATCELL_SMALL32_LIMIT(TATCELL_DUTY_(on, window, longest), TATCELL_U_(window) + 1, longest)
+/* Units of the rate; 0, which is refused, where the longest is not below on or on is above the window. */
+#define TATCELL_DUTY_(on, window, longest) \
+    ((longest) > 0 && (longest) < (on) && (on) <= (window) ? TATCELL_U_(on) - TATCELL_U_(longest) : 0u)
+
+/**
+ * Ticks that a 32-bit cell may rest, from its last charge on, without ever reading as a debt: 2^32 q-units less a
+ * window.
+ * Of a 64-bit cell they are years.
+ */
+#define TATCELL_SMALL32_SPAN(limit_) ((0u - (limit_).window) >> (limit_).shift)
+/** Ticks within which a 32-bit cell or table that may rest longer than that should be swept once. */
 #define TATCELL_SMALL32_SWEEP_INTERVAL(limit_) ((0u - 2u * (limit_).window) >> (limit_).shift)
 
 /**
@@ -214,6 +274,7 @@ extern "C" {
  * @retval others ticks until the same request passes; nothing charged.
  * Thread: any context. Cost: one short masked section. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint64_t tatcell_small_check(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint32_t cost);
 
 /**
@@ -225,6 +286,7 @@ uint64_t tatcell_small_check(tatcell_cell_t *cell, const tatcell_small_limit_t *
  * @retval as tatcell_small_check; never TATCELL_SMALL_NEVER.
  * Thread: any context. Cost: as tatcell_small_check. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint64_t tatcell_small_check_unit(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now);
 
 /**
@@ -237,6 +299,7 @@ uint64_t tatcell_small_check_unit(tatcell_cell_t *cell, const tatcell_small_limi
  * @retval as tatcell_small_check; never TATCELL_SMALL_CONTENDED.
  * Thread: one at a time. Cost: one load, one store. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint64_t tatcell_small_check_exclusive(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now,
                                        uint32_t cost);
 
@@ -252,6 +315,7 @@ uint64_t tatcell_small_check_exclusive(tatcell_cell_t *cell, const tatcell_small
  * @retval others ticks from now at which it may leave.
  * Thread: any context. Cost: as tatcell_small_check. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint64_t tatcell_small_reserve(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint32_t cost);
 
 /**
@@ -284,6 +348,7 @@ void tatcell_small_reset(tatcell_cell_t *cell);
  * @retval others ticks until the same request passes; nothing charged.
  * Thread: any context. Cost: one ldrex/strex or lr/sc, or one short masked section on cores without. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint32_t tatcell_small32_check(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
                                uint32_t cost);
 
@@ -296,6 +361,7 @@ uint32_t tatcell_small32_check(tatcell_cell32_t *cell, const tatcell_small32_lim
  * @retval as tatcell_small32_check; never TATCELL_SMALL32_NEVER.
  * Thread: any context. Cost: as tatcell_small32_check. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint32_t tatcell_small32_check_unit(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now);
 
 /**
@@ -310,6 +376,7 @@ uint32_t tatcell_small32_check_unit(tatcell_cell32_t *cell, const tatcell_small3
  * @retval others ticks from now at which it may leave.
  * Thread: any context. Cost: as tatcell_small32_check. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint32_t tatcell_small32_reserve(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
                                  uint32_t cost);
 
@@ -367,6 +434,7 @@ uint32_t tatcell_small_table_hash(const tatcell_small_table_t *table, const uint
  * @retval others ticks until the same request passes; nothing charged.
  * Thread: any context. Cost: one hash, and one masked section over 16 slots. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint32_t tatcell_small_table_check(tatcell_small_table_t *table, uint32_t now, const uint8_t *key, uint32_t len,
                                    uint32_t cost);
 
@@ -380,6 +448,7 @@ uint32_t tatcell_small_table_check(tatcell_small_table_t *table, uint32_t now, c
  * @retval as tatcell_small_table_check.
  * Thread: any context. Cost: one masked section over 16 slots. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint32_t tatcell_small_table_check_hash(tatcell_small_table_t *table, uint32_t now, uint32_t hash, uint32_t cost);
 
 /**
@@ -393,6 +462,7 @@ uint32_t tatcell_small_table_check_hash(tatcell_small_table_t *table, uint32_t n
  * @retval as tatcell_small_table_check.
  * Thread: one at a time. Cost: one hash, and a search of 16 slots. Since 0.1.
  */
+TATCELL_SMALL_VERDICT
 uint32_t tatcell_small_table_check_exclusive(tatcell_small_table_t *table, uint32_t now, const uint8_t *key,
                                              uint32_t len, uint32_t cost);
 
@@ -405,6 +475,196 @@ uint32_t tatcell_small_table_check_exclusive(tatcell_small_table_t *table, uint3
  * Thread: any context. Cost: one short masked section for each slot. Since 0.1.
  */
 void tatcell_small_table_sweep(tatcell_small_table_t *table, uint32_t now);
+
+/**
+ * As the macro TATCELL_SMALL_LIMIT_SHAPED for numbers that are known when the program runs: the same limit, or an error
+ * where that does not compile. By shifts and subtractions, some 5000 instructions: at the start, not on each check.
+ *
+ * @param limit     is written; as it was where an error is returned.
+ * @param units     units per `period`.
+ * @param period    ticks.
+ * @param burst     most units at one instant after idle.
+ * @param max_delay longest delay of a reservation, ticks; 0 where there are none.
+ * @retval 0 made.
+ * @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD, TATCELL_ERR_BURST units, period or burst is 0.
+ * @retval TATCELL_ERR_REPRESENT the rate is too fast for 31 bits of fraction, or the burst does not fit.
+ * @retval TATCELL_ERR_HORIZON burst and delay together are too long.
+ * Thread: one; nobody uses the limit meanwhile. Cost: two loops of up to 95 and 62 rounds. Since 0.4.
+ */
+TATCELL_SMALL_VERDICT
+int32_t tatcell_small_limit_init(tatcell_small_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst,
+                                 uint64_t max_delay);
+
+/**
+ * As tatcell_small_limit_init, for TATCELL_SMALL32_LIMIT_SHAPED.
+ *
+ * @param limit     is written; as it was where an error is returned.
+ * @param units     units per `period`.
+ * @param period    ticks.
+ * @param burst     most units at one instant after idle.
+ * @param max_delay longest delay of a reservation, ticks; 0 where there are none.
+ * @retval as tatcell_small_limit_init; TATCELL_ERR_HORIZON also where the burst needs more than 2^28 q-units.
+ * Thread: as tatcell_small_limit_init. Cost: as tatcell_small_limit_init. Since 0.4.
+ */
+TATCELL_SMALL_VERDICT
+int32_t tatcell_small32_limit_init(tatcell_small32_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst,
+                                   uint64_t max_delay);
+
+/**
+ * Charges after the fact what was sent anyway, up to a debt of burst and max_delay together.
+ *
+ * @param cell  as tatcell_small_check.
+ * @param limit as tatcell_small_check; with a max_delay there is room above the burst.
+ * @param now   your clock, ticks.
+ * @param cost  units, at most the burst.
+ * @retval 0 all is charged.
+ * @retval TATCELL_SMALL_NEVER, TATCELL_SMALL_CONTENDED nothing charged.
+ * @retval others the debt is as large as it can be, and so many ticks of the charge found no room.
+ * Thread: any context. Cost: as tatcell_small_check. Since 0.4.
+ */
+uint64_t tatcell_small_charge(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint32_t cost);
+
+/**
+ * Gives back units that a check or charge took: a transmission that was not made, or the rest of it. What has drained
+ * since then is not given back; the charge counts as draining from `then` on, so that no order of refunds gives a unit
+ * twice.
+ *
+ * @param cell  as tatcell_small_check.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @param then  `now` of the call that charged: refund a charge once, and within the limit's span.
+ * @param cost  units, at most what was charged.
+ * @retval TATCELL_SMALL_CONTENDED nothing changed; ask again.
+ * @retval others ticks of debt taken off, rounded down; 0 where all has drained.
+ * Thread: any context. Cost: as tatcell_small_check. Since 0.4.
+ */
+uint64_t tatcell_small_refund(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint64_t then,
+                              uint32_t cost);
+
+/**
+ * Reads the debt, for keeping it over a reset or a sleep that stops the clock.
+ *
+ * @param cell  as tatcell_small_check.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @return ticks until the full burst is available again, rounded up; 0 = it is.
+ * Thread: any context. Cost: one load. Since 0.4.
+ */
+uint64_t tatcell_small_debt(const tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now);
+
+/**
+ * Sets the debt, whatever it was, under a clock that may have started anew.
+ *
+ * After `asleep` ticks (rounded down) set `saved > asleep ? saved - asleep : 0`: nothing is forgiven, and nothing is
+ * refused for more than two ticks longer than if the clock had run on.
+ *
+ * @param cell  as tatcell_small_check; a charge of another context at the same time is lost.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @param ticks debt; more than burst and max_delay is cut to that.
+ * Thread: any context. Cost: one store. Since 0.4.
+ */
+void tatcell_small_set_debt(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint64_t ticks);
+
+/**
+ * As tatcell_small_charge; 32-bit ticks that wrap.
+ *
+ * @param cell  as tatcell_small32_check.
+ * @param limit as tatcell_small32_check; with a max_delay there is room above the burst.
+ * @param now   your clock, ticks.
+ * @param cost  units, at most the burst.
+ * @retval 0 all is charged.
+ * @retval TATCELL_SMALL32_NEVER, TATCELL_SMALL32_CONTENDED nothing charged.
+ * @retval others the debt is as large as it can be, and so many ticks of the charge found no room.
+ * Thread: any context. Cost: as tatcell_small32_check. Since 0.4.
+ */
+uint32_t tatcell_small32_charge(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
+                                uint32_t cost);
+
+/**
+ * As tatcell_small_refund; 32-bit ticks that wrap.
+ *
+ * @param cell  as tatcell_small32_check.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @param then  `now` of the call that charged: refund a charge once, and within TATCELL_SMALL32_SPAN.
+ * @param cost  units, at most what was charged.
+ * @retval TATCELL_SMALL32_CONTENDED nothing changed; ask again.
+ * @retval others ticks of debt taken off, rounded down; 0 where all has drained.
+ * Thread: any context. Cost: as tatcell_small32_check. Since 0.4.
+ */
+uint32_t tatcell_small32_refund(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
+                                uint32_t then, uint32_t cost);
+
+/**
+ * As tatcell_small_debt; 32-bit ticks that wrap.
+ *
+ * @param cell  as tatcell_small32_check.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @return ticks until the full burst is available again, rounded up; 0 = it is.
+ * Thread: any context. Cost: one load. Since 0.4.
+ */
+uint32_t tatcell_small32_debt(const tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now);
+
+/**
+ * As tatcell_small_set_debt; 32-bit ticks that wrap.
+ *
+ * @param cell  as tatcell_small32_check; a charge of another context at the same time is lost.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @param ticks debt; more than burst and max_delay is cut to that.
+ * Thread: any context. Cost: one store. Since 0.4.
+ */
+void tatcell_small32_set_debt(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
+                              uint32_t ticks);
+
+/**
+ * Decides one log line of a place: written, or counted. TATCELL_LOG_LIMITED makes log and limit for its place.
+ *
+ * @param log      zeroed at first; one for each place.
+ * @param limit    made by TATCELL_SMALL32_LIMIT.
+ * @param now      your clock, 32-bit ticks that may wrap.
+ * @param left_out is written where 1 is returned: lines left out since the last one that was written.
+ * @retval 1 write the line.
+ * @retval 0 leave it out; it is counted.
+ * Thread: any context; each line left out is told by one written line, or still in log->left_out. Cost: as
+ * tatcell_small32_check_unit, and one addition. Since 0.4.
+ */
+TATCELL_SMALL_VERDICT
+uint32_t tatcell_small_log(tatcell_small_log_t *log, const tatcell_small32_limit_t *limit, uint32_t now,
+                           uint32_t *left_out);
+
+/**
+ * Says whether the library's sections keep interrupts out of the code that calls this. Ask once at the start, where
+ * libtatcell-single.a is used beside code without privileges: there the instruction that masks does nothing.
+ *
+ * @retval 0 they do. (With libtatcell-critical.a they are your functions, and this is not looked at.)
+ * @retval TATCELL_ERR_UNSUPPORTED they do not: the code is unprivileged. Use libtatcell-critical.a, or ask from a call
+ * of the supervisor.
+ * Thread: any context. Cost: one masked section. Since 0.4.
+ */
+TATCELL_SMALL_VERDICT
+int32_t tatcell_small_section_check(void);
+
+#if defined(__GNUC__)
+/**
+ * Decides one log line of this place: at most `burst` lines at once and `n` per `per` ticks. True: write it, and
+ * *left_out before it were not written since the last one. The place has 8 bytes of RAM and 24 of flash for it.
+ *
+ *   uint32_t left_out;
+ *   if (TATCELL_LOG_LIMITED(now_ms, 2, 1000, 3, &left_out))
+ *       printf("queue full (%u more were not logged)\n", (unsigned)left_out);
+ *
+ * In a function that is inlined or instantiated several times each copy that the compiler keeps apart has its own.
+ */
+#define TATCELL_LOG_LIMITED(now, n, per, burst, left_out)                                           \
+    __extension__({                                                                                 \
+        static const tatcell_small32_limit_t tatcell_limit_ = TATCELL_SMALL32_LIMIT(n, per, burst); \
+        static tatcell_small_log_t tatcell_log_;                                                    \
+        tatcell_small_log(&tatcell_log_, &tatcell_limit_, now, left_out) != 0;                      \
+    })
+#endif
 
 /**
  * Yours to write, for libtatcell-critical.a: keeps out every context that uses the same cells (interrupts, tasks, the

@@ -35,7 +35,7 @@
 //! - [`Override`]: bans and exemptions of keys until a time, in tables of their own.
 //! - [`Shaper`]: requests that wait for their departure instead of being refused; [`Wheel`], [`Group`], [`LeakyQueue`].
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
-//! - [`SmallLimit`], [`SmallTable`]: the same decisions in the fewest bytes, for firmware.
+//! - [`SmallLimit`], [`SmallTable`], [`SmallLog`]: the same decisions in the fewest bytes, for firmware.
 //! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
 //!
@@ -67,7 +67,7 @@
 //! | `heapless` | payloads of any type in a [`LeakyQueue`], by a `heapless::Deque` |
 //! | `capi` | exports the C ABI of `tatcell.h` |
 //! | `small-capi` | exports the C ABI of `tatcell_small.h`, for firmware |
-//! | `single-core` | cores without 64-bit atomics: interrupts are masked |
+//! | `single-core` | cores without 64-bit atomics: interrupts are masked; in unit tests on a host a lock stands in |
 //! | `critical-section` | the same by the `critical-section` crate |
 //! | `critical-section-c` | the same by two C functions of the firmware |
 //! | `exclusive` | the same, nothing being shared |
@@ -112,7 +112,7 @@ pub use combine::{
 pub use keys::{second_hash, Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
 pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitNumbers, LimitSpec, TableLimit};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
-pub use small::{SmallLimit, SmallLimit32, SmallSlot, SmallTable};
+pub use small::{section_works, SmallLimit, SmallLimit32, SmallLog, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;
 pub use table::{
     full_set_ppb, lines_for, lines_for_load, Access, AttachOptions, Burst, Counters, Exclusive,

@@ -4,6 +4,7 @@
 #define SYST_CSR (*(volatile uint32_t *)0xE000E010)
 #define SYST_RVR (*(volatile uint32_t *)0xE000E014)
 #define SYST_CVR (*(volatile uint32_t *)0xE000E018)
+#define AIRCR (*(volatile uint32_t *)0xE000ED0C)
 #define CPACR (*(volatile uint32_t *)0xE000ED88)
 
 extern uint32_t stack_top[], data_start[], data_end[], data_load[], bss_start[], bss_end[];
@@ -27,6 +28,12 @@ void board_exit(int status) {
     }
 }
 
+void board_reset(void) {
+    AIRCR = 0x05FA0004; /* SYSRESETREQ */
+    for (;;) {
+    }
+}
+
 void timer_start(uint32_t first, uint32_t ticks) {
 #ifdef BOARD_LM3S
     /* Run from the main oscillator without PLL: the emulator computes the core clock only when this is written. */
@@ -39,6 +46,11 @@ void timer_start(uint32_t first, uint32_t ticks) {
     while (SYST_CVR == 0) {
     }
     SYST_RVR = ticks - 1; /* counts from the next time on */
+}
+
+/* Of programs that start no timer. */
+void __attribute__((weak)) on_timer(uint32_t pc) {
+    (void)pc;
 }
 
 void timer_stop(void) {

@@ -11,6 +11,9 @@ static const tatcell_small_limit_t limit = TATCELL_SMALL_LIMIT(10, 1000, 5);
 static const tatcell_small32_limit_t limit32 = TATCELL_SMALL32_LIMIT(10, 1000, 5);
 /* 3 a second: no whole number of ticks, so the 32-bit form shifts too. */
 static const tatcell_small32_limit_t thirds32 = TATCELL_SMALL32_LIMIT(3, 1000, 5);
+/* As the first two, and a reservation waits up to a second. */
+static const tatcell_small_limit_t shaped = TATCELL_SMALL_LIMIT_SHAPED(10, 1000, 5, 1000);
+static const tatcell_small32_limit_t shaped32 = TATCELL_SMALL32_LIMIT_SHAPED(10, 1000, 5, 1000);
 /* Bytes: 100 000 a second, 3000 at once, ticks of 1 us. */
 static const tatcell_small_limit_t bytes = TATCELL_SMALL_LIMIT(100000, 1000000, 3000);
 static const tatcell_small32_limit_t bytes32 = TATCELL_SMALL32_LIMIT(100000, 1000000, 3000);
@@ -18,6 +21,9 @@ static tatcell_small_slot_t slots[64];
 static tatcell_small_table_t table = TATCELL_SMALL_TABLE(slots, 10, 1000, 5, TATCELL_FULL_INHERIT);
 static tatcell_cell_t cell;
 static tatcell_cell32_t cell32;
+static tatcell_small_log_t line;
+static tatcell_small_limit_t made;
+static tatcell_small32_limit_t made32;
 /* Not constants for the compiler, as in a program. */
 static volatile uint64_t now64 = 1000000;
 static volatile uint32_t now32 = 1000000;
@@ -40,7 +46,12 @@ enum { PAINT = 256 };
 #define PAINTED(i) (0xA5A50000u + (uint32_t)(i))
 
 /* sp is that of this frame: what lies below belongs to the call. */
-#define SP() __extension__({ uint32_t sp_; __asm__ volatile("mov %0, sp" : "=r"(sp_)); (volatile uint32_t *)sp_; })
+#ifdef __riscv
+#define READ_SP "mv %0, sp"
+#else
+#define READ_SP "mov %0, sp"
+#endif
+#define SP() __extension__({ uint32_t sp_; __asm__ volatile(READ_SP : "=r"(sp_)); (volatile uint32_t *)sp_; })
 
 #define CASE(name, call)                                 \
     do {                                                 \
@@ -66,17 +77,28 @@ static void fresh(void) {
     tatcell_small32_reset(&cell32);
 }
 
-static void spent(void) {
+/* A debt of some units. */
+static void owe(uint32_t units) {
     fresh();
-    tatcell_small_check(&cell, &limit, now64, 5);
-    tatcell_small32_check(&cell32, &limit32, now32, 5);
+    if (tatcell_small_check(&cell, &limit, now64, units) != 0 ||
+        tatcell_small32_check(&cell32, &limit32, now32, units) != 0)
+        board_exit(1);
 }
 
-/* A debt of one unit: what a busy cell looks like. */
+static void spent(void) {
+    owe(5);
+}
+
+/* What a busy cell looks like. */
 static void busy(void) {
+    owe(1);
+}
+
+static void owe_bytes(void) {
     fresh();
-    tatcell_small_check(&cell, &limit, now64, 1);
-    tatcell_small32_check(&cell32, &limit32, now32, 1);
+    if (tatcell_small_check(&cell, &bytes, now64, 1500) != 0 ||
+        tatcell_small32_check(&cell32, &bytes32, now32, 1500) != 0)
+        board_exit(1);
 }
 
 int main(void) {
@@ -85,8 +107,7 @@ int main(void) {
     CASE("tatcell_small_check conforming", tatcell_small_check(&cell, &limit, now64, 1));
     spent();
     CASE("tatcell_small_check denied", tatcell_small_check(&cell, &limit, now64, 1));
-    fresh();
-    tatcell_small_check(&cell, &bytes, now64, 1500);
+    owe_bytes();
     CASE("tatcell_small_check:1500 conforming", tatcell_small_check(&cell, &bytes, now64, 1500));
     CASE("tatcell_small_check:1500 denied", tatcell_small_check(&cell, &bytes, now64, 1500));
     CASE("tatcell_small_check:4000 never", tatcell_small_check(&cell, &bytes, now64, 4000));
@@ -99,7 +120,10 @@ int main(void) {
     spent();
     CASE("tatcell_small_check_exclusive denied", tatcell_small_check_exclusive(&cell, &limit, now64, 1));
     busy();
-    CASE("tatcell_small_reserve conforming", tatcell_small_reserve(&cell, &limit, now64, 1));
+    CASE("tatcell_small_reserve conforming", tatcell_small_reserve(&cell, &shaped, now64, 1));
+    spent();
+    CASE("tatcell_small_reserve waiting", tatcell_small_reserve(&cell, &shaped, now64, 1));
+    CASE("tatcell_small_reserve denied", tatcell_small_reserve(&cell, &limit, now64, 1));
     busy();
     CASE("tatcell_small32_check_unit conforming", tatcell_small32_check_unit(&cell32, &limit32, now32));
     spent();
@@ -108,13 +132,39 @@ int main(void) {
     CASE("tatcell_small32_check conforming", tatcell_small32_check(&cell32, &limit32, now32, 1));
     spent();
     CASE("tatcell_small32_check denied", tatcell_small32_check(&cell32, &limit32, now32, 1));
-    fresh();
-    tatcell_small32_check(&cell32, &bytes32, now32, 1500);
+    owe_bytes();
     CASE("tatcell_small32_check:1500 conforming", tatcell_small32_check(&cell32, &bytes32, now32, 1500));
     CASE("tatcell_small32_check:1500 denied", tatcell_small32_check(&cell32, &bytes32, now32, 1500));
+    busy();
+    CASE("tatcell_small32_reserve conforming", tatcell_small32_reserve(&cell32, &shaped32, now32, 1));
+    spent();
+    CASE("tatcell_small32_reserve waiting", tatcell_small32_reserve(&cell32, &shaped32, now32, 1));
+    CASE("tatcell_small32_reserve denied", tatcell_small32_reserve(&cell32, &limit32, now32, 1));
     fresh();
-    tatcell_small32_check(&cell32, &thirds32, now32, 1);
+    if (tatcell_small32_check(&cell32, &thirds32, now32, 1) != 0)
+        return 1;
     CASE("tatcell_small32_check_unit:shifted conforming", tatcell_small32_check_unit(&cell32, &thirds32, now32));
+
+    busy();
+    CASE("tatcell_small_charge conforming", tatcell_small_charge(&cell, &limit, now64, 2));
+    CASE("tatcell_small_charge denied", tatcell_small_charge(&cell, &limit, now64, 5));
+    CASE("tatcell_small_refund conforming", tatcell_small_refund(&cell, &limit, now64, now64, 2));
+    CASE("tatcell_small_debt read", tatcell_small_debt(&cell, &limit, now64));
+    CASE("tatcell_small_set_debt set", (tatcell_small_set_debt(&cell, &limit, now64, 300), 0));
+    busy();
+    CASE("tatcell_small32_charge conforming", tatcell_small32_charge(&cell32, &limit32, now32, 2));
+    CASE("tatcell_small32_charge denied", tatcell_small32_charge(&cell32, &limit32, now32, 5));
+    CASE("tatcell_small32_refund conforming", tatcell_small32_refund(&cell32, &limit32, now32, now32, 2));
+    CASE("tatcell_small32_debt read", tatcell_small32_debt(&cell32, &limit32, now32));
+    CASE("tatcell_small32_set_debt set", (tatcell_small32_set_debt(&cell32, &limit32, now32, 300), 0));
+    uint32_t left_out = 0;
+    CASE("tatcell_small_log conforming", tatcell_small_log(&line, &limit32, now32, &left_out));
+    spent();
+    line.cell = cell32;
+    CASE("tatcell_small_log denied", tatcell_small_log(&line, &limit32, now32, &left_out));
+    CASE("tatcell_small_limit_init made", (uint32_t)tatcell_small_limit_init(&made, 100000, 1000000, 3000, 20000));
+    CASE("tatcell_small32_limit_init made", (uint32_t)tatcell_small32_limit_init(&made32, 11520, 1000, 64, 0));
+    CASE("tatcell_small_section_check works", (uint32_t)tatcell_small_section_check());
 
     tatcell_small_table_seed(&table, seed);
     CASE("tatcell_small_table_check:new conforming", tatcell_small_table_check(&table, now32, key, 4, 1));

@@ -3,10 +3,13 @@
  * holds; the units admitted must be the burst exactly. The timer's period differs from round to round, so that the
  * interrupt lands on every instruction (run it with -icount: one instruction is a fixed time).
  *
+ * Reservations go on for DELAYED units that wait: each of these has a departure of its own. Of log lines each is
+ * written, or told by one that is, or still counted.
+ *
  * With TRACE one round runs without the timer, for a trace of the instructions that could be interrupted.
  *
- * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE; and the controls that must fail, where both
- * contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
+ * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE, RESERVE32, RESERVE64, ADJUST32, LOG; and the controls
+ * that must fail, where both contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
  */
 #include "board.h"
 #include "tatcell_small.h"
@@ -18,31 +21,50 @@
 #define TABLE 5
 #define CELL64_PLAIN 6
 #define TABLE_PLAIN 7
+#define RESERVE32 8
+#define RESERVE64 9
+#define ADJUST32 10
+#define LOG 11
 
 #ifdef TRACE
 enum { ROUNDS = 1 };
+#elif defined(__riscv)
+/* Its timer is coarser than an instruction is long. */
+enum { ROUNDS = 1200 };
 #else
 enum { ROUNDS = 400 };
 #endif
 enum { BURST = 24, SOON = 20, PERIOD = 400, KEYS = 2 };
 #define T (1 << 20)
+#if VARIANT == RESERVE32 || VARIANT == RESERVE64
+enum { DELAYED = 4, LEFT = 0 };
+#elif VARIANT == ADJUST32
+/* A request needs three units for a moment, of which it keeps one. */
+enum { DELAYED = 0, LEFT = 2 };
+#else
+enum { DELAYED = 0, LEFT = 0 };
+#endif
 
-static const tatcell_small32_limit_t limit32 = TATCELL_SMALL32_LIMIT(1, T, BURST);
-static const tatcell_small_limit_t limit64 = TATCELL_SMALL_LIMIT(1, T, BURST);
+static const tatcell_small32_limit_t limit32 = TATCELL_SMALL32_LIMIT_SHAPED(1, T, BURST, DELAYED * T);
+static const tatcell_small_limit_t limit64 = TATCELL_SMALL_LIMIT_SHAPED(1, T, BURST, DELAYED * T);
 static tatcell_small_slot_t slots[64];
 static tatcell_small_table_t table = TATCELL_SMALL_TABLE(slots, 1, T, BURST, TATCELL_FULL_DENY);
 static tatcell_cell_t cell64;
 static tatcell_cell32_t cell32;
+static tatcell_small_log_t line;
 
 /* Written by one context each: main, interrupt. */
-static volatile uint32_t admitted[2][KEYS];
+enum { MAIN, INTERRUPT, CONTEXTS };
+static volatile uint32_t admitted[CONTEXTS][KEYS];
+/* Units that leave at each instant after the burst; lines that were asked for, and told as left out. */
+static volatile uint32_t departures[CONTEXTS][DELAYED + 1], asked[CONTEXTS], told[CONTEXTS];
 static volatile uint32_t interrupts, hits;
 static uint8_t hit[2048];
 static uint32_t round_number;
 extern const char library_start[], library_end[];
 
 /* One request; the interrupt's clock is 7 ticks ahead, as if main had been stopped after reading it. */
-static uint32_t ask(uint32_t now, uint32_t key, uint32_t cost) {
+static uint32_t ask(int who, uint32_t now, uint32_t key, uint32_t cost) {
     const uint32_t name = round_number * KEYS + key;
     const uint8_t bytes[4] = {name & 255, name >> 8 & 255, name >> 16 & 255, name >> 24};
     (void)bytes;
@@ -50,6 +72,7 @@ static uint32_t ask(uint32_t now, uint32_t key, uint32_t cost) {
     (void)cost;
     (void)limit32;
     (void)limit64;
+    asked[who]++;
 #if VARIANT == CELL32
     return tatcell_small32_check_unit(&cell32, &limit32, now) == 0;
 #elif VARIANT == CELL32_WEIGHTED
@@ -64,6 +87,31 @@ static uint32_t ask(uint32_t now, uint32_t key, uint32_t cost) {
     return tatcell_small_check_exclusive(&cell64, &limit64, now, 1) == 0;
 #elif VARIANT == TABLE_PLAIN
     return tatcell_small_table_check_exclusive(&table, now, bytes, 4, 1) == 0;
+#elif VARIANT == RESERVE32 || VARIANT == RESERVE64
+#if VARIANT == RESERVE32
+    const uint32_t wait = tatcell_small32_reserve(&cell32, &limit32, now, 1);
+#else
+    const uint32_t wait = (uint32_t)tatcell_small_reserve(&cell64, &limit64, now, 1);
+#endif
+    if (wait >= TATCELL_SMALL32_REFUSED)
+        return 0;
+    /* What does not wait leaves by now, and is counted by the units admitted. */
+    const uint32_t at = (now + wait - 1000) / T;
+    if (at <= DELAYED)
+        departures[who][at]++;
+    return 1;
+#elif VARIANT == ADJUST32
+    /* A transmission that is charged, and of which 2 units are given back. */
+    if (tatcell_small32_check(&cell32, &limit32, now, 3) != 0)
+        return 0;
+    const uint32_t back = tatcell_small32_refund(&cell32, &limit32, now, now, 2);
+    return back == 2 * T ? 1 : 3;
+#elif VARIANT == LOG
+    uint32_t count;
+    if (!tatcell_small_log(&line, &limit32, now, &count))
+        return 0;
+    told[who] += count;
+    return 1;
 #endif
 }
 
@@ -74,7 +122,7 @@ void on_timer(uint32_t pc) {
         hits++;
     }
     const uint32_t key = interrupts++ % KEYS;
-    admitted[1][key] += ask(1007, key, 3);
+    admitted[INTERRUPT][key] += ask(INTERRUPT, 1007, key, 3);
 }
 
 /* Marks, in a trace, where interrupts begin. */
@@ -92,30 +140,43 @@ int main(void) {
         tatcell_small32_reset(&cell32);
         for (int i = 0; i < 64; i++)
             slots[i].tag = slots[i].tat = 0;
-        for (uint32_t key = 0; key < KEYS; key++)
-            admitted[0][key] = admitted[1][key] = 0;
+        line.cell = (tatcell_cell32_t){0};
+        line.left_out = 0;
+        for (int who = 0; who < CONTEXTS; who++) {
+            for (uint32_t key = 0; key < KEYS; key++)
+                admitted[who][key] = 0;
+            for (int at = 0; at <= DELAYED; at++)
+                departures[who][at] = 0;
+            asked[who] = told[who] = 0;
+        }
         interrupts = 0;
 #ifndef TRACE
-        timer_start(SOON + round_number % 256, PERIOD + round_number);
+        timer_start(SOON + round_number % 256, PERIOD + round_number % 512);
 #endif
         /* So that the soonest interrupts come before the first request, and later ones inside it. */
         for (volatile int i = 0; i < 8;)
             i++;
         window();
         for (uint32_t i = 0; i < 2 * BURST * keys; i++)
-            admitted[0][i % keys] += ask(1000, i % keys, 2);
+            admitted[MAIN][i % keys] += ask(MAIN, 1000, i % keys, 2);
         timer_stop();
         /* What the costs of 2 and 3 left over. */
         for (uint32_t key = 0; key < keys; key++)
             for (int i = 0; i < 3; i++)
-                admitted[0][key] += ask(1007, key, 1);
+                admitted[MAIN][key] += ask(MAIN, 1007, key, 1);
         uint32_t bad = 0;
         for (uint32_t key = 0; key < keys; key++) {
-            const uint32_t total = admitted[0][key] + admitted[1][key] + (keys == 1 ? admitted[1][1] : 0);
-            bad |= total != BURST;
+            const uint32_t total =
+                admitted[MAIN][key] + admitted[INTERRUPT][key] + (keys == 1 ? admitted[INTERRUPT][1] : 0);
+            bad |= total != BURST + DELAYED - LEFT;
             if (total > most)
                 most = total;
         }
+        for (int at = 1; at <= DELAYED; at++)
+            bad |= departures[MAIN][at] + departures[INTERRUPT][at] != 1;
+#if VARIANT == LOG
+        bad |= asked[MAIN] + asked[INTERRUPT] - BURST != told[MAIN] + told[INTERRUPT] + line.left_out;
+#endif
         wrong += bad;
         idle += interrupts == 0;
         all += interrupts;
@@ -127,7 +188,7 @@ int main(void) {
     print(" most ");
     print_u32(most);
     print(" of ");
-    print_u32(BURST);
+    print_u32(BURST + DELAYED - LEFT);
     print(" interrupts ");
     print_u32(all);
     print(" quiet_rounds ");

@@ -296,7 +296,8 @@ const _: () = assert!(TATCELL_CONTENDED == verdict_code(Verdict::Contended));
 /// The code of a limit error.
 pub(super) const fn limit_code(e: LimitError) -> i32 {
     match e {
-        LimitError::ZeroRate => TATCELL_ERR_RATE,
+        // Duty cycles are made by a macro in C: no function returns their error.
+        LimitError::ZeroRate | LimitError::BadDuty => TATCELL_ERR_RATE,
         LimitError::ZeroPeriod => TATCELL_ERR_PERIOD,
         LimitError::ZeroBurst => TATCELL_ERR_BURST,
         LimitError::NotRepresentable => TATCELL_ERR_REPRESENT,

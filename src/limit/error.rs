@@ -22,7 +22,7 @@ pub enum LimitError {
     BadSoft,
     /// `heal` is for 64-bit cells whose span exceeds a year: in shorter ones it would turn idle keys into debtors.
     BadHeal,
-    /// A small limit has no option but a delay.
+    /// [`SmallLimit`](crate::SmallLimit) and [`SmallLimit32`](crate::SmallLimit32) have no option but a delay.
     NotSmall,
     /// The algorithm does not have this option, or this word does not have the algorithm.
     BadAlgorithm,
@@ -31,6 +31,9 @@ pub enum LimitError {
     /// The limit counts more units than the word has bits for beside the time: count in larger units (kilobytes instead
     /// of bytes), or use fewer tag bits.
     TooManyUnits,
+    /// A duty cycle whose longest transmission is not shorter than the time on, or whose time on is longer than the
+    /// window.
+    BadDuty,
 }
 
 impl core::fmt::Display for LimitError {
@@ -44,10 +47,13 @@ impl core::fmt::Display for LimitError {
             LimitError::BadResolution => "resolution is outside -63..=63",
             LimitError::BadSoft => "soft threshold is above the burst",
             LimitError::BadHeal => "heal needs a 64-bit cell with a span of more than a year",
-            LimitError::NotSmall => "a small limit has no option but a delay",
+            LimitError::NotSmall => "SmallLimit and SmallLimit32 have no option but max_delay",
             LimitError::BadAlgorithm => "the algorithm does not have this option, or this word the algorithm",
             LimitError::BadPhase => "phase is not below the window",
             LimitError::TooManyUnits => "the limit counts more units than the word has bits for",
+            LimitError::BadDuty => {
+                "longest transmission is not below the time on, or that is above the window"
+            }
         })
     }
 }

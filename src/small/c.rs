@@ -6,8 +6,24 @@
 
 use super::cell::{Small, Small32};
 use super::table::Head;
-use super::{SmallLimit, SmallLimit32};
+use super::{section_works, SmallLimit, SmallLimit32, SmallLog};
 use crate::cell::{Cell, Cell32, ExclusiveCell};
+use crate::limit::LimitError;
+
+/// What a limit that cannot be made is to a caller in C: the codes of `tatcell.h`, which a test compares.
+const fn code(e: LimitError) -> i32 {
+    match e {
+        LimitError::ZeroRate => -4,
+        LimitError::ZeroPeriod => -5,
+        LimitError::ZeroBurst => -6,
+        LimitError::NotRepresentable => -7,
+        // The only other one that the small constructors make is that it is too long.
+        _ => -8,
+    }
+}
+
+/// `TATCELL_ERR_UNSUPPORTED`.
+const UNSUPPORTED: i32 = -26;
 
 /// Wraps the functions, so that the generator of `tatcell.h` (which expands no macro) leaves them alone.
 macro_rules! exports {
@@ -129,6 +145,109 @@ exports! {
     pub unsafe extern "C" fn tatcell_small_table_sweep(table: &Head, now: u32) {
         // SAFETY: as above.
         unsafe { table.sweep::<true>(now) }
+    }
+
+    pub unsafe extern "C" fn tatcell_small_limit_init(
+        limit: *mut SmallLimit,
+        units: u64,
+        period: u64,
+        burst: u64,
+        max_delay: u64,
+    ) -> i32 {
+        match SmallLimit::shaped(units, period, burst, max_delay) {
+            Ok(made) => {
+                // SAFETY: the header demands a place for a limit; it need not hold one yet.
+                unsafe { limit.write(made) };
+                0
+            }
+            Err(e) => code(e),
+        }
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_limit_init(
+        limit: *mut SmallLimit32,
+        units: u64,
+        period: u64,
+        burst: u64,
+        max_delay: u64,
+    ) -> i32 {
+        match SmallLimit32::shaped(units, period, burst, max_delay) {
+            Ok(made) => {
+                // SAFETY: as above.
+                unsafe { limit.write(made) };
+                0
+            }
+            Err(e) => code(e),
+        }
+    }
+
+    pub unsafe extern "C" fn tatcell_small_charge(cell: &Cell, limit: &SmallLimit, now: u64, cost: u32) -> Small {
+        cell.small_charge(limit, now, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_refund(
+        cell: &Cell,
+        limit: &SmallLimit,
+        now: u64,
+        then: u64,
+        cost: u32,
+    ) -> Small {
+        cell.small_refund(limit, now, then, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_debt(cell: &Cell, limit: &SmallLimit, now: u64) -> u64 {
+        cell.debt(limit, now)
+    }
+
+    pub unsafe extern "C" fn tatcell_small_set_debt(cell: &Cell, limit: &SmallLimit, now: u64, ticks: u64) {
+        cell.set_debt(limit, now, ticks);
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_charge(
+        cell: &Cell32,
+        limit: &SmallLimit32,
+        now: u32,
+        cost: u32,
+    ) -> Small32 {
+        cell.small_charge(limit, now, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_refund(
+        cell: &Cell32,
+        limit: &SmallLimit32,
+        now: u32,
+        then: u32,
+        cost: u32,
+    ) -> Small32 {
+        cell.small_refund(limit, now, then, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_debt(cell: &Cell32, limit: &SmallLimit32, now: u32) -> u32 {
+        cell.debt(limit, now)
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_set_debt(cell: &Cell32, limit: &SmallLimit32, now: u32, ticks: u32) {
+        cell.set_debt(limit, now, ticks);
+    }
+
+    pub unsafe extern "C" fn tatcell_small_log(
+        log: &SmallLog,
+        limit: &SmallLimit32,
+        now: u32,
+        left_out: *mut u32,
+    ) -> u32 {
+        match log.check(limit, now) {
+            Some(count) => {
+                // SAFETY: the header demands a place for the count.
+                unsafe { left_out.write(count) };
+                1
+            }
+            None => 0,
+        }
+    }
+
+    pub unsafe extern "C" fn tatcell_small_section_check() -> i32 {
+        if section_works() { 0 } else { UNSUPPORTED }
     }
 }
 

@@ -15,7 +15,7 @@
 //! rounding after it: the section holds the decode, the comparison and the store.
 #![forbid(unsafe_code)]
 
-use super::limit::{fresh, SmallLimit, SmallLimit32};
+use super::limit::{fresh, read, SmallLimit, SmallLimit32};
 use crate::algorithms::gcra::encode;
 use crate::answer::Outcome;
 use crate::cell::{Cell, Cell32, ExclusiveCell};
@@ -52,8 +52,14 @@ macro_rules! small {
             /// on a Cortex-M3 22 instructions instead of 20, above their budgets (`firmware/budget/test`).
             #[inline(always)]
             pub(crate) fn lead(&self, word: $word, now_q: $word) -> $word {
+                self.lead_as::<false>(word, now_q)
+            }
+
+            /// As [`lead`](Self::lead), for a limit that the compiler knows where `FOLD`.
+            #[inline(always)]
+            fn lead_as<const FOLD: bool>(&self, word: $word, now_q: $word) -> $word {
                 let lead = word.wrapping_sub(now_q);
-                if word == 0 || lead > fresh(&self.window) {
+                if word == 0 || lead > read::<FOLD, _>(&self.window) {
                     0
                 } else {
                     lead
@@ -75,12 +81,24 @@ macro_rules! small {
                 now_q: $word,
                 charge: impl Fn() -> $word,
             ) -> ($small, Option<$word>) {
-                let next = self.lead(word, now_q).wrapping_add(charge());
-                let room = fresh(&self.limit).wrapping_sub(next);
+                self.take_as::<false>(word, now_q, charge, |room| self.ticks_up(room))
+            }
+
+            /// As [`take`](Self::take), for a limit that the compiler knows where `FOLD`.
+            #[inline(always)]
+            fn take_as<const FOLD: bool>(
+                &self,
+                word: $word,
+                now_q: $word,
+                charge: impl Fn() -> $word,
+                ticks_up: impl Fn($word) -> $word,
+            ) -> ($small, Option<$word>) {
+                let next = self.lead_as::<FOLD>(word, now_q).wrapping_add(charge());
+                let room = read::<FOLD, _>(&self.limit).wrapping_sub(next);
                 if (room as $signed) >= 0 {
                     ($small(0), Some(encode(now_q as u64, next as u64, <$word>::MAX as u64) as $word))
                 } else {
-                    ($small(self.ticks_up(room)), None)
+                    ($small(ticks_up(room)), None)
                 }
             }
 
@@ -119,7 +137,7 @@ small!(Small, u64, i64, SmallLimit);
 small!(Small32, u32, i32, SmallLimit32);
 
 macro_rules! operations {
-    ($cell:ident, $limit:ident, $small:ident, $word:ty, $me:ident, ($($recv:tt)+), $step:expr) => {
+    ($cell:ident, $limit:ident, $small:ident, $word:ty, $signed:ty, $me:ident, ($($recv:tt)+), $step:expr) => {
         impl $cell {
             #[inline(always)]
             pub(crate) fn small_check($($recv)+, limit: &$limit, now: $word, cost: u32) -> $small {
@@ -172,6 +190,29 @@ macro_rules! operations {
                 $me.small_check(limit, now, cost).outcome()
             }
 
+            /// As [`check_small`](Self::check_small) for a limit that is a constant of the program: the compiler folds
+            /// its numbers, and a constant cost, into the code, which is then smaller than a call with a limit in
+            /// memory. Of a limit that it does not know it makes more code.
+            #[inline(always)]
+            pub fn check_const($($recv)+, limit: $limit, now: $word, cost: u32) -> Outcome {
+                if cost > limit.burst {
+                    return Outcome::Never;
+                }
+                // shift <= 31.
+                let now_q = now.wrapping_shl(limit.shift as u32);
+                // It fits: cost <= burst.
+                let charge = (cost as $word).wrapping_mul(limit.t);
+                // As in `ticks_up`.
+                let ticks_up =
+                    |room: $word| ((room as $signed).wrapping_shr(limit.shift as u32) as $word).wrapping_neg();
+                $step($me, |word| match limit.take_as::<true>(word, now_q, || charge, ticks_up) {
+                    (answer, _) if charge == 0 => (answer, None),
+                    other => other,
+                })
+                .unwrap_or($small::CONTENDED)
+                .outcome()
+            }
+
             /// Decides one request of cost 1: no multiplication.
             #[inline]
             pub fn check_unit($($recv)+, limit: &$limit, now: $word) -> Outcome {
@@ -180,6 +221,9 @@ macro_rules! operations {
 
             /// Reserves `cost` units for the earliest conforming instant, for shaping: `Ok` is the ticks until
             /// departure, 0 at once.
+            ///
+            /// Whoever checks the same cell meanwhile starves: reservations take every unit before it is there, and a
+            /// check passes only where none waits. One cell is either polled or reserved from.
             ///
             /// # Errors
             /// Nothing was charged: `Never`, `Contended`, or `NonConforming` where it would wait longer than the
@@ -196,8 +240,8 @@ macro_rules! operations {
 
             /// Empties the cell if it has long been idle, so that a wrapped clock cannot read it as a debt.
             ///
-            /// Call it once per sweep interval, from any context, for cells that may rest that long; a cell that is
-            /// checked more often needs none of it. It changes no answer.
+            /// Call it once per sweep interval, from any context, for cells that may rest longer than the limit's span;
+            /// a cell that is charged more often needs none of it. It changes no answer.
             #[inline]
             pub fn idle($($recv)+, limit: &$limit, now: $word) {
                 $me.small_idle(limit, now);
@@ -206,7 +250,7 @@ macro_rules! operations {
     };
 }
 
-operations!(Cell, SmallLimit, Small, u64, self, (&self), |me: &Cell, f| step64(&me.word, f));
-operations!(Cell32, SmallLimit32, Small32, u32, self, (&self), |me: &Cell32, f| step32(&me.word, f));
-operations!(ExclusiveCell, SmallLimit, Small, u64, self, (&mut self), |me: &mut ExclusiveCell, f| me
+operations!(Cell, SmallLimit, Small, u64, i64, self, (&self), |me: &Cell, f| step64(&me.word, f));
+operations!(Cell32, SmallLimit32, Small32, u32, i32, self, (&self), |me: &Cell32, f| step32(&me.word, f));
+operations!(ExclusiveCell, SmallLimit, Small, u64, i64, self, (&mut self), |me: &mut ExclusiveCell, f| me
     .update(f));

@@ -11,11 +11,13 @@
 //!
 //! The numbers are those of [`Limit`] and [`Limit32`] for the same rate, and so are the answers. They are constants
 //! of the program, computed by the compiler: in Rust by these `const fn`, in C by the macros of `tatcell_small.h`,
-//! which the tests compare with these. Nothing divides on the target.
+//! which the tests compare with these; or made when the program runs, by the same `const fn` (`rate.rs`). Nothing
+//! divides on the target.
 #![warn(clippy::arithmetic_side_effects)]
 
+use super::rate::{numbers, Numbers};
 use crate::limit::params::Params;
-use crate::limit::{Limit, Limit32, LimitError, LimitSpec};
+use crate::limit::{Limit, Limit32, LimitError};
 
 /// A plain limit for a 64-bit cell on a small machine: a tick is 2^shift q-units, and no option but a delay.
 ///
@@ -44,8 +46,9 @@ pub struct SmallLimit {
 
 /// A plain limit for a 32-bit cell and 32-bit ticks: no 64-bit number in a decision.
 ///
-/// The clock may wrap: only differences of `now` count. A cell that rests for nearly 2^32 q-units may read as a
-/// debt of at most its window until that drains; see [`Cell32::idle`](crate::Cell32::idle).
+/// The clock may wrap: only differences of `now` count. A cell that rests longer than the limit's
+/// [`span`](SmallLimit32::span) may read as a debt of at most its window until that drains; see
+/// [`Cell32::idle`](crate::Cell32::idle).
 ///
 /// ```
 /// use tatcell::{Cell32, Outcome, SmallLimit32};
@@ -114,6 +117,24 @@ pub(crate) fn fresh<T: Copy>(field: &T) -> T {
     unsafe { core::ptr::from_ref(field).read_volatile() }
 }
 
+/// As [`fresh`]; where `FOLD` as it is, for a limit that the compiler knows.
+#[inline(always)]
+pub(crate) fn read<const FOLD: bool, T: Copy>(field: &T) -> T {
+    if FOLD {
+        *field
+    } else {
+        fresh(field)
+    }
+}
+
+/// Units and period of the rate that a burst of `longest` leaves of `on` ticks in each `window`.
+const fn duty_rate(on: u64, window: u64, longest: u64) -> Result<(u64, u64), LimitError> {
+    if longest >= on || on > window {
+        return Err(LimitError::BadDuty);
+    }
+    Ok((on.wrapping_sub(longest), window.saturating_add(1)))
+}
+
 const fn cut(burst: u64) -> u32 {
     if burst > u32::MAX as u64 {
         u32::MAX
@@ -142,8 +163,34 @@ impl SmallLimit {
         burst: u64,
         max_delay: u64,
     ) -> Result<SmallLimit, LimitError> {
-        match LimitSpec::new(units, period, burst).max_delay(max_delay).build() {
-            Ok(limit) => SmallLimit::from_limit(&limit),
+        match numbers::<64>(units, period, burst, max_delay) {
+            Ok(Numbers { t, limit, window, delay, shift }) => Ok(SmallLimit {
+                t,
+                limit,
+                window,
+                delay,
+                burst: cut(burst),
+                shift: shift as u16,
+                // shift <= 31.
+                back: 31u16.wrapping_sub(shift as u16),
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Makes the limit of a duty cycle: no more than `on` ticks of transmission in any `window` of ticks, wherever it
+    /// begins. Units are ticks of transmission, the burst is the `longest` of them.
+    ///
+    /// `on` units per `window` and a burst of `on` would let nearly twice that through in one window. What may pass in
+    /// a window is burst + rate * window, so the rate is what the burst leaves: `on - longest` in `window + 1` ticks
+    /// (one more for a clock that shows whole ticks). Charge a transmission when it begins, its length rounded up.
+    ///
+    /// # Errors
+    /// [`BadDuty`](LimitError::BadDuty) where `longest` is not below `on`, or `on` above `window`; otherwise as
+    /// [`new`](Self::new).
+    pub const fn duty(on: u64, window: u64, longest: u64) -> Result<SmallLimit, LimitError> {
+        match duty_rate(on, window, longest) {
+            Ok((units, period)) => SmallLimit::new(units, period, longest),
             Err(e) => Err(e),
         }
     }
@@ -230,8 +277,40 @@ impl SmallLimit32 {
         burst: u64,
         max_delay: u64,
     ) -> Result<SmallLimit32, LimitError> {
-        match LimitSpec::new(units, period, burst).max_delay(max_delay).build32() {
-            Ok(limit) => SmallLimit32::from_limit(&limit),
+        match numbers::<32>(units, period, burst, max_delay) {
+            // All below 2^29.
+            Ok(Numbers { t, limit, window, delay, shift }) => Ok(SmallLimit32 {
+                t: t as u32,
+                limit: limit as u32,
+                window: window as u32,
+                delay: delay as u32,
+                burst: cut(burst),
+                shift,
+            }),
+            Err(e) => Err(e),
+        }
+    }
+
+    /// Makes the limit of a duty cycle: no more than `on` ticks of transmission in any `window` of ticks, wherever it
+    /// begins. See [`SmallLimit::duty`].
+    ///
+    /// ```
+    /// use tatcell::{Cell32, Outcome, SmallLimit32};
+    /// // One percent of an hour in milliseconds, packets of at most 1.5 s.
+    /// const LAW: SmallLimit32 = match SmallLimit32::duty(36_000, 3_600_000, 1_500) {
+    ///     Ok(limit) => limit,
+    ///     Err(_) => panic!("cannot be represented"),
+    /// };
+    /// let radio = Cell32::new();
+    /// assert_eq!(radio.check_small(&LAW, 0, 1_500), Outcome::Conforming);
+    /// assert_eq!(radio.check_small(&LAW, 1_500, 50), Outcome::NonConforming { retry_after: 3_719 });
+    /// ```
+    ///
+    /// # Errors
+    /// As [`SmallLimit::duty`].
+    pub const fn duty(on: u64, window: u64, longest: u64) -> Result<SmallLimit32, LimitError> {
+        match duty_rate(on, window, longest) {
+            Ok((units, period)) => SmallLimit32::new(units, period, longest),
             Err(e) => Err(e),
         }
     }
@@ -254,6 +333,14 @@ impl SmallLimit32 {
             }),
             Err(e) => Err(e),
         }
+    }
+
+    /// Ticks that a cell may rest, from its last charge on, without ever reading as a debt: (2^32 - H - S) q-units.
+    ///
+    /// At 1 ms: 49 days where a unit takes whole ticks, days or minutes where it takes a fraction of one. Cells that
+    /// rest longer are [swept](crate::Cell32::idle).
+    pub const fn span(&self) -> u32 {
+        0u32.wrapping_sub(self.window).wrapping_shr(self.shift)
     }
 
     /// Ticks within which an idle cell or slot should be [swept](crate::Cell32::idle) once so that it never reads as

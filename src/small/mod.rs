@@ -1,16 +1,32 @@
 //! Cells for small machines: plain limits as static data, native arithmetic, no division and no option.
 //!
-//! - [`SmallLimit`], [`SmallLimit32`]: what a plain limit needs, computed by the compiler.
+//! - [`SmallLimit`], [`SmallLimit32`]: what a plain limit needs, computed by the compiler or, without a division, by
+//!   the device.
 //! - `check_small`, `check_unit`, `reserve_small`, `idle` on [`Cell`](crate::Cell), [`Cell32`](crate::Cell32) and
 //!   [`ExclusiveCell`](crate::ExclusiveCell): the same words and answers in a third of the code.
+//! - `charge_small`, `refund_small`, `debt`, `set_debt` on [`Cell`](crate::Cell) and [`Cell32`](crate::Cell32).
+//! - [`SmallLog`]: log lines at a rate, and how many were left out.
 //! - [`SmallTable`]: many keys in 8 bytes each, 32-bit ticks, exclusive or shared with interrupts.
 
 #[cfg(feature = "small-capi")]
 mod c;
 mod cell;
+mod debt;
 mod hash;
 mod limit;
+mod log;
+mod macros;
+mod rate;
 mod table;
+
+pub use log::SmallLog;
+
+/// Says whether masked sections keep interrupts out here: false in unprivileged code of a Cortex-M with the feature
+/// `single-core`, where the instruction that masks does nothing. Ask once at the start, in the code that will check.
+#[inline]
+pub fn section_works() -> bool {
+    crate::sync::masked::works()
+}
 
 pub use limit::{SmallLimit, SmallLimit32};
 pub use table::{SmallSlot, SmallTable};

@@ -215,7 +215,7 @@ fn section<const MASKED: bool, R>(f: impl FnOnce() -> R) -> R {
 ///
 /// [`Exclusive`] (the default): one owner, plain loads and stores. [`Shared`]: used from interrupts and tasks at once,
 /// each call one masked section by the choice of section that the firmware made (see `single-core`,
-/// `critical-section` and `critical-section-c` in the list of features).
+/// `critical-section` and `critical-section-c` in the list of features). Without such a choice it is not `Sync`.
 ///
 /// ```
 /// use tatcell::{FullPolicy, Outcome, SmallLimit32, SmallSlot, SmallTable};
@@ -328,6 +328,15 @@ macro_rules! operations {
             pub fn check($($recv)+, now: u32, key: &[u8], cost: u32) -> Result<Outcome, TableError> {
                 let hash = $me.hash(key)?;
                 Ok($me.check_hash(now, hash, cost))
+            }
+
+            /// As `check`, with an outcome in every case: `Never` while the table has no seed.
+            #[inline]
+            pub fn decide($($recv)+, now: u32, key: &[u8], cost: u32) -> Outcome {
+                match $me.head.hash(key) {
+                    Some(hash) => $me.check_hash(now, hash, cost),
+                    None => Outcome::Never,
+                }
             }
 
             /// As `check` for a hash made before, by [`hash`](SmallTable::hash) or another keyed hash of 32 bits.

@@ -89,6 +89,26 @@ pub(crate) fn max64(word: &AtomicU64, n: u64) {
     word.step(|old| ((), if old < n { Some(n) } else { None }));
 }
 
+/// Adds to a 32-bit word, mod 2^32. No loop and never lost.
+#[inline(always)]
+pub(crate) fn add32(word: &AtomicU32, n: u32) {
+    // ORDERING: Relaxed; the word is the whole state and orders nothing else.
+    #[cfg(not(tatcell_masked32))]
+    word.fetch_add(n, Ordering::Relaxed);
+    #[cfg(tatcell_masked32)]
+    word.step(|old| ((), Some(old.wrapping_add(n))));
+}
+
+/// Takes what a 32-bit word holds and leaves 0. No loop and never lost.
+#[inline(always)]
+pub(crate) fn take32(word: &AtomicU32) -> u32 {
+    // ORDERING: Relaxed; as above.
+    #[cfg(not(tatcell_masked32))]
+    return word.swap(0, Ordering::Relaxed);
+    #[cfg(tatcell_masked32)]
+    word.step(|old| (old, Some(0)))
+}
+
 /// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).
 #[allow(dead_code)] // unused where both widths are masked
 const MAX_TRIES: u32 = 16;

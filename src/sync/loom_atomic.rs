@@ -100,6 +100,13 @@ macro_rules! atomic {
             }
 
             #[allow(dead_code)] // of one width only
+            pub fn swap(&self, n: $word, order: Ordering) -> $word {
+                let old = self.word.swap(n, order);
+                self.markers.stored();
+                old
+            }
+
+            #[allow(dead_code)] // of one width only
             pub fn fetch_max(&self, n: $word, order: Ordering) -> $word {
                 let old = self.word.fetch_max(n, order);
                 self.markers.stored();

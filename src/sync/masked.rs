@@ -8,6 +8,8 @@
 //! - `critical-section`: the same by the `critical-section` crate, whose implementation the binary chooses.
 //! - `single-core`: interrupts are masked (PRIMASK on Cortex-M, mstatus.MIE on RISC-V). Only for one core and
 //!   privileged code (Cortex-M) or machine mode (RISC-V): elsewhere the mask has no effect or traps.
+//!   On a hosted system it is a spin lock, so that unit tests of firmware run there with their threads; a preempted
+//!   holder runs again, and no test is an interrupt.
 //! - `exclusive`: nobody is kept out, and the words are not `Sync`: a `Cell` or `Table` then stays with one owner,
 //!   and the compiler sees to it in Rust. C firmware must see to it by itself.
 //!
@@ -126,6 +128,46 @@ mod imp {
 
     #[inline(always)]
     pub fn exit(_: Open) {}
+}
+
+// Sections of hosted unit tests: a lock for all of them, as one mask is for all cells of a device.
+#[cfg(tatcell_section = "hosted")]
+mod imp {
+    use core::sync::atomic::{AtomicBool, Ordering};
+
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+
+    pub struct Taken;
+
+    pub fn enter() -> Taken {
+        // ORDERING: Acquire; pairs with the Release of the holder before, whose writes are then seen.
+        while TAKEN.swap(true, Ordering::Acquire) {
+            core::hint::spin_loop();
+        }
+        Taken
+    }
+
+    pub fn exit(_: Taken) {
+        // ORDERING: Release; pairs with the Acquire of the next holder.
+        TAKEN.store(false, Ordering::Release);
+    }
+}
+
+/// Do sections keep interrupts out here? Unprivileged code of a Cortex-M cannot mask them, and is not told.
+#[cfg(tatcell_section = "primask")]
+pub(crate) fn works() -> bool {
+    let before = imp::enter();
+    let masked: u32;
+    // SAFETY: reads PRIMASK; unprivileged code reads 0.
+    unsafe { core::arch::asm!("mrs {}, PRIMASK", out(reg) masked, options(nomem, nostack, preserves_flags)) };
+    imp::exit(before);
+    masked & 1 != 0
+}
+
+/// Do sections keep interrupts out here? Elsewhere what cannot mask traps, or the firmware's functions decide.
+#[cfg(not(tatcell_section = "primask"))]
+pub(crate) fn works() -> bool {
+    true
 }
 
 /// A value that is only touched by its one owner, or in a masked section.

@@ -93,7 +93,7 @@ impl core::fmt::Display for TableError {
             TableError::WrongSeed => "image was made with another seed",
             TableError::BadMode => "image has another mode, policy or clock than was asked for",
             TableError::BufferTooSmall => "buffer is too small for the image",
-            TableError::NotSmall => "a small table has no sampled policy",
+            TableError::NotSmall => "SmallTable has no FullPolicy::Sampled",
             TableError::TagTooWide => "new table has more tag bits than the old one",
             TableError::Overlap => "memory of the new table overlaps the old table",
             TableError::BadAlgorithm => "limit or operation is of another algorithm than the table",

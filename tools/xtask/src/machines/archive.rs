@@ -1,7 +1,8 @@
-//! The firmware archives: one localised object with the functions of include/tatcell_small.map and nothing else.
+//! The firmware archives: localised objects with the functions of include/tatcell_small.map and nothing else.
 //!
-//! No runtime of the compiler, so that it links beside anything. They are in `target/firmware/TRIPLE`, where the
-//! recipes look for them.
+//! The checks are one object, whose sections stay apart. What few programs call has an object for each function: a
+//! program that does not call it has none of its bytes, also where its linker keeps whole objects. No runtime of the
+//! compiler, so that they link beside anything. They are in `target/firmware/TRIPLE`, where the recipes look for them.
 
 use std::path::{Path, PathBuf};
 
@@ -17,6 +18,22 @@ use crate::tools::{missing, Missing};
 
 /// The functions of the archives.
 pub const MAP: &str = "include/tatcell_small.map";
+
+/// Functions with an object of their own.
+pub const APART: [&str; 12] = [
+    "tatcell_small32_charge",
+    "tatcell_small32_debt",
+    "tatcell_small32_limit_init",
+    "tatcell_small32_refund",
+    "tatcell_small32_set_debt",
+    "tatcell_small_charge",
+    "tatcell_small_debt",
+    "tatcell_small_limit_init",
+    "tatcell_small_log",
+    "tatcell_small_refund",
+    "tatcell_small_section_check",
+    "tatcell_small_set_debt",
+];
 
 /// Builds all archives; an error says what is missing.
 pub fn job(ctx: &Context) -> Result<()> {
@@ -93,17 +110,25 @@ fn build(ctx: &Context, target: &Bare, choice: &Choice, rust: &RustTarget, archi
     let objects: Vec<PathBuf> = own.iter().map(|m| work.join(m)).collect();
     cmd!(ctx.sh, "{ar} x --output {work} {raw} {own...}").must()?;
     // What is exported stays; the sections stay apart, so that a firmware keeps only the functions that it calls.
-    let object = work.join("small.o");
     let ld = tool("ld");
     let ld: Vec<&str> = [ld.as_str()].into_iter().chain(family.emulation.iter().copied()).collect();
-    partial_link(ctx, &ld, &objects, &ctx.exports(MAP)?, &object)?;
-    let (objcopy, list) = (tool("objcopy"), object.with_extension("exports"));
-    let dropped = [".llvmbc", ".llvmcmd", ".comment", ".ARM.exidx*", ".rel.ARM.exidx*"];
-    let dropped = dropped.iter().flat_map(|section| ["-R", section]);
-    cmd!(ctx.sh, "{objcopy} --keep-global-symbols={list} --strip-debug {dropped...} {object}").must()?;
+    let (apart, together): (Vec<_>, Vec<_>) =
+        ctx.exports(MAP)?.into_iter().partition(|name| APART.contains(&name.as_str()));
+    let alone = apart.into_iter().map(|name| (work.join(format!("{name}.o")), vec![name]));
+    let parts: Vec<(PathBuf, Vec<String>)> =
+        std::iter::once((work.join("small.o"), together)).chain(alone).collect();
+    // With a note of how the stack is used, beside objects without one, as gcc makes them here, every link would warn.
+    let dropped = [".llvmbc", ".llvmcmd", ".comment", ".note.GNU-stack", ".ARM.exidx*", ".rel.ARM.exidx*"];
+    for (object, exports) in &parts {
+        partial_link(ctx, &ld, &objects, exports, object)?;
+        let (objcopy, list) = (tool("objcopy"), object.with_extension("exports"));
+        let dropped = dropped.iter().flat_map(|section| ["-R", section]);
+        cmd!(ctx.sh, "{objcopy} --keep-global-symbols={list} --strip-debug {dropped...} {object}").must()?;
+    }
     std::fs::create_dir_all(archive.parent().context("no folder")?)?;
     if archive.exists() {
         std::fs::remove_file(archive)?;
     }
-    cmd!(ctx.sh, "{ar} rcs {archive} {object}").must().map(drop)
+    let parts: Vec<&PathBuf> = parts.iter().map(|(object, _)| object).collect();
+    cmd!(ctx.sh, "{ar} rcs {archive} {parts...}").must().map(drop)
 }

@@ -1,4 +1,5 @@
-//! Measures code size, instructions and stack on a Cortex-M0 and a Cortex-M3, and prints what was asked beside what is.
+//! Measures code size, instructions and stack on a Cortex-M0, a Cortex-M3 and RISC-V, and prints what was asked beside
+//! what is.
 //!
 //! The test fails above what was measured below + 2 %, or + 25 % with another compiler than the one named: a change
 //! that costs an instruction is seen, also far below what was asked. A line that misses what was asked has its
@@ -43,11 +44,17 @@ enum What {
     Conforming,
     /// The same for a denied call.
     Denied,
+    /// The same for a reservation that waits.
+    Waiting,
+    /// The most instructions of one call that run with interrupts masked.
+    Masked,
     /// Bytes of stack that the call has touched.
     Stack,
+    /// Bytes of text, data and zeroed memory that one more place adds, by the compiler of C.
+    Place,
 }
 
-use What::{Conforming, Denied, Stack, Text};
+use What::{Conforming, Denied, Masked, Place, Stack, Text, Waiting};
 
 const fn m0(function: &'static str, what: What, asked: u64, was: u64, label: &'static str) -> Budget {
     Budget { board: "microbit", function, what, asked, was, label }
@@ -56,6 +63,17 @@ const fn m0(function: &'static str, what: What, asked: u64, was: u64, label: &'s
 const fn m3(function: &'static str, what: What, asked: u64, was: u64, label: &'static str) -> Budget {
     Budget { board: "lm3s6965evb", function, what, asked, was, label }
 }
+
+const fn imc(function: &'static str, what: What, asked: u64, was: u64, label: &'static str) -> Budget {
+    Budget { board: "rv32imc", function, what, asked, was, label }
+}
+
+const fn imac(function: &'static str, what: What, asked: u64, was: u64, label: &'static str) -> Budget {
+    Budget { board: "rv32imac", function, what, asked, was, label }
+}
+
+/// The macro of one log line of a place.
+const LOG: &str = "TATCELL_LOG_LIMITED";
 
 const BUDGETS: &[Budget] = &[
     m0("tatcell_small_check", Text, 240, 238, "M0 64-bit, weighted"),
@@ -72,6 +90,34 @@ const BUDGETS: &[Budget] = &[
     m3("tatcell_small32_check_unit", Denied, 20, 20, "M3 32-bit, cost 1"),
     m0("tatcell_small_table_check", Text, 2048, 614, "M0 keyed check, 4-byte key"),
     m0("tatcell_small_table_check", Stack, 128, 68, "M0 keyed check, 4-byte key"),
+    m0("tatcell_small_reserve", Text, 346, 346, "M0 64-bit, reservation"),
+    m0("tatcell_small_reserve", Waiting, 165, 165, "M0 64-bit, reservation"),
+    m0("tatcell_small_reserve", Masked, 99, 99, "M0 64-bit, reservation"),
+    m0("tatcell_small_reserve", Stack, 128, 124, "M0 64-bit, reservation"),
+    m0("tatcell_small32_reserve", Text, 146, 146, "M0 32-bit, reservation"),
+    m0("tatcell_small32_reserve", Waiting, 63, 63, "M0 32-bit, reservation"),
+    m0("tatcell_small32_reserve", Masked, 46, 46, "M0 32-bit, reservation"),
+    m3("tatcell_small32_reserve", Waiting, 52, 52, "M3 32-bit, reservation"),
+    m0("tatcell_small32_charge", Text, 106, 106, "M0 32-bit, charge"),
+    m0("tatcell_small32_refund", Text, 98, 98, "M0 32-bit, refund"),
+    m0("tatcell_small32_debt", Text, 44, 44, "M0 32-bit, debt read"),
+    m0("tatcell_small32_set_debt", Text, 60, 60, "M0 32-bit, debt set"),
+    m0("tatcell_small32_limit_init", Text, 1024, 504, "M0 limit at run time"),
+    m0("tatcell_small32_limit_init", Stack, 148, 148, "M0 limit at run time"),
+    m0("tatcell_small_limit_init", Text, 1024, 504, "M0 64-bit limit at run time"),
+    m0("tatcell_small_log", Text, 96, 96, "M0 log line"),
+    m0("tatcell_small_log", Conforming, 33, 33, "M0 log line"),
+    m0(LOG, Place, 160, 64, "M0 log line, each place"),
+    m3(LOG, Place, 160, 64, "M3 log line, each place"),
+    imc("tatcell_small_check", Text, 254, 254, "rv32imc 64-bit, weighted"),
+    imc("tatcell_small32_check_unit", Text, 70, 70, "rv32imc 32-bit, cost 1"),
+    imc("tatcell_small32_check_unit", Conforming, 24, 24, "rv32imc 32-bit, cost 1"),
+    imc("tatcell_small32_check_unit", Denied, 22, 22, "rv32imc 32-bit, cost 1"),
+    imc("tatcell_small32_reserve", Waiting, 39, 39, "rv32imc 32-bit, reservation"),
+    imac("tatcell_small32_check_unit", Text, 92, 92, "rv32imac 32-bit, cost 1"),
+    imac("tatcell_small32_check_unit", Conforming, 24, 24, "rv32imac 32-bit, cost 1"),
+    imac("tatcell_small32_check_unit", Denied, 18, 18, "rv32imac 32-bit, cost 1"),
+    imac("tatcell_small32_reserve", Waiting, 41, 41, "rv32imac 32-bit, reservation"),
 ];
 
 /// One measured call.
@@ -155,7 +201,10 @@ impl What {
             Text => "text",
             Conforming => "conforming",
             Denied => "denied",
+            Waiting => "waiting",
+            Masked => "masked",
             Stack => "stack",
+            Place => "place",
         }
     }
 }
@@ -168,8 +217,10 @@ impl Budget {
             _ if function != Some(self.function) => 0,
             Text => case.text,
             Stack => case.stack,
-            Conforming | Denied if case.kind == self.what.name() => case.instructions,
-            Conforming | Denied => 0,
+            Masked => case.masked,
+            Place => case.text,
+            Conforming | Denied | Waiting if case.kind == self.what.name() => case.instructions,
+            Conforming | Denied | Waiting => 0,
         }
     }
 }
@@ -200,7 +251,39 @@ fn measure(ctx: &Context, board: &Board, choice: &str) -> Result<Vec<Case>> {
         cases.push(Case { name: name.to_owned(), kind: kind.to_owned(), text, instructions, masked, stack });
     }
     ensure!(cases.len() == counts.len(), "{} marks, {} cases", counts.len(), cases.len());
+    let text = place(ctx, board, &out)?;
+    cases.push(Case {
+        name: LOG.to_owned(),
+        kind: "place".to_owned(),
+        text,
+        instructions: 0,
+        masked: 0,
+        stack: 0,
+    });
     Ok(cases)
+}
+
+/// Bytes that one more place with a limited log line adds, in a function of its own and without the line itself.
+fn place(ctx: &Context, board: &Board, out: &Path) -> Result<u64> {
+    let (gcc, arch) = (board.target.family.tool("gcc"), board.target.arch);
+    let (source, object) = (out.join("place.c"), out.join("place.o"));
+    let mut bytes = [0; 2];
+    for (places, bytes) in [1, 3].into_iter().zip(&mut bytes) {
+        let mut text = "#include \"tatcell_small.h\"\nvoid line(uint32_t left_out);\n".to_owned();
+        for i in 0..places {
+            text += &format!(
+                "void place{i}(uint32_t now) {{ uint32_t left_out; \
+                 if ({LOG}(now, 2, 1000, 3, &left_out)) line(left_out); }}\n"
+            );
+        }
+        std::fs::write(&source, text)?;
+        let options = ["-std=c11", "-Os", "-ffreestanding", "-Iinclude", "-c"];
+        cmd!(ctx.sh, "{gcc} {arch...} {options...} {source} -o {object}").must()?;
+        let parts = [".text", ".rodata", ".srodata", ".data", ".sdata", ".bss", ".sbss"];
+        *bytes = bytes_in(&members(&object)?, |s| parts.iter().any(|part| s.starts_with(part)));
+    }
+    let [one, three] = bytes;
+    Ok(three.saturating_sub(one) / 2)
 }
 
 /// Instructions of the library between the marks of each case, and how many of them ran masked.
@@ -228,11 +311,8 @@ fn count(code: &Code, trace: &Path) -> Result<Vec<(u64, u64)>> {
 /// Bytes that stay when only this function is wanted.
 fn text_of(ctx: &Context, board: &Board, choice: &str, function: &str, out: &Path) -> Result<u64> {
     let family = board.target.family;
-    let (ar, ld) = (family.tool("ar"), family.tool("ld"));
-    let archive = archive::path(ctx, board.target, choice);
-    let one = out.join("one.o");
-    cmd!(ctx.sh, "{ar} x --output {out} {archive}").must()?;
-    let whole = out.join("small.o");
-    cmd!(ctx.sh, "{ld} -r --gc-sections -u {function} -o {one} {whole}").must()?;
+    let (ld, archive) = (family.tool("ld"), archive::path(ctx, board.target, choice));
+    let (emulation, one) = (family.emulation, out.join("one.o"));
+    cmd!(ctx.sh, "{ld} {emulation...} -r --gc-sections -u {function} -o {one} {archive}").must()?;
     Ok(bytes_in(&members(&one)?, |s| [".text", ".rodata", ".data"].iter().any(|p| s.starts_with(p))))
 }

@@ -1,4 +1,5 @@
-//! Exactness under interrupts: firmware/exact/exact.c on a Cortex-M0 and two Cortex-M3, each form and each choice.
+//! Exactness under interrupts: firmware/exact/exact.c on a Cortex-M0, two Cortex-M3, and RISC-V with and without
+//! atomics, each form and each choice.
 //!
 //! Main loop and interrupt ask one cell for more than the burst holds; what is admitted is the burst exactly, and the
 //! interrupt has landed on every instruction that can be interrupted. The functions for one owner, used from both
@@ -17,7 +18,17 @@ use crate::machines::steps::{each_step, Code, Mask};
 use crate::report::Report;
 
 /// Forms that sections protect.
-const FORMS: [&str; 5] = ["CELL32", "CELL32_WEIGHTED", "CELL64", "CELL64_WEIGHTED", "TABLE"];
+const FORMS: [&str; 9] = [
+    "CELL32",
+    "CELL32_WEIGHTED",
+    "CELL64",
+    "CELL64_WEIGHTED",
+    "TABLE",
+    "RESERVE32",
+    "RESERVE64",
+    "ADJUST32",
+    "LOG",
+];
 /// Forms for one owner. They use neither choice, so one of the two is enough.
 const CONTROLS: [&str; 2] = ["CELL64_PLAIN", "TABLE_PLAIN"];
 

@@ -1,4 +1,5 @@
-//! The C example on every board, under both choices of section. It checks its own numbers.
+//! The C example on every board, under both choices of section, and those of docs/FIRMWARE-RECIPES.md on four boards.
+//! They check their own numbers.
 
 use std::path::Path;
 
@@ -10,6 +11,10 @@ use crate::machines::emulator::Program;
 use crate::report::Report;
 
 const SOURCE: &str = "examples/firmware/main.c";
+
+/// The other programs, each on a core without atomics and one with.
+const OTHERS: [&str; 3] = ["lora", "sleep", "shaping"];
+const BOARDS_OF_OTHERS: [&str; 4] = ["microbit", "lm3s6965evb", "rv32imc", "rv32imac"];
 
 /// The example, and a copy of it that expects something wrong.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
@@ -42,6 +47,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
             });
         }
     }
+    others(ctx, report, &out);
     // The exit status is the program's: with a wrong expectation it must not be 0.
     let name = "example_with_a_wrong_expectation_fails";
     let Some(board) = BOARDS.first() else { return Ok(()) };
@@ -69,4 +75,33 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         Ok(())
     });
     Ok(())
+}
+
+/// Duty cycles for a year of virtual time, debts over resets, shaping: the last line that each prints is its verdict.
+fn others(ctx: &Context, report: &mut Report, out: &Path) {
+    for board in BOARDS.iter().filter(|b| BOARDS_OF_OTHERS.contains(&b.name)) {
+        for example in OTHERS {
+            let name = format!("example_{example}_on_{}", board.name);
+            if let Some(missing) = board.target.family.missing() {
+                report.skip(&name, &missing);
+                continue;
+            }
+            let source = format!("examples/firmware/{example}.c");
+            let program = Program {
+                name: example,
+                source: Path::new(&source),
+                choice: "single",
+                defines: "",
+                out,
+                library: None,
+            };
+            report.claim(&name, || {
+                let done = board.run(&board.build(ctx, &program)?, None)?;
+                if !done.ok() || done.all.lines().last() != Some("PASS") {
+                    bail!("{}\n{}", done.how(), done.all);
+                }
+                Ok(())
+            });
+        }
+    }
 }

@@ -1,6 +1,6 @@
-//! What an archive for bare metal must be, checked on the object itself: it exports the documented functions and
-//! nothing else, needs nothing (but the firmware's two functions), and holds no division, panic, allocation, float
-//! or lock.
+//! What an archive for bare metal must be, checked on the objects themselves: it exports the documented functions and
+//! nothing else, what few call apart from the rest, needs nothing (but the firmware's two functions), and holds no
+//! division, panic, allocation, float or lock.
 //!
 //! Builds that would bring the spin lock in, or that made no choice, must fail and say what to choose.
 
@@ -67,6 +67,23 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
             report.claim(&format!("{name}_has_no_division_panic_allocation_float_or_lock"), || {
                 let found = forbidden(ctx, family, &path)?;
                 ensure!(found.is_empty(), "{}", found.join(" "));
+                Ok(())
+            });
+            report.claim(&format!("{name}_keeps_what_few_call_in_objects_of_their_own"), || {
+                for function in archive::APART {
+                    let home =
+                        members.iter().find(|m| m.symbols.iter().any(|s| s.name == function && s.defined));
+                    let found = home.map(|m| names(std::slice::from_ref(m), |s| s.global && s.defined));
+                    ensure!(
+                        found.as_deref() == Some(&[function]),
+                        "{function} lies beside others: {found:?}"
+                    );
+                }
+                Ok(())
+            });
+            report.claim(&format!("{name}_makes_no_linker_warn_of_its_stack"), || {
+                let noted = members.iter().find(|m| m.sections.iter().any(|(s, _)| s == ".note.GNU-stack"));
+                ensure!(noted.is_none(), "{} has .note.GNU-stack", noted.map_or("", |m| &m.name));
                 Ok(())
             });
             report.claim(&format!("{name}_has_no_memory_of_its_own"), || {

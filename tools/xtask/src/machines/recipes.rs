@@ -247,7 +247,7 @@ impl Recipes<'_> {
         let before = ["-I", stand_in, "-include", "Arduino.h", "-x", "c++"];
         let core = format!("{stand_in}/stand_in.cpp");
         let after = ["-x", "none"];
-        let linker = ["-Wl,-z,noexecstack", "-ltatcell"];
+        let linker = ["-Wl,--fatal-warnings", "-ltatcell"];
         cmd!(
             self.ctx.sh,
             "{gxx} {flags...} -Os {language...} {warnings...} -I {headers} {before...} {sketch} {core}

@@ -1,7 +1,7 @@
 //! Single steps of a program in the emulator: where it was, and whether interrupts were masked there.
 //!
-//! Masked is what lies after `cpsid` and before `msr primask` (archive `single`), or between the two functions of the
-//! firmware (archive `critical`).
+//! Masked is what lies after `cpsid` and before `msr primask`, on RISC-V after `csrrc` and before `csrs mstatus`
+//! (archive `single`), or between the two functions of the firmware (archive `critical`).
 
 use std::collections::{HashMap, HashSet};
 use std::fs::File;
@@ -39,7 +39,8 @@ impl Code {
             let found = lines.filter(|(_, code)| code.starts_with(mnemonic));
             found.filter_map(|(address, _)| u64::from_str_radix(address.trim(), 16).ok()).collect()
         };
-        let mut code = Self { masks: at("cpsid"), unmasks: at("msr"), symbols, library: 0..0 };
+        let (masks, unmasks) = (at(family.masks), at(family.unmasks));
+        let mut code = Self { masks, unmasks, symbols, library: 0..0 };
         code.library = code.symbol("library_start")?..code.symbol("library_end")?;
         Ok(code)
     }

@@ -79,7 +79,7 @@ fn build(ctx: &Context, board: &Board, library: &Path, out: &Path) -> Result<Pat
         ["-Os", "-g", "-std=c11", "-ffreestanding", "-ffunction-sections", "-fdata-sections", "-Iinclude"];
     let [all, extra, errors, _] = STRICT;
     let warnings = [all, extra, errors];
-    let linker = ["-nostartfiles", "-T", "firmware/frames/an385.ld", "-Wl,--gc-sections,-z,noexecstack"];
+    let linker = ["-nostartfiles", "-T", "firmware/frames/an385.ld", "-Wl,--gc-sections,--fatal-warnings"];
     let sources = ["board.c", "lan9118.c", "main.c"].map(|name| format!("firmware/frames/{name}"));
     cmd!(ctx.sh, "{gcc} {arch...} {options...} {warnings...} {linker...} {sources...} {library} -o {elf}")
         .must()?;

@@ -1,0 +1,177 @@
+//! What changes a cell beside a check: charges after the fact, refunds, and a debt that is kept over a reset.
+//!
+//! ```text
+//!         now            TAT              now + D      now + H
+//!  -------+---------------+-----------------+------------+------>      H = D + delay
+//!         <---- debt ---->
+//!  charge   TAT + c * T, up to now + H; what found no room is answered
+//!  refund   TAT - what of c * T has not drained since it was charged
+//!  set      now + debt, up to now + H
+//! ```
+//!
+//! A refund is safe without a permit, because it takes the charge to have drained from its own tick on: of `c * T` at
+//! `then` at most `c * T - (now - then)` is left, whatever debt lay before it. It is the rule of
+//! [`strict_refunds`](crate::LimitSpec::strict_refunds): no order of refunds gives a unit twice.
+//!
+//! Nothing here is called by a check: firmware that does not call it has none of it.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::cell::{Small, Small32};
+use super::limit::{fresh, SmallLimit, SmallLimit32};
+use crate::algorithms::gcra::encode;
+use crate::answer::Outcome;
+use crate::cell::{Cell, Cell32};
+use crate::sync::{step32, step64, Ordering};
+
+macro_rules! limits {
+    ($limit:ident, $word:ty) => {
+        impl $limit {
+            /// H: the largest debt that a store makes.
+            #[inline(always)]
+            fn most(&self) -> $word {
+                // Below a half of the word.
+                fresh(&self.limit).wrapping_add(fresh(&self.delay))
+            }
+
+            /// Whole ticks of so many q-units, which are below a half of the word.
+            #[inline(always)]
+            fn ticks_down(&self, q: $word) -> $word {
+                // ticks_up rounds up what is negative.
+                self.ticks_up(q).wrapping_neg()
+            }
+        }
+    };
+}
+
+limits!(SmallLimit, u64);
+limits!(SmallLimit32, u32);
+
+macro_rules! operations {
+    ($cell:ident, $limit:ident, $small:ident, $word:ty, $step:ident) => {
+        impl $cell {
+            #[inline(always)]
+            pub(super) fn small_charge(&self, limit: &$limit, now: $word, cost: u32) -> $small {
+                if cost > limit.burst {
+                    return $small::NEVER;
+                }
+                let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
+                $step(&self.word, |word| {
+                    let (lead, most) = (limit.lead(word, now_q), limit.most());
+                    // Both terms are below a half of the word.
+                    let wanted = lead.wrapping_add(charge);
+                    // An older reading of the clock sees a lead above H, and must not lower it.
+                    let room = if lead > most { lead } else { most };
+                    let next = if wanted < room { wanted } else { room };
+                    let left = $small(limit.ticks_up(next.wrapping_sub(wanted)));
+                    (left, if next == lead { None } else { Some(stored(now_q, next)) })
+                })
+                .unwrap_or($small::CONTENDED)
+            }
+
+            #[inline(always)]
+            pub(super) fn small_refund(&self, limit: &$limit, now: $word, then: $word, cost: u32) -> $small {
+                if cost > limit.burst {
+                    return $small(0);
+                }
+                let now_q = limit.now_q(now);
+                let age = now_q.wrapping_sub(limit.now_q(then));
+                let credit = limit.charge(cost).saturating_sub(age);
+                $step(&self.word, |word| {
+                    let lead = limit.lead(word, now_q);
+                    let back = if credit < lead { credit } else { lead };
+                    let next = if back == 0 { None } else { Some(stored(now_q, lead.wrapping_sub(back))) };
+                    ($small(limit.ticks_down(back)), next)
+                })
+                .unwrap_or($small::CONTENDED)
+            }
+
+            /// Charges after the fact what was sent anyway: a transmission that took longer than foreseen. Returns the
+            /// ticks of debt that found no room, 0 where all is charged.
+            ///
+            /// The debt grows to the burst and the limit's delay together, so a limit
+            /// [with a delay](SmallLimit::shaped) has room above the burst.
+            ///
+            /// # Errors
+            /// Nothing was charged: `Never` where the cost is above the burst (charge it in parts), or `Contended`.
+            #[inline]
+            pub fn charge_small(&self, limit: &$limit, now: $word, cost: u32) -> Result<$word, Outcome> {
+                match self.small_charge(limit, now, cost) {
+                    $small::NEVER => Err(Outcome::Never),
+                    $small::CONTENDED => Err(Outcome::Contended),
+                    $small(left) => Ok(left),
+                }
+            }
+
+            /// Gives back `cost` units that were charged at tick `then`: a transmission that did not take place, or the
+            /// part of it. Returns the ticks of debt taken off, rounded down; 0 where all has drained since.
+            ///
+            /// No permit is needed: the charge counts as draining from `then` on, so that nothing is given back that
+            /// time has given back already, in whatever order charges are refunded. Refund a charge once, by the clock
+            /// that charged it, and within the limit's span.
+            ///
+            /// # Errors
+            /// `Contended`: nothing changed, ask again.
+            #[inline]
+            pub fn refund_small(
+                &self,
+                limit: &$limit,
+                now: $word,
+                then: $word,
+                cost: u32,
+            ) -> Result<$word, Outcome> {
+                match self.small_refund(limit, now, then, cost) {
+                    $small::CONTENDED => Err(Outcome::Contended),
+                    $small(ticks) => Ok(ticks),
+                }
+            }
+
+            /// Reads the debt: ticks until the full burst is available again, rounded up. To be saved over a reset or
+            /// a sleep that stops the clock, and to be [set](Self::set_debt) afterwards.
+            #[inline]
+            pub fn debt(&self, limit: &$limit, now: $word) -> $word {
+                // ORDERING: Relaxed; single word, value only.
+                let word = self.word.load(Ordering::Relaxed);
+                limit.ticks_up(limit.lead(word, limit.now_q(now)).wrapping_neg())
+            }
+
+            /// Sets the debt, whatever it was: the full burst is available `ticks` after `now`. What no charge could
+            /// have made is cut to burst and delay.
+            ///
+            /// After a sleep of `asleep` ticks set `saved.saturating_sub(asleep)`, with `asleep` rounded down: then the
+            /// cell forgives nothing, and refuses nothing for more than two ticks longer than if the clock had run on.
+            ///
+            /// # Concurrency
+            /// One store: a charge of another context at the same time is lost.
+            #[inline]
+            pub fn set_debt(&self, limit: &$limit, now: $word, ticks: $word) {
+                let most = limit.most();
+                let lead = if ticks > limit.ticks_down(most) { most } else { limit.now_q(ticks) };
+                let word = if lead == 0 { 0 } else { stored(limit.now_q(now), lead) };
+                // ORDERING: Relaxed; as above.
+                self.word.store(word, Ordering::Relaxed);
+            }
+        }
+
+        impl Stored for $word {
+            #[inline(always)]
+            fn stored(now_q: $word, lead: $word) -> $word {
+                encode(now_q as u64, lead as u64, <$word>::MAX as u64) as $word
+            }
+        }
+    };
+}
+
+/// A word of either width.
+trait Stored {
+    fn stored(now_q: Self, lead: Self) -> Self;
+}
+
+/// The word of a lead.
+#[inline(always)]
+fn stored<W: Stored>(now_q: W, lead: W) -> W {
+    W::stored(now_q, lead)
+}
+
+operations!(Cell, SmallLimit, Small, u64, step64);
+operations!(Cell32, SmallLimit32, Small32, u32, step32);
