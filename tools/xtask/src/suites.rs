@@ -61,6 +61,7 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-rust", Usual, None, "semantics, properties, kills, the protocol explorer", rust_tests::run),
     suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
+    suite("test-abi", Usual, Some(Tests), "the ABI beside what it was, and on other machines", ffi::abi::run),
     suite(
         "test-package",
         Usual,
@@ -78,8 +79,8 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
-    suite("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     suite("test-proofs", Own, Some(Proofs), "the insert protocol by Spin, the arithmetic by z3", proofs::run),
+    suite("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
         "test-firmware-rust",
