@@ -155,6 +155,29 @@ fn orphans(shared: &Shared, table: &Table<'_>, era: u64) -> u64 {
         .count() as u64
 }
 
+/// In a copy of the memory, when all debts and claims have expired: every slot of a set with a claim of the dead takes a
+/// new key.
+fn orphans_block_no_slot(shared: &Shared, latest: u64) {
+    let copy = common::memory(LINES);
+    let pairs = common::words(&copy).iter().zip(common::words(&shared.lines));
+    pairs.for_each(|(to, from)| to.store(from.load(Relaxed), Relaxed));
+    let table = Table::attach(&copy, &AttachOptions::new()).unwrap();
+    let limit = table.limit(&SPEC).unwrap();
+    let is_claim = |word: &AtomicU64| word.load(Relaxed) >> 63 == 1;
+    let sets = common::words(&shared.lines)[16..].chunks(16).enumerate();
+    for (set, _) in sets.filter(|(_, words)| words.iter().any(is_claim)) {
+        for tag in 0..16 {
+            let hash = common::hash_of(set as u32 * 2, LINES as u32 - 2, 0x8_0000 + tag);
+            let request = Request { limit: &limit, now: latest + 2 * B * T, cost: 1, room: 0 };
+            let d = table.check_ex(&request, hash, None).unwrap();
+            assert!(
+                d.passes() && d.tracking == Tracking::Tracked,
+                "set {set}: a claim of the dead blocks a slot"
+            );
+        }
+    }
+}
+
 /// Nobody runs: every key is within its burst, and answers.
 fn check_era(shared: &Shared, table: &Table<'_>, limit: &TableLimit, (era, start): (u64, u64)) -> u64 {
     let (mut total, now) = (0, now(shared, WORKERS));
@@ -247,6 +270,7 @@ fn kill_workers(kills: u64) {
         kill(&pids);
         killed += some + WORKERS as u64;
         claims += orphans(shared, &table, era);
+        orphans_block_no_slot(shared, now(shared, WORKERS));
         admitted += check_era(shared, &table, &limit, (era, start));
     }
     check_afterwards(shared, era);

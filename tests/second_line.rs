@@ -30,7 +30,7 @@ fn gcra() -> TableOptions {
 
 /// The home line of a hash.
 fn home(hash: u64) -> u32 {
-    ((hash >> 32) * SLOT_LINES as u64 >> 32) as u32
+    (((hash >> 32) * SLOT_LINES as u64) >> 32) as u32
 }
 
 /// Fills the home line of a hash with other keys.

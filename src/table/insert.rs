@@ -32,7 +32,8 @@
 //! alone two threads can each miss the other's claim (store buffering; the models have that as a must-fail case).
 //!
 //! Progress: lock-free, at most [`MAX_LOST`](crate::MAX_LOST) lost swaps and `MAX_PASSES` looks, then contended and
-//! nothing charged; a claim of its own is taken back by one swap more, which may be lost, too. A hit costs one swap, a denied hit only reads, an insert two swaps.
+//! nothing charged; a claim of its own is taken back by one swap more, which may be lost, too. A hit
+//! costs one swap, a denied hit only reads, an insert two swaps.
 
 use super::access::Access;
 use super::ask::{Ask, Done, Met};

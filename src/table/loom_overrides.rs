@@ -5,26 +5,35 @@
 
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
+use std::vec::Vec;
 
+use super::image::{header, FIRST_WORD};
 use super::loom_kit::{explore, race, Bound, NOW};
-use super::options::TableOptions;
+use super::options::{AttachOptions, TableOptions};
 use super::overrides::Override;
 use super::{Access, Line, Shared, Table};
 use crate::algorithms::State;
 use crate::keys::second_hash;
 use crate::limit::OVERRIDE_BITS;
+use crate::sync::Ordering;
 
 const HASH: u64 = 0x1234_5678_9abc_def0;
 const SHORT: u64 = 100;
 const LONG: u64 = 1_000;
 
-/// A key that is banned for a while between both.
-fn world() -> Arc<Table<'static>> {
+/// Nobody is overridden.
+fn empty() -> Arc<Table<'static>> {
     let lines: std::vec::Vec<Line> = (0..4).map(|_| Line::new()).collect();
     let lines: &'static [Line] = std::boxed::Box::leak(lines.into_boxed_slice());
     let table = Table::init(lines, &TableOptions::overrides(1 << 20).caller_hash()).expect("table");
-    table.ban(NOW, HASH, NOW + 500).expect("ban");
     Arc::new(table)
+}
+
+/// A key that is banned for a while between both.
+fn world() -> Arc<Table<'static>> {
+    let table = empty();
+    table.ban(NOW, HASH, NOW + 500).expect("ban");
+    table
 }
 
 fn ban(table: &Arc<Table<'static>>, ticks: u64) -> impl FnOnce() + 'static {
@@ -83,6 +92,98 @@ fn loom_a_ban_that_grows_has_no_gap() {
         let other = table.clone();
         let ((), seen) = race(ban(&table, LONG), move || other.look(NOW, HASH));
         assert!(matches!(seen, Some(Override::Banned { retry_after: 500 | LONG })), "a gap: {seen:?}");
+    });
+}
+
+/// A key whose witness is read before its override by whoever reads the slots in order.
+fn in_order() -> u64 {
+    let mix = |n: u64| second_hash(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
+    let is = |hash: &u64| hash >> 63 == 1 && second_hash(*hash) >> 63 == 0;
+    (1..).map(mix).find(is).expect("every fourth")
+}
+
+type Save = fn(&Table<'static>) -> Vec<u64>;
+
+fn saved(table: &Table<'static>) -> Vec<u64> {
+    let mut image = std::vec![0; table.image_words()];
+    table.save(NOW, &mut image).expect("room for it");
+    image
+}
+
+/// A save that does not look for witnesses again.
+fn saved_once(table: &Table<'static>) -> Vec<u64> {
+    let mut image = std::vec![0; table.image_words()];
+    image[0] = FIRST_WORD;
+    let header = header(&table.geometry, false);
+    image[1..=header.len()].copy_from_slice(&header);
+    let words = table.slots.iter().flat_map(|line| &line.words);
+    // ORDERING: Relaxed, as in `image::save`.
+    image[header.len() + 1..].iter_mut().zip(words).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
+    image
+}
+
+/// What a restore of a save finds of a key that was banned for 500 ticks, or by nobody, when the save began, and is
+/// overridden meanwhile.
+fn saved_beside(
+    name: &str,
+    banned: bool,
+    save: Save,
+    change: fn(&Table<'static>, u64),
+    may: fn(Option<Override>) -> bool,
+) {
+    explore(name, Bound::First(3), move || {
+        let (table, hash) = (empty(), in_order());
+        if banned {
+            table.ban(NOW, hash, NOW + 500).expect("ban");
+        }
+        let other = table.clone();
+        let (image, ()) = race(move || save(&table), move || change(&other, hash));
+        let to: Vec<Line> = (0..4).map(|_| Line::new()).collect();
+        let new = Table::restore(&to, &image, &AttachOptions::new(), 0).expect("restore");
+        let found = new.look(NOW, hash);
+        assert!(may(found), "not as before or after: {found:?}");
+        if let Some(Override::Banned { retry_after }) = found {
+            let last = new.look(NOW + retry_after - 1, hash);
+            assert_eq!(last, Some(Override::Banned { retry_after: 1 }), "a ban was lost");
+        }
+    });
+}
+
+fn grows(table: &Table<'static>, hash: u64) {
+    table.ban(NOW, hash, NOW + LONG).expect("ban");
+}
+
+/// A ban that grows is saved with the one end or the other, and stands until then.
+#[test]
+fn loom_a_save_beside_a_ban_that_grows_keeps_it_to_its_end() {
+    saved_beside("overrides: save beside a longer ban", true, saved, grows, |found| {
+        matches!(found, Some(Override::Banned { retry_after: 500 | LONG }))
+    });
+}
+
+/// A first ban is saved whole or not at all.
+#[test]
+fn loom_a_save_beside_a_first_ban_has_it_whole_or_not() {
+    saved_beside("overrides: save beside a first ban", false, saved, grows, |found| {
+        matches!(found, None | Some(Override::Banned { retry_after: LONG }))
+    });
+}
+
+/// An exemption in place of a ban: the one or the other.
+#[test]
+fn loom_a_save_beside_an_exemption_has_what_was_before_or_after() {
+    let exempt = |table: &Table<'static>, hash| table.exempt(NOW, hash, NOW + LONG).expect("exempt");
+    saved_beside("overrides: save beside an exemption", true, saved, exempt, |found| {
+        matches!(found, Some(Override::Banned { retry_after: 500 } | Override::Exempt { left: LONG }))
+    });
+}
+
+/// Must fail: a save that reads each word once.
+#[test]
+#[should_panic(expected = "a ban was lost")]
+fn loom_weak_save_that_looks_once_is_caught() {
+    saved_beside("overrides, weakened: save looks once", true, saved_once, grows, |found| {
+        matches!(found, Some(Override::Banned { .. }))
     });
 }
 

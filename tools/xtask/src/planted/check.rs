@@ -19,7 +19,9 @@ use std::time::Duration;
 use anyhow::{bail, ensure, Context as _, Result};
 use xshell::cmd;
 
-use crate::context::{command, files, Context};
+#[cfg(test)]
+use crate::context::files;
+use crate::context::{command, Context};
 use crate::exec::Run;
 
 /// How long a check may run.
@@ -67,6 +69,7 @@ impl Check {
     }
 
     /// Is there such a test? By its text, without building anything.
+    #[cfg(test)]
     pub fn is_there(&self, root: &Path) -> Result<bool> {
         let (folder, name) = match self {
             Check::Ffi(program) => return Ok(root.join(format!("ffi-tests/{program}.c")).is_file()),

@@ -6,13 +6,14 @@
 //! A bug of the core names two checks that stand on different things.
 //!
 //! `ONLY=a,b` takes the bugs whose names contain one of these. `TATCELL_QUICK=1` takes a few, others with each commit.
-//! A run of all writes its table to `docs/planted.tsv`, any other to `target/planted.tsv`.
+//! What was found of each is a line of `docs/planted.tsv`, which a run brings up to date for the bugs that it takes;
+//! a quick one writes to `target/planted.tsv`.
 
 mod bug;
 mod check;
 
 use std::collections::BTreeMap;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Instant;
 
 use anyhow::{ensure, Context as _, Result};
@@ -40,27 +41,47 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     copy(ctx, &tree)?;
     let bench = Bench::new(ctx, &tree)?;
     let unharmed = before(&bench, &chosen, report)?;
-    let mut rows = vec!["bug\tfile\twhat\tchecks\tcaught by\tseconds".to_owned()];
+    let mut table = Table::read(ctx, &all)?;
     for bug in &chosen {
         let started = Instant::now();
         let caught = plant(&bench, bug, &unharmed, report)?;
-        let words = |checks: &[Check]| checks.iter().map(Check::to_string).collect::<Vec<_>>().join(", ");
-        rows.push(format!(
-            "{}\t{}\t{}\t{}\t{}\t{}",
-            bug.name,
-            bug.file,
-            bug.about,
-            words(&bug.checks),
-            if caught.is_empty() { "nothing".into() } else { words(&caught) },
-            started.elapsed().as_secs()
-        ));
+        table.set(bug, &caught, started.elapsed().as_secs())?;
     }
-    let whole = chosen.len() == all.len();
-    let table = ctx.root.join(if whole { "docs/planted.tsv" } else { "target/planted.tsv" });
-    std::fs::write(&table, rows.join("\n") + "\n")
-        .with_context(|| format!("cannot write {}", table.display()))?;
-    report.note(&format!("{} of {} bugs; the table: {}", chosen.len(), all.len(), table.display()));
+    report.note(&format!("{} of {} bugs; the table: {}", chosen.len(), all.len(), table.place.display()));
     Ok(())
+}
+
+/// The results, a line a bug, written after each so that a run that is ended has told what it knew.
+struct Table {
+    place: PathBuf,
+    /// By the names of the bugs, in their order.
+    rows: Vec<(String, String)>,
+}
+
+impl Table {
+    const HEAD: &str = "bug\tfile\twhat\tchecks\tcaught by\tseconds";
+
+    /// What earlier runs have found of the bugs that there are. A quick run has a table of its own.
+    fn read(ctx: &Context, all: &[Bug]) -> Result<Table> {
+        let place = ctx.root.join(if ctx.quick { "target/planted.tsv" } else { "docs/planted.tsv" });
+        let text = std::fs::read_to_string(&place).unwrap_or_default();
+        let row = |bug: &Bug| text.lines().find(|row| row.split('\t').next() == Some(&bug.name));
+        let rows = all.iter().map(|bug| (bug.name.clone(), row(bug).unwrap_or_default().to_owned()));
+        Ok(Table { rows: rows.collect(), place })
+    }
+
+    fn set(&mut self, bug: &Bug, caught: &[Check], seconds: u64) -> Result<()> {
+        let words = |checks: &[Check]| checks.iter().map(Check::to_string).collect::<Vec<_>>().join(", ");
+        let caught = if caught.is_empty() { "nothing".into() } else { words(caught) };
+        let line =
+            format!("{}\t{}\t{}\t{}\t{caught}\t{seconds}", bug.name, bug.file, bug.about, words(&bug.checks));
+        if let Some((_, row)) = self.rows.iter_mut().find(|(name, _)| *name == bug.name) {
+            *row = line;
+        }
+        let known = self.rows.iter().map(|(_, row)| row.as_str()).filter(|row| !row.is_empty());
+        let text: String = std::iter::once(Self::HEAD).chain(known).flat_map(|row| [row, "\n"]).collect();
+        std::fs::write(&self.place, text).with_context(|| format!("cannot write {}", self.place.display()))
+    }
 }
 
 /// Those that are asked for.
