@@ -16,7 +16,9 @@ BENCH_ONLY ?=
 DEMO_PORT ?= 47474
 DEMO_SVG ?= demo.svg
 COMPARE_SVG ?= compare.svg
-export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG COMPARE_SVG
+LONG ?=
+LOGS ?=
+export LONG LOGS CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG COMPARE_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -52,6 +54,9 @@ test-proofs: ## Prove the insert protocol (Spin) and the arithmetic (z3), weaken
 test-ffi: ## Test the library through its C ABI, from C and C++
 test-abi: ## The C ABI beside the dump of the last release, on other machines, with older programs
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
+assurance: ## Every promise of the readme beside its checks: docs/ASSURANCE.md; LONG=1: hours, LOGS=1: of the last test
+test-attacks: ## Floods, evaders and collisions against tables, in small: what docs/ATTACKS.md claims
+attacks: ## The same in full: the figures of docs/ATTACKS.md and its picture (minutes)
 test-docs: ## Compile and run every program and command of the documents and the header
 test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
@@ -77,7 +82,7 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-proofs test-ffi test-abi test-package \
+TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-proofs test-ffi test-abi test-attacks attacks assurance test-package \
     test-docs test-bench test-demo test-firmware loom loom-long explorer-long proofs-long test-long test-hosts test-trace \
     test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
     bench-time bench-count bench-peers bench-tools
