@@ -52,7 +52,7 @@ fn paint<'a>(root: &Area<'a>, f: &Figures) -> Result<(), Failure<'a>> {
     )?;
     let memory = |i: usize| f.lasting.iter().map(|(load, m)| (*load, m[i])).collect();
     let lines = [1, 2, 4, 8].iter().enumerate().map(|(i, n)| (format!("{n} x memory"), memory(i))).collect();
-    panel(&areas[2], "lasting abusers: excess that passes under Admit", ("load", "%"), 70.0, lines)?;
+    panel(&areas[2], "lasting abusers: excess that passes under Admit", ("load", "%"), 80.0, lines)?;
     let log = |p: f64| p.max(1e-6).log10();
     let full = vec![
         ("seen".to_owned(), f.full.iter().map(|(load, seen, _)| (*load, log(*seen))).collect()),
@@ -69,6 +69,13 @@ fn panel<'a>(
     lines: Vec<Line>,
 ) -> Result<(), Failure<'a>> {
     let far = lines.iter().flat_map(|(_, points)| points).map(|(x, _)| *x).fold(0.0, f64::max);
+    // Where no line runs: below those that stay above, else above those that rise.
+    let corner = match title {
+        t if t.starts_with("innocents") => SeriesLabelPosition::MiddleRight,
+        t if t.starts_with("lasting") => SeriesLabelPosition::UpperLeft,
+        t if t.starts_with("what") => SeriesLabelPosition::LowerLeft,
+        _ => SeriesLabelPosition::LowerRight,
+    };
     let low = lines.iter().flat_map(|(_, points)| points).map(|(_, y)| *y).fold(0.0, f64::min);
     let mut chart = ChartBuilder::on(area)
         .caption(title, ("sans-serif", 18))
@@ -87,7 +94,7 @@ fn panel<'a>(
     for (i, (name, points)) in lines.into_iter().enumerate() {
         let colour = COLOURS[i % COLOURS.len()];
         // Where lines lie on each other, the first ones show beside the last.
-        let width = 6 - i as u32;
+        let width = [9, 6, 4, 2][i % 4];
         let line = chart.draw_series(LineSeries::new(points.clone(), colour.stroke_width(width)))?;
         line.label(name)
             .legend(move |(x, y)| PathElement::new([(x, y), (x + 20, y)], colour.stroke_width(3)));
@@ -97,7 +104,7 @@ fn panel<'a>(
         .configure_series_labels()
         .border_style(RGBColor(200, 200, 200))
         .background_style(WHITE.mix(0.8))
-        .position(SeriesLabelPosition::MiddleRight)
+        .position(corner)
         .draw();
     legend
 }
