@@ -140,7 +140,8 @@ fn tables(f: &Figures) -> String {
     out += "| Keys | distance |\n|---|---|\n";
     f.aimed.iter().for_each(|(name, z)| out += &format!("| {name} | {z:.2} |\n"));
     let (lookups, seen, expected) = f.collisions;
-    let _ = writeln!(out, "\nStrangers taken for a live key: {seen} of {lookups} lookups in a full table; the formula: {expected:.0}.");
+    let strangers = format!("{seen} of {lookups} lookups in a full table; the formula: {expected:.0}");
+    let _ = writeln!(out, "\nStrangers taken for a live key: {strangers}.");
     out += "\nNew keys that find their set full:\n\n| Load | seen | Erlang B |\n|---|---|---|\n";
     f.full
         .iter()
