@@ -17,7 +17,9 @@ DEMO_PORT ?= 47474
 DEMO_SVG ?= demo.svg
 CLUSTER_SVG ?= cluster.svg
 COMPARE_SVG ?= compare.svg
-export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG CLUSTER_SVG COMPARE_SVG
+LONG ?=
+LOGS ?=
+export LONG LOGS CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG CLUSTER_SVG COMPARE_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -53,6 +55,9 @@ test-proofs: ## Prove the insert protocol (Spin) and the arithmetic (z3), weaken
 test-ffi: ## Test the library through its C ABI, from C and C++
 test-abi: ## The C ABI beside the dump of the last release, on other machines, with older programs
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
+assurance: ## Every promise of the readme beside its checks: docs/ASSURANCE.md; LONG=1: hours, LOGS=1: of the last test
+test-attacks: ## Floods, evaders and collisions against tables, in small: what docs/ATTACKS.md claims
+attacks: ## The same in full: the figures of docs/ATTACKS.md and its picture (minutes)
 test-docs: ## Compile and run every program and command of the documents and the header
 test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
@@ -87,7 +92,7 @@ bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
 TASKS := header cluster-lib demo demo-cluster firmware compare \
     test test-lint test-harness test-rust test-races test-ffi test-abi test-package test-docs test-bench test-demo \
-    test-loom test-explorer test-proofs test-shuttle \
+    test-loom test-explorer test-proofs test-shuttle test-attacks assurance attacks \
     test-firmware test-firmware-rust test-trace test-recipes test-frames \
     test-integrations test-cluster test-cluster-c test-doors \
     test-long test-hosts loom loom-long explorer-long proofs-long shuttle-long planted \

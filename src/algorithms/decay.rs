@@ -61,7 +61,7 @@ fn half_lives(p: &Params, lead: u64) -> u64 {
 
 /// The level of a key that lies `lead` units of time ahead, in Q32, rounded up.
 #[inline]
-fn level(p: &Params, lead: u64) -> u64 {
+pub(super) fn level(p: &Params, lead: u64) -> u64 {
     if lead == 0 {
         return 0;
     }

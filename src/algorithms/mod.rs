@@ -21,6 +21,8 @@ mod quota_linear;
 mod sliding_counter;
 pub(crate) mod sliding_log;
 mod state;
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
+mod w16_tests;
 
 pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};
 pub(crate) use state::{Kind, Op, Operation, State};

@@ -1,8 +1,9 @@
 //! Faults of clocks, one by one: what they admit beyond the true time's share, and for how long they lock a key out.
 //!
-//! Two callers ask for more than the rate without a pause; at one instant their clock fails. Each row states both bounds
-//! by the rules of the readme: a reading that is older than others by at most S only makes answers stricter, for as long
-//! as it is older; one that is older than that forgives a debt, a burst at most; a clock ahead by d is worth d / T
+//! Two callers ask for more than the rate without a pause; at one instant their clock fails. Each row states both
+//! bounds by the rules of the readme: a reading that is older than others by at most S only makes answers stricter,
+//! for as long as it is older; one that is older than that forgives a debt, a burst at most; a clock ahead by
+//! d is worth d / T
 //! units, and a burst at most; and a word that is met again a span later may read as a debt, for H + S at most.
 
 use super::Rate;

@@ -30,6 +30,25 @@ pub fn compare(ctx: &Context) -> Result<()> {
         .context("a claim about an algorithm does not hold")
 }
 
+/// Attacks tables in virtual time; writes the figures of docs/ATTACKS.md and its picture. An error if a claim does not
+/// hold.
+pub fn attacks(ctx: &Context) -> Result<()> {
+    let (cargo, to) = (&ctx.cargo, ["docs/attacks.svg", "docs/ATTACKS.md"]);
+    cmd!(ctx.sh, "env {cargo...} run --quiet --release -p tatcell-attacks -- {to...}")
+        .quiet()
+        .run()
+        .context("a claim about attacks does not hold")
+}
+
+/// The same in small, as a test.
+pub fn test_attacks(ctx: &Context, report: &mut Report) -> Result<()> {
+    let cargo = &ctx.cargo;
+    cmd!(ctx.sh, "env {cargo...} build --quiet --release -p tatcell-attacks").must()?;
+    let mut small = std::process::Command::new(ctx.cargo_target.join("release/tatcell-attacks"));
+    small.arg("--quick").arg(ctx.folder("c")?.join("attacks.svg"));
+    report.program("small", small).map(drop)
+}
+
 /// The suite.
 pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
     let (cargo, picture) = (&ctx.cargo, "target/c/compare.svg");

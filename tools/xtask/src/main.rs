@@ -4,6 +4,7 @@
 //! Suites are in `suites.rs`, what they say is in `report.rs`, the programs that they need in `tools.rs`. Commands
 //! run in the repository's root; what is built lies below `target/`.
 
+mod assurance;
 mod bench;
 mod binary;
 mod cluster;
@@ -58,6 +59,12 @@ const JOBS: &[Job] = &[
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
     job("demo-cluster", "four nodes and a store, killed, stopped and audited (CLUSTER_SVG)", cluster::demo),
     job("compare", "send the same arrivals through every algorithm (COMPARE_SVG)", demo::compare),
+    job(
+        "assurance",
+        "hold every promise against its checks; docs/ASSURANCE.md (LONG=1, LOGS=1)",
+        assurance::run,
+    ),
+    job("attacks", "attack tables in virtual time; docs/ATTACKS.md and docs/attacks.svg", demo::attacks),
     job("bench", "time rows, count instructions, judge the goals (BENCH_SECONDS, BENCH_ONLY)", bench::all),
     job("bench-time", "only the times", bench::times),
     job("bench-count", "only the instructions per decision", bench::counts),

@@ -77,6 +77,7 @@ pub const SUITES: &[Suite] = &[
         "a short run of the bench: verdicts, files, instructions",
         bench::test,
     ),
+    suite("test-attacks", Usual, None, "floods, evaders and collisions against tables", demo::test_attacks),
     suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
     suite("test-proofs", Own, Some(Proofs), "the insert protocol by Spin, the arithmetic by z3", proofs::run),

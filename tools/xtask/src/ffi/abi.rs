@@ -64,7 +64,9 @@ fn stubs(ctx: &Context, header: &str, name: &str) -> Result<PathBuf> {
     ensure!(bodies.len() > 100, "{} functions in the header", bodies.len());
     std::fs::write(&source, format!("#include \"{name}.h\"\n{}", bodies.concat()))?;
     let library = folder.join(format!("lib{name}.so"));
-    cmd!(ctx.sh, "env {cc...} -std=c11 -g -O0 -w -shared -fPIC -o {library} {source}").must()?;
+    // The dump is to say nothing of where it was made.
+    let here = format!("-fdebug-prefix-map={}=.", folder.display());
+    cmd!(ctx.sh, "env {cc...} -std=c11 -g -O0 -w -shared -fPIC {here} -o {library} {source}").must()?;
     Ok(library)
 }
 

@@ -1,0 +1,218 @@
+//! What attackers and others send to a table in virtual time, and what comes of it.
+
+use tatcell::{
+    full_set_ppb, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions, Tracking,
+};
+
+/// A tick is a microsecond. Each key: ten a second, twenty at once.
+pub const SECOND: u64 = 1_000_000;
+pub const RATE: u64 = 10;
+pub const BURST: u64 = 20;
+/// Slots of the table; loads are shares of these.
+pub const SLOTS: usize = 8_192;
+
+pub const POLICIES: [(FullPolicy, &str); 4] = [
+    (FullPolicy::Admit, "Admit"),
+    (FullPolicy::Sampled, "Sampled"),
+    (FullPolicy::Deny, "Deny"),
+    (FullPolicy::Inherit, "Inherit"),
+];
+
+fn spec() -> LimitSpec {
+    LimitSpec::new(RATE, SECOND, BURST)
+}
+
+/// SplitMix64.
+pub struct Rng(pub u64);
+
+impl Rng {
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let z = (self.0 ^ self.0 >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ z >> 31
+    }
+
+    fn unit(&mut self) -> f64 {
+        ((self.next() >> 11) as f64 + 1.0) / (1u64 << 53) as f64
+    }
+
+    /// Ticks to the next event of a Poisson stream of so many a second.
+    fn gap(&mut self, a_second: f64) -> f64 {
+        -self.unit().ln() / a_second * SECOND as f64
+    }
+}
+
+/// A table of some slots, and its limit.
+pub struct Bed {
+    table: Table<'static>,
+    limit: TableLimit,
+}
+
+impl Bed {
+    pub fn new(slots: usize, policy: FullPolicy) -> Bed {
+        let lines: Vec<Line> = (0..2 + slots / 8).map(|_| Line::new()).collect();
+        let options = TableOptions::new(spec()).seed([7; 16]).policy(policy);
+        let table = Table::init(lines.leak(), &options).expect("it fits");
+        let limit = table.limit(&spec()).expect("of this table");
+        Bed { table, limit }
+    }
+
+    fn ask(&self, now: f64, key: u64) -> (bool, Tracking) {
+        let hash = self.table.hash(&key.to_le_bytes()).expect("it has a seed");
+        let request = Request { limit: &self.limit, now: now as u64, cost: 1, room: 0 };
+        let d = self.table.check_ex(&request, hash, None).expect("its own limit");
+        (d.passes(), d.tracking)
+    }
+}
+
+/// What a flood of forged keys does to others.
+#[derive(Clone, Copy)]
+pub struct Flood {
+    pub load: f64,
+    /// Of the innocents' requests, percent.
+    pub innocents_refused: f64,
+    /// What the abusers get, over what their limit allows.
+    pub abusers: f64,
+    /// Of the flood, percent.
+    pub flood_admitted: f64,
+}
+
+/// 500 innocents of 2 a second and 20 abusers of 100, beside keys that come once each, enough to fill `load` tables.
+pub fn flood(policy: FullPolicy, load: f64, seconds: u64) -> Flood {
+    let (bed, mut rng) = (Bed::new(SLOTS, policy), Rng(1));
+    let rates = [500.0 * 2.0, 20.0 * 100.0, load * SLOTS as f64 * RATE as f64];
+    let all: f64 = rates.iter().sum();
+    let (mut asked, mut passed) = ([0u64; 3], [0u64; 3]);
+    // The attack stands before anything is counted.
+    let (begin, end) = (SECOND as f64 * 3.0, SECOND as f64 * (3.0 + seconds as f64));
+    let (mut now, mut fresh) = (1e9, 1u64 << 32);
+    let start = now;
+    while now < start + end {
+        now += rng.gap(all);
+        let which = rng.unit() * all;
+        let (who, key) = if which < rates[0] {
+            (0, rng.next() % 500)
+        } else if which < rates[0] + rates[1] {
+            (1, 1_000 + rng.next() % 20)
+        } else {
+            fresh += 1;
+            (2, fresh)
+        };
+        let passes = bed.ask(now, key).0;
+        if now >= start + begin {
+            asked[who] += 1;
+            passed[who] += u64::from(passes);
+        }
+    }
+    let share = |who: usize| passed[who] as f64 / asked[who].max(1) as f64;
+    Flood {
+        load,
+        innocents_refused: 100.0 * (1.0 - share(0)),
+        abusers: passed[1] as f64 / (20 * RATE * seconds) as f64,
+        flood_admitted: 100.0 * share(2),
+    }
+}
+
+/// Of what lasting abusers of three times the rate ask beyond it, the share that passes, in percent: `load * SLOTS` of
+/// them on a table of `slots`.
+pub fn lasting(policy: FullPolicy, load: f64, slots: usize, seconds: u64) -> f64 {
+    let (bed, mut rng) = (Bed::new(slots, policy), Rng(2));
+    let keys = (load * SLOTS as f64) as u64;
+    let asked = keys as f64 * 3.0 * RATE as f64;
+    let (mut now, mut passed) = (1e9, 0u64);
+    // The bursts are spent and the slots taken before anything is counted.
+    let (begin, end) = (now + 5.0 * SECOND as f64, now + (5 + seconds) as f64 * SECOND as f64);
+    while now < end {
+        now += rng.gap(asked);
+        let passes = bed.ask(now, rng.next() % keys).0;
+        passed += u64::from(passes && now >= begin);
+    }
+    let fair = (keys * RATE * seconds) as f64;
+    (passed as f64 - fair).max(0.0) / (2.0 * fair) * 100.0
+}
+
+/// What an evader gets who asks evenly, `rho` a second, below a flood that fills `load` tables: times its rate.
+pub fn evader(policy: FullPolicy, load: f64, rho: u64, seconds: u64) -> f64 {
+    let (bed, mut rng) = (Bed::new(SLOTS, policy), Rng(3));
+    let flood = load * SLOTS as f64 * RATE as f64;
+    let (mut now, mut fresh, mut passed) = (1e9, 1u64 << 40, 0u64);
+    // Thirty of them, out of step.
+    const EVADERS: u64 = 30;
+    let step = SECOND as f64 / (rho * EVADERS) as f64;
+    let (mut turn, mut due) = (0u64, now);
+    let (begin, end) = (now + 4.0 * SECOND as f64, now + (4 + seconds) as f64 * SECOND as f64);
+    while now < end {
+        now += rng.gap(flood);
+        while due <= now {
+            let passes = bed.ask(due, turn % EVADERS).0;
+            passed += u64::from(passes && due >= begin);
+            (turn, due) = (turn + 1, due + step);
+        }
+        fresh += 1;
+        bed.ask(now, fresh);
+    }
+    passed as f64 / (EVADERS * RATE * seconds) as f64
+}
+
+/// The largest distance of a set's share of a million keys from the mean, in standard deviations: of keys that a
+/// network's attacker would choose, who does not know the seed.
+pub fn aimed() -> Vec<(&'static str, f64)> {
+    const KEYS: u64 = 1_000_000;
+    let lines: Vec<Line> = (0..2 + 1_024).map(|_| Line::new()).collect();
+    let sets = 512;
+    let families: [(&str, fn(u64) -> u64); 4] = [
+        ("counted up", |i| i),
+        ("counted in the highest bits", |i| i << 44),
+        ("every pair and triple of bits", |i| {
+            1 << (i % 64) | 1 << (i / 64 % 64) | 1 << (i / 4_096 % 64) | i << 50
+        }),
+        ("multiples of the number of lines", |i| i * 1_024),
+    ];
+    let table = Table::init(&lines, &TableOptions::new(spec()).seed(*b"an unknown seed.")).expect("it fits");
+    let deviation = |key: fn(u64) -> u64| {
+        let mut counts = vec![0u64; sets];
+        let mut seen = std::collections::HashSet::new();
+        for key in (0..KEYS).map(key).filter(|key| seen.insert(*key)) {
+            let hash = table.hash(&key.to_le_bytes()).expect("it has a seed");
+            counts[((hash >> 32) * 1_024 >> 33) as usize] += 1;
+        }
+        let mean = seen.len() as f64 / sets as f64;
+        counts.iter().map(|n| (*n as f64 - mean).abs() / mean.sqrt()).fold(0.0, f64::max)
+    };
+    families.into_iter().map(|(name, key)| (name, deviation(key))).collect()
+}
+
+/// Strangers taken for a live key among so many lookups in a full table: seen, and by 16 different tags of 20 bits.
+pub fn collisions(lookups: u64) -> (u64, f64) {
+    let lines: Vec<Line> = (0..2 + 128).map(|_| Line::new()).collect();
+    let options = TableOptions::new(spec()).caller_hash().policy(FullPolicy::Deny);
+    let table = Table::init(&lines, &options).expect("it fits");
+    let limit = table.limit(&spec()).expect("of this table");
+    let mut rng = Rng(4);
+    while table.stats(0).live < 1_024 {
+        for _ in 0..4_096 {
+            let _ = table.check_hash(&limit, 0, rng.next(), BURST);
+        }
+    }
+    let found = (0..lookups).filter(|_| {
+        let known = table.peek(&limit, 0, rng.next(), 1);
+        known.is_ok_and(|d| d.remaining < BURST)
+    });
+    (found.count() as u64, lookups as f64 * 16.0 / (1u64 << 20) as f64)
+}
+
+/// The share of new keys that find their set full, by keys that come once each: seen, and Erlang B.
+pub fn full_sets(load: f64, keys: u64) -> (f64, f64) {
+    let (bed, mut rng) = (Bed::new(SLOTS, FullPolicy::Deny), Rng(5));
+    let (mut now, mut full, mut counted) = (1e9, 0u64, 0u64);
+    for key in 0..keys {
+        now += rng.gap(load * SLOTS as f64 * RATE as f64);
+        let untracked = bed.ask(now, key).1 == Tracking::Untracked;
+        if key > 4 * SLOTS as u64 {
+            counted += 1;
+            full += u64::from(untracked);
+        }
+    }
+    (full as f64 / counted as f64, full_set_ppb((load * 1e6) as u64) as f64 / 1e9)
+}
