@@ -63,7 +63,7 @@ test-cluster: ## Nodes that share limits through a redis-server of the tests' ow
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
-test-firmware-rust: ## The Rust firmware example on four boards in QEMU
+test-firmware-rust: ## Firmware in Rust: the example on four boards in QEMU, embassy-time and fugit, sizes
 test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
 header: ## Generate the headers from src/capi
 firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
