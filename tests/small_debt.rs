@@ -89,7 +89,7 @@ fn charges_after_the_fact_equal_the_big_ones_and_tell_what_found_no_room() {
                 wanted.permit.stored < u64::from(cost) * big.emission_interval().0,
                 "{what}"
             );
-            c.charge(&big32, now, cost.into());
+            assert!(c.charge(&big32, now, cost.into()).passes());
             d.charge_small(&small32, now as u32, cost).unwrap();
             assert_eq!(d.word(), c.word(), "32 bits, {what}");
             now += rng.below(period * 3 / units + 2);
