@@ -1,5 +1,5 @@
-//! What firmware in Rust has beside checks: firmware/rust/embedded on this host and compiled for bare cores, and the sizes
-//! of the forms of a check (firmware/rust/sizes).
+//! What firmware in Rust has beside checks: firmware/rust/embedded on this host and compiled for bare cores, and the
+//! sizes of the forms of a check (firmware/rust/sizes).
 
 use std::path::Path;
 

@@ -1,5 +1,5 @@
-//! Firmware in Rust: the example on four boards in QEMU, whose report is compared with that of the C example, and what is
-//! in `embedded`.
+//! Firmware in Rust: the example on four boards in QEMU, whose report is compared with that of the C example, and what
+//! is in `embedded`.
 
 use std::path::{Path, PathBuf};
 
