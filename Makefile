@@ -48,6 +48,7 @@ test-rust: ## Rust tests: semantics, properties, races, kills, the protocol expl
 test-races: ## Threads that race for one word a million times; with nothing beside it
 test-loom: ## Check every interleaving of cells and table operations in small models (minutes)
 test-explorer: ## Take the shipped table through every schedule of small worlds, one atomic access a step
+test-proofs: ## Prove the insert protocol (Spin) and the arithmetic (z3), weakened ones found out (a minute)
 test-ffi: ## Test the library through its C ABI, from C and C++
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
 test-docs: ## Compile and run every program and command of the documents and the header
@@ -57,9 +58,11 @@ test-firmware: ## Run the firmware tests in QEMU: gates, example, exactness unde
 test-integrations: ## nginx and others with the installed library: the tests of integrations/ (minutes)
 loom: ## The same as test-loom
 explorer-long: ## The explorer's large worlds (minutes, gigabytes)
+proofs-long: ## The insert protocol in Promela with two slots a line (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
+planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
-test-cluster: ## Nodes that share limits through a redis-server of the tests' own: every admission audited
+test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
@@ -74,10 +77,10 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-ffi test-package \
-    test-docs test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace \
+TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-proofs test-ffi test-package \
+    test-docs test-bench test-demo test-firmware loom loom-long explorer-long proofs-long test-long test-hosts test-trace \
     test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
-    bench-time bench-count bench-peers bench-tools
+    bench-time bench-count bench-peers bench-tools planted
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@

@@ -1,11 +1,14 @@
 //! The long run: `cargo test --release --features std --test long --test kill -- --ignored --nocapture`.
 //!
-//! Sizes by environment: TATCELL_DECISIONS here (1e9), TATCELL_KILLS in `kill` (1e5), TATCELL_RACES in `race`.
+//! Sizes by environment: TATCELL_DECISIONS here (1e9 of each test), TATCELL_KILLS in `kill` (1e5), TATCELL_RACES in
+//! `race`. Seeds are numbers from 0; one that fails is printed, and TATCELL_SEED=it runs that one alone.
 
 mod common;
+#[path = "long/lives.rs"]
+mod lives;
 
 use common::oracle::Oracle;
-use common::{memory, size_from, Rng, Seed};
+use common::{memory, seed_from_environment, size_from, Rng, Seed};
 use tatcell::{Cell, Cell32, LimitSpec, Outcome, Request, Table, TableOptions};
 
 /// One random limit, `steps` decisions in three forms beside the exact bucket.
@@ -64,18 +67,41 @@ fn block(seed: u64, steps: u64) {
     }
 }
 
+/// Runs this many blocks on all processors, or the one that TATCELL_SEED names; sums what they return.
+fn blocks<const N: usize>(count: u64, block: impl Fn(u64) -> [u64; N] + Sync) -> [u64; N] {
+    let add = |a: [u64; N], b: [u64; N]| core::array::from_fn(|i| a[i] + b[i]);
+    if let Some(seed) = seed_from_environment() {
+        return block(seed);
+    }
+    let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
+    std::thread::scope(|scope| {
+        let run = |thread| (thread..count).step_by(threads as usize).map(&block).fold([0; N], add);
+        let all: Vec<_> = (0..threads).map(|thread| scope.spawn(move || run(thread))).collect();
+        all.into_iter().map(|thread| thread.join().expect("its panic says why")).fold([0; N], add)
+    })
+}
+
 #[test]
 #[ignore = "minutes: 1e9 decisions"]
 fn a_billion_decisions_equal_the_exact_bucket() {
     // Three forms a step.
-    let blocks = size_from("TATCELL_DECISIONS", 1_000_000_000).div_ceil(3 * 10_000);
-    std::thread::scope(|scope| {
-        let threads = std::thread::available_parallelism().map_or(1, |n| n.get() as u64);
-        for thread in 0..threads {
-            scope.spawn(move || {
-                (thread..blocks).step_by(threads as usize).for_each(|seed| block(seed, 10_000))
-            });
-        }
+    let count = size_from("TATCELL_DECISIONS", 1_000_000_000).div_ceil(3 * 10_000);
+    let [done] = blocks(count, |seed| {
+        block(seed, 10_000);
+        [30_000]
     });
-    println!("{} decisions", blocks * 30_000);
+    println!("{done} decisions");
+}
+
+#[test]
+#[ignore = "minutes: 1e9 decisions"]
+fn a_billion_decisions_of_keys_that_live_for_days_equal_the_exact_bucket() {
+    let count = size_from("TATCELL_DECISIONS", 1_000_000_000).div_ceil(lives::FORMS * 20_000);
+    let [passed, refused] = blocks(count, |seed| lives::life(seed, 20_000));
+    println!(
+        "{} decisions in {count} lives, of which passed: {}",
+        (passed + refused) * lives::FORMS,
+        passed * lives::FORMS
+    );
+    assert!(passed > count * 1_000 && refused > count * 1_000 || count < 2, "the streams do not test");
 }

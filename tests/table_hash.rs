@@ -5,7 +5,8 @@ mod common;
 use common::{hash_of, memory, words, Rng};
 use std::sync::atomic::Ordering;
 use tatcell::{
-    full_set_ppb, lines_for, lines_for_load, FullPolicy, LimitSpec, Request, Table, TableOptions, Tracking,
+    full_set_ppb, lines_for, lines_for_load, FullPolicy, HashKind, LimitSpec, Request, Table, TableOptions,
+    Tracking,
 };
 
 const SPEC: LimitSpec = LimitSpec::new(1, 1 << 12, 8);
@@ -69,6 +70,45 @@ fn table_hash_is_siphash_1_3_of_the_seed() {
         let secret = |w: u64| w == u64::from_le_bytes(seed[..8].try_into().unwrap());
         assert!(words(&lines)[..16].iter().all(|w| !secret(w.load(Ordering::Relaxed))));
     }
+}
+
+/// Of keys `30 31 32 ..` of so many bytes under the seed `00 01 .. 0f`: what a program says that was written from
+/// FIPS 197 and the drawing in `keys::aes`, and that gives the round of FIPS 197, appendix B.
+const AES_VECTORS: [(usize, u64); 9] = [
+    (0, 0x436b_947d_e963_ee26),
+    (3, 0x4f45_d940_e090_cabc),
+    (4, 0xd527_e99e_6b0a_02fc),
+    (5, 0x05ae_95df_aae2_a92f),
+    (15, 0x5689_b341_d832_62aa),
+    (16, 0x95f5_9244_724d_ccf0),
+    (17, 0x6a0c_3058_e66f_8454),
+    (32, 0x8028_6e89_0607_c28f),
+    (33, 0x008a_3b97_9a8a_169a),
+];
+
+#[test]
+fn aes_hash_is_the_documented_one_for_keys_of_every_length() {
+    if !HashKind::Aes.is_available() {
+        println!("SKIP aes_hash: this processor has no AES");
+        return;
+    }
+    let lines = memory(4);
+    let options = TableOptions::new(SPEC).seed(counting()).hash(HashKind::Aes);
+    let table = Table::init(&lines, &options).unwrap();
+    for (length, hash) in AES_VECTORS {
+        let key: Vec<u8> = (0x30..).take(length).collect();
+        assert_eq!(table.hash(&key), Ok(hash), "{length} bytes");
+    }
+    // Bursts hash by value.
+    let mut hashes = [[0; 3]; 2];
+    table.hash_burst(&mut hashes[0], |_| [0x30u8, 0x31, 0x32, 0x33]).unwrap();
+    table.hash_burst(&mut hashes[1], |_| std::array::from_fn::<u8, 16, _>(|i| 0x30 + i as u8)).unwrap();
+    assert_eq!(hashes, [[AES_VECTORS[2].1; 3], [AES_VECTORS[5].1; 3]]);
+    // Keys that differ in zeros at their end alone are different keys.
+    let mut found: Vec<u64> = (0..50).map(|length| table.hash(&[0; 50][..length]).unwrap()).collect();
+    found.sort_unstable();
+    found.dedup();
+    assert_eq!(found.len(), 50);
 }
 
 #[test]

@@ -66,7 +66,8 @@ impl Cluster {
     ///
     /// [`Verdict::Pending`] means that units were asked for and will be there a round trip later, for whoever asks
     /// then. A strict limit is decided by [`submit`](Cluster::submit) or [`acquire`](Cluster::acquire): here it passes
-    /// from the reserve, is denied by what the store said before, or is Pending with nothing asked.
+    /// from the reserve, is denied by what the store said before, or is Pending with nothing asked. A cost of 0 looks:
+    /// it is denied while the key was refused, passes else, and neither charges nor asks.
     ///
     /// # Cost
     /// One or two compare-and-swaps; where units run out also an allocation and a place in a queue.
@@ -132,6 +133,12 @@ impl Cluster {
                 .unwrap_or(Verdict::Pending),
             _ => verdict,
         }
+    }
+
+    /// Tells how many units of a key this node would pass now without asking: what its line holds, and its reserve. The
+    /// fleet may have more.
+    pub fn left(&self, limit: LimitId, key: &[u8]) -> u64 {
+        self.node.left(limit.0, key, self.now())
     }
 
     /// Tells what was counted.

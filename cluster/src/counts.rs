@@ -78,9 +78,11 @@ counts! {
     batch_ns,
     /// Calls that were sent again because the store did not have the script.
     no_script,
+    /// Calls that were sent again to another server of a Redis Cluster.
+    redirected,
     /// Calls without an answer that decides.
     faults,
-    /// Times that the store went away.
+    /// Connections to the store that broke.
     outages,
 }
 

@@ -3,73 +3,51 @@
 //! One batch is under way at a time, so a key is asked for once at a time, whoever waits for it. Calls that wait for
 //! the next batch are not held back: a batch is what the queue holds when the last one is settled.
 //!
-//! **The store is away** from the first batch without an answer until a connection is made again; meanwhile whoever
-//! waits is answered by the node's mode, and only this thread probes, at 20 to 400 ms. The connection of an unanswered
-//! batch is closed: a late answer meets no later call. An ask that was lost is of no harm, what it was granted lapses;
-//! what was given back is never given back again.
+//! **The store is away** while none of its servers has a connection, and a key while its server has none: whoever waits
+//! is answered by the node's mode. An ask that was lost is of no harm, what it was granted lapses; what was given back
+//! is never given back again.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError};
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use crate::counts::{add, count};
-use crate::link::{Answers, Link, MAX_BATCH};
 use crate::log::Log;
-use crate::node::{Job, Node, Waiter, PROBE_MAX};
-use crate::script::{self, By, Fault, Grant};
-use crate::settle::{Batch, Call};
+use crate::node::{Job, Node, Waiter};
+use crate::script;
+use crate::settle::Batch;
 use crate::slot::Slot;
+use crate::store::{Answers, Store, MAX_BATCH};
 use crate::sync::Ordering;
 use crate::verdict::Completion;
 
 /// The store's thread.
 pub(crate) struct Courier {
     pub node: Arc<Node>,
-    pub client: redis::Client,
-    pub link: Option<Link>,
-    pub timeout: Duration,
+    pub store: Store,
     pub slot: Slot,
     pub batch: Batch,
     pub log: Log,
-    probe: Probe,
+    /// Whether any server was there when last looked.
+    up: bool,
 }
-
-/// When the next connection is tried.
-struct Probe {
-    at: Instant,
-    gap: Duration,
-}
-
-/// Shortest time between two probes.
-const PROBE_MIN: Duration = Duration::from_millis(20);
-
-/// How long the thread sleeps at most where nothing is asked.
-const IDLE: Duration = Duration::from_millis(50);
 
 impl Courier {
-    pub(crate) fn new(
-        node: Arc<Node>,
-        client: redis::Client,
-        link: Link,
-        timeout: Duration,
-        slot: Slot,
-        log: Log,
-    ) -> Courier {
+    pub(crate) fn new(node: Arc<Node>, store: Store, slot: Slot, log: Log) -> Courier {
         let batch = Batch::new(&node);
-        let probe = Probe { at: Instant::now(), gap: PROBE_MIN };
-        Courier { node, client, link: Some(link), timeout, slot, batch, log, probe }
+        Courier { node, store, slot, batch, log, up: true }
     }
 
     /// Runs until the node closes.
     pub(crate) fn run(mut self, queue: &Receiver<Job>) {
         // ORDERING: Acquire; pairs with the Release of whoever closes.
         while self.node.closing.load(Ordering::Acquire) == 0 {
-            if self.link.is_none() {
-                self.probe();
-            } else if let Err(fault) = self.slot.keep(&self.node, self.link.as_mut()) {
-                self.lost(fault);
+            self.store.tend();
+            self.notice();
+            if self.up {
+                self.slot.keep(&self.node, &mut self.store);
+                self.notice();
             }
-            match queue.recv_timeout(self.idle()) {
+            match queue.recv_timeout(self.store.idle()) {
                 Ok(job) => {
                     let more = queue.try_iter().take(MAX_BATCH - 1);
                     let jobs: Vec<Job> = std::iter::once(job).chain(more).collect();
@@ -82,90 +60,71 @@ impl Courier {
         self.close(queue);
     }
 
-    fn idle(&self) -> Duration {
-        match self.link {
-            Some(_) => IDLE,
-            None => self.probe.at.saturating_duration_since(Instant::now()).min(IDLE),
-        }
-    }
-
     /// One batch.
     fn turn(&mut self, jobs: Vec<Job>) {
-        let calls = self.batch.prepare(&self.node, jobs, self.link.is_some());
-        let Some(link) = self.link.as_mut().filter(|_| !calls.is_empty()) else { return };
+        let calls = self.batch.prepare(&self.node, jobs, self.up);
+        if calls.is_empty() {
+            return;
+        }
+        let limits = &self.node.limits;
+        let keys: Vec<Vec<u8>> = calls.iter().map(|call| limits[call.limit].name_of(&call.key)).collect();
         // Before the sending: pieces are placed by it.
         let sent = self.node.clock.now();
-        let answers = ask(link, &self.node, &calls);
-        match answers {
-            Ok(answers) => {
-                count(&self.node.counts.batches);
-                add(&self.node.counts.batch_ns, self.node.clock.now().saturating_sub(sent));
-                add(&self.node.counts.no_script, answers.with_text);
-                if let Some(fault) = self.batch.settle(&self.node, calls, sent, answers.each) {
-                    self.say(fault);
-                    if fault.breaks_connection() {
-                        self.lost(fault);
-                    }
-                }
-                self.give_back();
-            }
-            Err(fault) => {
-                self.lost(fault);
-                self.batch.fail(&self.node, calls);
-            }
+        let answers = self.store.batch(&keys, |i, by| {
+            let call = &calls[i];
+            script::grant(by, &keys[i], &self.node.limits[call.limit].split, &call.ask)
+        });
+        if answers.each.iter().any(|answer| answer.is_ok()) {
+            count(&self.node.counts.batches);
+            add(&self.node.counts.batch_ns, self.node.clock.now().saturating_sub(sent));
         }
+        self.counted(&answers);
+        // Before the settling: whoever is told then decides as of now.
+        self.notice();
+        self.batch.settle(&self.node, calls, sent, answers.each);
+        self.give_back();
+    }
+
+    fn counted<T>(&self, answers: &Answers<T>) {
+        add(&self.node.counts.no_script, answers.with_text);
+        add(&self.node.counts.redirected, answers.redirected);
     }
 
     /// Units of strict grants whose callers had left.
     fn give_back(&mut self) {
         let unused = std::mem::take(&mut self.batch.unused);
-        let Some(link) = self.link.as_mut().filter(|_| !unused.is_empty()) else { return };
-        let answers = link.batch::<u64>(unused.len(), |i, by| {
-            let (limit, key, stamp, units) = &unused[i];
-            let limited = &self.node.limits[*limit];
-            script::give_back(by, &limited.name_of(key), &limited.split, stamp, *units)
-        });
-        match answers {
-            Ok(answers) => add(&self.node.counts.given_back, answers.each.iter().flatten().sum()),
-            Err(fault) => self.lost(fault),
-        }
-    }
-
-    fn say(&mut self, fault: Fault) {
-        count(&self.node.counts.faults);
-        self.log.say(self.node.clock.now(), &format!("tatcell-cluster: the store answers {fault:?}"));
-    }
-
-    /// The store is away from now on.
-    fn lost(&mut self, fault: Fault) {
-        self.link = None;
-        self.probe = Probe { at: Instant::now() + PROBE_MIN, gap: PROBE_MIN };
-        count(&self.node.counts.outages);
-        // ORDERING: Relaxed; published by the store below.
-        self.node.since.store(self.node.clock.now(), Ordering::Relaxed);
-        // ORDERING: Release; pairs with the Acquire of the workers: who sees it sees when it began.
-        self.node.up.store(0, Ordering::Release);
-        self.say(fault);
-    }
-
-    fn probe(&mut self) {
-        if Instant::now() < self.probe.at {
+        if unused.is_empty() {
             return;
         }
-        let ping = |mut link: Link| link.query::<String>(&redis::cmd("PING")).map(|_| link);
-        match Link::open(&self.client, self.timeout).and_then(ping) {
-            Ok(link) => {
-                self.link = Some(link);
-                // ORDERING: Release; pairs with the Acquire of the workers.
-                self.node.up.store(1, Ordering::Release);
+        let limits = &self.node.limits;
+        let keys: Vec<Vec<u8>> = unused.iter().map(|(limit, key, ..)| limits[*limit].name_of(key)).collect();
+        let answers: Answers<u64> = self.store.batch(&keys, |i, by| {
+            let (limit, _, stamp, units) = &unused[i];
+            script::give_back(by, &keys[i], &self.node.limits[*limit].split, stamp, *units)
+        });
+        self.counted(&answers);
+        add(&self.node.counts.given_back, answers.each.iter().flatten().sum());
+        self.notice();
+    }
+
+    /// Tells the workers whether the store is there, and the log what went wrong.
+    fn notice(&mut self) {
+        let up = self.store.is_up();
+        if up != self.up {
+            self.up = up;
+            if up {
                 self.slot.look_again();
+            } else {
+                // ORDERING: Relaxed; published by the store below.
+                self.node.since.store(self.node.clock.now(), Ordering::Relaxed);
             }
-            Err(error) => {
-                let gap = (self.probe.gap * 2).min(PROBE_MAX);
-                let spread = self.batch.random.below(gap.as_micros() as u64 / 2);
-                self.probe = Probe { at: Instant::now() + gap / 2 + Duration::from_micros(spread), gap };
-                self.say(Fault::of(&error));
-            }
+            // ORDERING: Release; pairs with the Acquire of the workers: who sees it sees when it began.
+            self.node.up.store(u32::from(up), Ordering::Release);
+        }
+        add(&self.node.counts.outages, std::mem::take(&mut self.store.losses));
+        for said in self.store.troubles.drain(..) {
+            count(&self.node.counts.faults);
+            self.log.say(self.node.clock.now(), &format!("tatcell-cluster: {said}"));
         }
     }
 
@@ -176,25 +135,15 @@ impl Courier {
         let jobs: Vec<Job> = queue.try_iter().collect();
         self.batch.prepare(&self.node, jobs, false);
         self.batch.collect(&self.node);
-        while !self.batch.unused.is_empty() && self.link.is_some() {
+        while !self.batch.unused.is_empty() && self.store.is_up() {
             let rest = self.batch.unused.split_off(self.batch.unused.len().min(MAX_BATCH));
             self.give_back();
             self.batch.unused = rest;
         }
-        if let Some(link) = self.link.as_mut() {
-            self.slot.release(&self.node, link);
+        if self.store.is_up() {
+            self.slot.release(&self.node, &mut self.store);
         }
     }
-}
-
-/// Sends the calls of a batch.
-fn ask(link: &mut Link, node: &Node, calls: &[Call]) -> Result<Answers<Grant>, Fault> {
-    link.batch(calls.len(), |i, by| command(node, &calls[i], by))
-}
-
-fn command(node: &Node, call: &Call, by: By) -> redis::Cmd {
-    let limited = &node.limits[call.limit];
-    script::grant(by, &limited.name_of(&call.key), &limited.split, &call.ask)
 }
 
 /// Tells a waiter. False: nobody is there any more.

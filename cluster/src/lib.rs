@@ -13,27 +13,37 @@ mod cluster;
 mod counts;
 mod courier;
 mod demand;
+mod error;
 mod line;
 mod lines;
 mod link;
 mod log;
+mod map;
 mod node;
 mod open;
 mod piece;
+mod place;
+mod random;
 mod reserve;
 pub mod script;
 mod settle;
 mod share;
 mod slot;
 mod split;
+mod store;
 mod sync;
+#[cfg(feature = "tls")]
+mod tls;
 mod verdict;
 
 pub use axis::{Span, Q_PER_US};
 pub use cluster::{Cluster, LimitId};
 pub use counts::Metrics;
-pub use open::{Builder, OpenError};
+pub use error::OpenError;
+pub use open::Builder;
 pub use split::{LimitError, Reserve, SharedLimit, Split, MAX_GRANT, MAX_NODES};
+#[cfg(feature = "tls")]
+pub use tls::Tls;
 pub use verdict::{Completion, Down, Verdict};
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]

@@ -73,7 +73,7 @@ pub(crate) struct Line {
     pub(crate) life: AtomicU64,
     /// Where the share of a node without a store is spent from, nanoseconds.
     pub(crate) share: AtomicU64,
-    /// Until when the share goes on though the store is back.
+    /// Until when the key is decided as if the store were away, though some of it is there.
     pub(crate) share_until: AtomicU64,
     owner: AtomicU32,
     /// Units offered since the last ask.
@@ -145,6 +145,27 @@ impl Line {
             self.swap(old, Word { generation: newest, low });
         }
         Taken::No
+    }
+
+    /// Nanoseconds that `tag` could take here now, of both pieces: each as of its reading.
+    pub(crate) fn left(&self, at: &AtomicU64, tag: u64, when: When) -> [u64; 2] {
+        let floor = when.reading.saturating_sub(when.hold);
+        // ORDERING: Acquire; as in take.
+        let word = Word::unpack(self.word.load(Ordering::Acquire));
+        // ORDERING: Acquire; as in take.
+        if at.load(Ordering::Acquire) != tag {
+            return [0, 0];
+        }
+        // ORDERING: Acquire; pairs with the Release of publish.
+        let newest = self.newest.load(Ordering::Acquire) as u8;
+        let of = |generation: u8, low: u64| {
+            // ORDERING: Relaxed; a value.
+            let hi = self.hi[usize::from(generation & 1)].load(Ordering::Relaxed);
+            hi.saturating_sub(low.max(floor))
+        };
+        // ORDERING: Relaxed; a value.
+        let next = || of(newest, self.lo[usize::from(newest & 1)].load(Ordering::Relaxed));
+        [of(word.generation, word.low), if newest == word.generation { 0 } else { next() }]
     }
 
     #[inline]
@@ -301,6 +322,20 @@ mod tests {
         assert_eq!(line.take(&at, 7, LATE, 10), Taken::Yes { end: 310, ahead: true });
         assert_eq!(line.take(&at, 7, LATE, 10), Taken::No);
         assert_eq!(line.take(&at, 8, LATE, 10), Taken::Other);
+    }
+
+    #[test]
+    fn what_is_left_is_what_could_be_taken_of_both_pieces() {
+        let (line, at) = (Line::new(), AtomicU64::new(7));
+        assert_eq!(line.left(&at, 7, LATE), [0, 0]);
+        assert!(line.publish(EIGHT, 0, 0));
+        line.take(&at, 7, LATE, 10);
+        assert_eq!(line.left(&at, 7, LATE), [70, 0]);
+        assert!(line.publish(Piece { lo: 300, hi: 310 }, 0, 0));
+        assert_eq!(line.left(&at, 7, LATE), [70, 10]);
+        let lapsing = When { reading: 1_000, hold: 830 };
+        assert_eq!(line.left(&at, 7, lapsing), [10, 10]);
+        assert_eq!(line.left(&at, 8, LATE), [0, 0]);
     }
 
     #[test]

@@ -77,6 +77,8 @@ pub(crate) struct Node {
     /// When the store went away.
     pub since: AtomicU64,
     pub down: Down,
+    /// How long a key starts from its full debt after a share: within that every node has come back.
+    pub grace_us: u64,
     pub counts: Counts,
     pub queue: SyncSender<Job>,
     pub completions: Mutex<Vec<Completion>>,
@@ -110,6 +112,10 @@ impl Node {
         let hash = self.hasher.hash_one(key);
         let request = Request { limit, key, tag: hash | 1, cost, now: self.clock.of(reading) };
         let found = limited.lines.find(request.tag);
+        if cost == 0 {
+            let refused = found.and_then(|found| limited.denied(found, request.now, 0));
+            return refused.map_or(Verdict::Pass, |retry_after| Verdict::Deny { retry_after });
+        }
         if let (Some(found), false) = (found, limited.split.strict) {
             if cost <= limited.split.largest_cost {
                 // ORDERING: Relaxed; an estimate.
@@ -144,6 +150,23 @@ impl Node {
         self.short(limited, &request, found, waiter)
     }
 
+    /// Units of a key that this node would pass now without asking: of its line and its reserve.
+    pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
+        let limited = &self.limits[limit];
+        let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
+        let tag = hash | 1;
+        let when = When { reading: now, hold: limited.split.hold_ns };
+        let pieces = limited.lines.find(tag).map_or([0, 0], |found| found.line.left(found.at, tag, when));
+        let units = pieces.map(|length| length.checked_div(limited.split.unit_ns).unwrap_or(0));
+        let reserve = match &limited.reserve {
+            Some((table, of_each)) if self.right.holds(now) => {
+                table.peek(of_each, now, hash, 0).map_or(0, |decision| decision.remaining)
+            }
+            _ => 0,
+        };
+        units[0].saturating_add(units[1]).saturating_add(reserve)
+    }
+
     fn take(&self, limited: &Limited, found: Found<'_>, request: &Request<'_>) -> Taken {
         let split = &limited.split;
         let when = When { reading: request.now, hold: split.hold_ns };
@@ -165,8 +188,10 @@ impl Node {
         // ORDERING: Acquire; pairs with the Release of the store's thread, who writes `since` first.
         let up = self.up.load(Ordering::Acquire) != 0;
         // ORDERING: Relaxed; a time.
-        if !up || request.now < found.line.share_until.load(Ordering::Relaxed) {
-            return self.without_store(limited, found, request.now, request.cost, up);
+        let local = found.line.share_until.load(Ordering::Relaxed).saturating_sub(request.now);
+        if !up || local > 0 {
+            let retry_after = if up { nanos(local).min(PROBE_MAX) } else { PROBE_MAX };
+            return self.without_store(limited, found, request.now, request.cost, retry_after, up);
         }
         if let Some(retry_after) = limited.denied(found, request.now, request.cost) {
             count(&self.counts.denied_cached);
@@ -204,6 +229,7 @@ impl Node {
         found: Found<'_>,
         now: u64,
         cost: u64,
+        retry_after: Duration,
         up: bool,
     ) -> Verdict {
         match self.down {
@@ -226,14 +252,15 @@ impl Node {
             }
         }
         count(&self.counts.denied_down);
-        Verdict::Deny { retry_after: PROBE_MAX }
+        Verdict::Deny { retry_after }
     }
 
     /// Asks for the next piece, if nobody does.
     fn ask_ahead(&self, request: &Request<'_>, found: Found<'_>) {
         let limited = &self.limits[request.limit];
-        // ORDERING: Relaxed; a hint.
-        let up = self.up.load(Ordering::Relaxed) != 0;
+        // ORDERING: Relaxed, both; hints.
+        let up = self.up.load(Ordering::Relaxed) != 0
+            && request.now >= found.line.share_until.load(Ordering::Relaxed);
         if up && limited.denied(found, request.now, request.cost).is_none() && found.line.queue() {
             self.enqueue(request, found, Waiter::None, true);
         }

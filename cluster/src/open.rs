@@ -1,29 +1,33 @@
 //! Opening a node: what it is given, what is checked, and what is wrong.
 
-use std::fmt;
 use std::hash::RandomState;
 use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use tatcell::host::{random_seed, HostError};
-use tatcell::{lines_for, Line, Table, TableError};
+use tatcell::host::random_seed;
+use tatcell::{lines_for, Line, Table};
 
 use crate::axis::Span;
 use crate::clock::NodeClock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
 use crate::courier::Courier;
+use crate::error::OpenError;
 use crate::lines::Lines;
-use crate::link::Link;
 use crate::log::{Log, Sink};
-use crate::node::{Job, Limited, Node};
+use crate::node::{Job, Limited, Node, PROBE_MAX};
+use crate::place::{Login, Place, Shape};
+use crate::random::Random;
 use crate::reserve::Right;
-use crate::script::{self, Ask, By, Fault, Grant};
+use crate::script::{self, Ask, By, Grant};
 use crate::share::Share;
 use crate::slot::{mark, mark_key, Slot};
-use crate::split::{LimitError, SharedLimit, Split};
+use crate::split::{SharedLimit, Split};
+use crate::store::Store;
 use crate::sync::{AtomicU32, AtomicU64};
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
 use crate::verdict::Down;
 
 /// Asks that the queue to the store's thread holds.
@@ -35,6 +39,10 @@ const OLDEST: (u32, u32) = (6, 2);
 /// What a node is opened with; see [`Cluster::builder`].
 pub struct Builder {
     url: String,
+    login: Option<Login>,
+    sentinel_login: Option<Login>,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
     nodes: u32,
     prefix: String,
     limits: Vec<SharedLimit>,
@@ -46,102 +54,14 @@ pub struct Builder {
     sink: Sink,
 }
 
-/// Why a node cannot be opened, and what to do about it.
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum OpenError {
-    /// The URL of the store cannot be read.
-    Url(String),
-    /// No limit was given, or two of one name.
-    Limits,
-    /// A limit cannot be shared.
-    Limit {
-        /// Its name.
-        name: String,
-        /// What is wrong with it.
-        error: LimitError,
-    },
-    /// The prefix is empty or longer than 64 bytes, or a duration is 0 or longer than an hour.
-    Options,
-    /// The system has no clock or no random bytes.
-    Host(HostError),
-    /// The table of a reserve cannot be made.
-    Reserve(TableError),
-    /// Nothing answers there, or not in time.
-    Unreachable(String),
-    /// The password is wrong, or the user may not do what is needed.
-    Refused(String),
-    /// The store is too old.
-    TooOld(String),
-    /// The store is a node of a Redis Cluster.
-    ClusterMode,
-    /// The store is a replica.
-    Replica,
-    /// The prefix is in use with other parameters.
-    OtherParameters {
-        /// Of which limit.
-        name: String,
-        /// What this node was given.
-        ours: String,
-        /// What the others were given.
-        theirs: String,
-    },
-    /// The store answers something else than it should.
-    Store(String),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            OpenError::Url(why) => write!(f, "not the URL of a store: {why}; redis://[user:password@]host:port/"),
-            OpenError::Limits => f.write_str("give at least one limit, and each a name of its own"),
-            OpenError::Limit { name, error } => write!(f, "limit {name:?}: {error}"),
-            OpenError::Options => f.write_str(
-                "the prefix must have 1 to 64 bytes, times must be above 0 and at most an hour, keys at least 1",
-            ),
-            OpenError::Host(error) => write!(f, "the system gives no clock or no random bytes: {error:?}"),
-            OpenError::Reserve(error) => write!(f, "no table for the reserve: {error:?}; ask for fewer keys"),
-            OpenError::Unreachable(why) => {
-                write!(f, "the store does not answer: {why}; is it running, and is the address right?")
-            }
-            OpenError::Refused(why) => write!(
-                f,
-                "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
-                 +pexpire +time +info +ping on the keys of the prefix"
-            ),
-            OpenError::TooOld(version) => write!(f, "the store is version {version}; Redis 6.2 or Valkey is needed"),
-            OpenError::ClusterMode => f.write_str(
-                "the store is a node of a Redis Cluster, which this version does not talk to; name a single server",
-            ),
-            OpenError::Replica => f.write_str("the store is a replica; name its primary"),
-            OpenError::OtherParameters { name, ours, theirs } => write!(
-                f,
-                "limit {name:?} is in use under this prefix with other parameters ({theirs}; here {ours}); take \
-                 another prefix or name, or stop the other nodes for a minute"
-            ),
-            OpenError::Store(why) => write!(f, "the store answers what it should not: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
-
-impl From<redis::RedisError> for OpenError {
-    fn from(error: redis::RedisError) -> OpenError {
-        match Fault::of(&error) {
-            Fault::Lost => OpenError::Unreachable(error.to_string()),
-            Fault::Refused => OpenError::Refused(error.to_string()),
-            Fault::ReadOnly => OpenError::Replica,
-            Fault::Elsewhere => OpenError::ClusterMode,
-            _ => OpenError::Store(error.to_string()),
-        }
-    }
-}
-
 impl Builder {
     pub(crate) fn new(url: &str, nodes: u32) -> Builder {
         Builder {
             url: url.to_owned(),
+            login: None,
+            sentinel_login: None,
+            #[cfg(feature = "tls")]
+            tls: None,
             nodes,
             prefix: "tatcell".to_owned(),
             limits: Vec::new(),
@@ -152,6 +72,25 @@ impl Builder {
             down: Down::Reserve,
             sink: Box::new(|line| eprintln!("{line}")),
         }
+    }
+
+    /// Logs in as this user, whatever the URL says; an empty name is the default user.
+    pub fn login(mut self, user: &str, password: &str) -> Self {
+        self.login = Some(Login { user: user.to_owned(), password: password.to_owned() });
+        self
+    }
+
+    /// Logs in to sentinels as this user. The URL's is that of the servers alone.
+    pub fn sentinel_login(mut self, user: &str, password: &str) -> Self {
+        self.sentinel_login = Some(Login { user: user.to_owned(), password: password.to_owned() });
+        self
+    }
+
+    /// Says which certificates count where the URL begins with `rediss`. Needs the feature `tls`.
+    #[cfg(feature = "tls")]
+    pub fn tls(mut self, tls: Tls) -> Self {
+        self.tls = Some(tls);
+        self
     }
 
     /// Names what all keys of this node begin with in the store; `tatcell` if nothing is said.
@@ -213,20 +152,34 @@ impl Builder {
     pub fn open(self) -> Result<Cluster, OpenError> {
         let (node, jobs) = self.node()?;
         let seed = random_seed().map_err(OpenError::Host)?;
-        let client = redis::Client::open(self.url.as_str()).map_err(|e| OpenError::Url(e.to_string()))?;
-        let mut link = Link::open(&client, self.timeout)?;
+        let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]);
+        let mut store = Store::open(self.place()?, node.clock, Random::new(u64::from(first)))?;
         let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
-        self.probe(&mut link, &holder, &node.limits)?;
+        self.probe(&mut store, &holder, &node.limits)?;
 
         let full_ns = node.limits.iter().filter_map(|l| l.split.reserve.map(|r| r.full_ns)).max();
-        let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]) % self.nodes;
-        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, full_ns, first);
+        let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, full_ns, first % self.nodes);
         let node = Arc::new(node);
-        let courier = Courier::new(node.clone(), client, link, self.timeout, slot, Log::new(self.sink));
+        let courier = Courier::new(node.clone(), store, slot, Log::new(self.sink));
         let thread = std::thread::Builder::new().name("tatcell-cluster".into());
         let thread = thread.spawn(move || courier.run(&jobs));
         let thread = thread.map_err(|e| OpenError::Store(format!("no thread: {e}")))?;
         Ok(Cluster::new(node, thread))
+    }
+
+    fn place(&self) -> Result<Place, OpenError> {
+        let mut place = Place::read(&self.url, self.timeout)?;
+        if let Some(login) = &self.login {
+            place.log_in(login, false);
+        }
+        if let Some(login) = &self.sentinel_login {
+            place.log_in(login, true);
+        }
+        #[cfg(feature = "tls")]
+        if let Some(tls) = &self.tls {
+            place.set_tls(tls.clone())?;
+        }
+        Ok(place)
     }
 
     /// The node without its thread, and the other end of its queue.
@@ -235,6 +188,8 @@ impl Builder {
         let limits = self.limits.iter().zip(splits).map(|(limit, split)| self.limited(limit, split));
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
         let clock = NodeClock::new().map_err(OpenError::Host)?;
+        // A connection that is tried in vain and the longest wait; once more where servers are looked for first.
+        let tries = if self.place()?.shape == Shape::Single { 1 } else { 2 };
         let (queue, jobs) = sync_channel(QUEUE);
         let node = Node {
             limits,
@@ -245,6 +200,7 @@ impl Builder {
             closing: AtomicU32::new(0),
             since: AtomicU64::new(0),
             down: self.down,
+            grace_us: tries * (self.timeout + PROBE_MAX).as_micros() as u64,
             counts: Counts::new(),
             queue,
             completions: Mutex::new(Vec::new()),
@@ -289,7 +245,7 @@ impl Builder {
         };
         Ok(Limited {
             name: limit.name.clone(),
-            prefix: format!("{}:{:016x}:", self.prefix, digest(&limit.name, &parameters)),
+            prefix: format!("{}:{:016x}{{}}:", self.prefix, digest(&limit.name, &parameters)),
             lines: Lines::new(self.keys, split.lead.ns_down().saturating_add(split.hold_ns)),
             parameters,
             share,
@@ -299,31 +255,38 @@ impl Builder {
     }
 
     /// Looks whether the store is one, and whether this node agrees with those that use the prefix.
-    fn probe(&self, link: &mut Link, holder: &str, limits: &[Limited]) -> Result<(), OpenError> {
-        let info: String = link.query(&redis::cmd("INFO"))?;
-        let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
-        let version = field("redis_version").unwrap_or("unknown");
-        let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
-        if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
-            return Err(OpenError::TooOld(version.to_owned()));
-        }
-        if field("cluster_enabled") == Some("1") {
-            return Err(OpenError::ClusterMode);
-        }
-        // Everything that is used later, so that a user who may not is told now.
-        link.query::<redis::Value>(&redis::cmd("PING"))?;
-        let probe = format!("{}:probe:{holder}", self.prefix);
-        for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
-            link.query::<i64>(&script::slot(by, probe.as_bytes(), holder, ms))?;
-        }
-        for limited in limits {
-            let too_many = limited.split.largest_cost + 1;
-            let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
-            link.query::<Grant>(&script::grant(By::Text, probe.as_bytes(), &limited.split, &nothing))?;
+    fn probe(&self, store: &mut Store, holder: &str, limits: &[Limited]) -> Result<(), OpenError> {
+        let cluster = matches!(store.shape(), Shape::Cluster);
+        for (key, at, link) in store.servers(&format!("{}:probe:{holder}:", self.prefix)) {
+            let said = |error| OpenError::at(at, error);
+            let info: String = link.query(&redis::cmd("INFO")).map_err(said)?;
+            let field = |name: &str| info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'));
+            let version = field("redis_version").unwrap_or("unknown");
+            let mut parts = version.split('.').map(|part| part.parse::<u32>().unwrap_or(0));
+            if (parts.next().unwrap_or(0), parts.next().unwrap_or(0)) < OLDEST {
+                return Err(OpenError::TooOld(version.to_owned()));
+            }
+            // The second name is Valkey's.
+            if field("redis_mode").or(field("server_mode")) == Some("sentinel") {
+                return Err(OpenError::Sentinel);
+            }
+            if field("cluster_enabled") == Some("1") && !cluster {
+                return Err(OpenError::ClusterMode);
+            }
+            // Everything that is used later, so that a user who may not is told now.
+            for (by, ms) in [(By::Text, 1_000), (By::Digest, 0)] {
+                link.query::<i64>(&script::slot(by, key.as_bytes(), holder, ms)).map_err(said)?;
+            }
+            for limited in limits {
+                let too_many = limited.split.largest_cost + 1;
+                let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
+                let ask = script::grant(By::Text, key.as_bytes(), &limited.split, &nothing);
+                link.query::<Grant>(&ask).map_err(said)?;
+            }
         }
         for limited in limits {
             let key = mark_key(&self.prefix, &limited.name);
-            if let Some(theirs) = mark(link, &key, &limited.parameters)? {
+            if let Some(theirs) = mark(store, &key, &limited.parameters)? {
                 let (name, ours) = (limited.name.clone(), limited.parameters.clone());
                 return Err(OpenError::OtherParameters { name, ours, theirs });
             }

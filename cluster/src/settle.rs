@@ -9,7 +9,9 @@ use crate::line::{Taken, When};
 use crate::lines::Found;
 use crate::node::{nanos, Job, Limited, Node, PROBE_MAX};
 use crate::piece::Piece;
-use crate::script::{Ask, Fault, Grant};
+use crate::random::Random;
+use crate::script::{Ask, Grant};
+use crate::store::Miss;
 use crate::sync::Ordering;
 use crate::verdict::{Down, Verdict};
 
@@ -34,24 +36,6 @@ pub(crate) struct Batch {
     pub random: Random,
 }
 
-/// Numbers that spread nodes over time; SplitMix64.
-pub(crate) struct Random(u64);
-
-impl Random {
-    pub(crate) fn below(&mut self, n: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((u128::from(z ^ (z >> 31)) * u128::from(n)) >> 64) as u64
-    }
-}
-
-/// How long a key starts from its full debt after a share: within that every node has probed once.
-fn grace_us() -> u64 {
-    PROBE_MAX.as_micros() as u64 + 250_000
-}
-
 /// How long a key is not asked for after a fault of its own.
 const FAULT_NS: u64 = 50_000_000;
 
@@ -59,7 +43,7 @@ impl Batch {
     pub(crate) fn new(node: &Node) -> Batch {
         let seed = std::hash::BuildHasher::hash_one(&node.hasher, 0);
         let demands = node.limits.iter().map(|l| vec![Demand::default(); l.lines.len()]).collect();
-        Batch { demands, unused: Vec::new(), random: Random(seed) }
+        Batch { demands, unused: Vec::new(), random: Random::new(seed) }
     }
 
     /// Makes calls of jobs: one a key, or one a request where the limit is strict. Who can be answered now, is.
@@ -76,7 +60,7 @@ impl Batch {
             } else if up {
                 self.calls_of(node, found, jobs, &mut calls);
             } else {
-                without_store(node, found, jobs);
+                without_store(node, found, jobs, false);
                 release(found);
             }
         }
@@ -88,6 +72,11 @@ impl Batch {
         let first = &jobs[0];
         let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
         let limited = &node.limits[limit];
+        // ORDERING: Relaxed; a time. They were queued before a fault that is not over.
+        if now < found.line.share_until.load(Ordering::Relaxed) {
+            without_store(node, found, jobs, true);
+            return release(found);
+        }
         let ahead = jobs.iter().any(|job| job.waits_for_nobody());
         // An answer that came since they were queued may do for them.
         let mut jobs: Vec<Job> = jobs.into_iter().filter(|job| !job.waits_for_nobody()).collect();
@@ -111,7 +100,7 @@ impl Batch {
         // ORDERING: Relaxed, all; estimates, and a flag that this thread resets.
         let offered = u64::from(found.line.offered.swap(0, Ordering::Relaxed));
         let shared = found.line.share_used.load(Ordering::Relaxed) != 0;
-        let grace_us = if shared { grace_us() } else { 0 };
+        let grace_us = if shared { node.grace_us } else { 0 };
         let call = |jobs: Vec<Job>, want, min, last_of_line| {
             let ask = Ask { want, min, spent: 0, grace_us };
             Call { limit, key: key.clone(), ask, index, jobs, last_of_line }
@@ -132,15 +121,14 @@ impl Batch {
         }
     }
 
-    /// Settles the answers of a batch that was sent at `sent`. Returns the last fault among them.
+    /// Settles the answers of a batch that was sent at `sent`.
     pub(crate) fn settle(
         &mut self,
         node: &Node,
         calls: Vec<Call>,
         sent: u64,
-        answers: Vec<Result<Grant, Fault>>,
-    ) -> Option<Fault> {
-        let mut last_fault = None;
+        answers: Vec<Result<Grant, Miss>>,
+    ) {
         for (call, reply) in calls.into_iter().zip(answers) {
             let limited = &node.limits[call.limit];
             let found = limited.lines.get(call.index);
@@ -157,16 +145,13 @@ impl Batch {
                         self.settle_leased(node, limited, found, call, sent, grant);
                     }
                 }
-                Err(fault) => {
-                    last_fault = Some(fault);
-                    faulted(node, found, call.jobs);
-                }
+                Err(Miss { since: Some(since), .. }) => server_away(node, found, since, call.jobs),
+                Err(_) => faulted(node, found, call.jobs),
             }
             if last_of_line {
                 release(found);
             }
         }
-        last_fault
     }
 
     fn settle_leased(
@@ -253,17 +238,6 @@ impl Batch {
         found.line.denied.store(until.saturating_sub(min.saturating_mul(unit_ns)).max(1), Ordering::Relaxed);
     }
 
-    /// The batch had no answer: whoever waits is answered by the node's mode.
-    pub(crate) fn fail(&mut self, node: &Node, calls: Vec<Call>) {
-        for call in calls {
-            let found = node.limits[call.limit].lines.get(call.index);
-            without_store(node, found, call.jobs);
-            if call.last_of_line {
-                release(found);
-            }
-        }
-    }
-
     /// Takes what all lines still hold, to be given back.
     pub(crate) fn collect(&mut self, node: &Node) {
         let floor = node.clock.now();
@@ -331,10 +305,9 @@ fn serve(node: &Node, limited: &Limited, found: Found<'_>, jobs: Vec<Job>, now: 
 /// The store is there and does not decide this key: no share begins, since others may still be granted units of it.
 fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
     let now = node.clock.now();
-    // Until then the key is not asked for: it is denied, or decided as if the store were away.
-    let until = if node.down == Down::Open { &found.line.share_until } else { &found.line.denied };
-    // ORDERING: Relaxed; a time.
-    until.store(now.saturating_add(FAULT_NS), Ordering::Relaxed);
+    let until = now.saturating_add(FAULT_NS);
+    // A share of the time until then is none.
+    local_until(found, until, until);
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
         let verdict = if node.down == Down::Open {
             count(&node.counts.passed_open);
@@ -346,11 +319,29 @@ fn faulted(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
     }
 }
 
-/// Answers by the node's mode: the store is away.
-fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>) {
+/// The server that has the key is away since then; others may be there. Whoever asks again decides by the node's mode
+/// for a while, and then somebody looks again.
+fn server_away(node: &Node, found: Found<'_>, since: u64, jobs: Vec<Job>) {
+    local_until(found, since, node.clock.now().saturating_add(FAULT_NS));
+    if node.down == Down::Share {
+        // ORDERING: Relaxed; a flag of this thread's. Others may use the share without another word.
+        found.line.share_used.store(1, Ordering::Relaxed);
+    }
+    without_store(node, found, jobs, false);
+}
+
+/// The key is not asked for until then, and decided by the node's mode; a share begins at `share_from`.
+fn local_until(found: Found<'_>, share_from: u64, until: u64) {
+    // ORDERING: Relaxed, both; times.
+    found.line.share.fetch_max(share_from, Ordering::Relaxed);
+    found.line.share_until.store(until, Ordering::Relaxed);
+}
+
+/// Answers by the node's mode: the store is away, or the key is decided without it for a while.
+fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
     let now = node.clock.now();
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
-        let verdict = node.without_store(&node.limits[job.limit], found, now, job.cost, false);
+        let verdict = node.without_store(&node.limits[job.limit], found, now, job.cost, PROBE_MAX, up);
         answer(node, job, verdict, now);
     }
 }

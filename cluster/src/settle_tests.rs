@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::*;
 use crate::line::When;
 use crate::node::Waiter;
+use crate::script::Fault;
 use crate::{Cluster, SharedLimit};
 
 const MS: u64 = 1_000_000;
@@ -34,11 +35,15 @@ fn answers(node: &Node) -> Vec<(u64, Verdict)> {
     list.into_iter().map(|a| (a.token, a.verdict)).collect()
 }
 
-fn granted(units: u64, lead_us: u64) -> Result<Grant, Fault> {
+fn missed(fault: Fault) -> Result<Grant, Miss> {
+    Err(Miss::new(fault, "said"))
+}
+
+fn granted(units: u64, lead_us: u64) -> Result<Grant, Miss> {
     Ok(Grant { units, lead_us, retry_us: 0, stamp: "1:0".into() })
 }
 
-fn refused(retry_us: u64) -> Result<Grant, Fault> {
+fn refused(retry_us: u64) -> Result<Grant, Miss> {
     Ok(Grant { retry_us, ..Grant::default() })
 }
 
@@ -111,7 +116,7 @@ fn a_fault_passes_nobody_and_is_not_repeated_at_once() {
     assert_eq!(submit(&node, 1), Verdict::Pending);
     let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
     let sent = node.clock.now();
-    assert_eq!(batch.settle(&node, calls, sent, vec![Err(Fault::OutOfMemory)]), Some(Fault::OutOfMemory));
+    batch.settle(&node, calls, sent, vec![missed(Fault::OutOfMemory)]);
     assert!(matches!(answers(&node)[..], [(1, Verdict::Deny { .. })]));
     assert!(matches!(submit(&node, 1), Verdict::Deny { .. }));
     assert!(jobs.try_iter().next().is_none());
@@ -125,11 +130,57 @@ fn a_fault_of_one_key_begins_no_share_and_opens_only_an_open_gate() {
         assert_eq!(submit(&node, 1), Verdict::Pending);
         let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
         let sent = node.clock.now();
-        batch.settle(&node, calls, sent, vec![Err(Fault::NotNow)]);
+        batch.settle(&node, calls, sent, vec![missed(Fault::NotNow)]);
         let verdicts: Vec<bool> = answers(&node).iter().map(|(_, v)| v.passes()).collect();
         assert_eq!(verdicts, [passes], "{down:?}");
         assert_eq!(submit(&node, 1).passes(), passes, "{down:?}, and at once again");
         assert!(jobs.try_iter().next().is_none());
+    }
+}
+
+/// A unit takes a day here: the fault must not count for one.
+#[test]
+fn a_fault_is_over_as_soon_at_a_low_rate() {
+    let limit = SharedLimit::new("x", 1, Duration::from_secs(86_400), 3).reserve(0, 0);
+    let (node, jobs) = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8).node().expect("a node");
+    let mut batch = Batch::new(&node);
+    assert_eq!(submit(&node, 1), Verdict::Pending);
+    let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+    let sent = node.clock.now();
+    batch.settle(&node, calls, sent, vec![missed(Fault::NotNow)]);
+    let again = submit(&node, 1);
+    let soon = Duration::from_nanos(FAULT_NS);
+    assert!(matches!(again, Verdict::Deny { retry_after } if retry_after <= soon), "{again:?}");
+    while matches!(submit(&node, 1), Verdict::Deny { .. }) {
+        assert!(node.clock.now() < sent + 1_000 * MS, "still denied");
+    }
+}
+
+/// One of several servers: the others are there, so the node does not count as cut off.
+#[test]
+fn a_key_whose_server_is_away_is_decided_by_the_mode_and_begins_anew_when_it_is_back() {
+    for down in [Down::Reserve, Down::Share, Down::Open] {
+        let (node, jobs, mut batch) = node_with(1_000, down);
+        assert_eq!(submit(&node, 1), Verdict::Pending);
+        let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+        let (since, sent) = (node.clock.now(), node.clock.now());
+        let away = Miss { since: Some(since), ..Miss::new(Fault::Lost, "away") };
+        batch.settle(&node, calls, sent, vec![Err(away)]);
+        let passed = (0..20).filter(|_| submit(&node, 1).passes()).count();
+        let until = node.clock.now();
+        // A node alone: its share is the whole rate, a unit a millisecond, and starts empty.
+        match down {
+            Down::Reserve => assert_eq!(passed, 0),
+            Down::Open => assert_eq!(passed, 20),
+            Down::Share => assert!(passed as u64 <= (until - since) / MS, "{passed} in {} ns", until - since),
+        }
+        assert!(jobs.try_iter().next().is_none(), "nobody looks again so soon");
+        // Somebody looks again, and the store is told of the share.
+        while submit(&node, 1) != Verdict::Pending {
+            assert!(node.clock.now() < sent + 1_000 * MS, "nobody looks again");
+        }
+        let calls = batch.prepare(&node, jobs.try_iter().collect(), true);
+        assert_eq!(calls[0].ask.grace_us > 0, down == Down::Share, "{down:?}");
     }
 }
 

@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
-use crate::link::Link;
 use crate::node::Node;
-use crate::script::{self, By, Fault};
+use crate::script;
+use crate::store::{Answers, Miss, Store};
 
 /// What the store's thread knows of its slot.
 pub(crate) struct Slot {
@@ -47,18 +47,17 @@ impl Slot {
         self.next = Instant::now();
     }
 
-    /// Renews the slot and the marks three times in their life, or claims a free slot.
-    ///
-    /// # Errors
-    /// A fault after which the link must be dropped.
-    pub(crate) fn keep(&mut self, node: &Node, link: Option<&mut Link>) -> Result<(), Fault> {
-        let Some(link) = link.filter(|_| Instant::now() >= self.next) else { return Ok(()) };
+    /// Renews the slot and the marks three times in their life, or claims a free slot. What is away is left out: the
+    /// next turn tries again, and a slot that is not renewed ends.
+    pub(crate) fn keep(&mut self, node: &Node, store: &mut Store) {
+        if Instant::now() < self.next {
+            return;
+        }
         self.next = Instant::now() + self.ttl / 3;
         for limited in &node.limits {
-            let marked = mark(link, &mark_key(&self.prefix, &limited.name), &limited.parameters);
-            breaking(marked.map(|_| ()).map_err(|e| Fault::of(&e)))?;
+            let _ = mark(store, &mark_key(&self.prefix, &limited.name), &limited.parameters);
         }
-        let Some(full_ns) = self.full_ns else { return Ok(()) };
+        let Some(full_ns) = self.full_ns else { return };
         let slots: Vec<u32> = match self.index {
             Some(index) => vec![index],
             None => (0..self.nodes).map(|i| (self.first + i) % self.nodes).collect(),
@@ -66,40 +65,33 @@ impl Slot {
         for index in slots {
             let sent = node.clock.now();
             let px = self.ttl.as_nanos() as u64;
-            match self.ask(link, index, self.ttl.as_millis() as u64)? {
+            match self.ask(store, index, self.ttl.as_millis() as u64) {
                 Some(CLAIMED) => {
                     node.right.claimed(sent, px, full_ns);
                     self.index = Some(index);
                     break;
                 }
                 Some(RENEWED) => node.right.renewed(sent, px),
-                Some(_) => {
-                    // Another's. One that was held is gone; the next turn claims one anew.
-                    if self.index.take().is_some() {
-                        node.right.lost();
-                    }
-                }
-                None => break,
+                // Another's. One that was held is gone; the next turn claims one anew.
+                Some(_) if self.index.take().is_some() => node.right.lost(),
+                _ => {}
             }
         }
-        Ok(())
     }
 
-    fn ask(&self, link: &mut Link, index: u32, ms: u64) -> Result<Option<i64>, Fault> {
-        let call = |_: usize, by: By| script::slot(by, self.key(index).as_bytes(), &self.holder, ms);
-        match link.batch::<i64>(1, call)?.each.pop() {
-            Some(Ok(answer)) => Ok(Some(answer)),
-            Some(Err(fault)) => breaking(Err(fault)).map(|()| None),
-            None => Ok(None),
-        }
+    fn ask(&self, store: &mut Store, index: u32, ms: u64) -> Option<i64> {
+        let key = self.key(index);
+        let call = |_, by| script::slot(by, key.as_bytes(), &self.holder, ms);
+        let answers: Answers<i64> = store.batch(&[key.as_bytes()], call);
+        answers.each.into_iter().flatten().next()
     }
 
     /// Lets the slot go.
-    pub(crate) fn release(&mut self, node: &Node, link: &mut Link) {
+    pub(crate) fn release(&mut self, node: &Node, store: &mut Store) {
         node.right.lost();
         if let Some(index) = self.index.take() {
             // Where this is lost the slot ends by itself.
-            let _ = self.ask(link, index, 0);
+            let _ = self.ask(store, index, 0);
         }
     }
 }
@@ -110,17 +102,13 @@ pub(crate) fn mark_key(prefix: &str, name: &str) -> String {
 }
 
 /// Sets the mark of a limit or keeps it for a while longer; tells what another node has set.
-pub(crate) fn mark(link: &mut Link, key: &str, parameters: &str) -> redis::RedisResult<Option<String>> {
+pub(crate) fn mark(store: &mut Store, key: &str, parameters: &str) -> Result<Option<String>, Miss> {
     let set = redis::cmd("SET").arg(key).arg(parameters).arg("NX").arg("PX").arg(MARK_MS).to_owned();
-    link.query::<Option<String>>(&set)?;
-    let found: Option<String> = link.query(redis::cmd("GET").arg(key))?;
+    store.one::<Option<String>>(key.as_bytes(), &set)?;
+    let found: Option<String> = store.one(key.as_bytes(), redis::cmd("GET").arg(key))?;
     let other = found.filter(|found| found != parameters);
     if other.is_none() {
-        link.query::<i64>(redis::cmd("PEXPIRE").arg(key).arg(MARK_MS))?;
+        store.one::<i64>(key.as_bytes(), redis::cmd("PEXPIRE").arg(key).arg(MARK_MS))?;
     }
     Ok(other)
-}
-
-fn breaking(answer: Result<(), Fault>) -> Result<(), Fault> {
-    answer.or_else(|fault| if fault.breaks_connection() { Err(fault) } else { Ok(()) })
 }

@@ -1,108 +1,21 @@
 //! Nodes that share a store: every admission audited against R w + B, while all is well and while it is not.
 
-#[path = "common/audit.rs"]
-mod audit;
 mod common;
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use audit::{Audit, Found, HAIR};
-use common::{server_or_skip, Random, Server};
-use tatcell_cluster::{Builder, Cluster, Down, SharedLimit, Verdict};
-
-const SECOND: Duration = Duration::from_secs(1);
-
-fn node(server: &Server, nodes: u32, limit: SharedLimit, with: impl FnOnce(Builder) -> Builder) -> Cluster {
-    let builder = Cluster::builder(&server.url(), nodes).limit(limit).keys(4_096).log(|_| {});
-    with(builder.slot_ttl(Duration::from_millis(300))).open().expect("a node")
-}
-
-/// What workers ask for.
-#[derive(Clone, Copy)]
-struct Load {
-    keys: u64,
-    largest_cost: u64,
-    pause: Duration,
-}
-
-const HOT: Load = Load { keys: 1, largest_cost: 1, pause: Duration::from_micros(20) };
-
-/// Asks until `stop`, and notes what passed; answers that come later are noted by their own reading.
-fn work(node: &Cluster, worker: u64, load: Load, stop: &AtomicBool) -> Audit {
-    let limit = node.limit("x").expect("the limit");
-    let (mut audit, mut random, mut answers) = (Audit::default(), Random(worker), Vec::new());
-    let mut waits: Vec<(u32, u64)> = Vec::new();
-    let note = |audit: &mut Audit, waits: &[(u32, u64)], answers: &mut Vec<tatcell_cluster::Completion>| {
-        for answer in answers.drain(..).filter(|a| a.verdict.passes()) {
-            let (key, cost) = waits[(answer.token & 0xffff_ffff) as usize];
-            assert_eq!(answer.token >> 32, worker, "another worker's answer");
-            audit.add(key, answer.reading, cost);
-        }
-    };
-    // One worker of a node drains, so only that one waits.
-    let drains = worker.is_multiple_of(2);
-    while !stop.load(Ordering::Relaxed) {
-        let (key, cost) = (random.below(load.keys) as u32, 1 + random.below(load.largest_cost));
-        let reading = node.now();
-        match node.check_at(limit, &key.to_le_bytes(), cost, reading) {
-            Verdict::Pass => audit.add(key, reading, cost),
-            Verdict::Pending if drains => {
-                waits.push((key, cost));
-                let token = worker << 32 | (waits.len() as u64 - 1);
-                let before = node.now();
-                if node.submit(limit, &key.to_le_bytes(), cost, token).passes() {
-                    audit.add(key, before, cost);
-                }
-            }
-            _ => {}
-        }
-        if drains {
-            node.drain(&mut answers);
-            note(&mut audit, &waits, &mut answers);
-        }
-        std::thread::sleep(load.pause);
-    }
-    std::thread::sleep(Duration::from_millis(if drains { 600 } else { 0 }));
-    if drains {
-        node.drain(&mut answers);
-        note(&mut audit, &waits, &mut answers);
-    }
-    audit
-}
-
-/// Two workers a node for so long, while `meanwhile` runs.
-fn play(nodes: &[Cluster], load: Load, time: Duration, meanwhile: impl FnOnce()) -> Audit {
-    let stop = AtomicBool::new(false);
-    let mut all = Audit::default();
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..nodes.len() * 2)
-            .map(|worker| {
-                let (node, stop) = (&nodes[worker / 2], &stop);
-                scope.spawn(move || work(node, worker as u64, load, stop))
-            })
-            .collect();
-        let end = Instant::now() + time;
-        meanwhile();
-        std::thread::sleep(end.saturating_duration_since(Instant::now()));
-        stop.store(true, Ordering::Relaxed);
-        workers.into_iter().for_each(|w| all.join(w.join().expect("a worker")));
-    });
-    all
-}
-
-fn within(found: &Found) {
-    println!("{found:?}");
-    assert!(found.excess <= HAIR, "above R w + B: {found:?}");
-}
+use common::audit::{Audit, Found};
+use common::load::{node, play, within, Load, HOT, SECOND};
+use common::{long, server_or_skip, Server};
+use tatcell_cluster::{Cluster, Down, SharedLimit, Verdict};
 
 #[test]
 fn a_hot_key_is_admitted_its_rate_and_never_more() {
     let Some(server) = server_or_skip("a_hot_key_is_admitted_its_rate", &[]) else { return };
     let limit = SharedLimit::new("x", 10_000, SECOND, 1_000);
-    let nodes: Vec<Cluster> = (0..3).map(|_| node(&server, 3, limit.clone(), |b| b)).collect();
+    let nodes: Vec<Cluster> = (0..3).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
     let found = play(&nodes, HOT, Duration::from_secs(2), || {}).replay(10_000.0, 1_000.0);
     within(&found);
     // 5 % of the rate are the reserves', of which each node has a third.
@@ -122,7 +35,8 @@ fn asking_without_a_pause_stalls_nothing_and_gains_nothing() {
     let Some(server) = server_or_skip("asking_without_a_pause", &[]) else { return };
     for (rate, burst) in [(10_000, 1_000), (100, 9)] {
         let limit = SharedLimit::new("x", rate, SECOND, burst).reserve(0, 0);
-        let nodes = [0, 1].map(|_| node(&server, 2, limit.clone(), |b| b.prefix(&format!("at-{rate}"))));
+        let nodes =
+            [0, 1].map(|_| node(&server.url(), 2, limit.clone(), |b| b.prefix(&format!("at-{rate}"))));
         let mut all = Audit::default();
         std::thread::scope(|scope| {
             let worker = |node: &Cluster| {
@@ -151,8 +65,8 @@ fn asking_without_a_pause_stalls_nothing_and_gains_nothing() {
 fn costs_of_many_keys_are_admitted_their_rate_and_never_more() {
     let Some(server) = server_or_skip("costs_of_many_keys", &[]) else { return };
     let limit = SharedLimit::new("x", 200, SECOND, 100);
-    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server, 2, limit.clone(), |b| b)).collect();
-    let load = Load { keys: 40, largest_cost: 7, pause: Duration::from_micros(50) };
+    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), |b| b)).collect();
+    let load = Load { keys: 40, zipf: false, largest_cost: 7, pause: Duration::from_micros(50) };
     let found = play(&nodes, load, Duration::from_secs(2), || {}).replay(200.0, 100.0);
     within(&found);
     assert!(found.units > 40 * 100, "less than the bursts: {found:?}");
@@ -162,7 +76,7 @@ fn costs_of_many_keys_are_admitted_their_rate_and_never_more() {
 fn a_small_limit_is_strict_and_exact() {
     let Some(server) = server_or_skip("a_small_limit_is_strict_and_exact", &[]) else { return };
     let limit = SharedLimit::new("x", 20, SECOND, 3);
-    let nodes: Vec<Cluster> = (0..3).map(|_| node(&server, 3, limit.clone(), |b| b)).collect();
+    let nodes: Vec<Cluster> = (0..3).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
     let load = Load { pause: Duration::from_millis(1), ..HOT };
     let found = play(&nodes, load, Duration::from_secs(2), || {}).replay(20.0, 3.0);
     // Exact at the moments of the store, which lie a round trip around the readings: 50 ms of it are one unit.
@@ -186,7 +100,7 @@ fn a_small_limit_is_strict_and_exact() {
 fn stopped(server: &Server, nodes: u32, down: Down) -> (Found, Vec<Cluster>) {
     let limit = SharedLimit::new("x", 1_000, SECOND, 500);
     let nodes: Vec<Cluster> =
-        (0..nodes).map(|_| node(server, nodes, limit.clone(), |b| b.when_down(down))).collect();
+        (0..nodes).map(|_| node(&server.url(), nodes, limit.clone(), |b| b.when_down(down))).collect();
     let audit = play(&nodes, HOT, Duration::from_secs(5), || {
         std::thread::sleep(SECOND);
         server.stop();
@@ -228,7 +142,7 @@ fn an_open_gate_exceeds_the_bound() {
 fn scripts_that_are_flushed_are_sent_again() {
     let Some(server) = server_or_skip("scripts_that_are_flushed", &[]) else { return };
     let limit = SharedLimit::new("x", 5_000, SECOND, 500);
-    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server, 2, limit.clone(), |b| b)).collect();
+    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), |b| b)).collect();
     let found = play(&nodes, HOT, 2 * SECOND, || {
         for _ in 0..10 {
             let mut connection = server.connect();
@@ -248,7 +162,7 @@ fn scripts_that_are_flushed_are_sent_again() {
 fn a_store_that_loses_all_admits_what_it_had_granted_once_more() {
     let Some(mut server) = server_or_skip("a_store_that_loses_all", &[]) else { return };
     let limit = SharedLimit::new("x", 100, SECOND, 1_000);
-    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server, 2, limit.clone(), |b| b)).collect();
+    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), |b| b)).collect();
     let lead = limit.split(2, Duration::from_millis(4)).expect("a split").largest_cost as f64;
     let found = play(&nodes, HOT, 4 * SECOND, || {
         std::thread::sleep(2 * SECOND);
@@ -283,10 +197,12 @@ fn child_node() {
 fn killed_nodes_mint_nothing() {
     let Some(server) = server_or_skip("killed_nodes_mint_nothing", &[]) else { return };
     let limit = SharedLimit::new("x", 10_000, SECOND, 1_000);
-    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server, 3, limit.clone(), |b| b)).collect();
+    let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
     let (mut theirs, mut killed) = (Vec::new(), 0);
-    let mut audit = play(&nodes, HOT, Duration::from_secs(3), || {
-        for _ in 0..5 {
+    // In the long form once a second for a minute.
+    let (kills, life) = if long() { (60, SECOND) } else { (5, Duration::from_millis(400)) };
+    let mut audit = play(&nodes, HOT, (life + Duration::from_millis(100)) * kills, || {
+        for _ in 0..kills {
             let mut child = Command::new(std::env::current_exe().expect("this program"))
                 .args(["child_node", "--exact", "--nocapture", "--test-threads=1"])
                 .env(CHILD, server.url())
@@ -298,7 +214,7 @@ fn killed_nodes_mint_nothing() {
                 let mut bytes = Vec::new();
                 out.read_to_end(&mut bytes).map(|_| bytes)
             });
-            std::thread::sleep(Duration::from_millis(400));
+            std::thread::sleep(life);
             child.kill().expect("killed");
             child.wait().expect("its end");
             theirs.push(reader.join().expect("a reader").expect("its output"));

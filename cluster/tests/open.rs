@@ -104,6 +104,18 @@ fn a_wrong_password_or_too_few_rights_are_refused() {
 }
 
 #[test]
+fn a_login_that_is_given_apart_and_a_socket_file_do_as_well() {
+    let arguments = ["--requirepass", "right", "--unixsocket", "store.sock"];
+    let Some(server) = server_or_skip("a_login_that_is_given_apart", &arguments) else { return };
+    assert!(builder(&server.url(), 4).login("default", "right").open().is_ok());
+    assert!(matches!(error(builder(&server.url(), 4).login("", "wrong")), OpenError::Refused(_)));
+    let socket = format!("redis+unix://{}", server.folder().join("store.sock").display());
+    let node = builder(&socket, 4).login("", "right").open().expect("a node");
+    assert_eq!(node.acquire(node.limit("x").expect("it"), b"k", 1, SECOND), Verdict::Pass);
+    assert!(matches!(error(builder(&format!("{socket}-no"), 4)), OpenError::Unreachable(_)));
+}
+
+#[test]
 fn a_replica_and_a_node_of_a_redis_cluster_are_named() {
     let Some(server) = server_or_skip("a_replica_and_a_node", &[]) else { return };
     say(&server, &["REPLICAOF", "127.0.0.1", "1"]);

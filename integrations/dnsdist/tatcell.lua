@@ -43,7 +43,7 @@ local CODE = [[
     local limits = ffi.cast("const tatcell_table_t *", %s)
     local slip = ffi.cast("tatcell_slip_t *", %s)
     local counts = ffi.cast("uint64_t *", %s)
-    local every = %d
+    local every, refuse_undecided = %d, %s
     local address, length = ffi.new("const char *[1]"), ffi.new("size_t[1]")
     local now = ffi.new("uint64_t[1]")
     local answer, refuse, truncate = %d, %d, %d
@@ -52,12 +52,13 @@ local CODE = [[
         ffi.C.dnsdist_ffi_dnsquestion_get_remoteaddr(dq, ffi.cast("const void **", address), length)
         lib.tatcell_host_clock(0, now, nil)
         local verdict = lib.tatcell_ladder_check(ladder, limits, now[0], address[0], length[0], 1, nil, nil, nil)
-        if verdict == 0 or verdict == 3 then
+        if verdict == 0 then
             return answer
         end
-        if verdict < 0 then
+        if verdict < 0 or verdict == 3 then
+            -- Threads may lose a count to one another.
             counts[0] = counts[0] + 1
-            return answer
+            return refuse_undecided and refuse or answer
         end
         if every > 0 and not ffi.C.dnsdist_ffi_dnsquestion_get_tcp(dq)
            and lib.tatcell_slip_check(slip, every) == 0 then
@@ -96,8 +97,37 @@ local function pointer(object)
     return "0x" .. bit.tohex(ffi.cast("uint64_t", ffi.cast("uintptr_t", ffi.cast("void *", object))), 16) .. "ULL"
 end
 
+--- Questions without a verdict since dnsdist started, of all actions together.
+function M.undecided()
+    local sum = 0
+    for _, kept in ipairs(TATCELL_KEPT) do
+        sum = sum + tonumber(kept.counts[0])
+    end
+    return sum
+end
+
+-- dnsdist calls maintenance once a second: a line of the log where there were questions without a verdict.
+-- A configuration that has a maintenance of its own calls TATCELL_TELL in it.
+function TATCELL_TELL()
+    for _, kept in ipairs(TATCELL_KEPT) do
+        local so_far = tonumber(kept.counts[0])
+        if so_far ~= kept.told then
+            errlog("tatcell: " .. (so_far - kept.told) .. " questions got no verdict")
+            kept.told = so_far
+        end
+    end
+end
+local maintenance_before = maintenance
+function maintenance()
+    if maintenance_before then
+        maintenance_before()
+    end
+    TATCELL_TELL()
+end
+
 --- Makes an action: questions of an address pass while it and its networks conform.
 -- rate a second and burst are those of one address; /24, /20, /18 of IPv4 and /64, /56, /48, /32 of IPv6 have more.
+-- undecided = "pass" or "refuse": what a question gets that gets no verdict.
 -- slip = n: every n-th refused question of UDP is answered with TC=1, the others are dropped. 0: all are dropped.
 function M.limit(options)
     local spec, fastest, slowest =
@@ -105,6 +135,11 @@ function M.limit(options)
     spec.units, spec.period = number(options, "rate", nil, 1), 1000000000
     spec.burst = number(options, "burst", options.rate, 1)
     must(lib.tatcell_ladder_table_specs(spec, nil, fastest, slowest), "rate and burst")
+
+    local undecided = options.undecided or "pass"
+    if undecided ~= "pass" and undecided ~= "refuse" then
+        error("tatcell: undecided must be \"pass\" or \"refuse\", and is " .. tostring(undecided), 2)
+    end
 
     local seed = ffi.new("uint8_t[16]")
     must(lib.tatcell_host_random(seed, 16, nil), "secret bytes")
@@ -124,10 +159,10 @@ function M.limit(options)
     must(lib.tatcell_ladder_init(ladder, limits, spec, nil), "ladder")
 
     local slip, counts = ffi.new("tatcell_slip_t"), ffi.new("uint64_t[1]")
-    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, slip, counts, seed, memory }
+    TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, slip, counts, seed, memory, counts = counts, told = 0 }
 
     return LuaFFIPerThreadAction(CODE:format(header, library, pointer(ladder), pointer(limits), pointer(slip),
-                                             pointer(counts), number(options, "slip", 2, 0),
+                                             pointer(counts), number(options, "slip", 2, 0), tostring(undecided == "refuse"),
                                              DNSAction.None, DNSAction.Drop, DNSAction.Truncate))
 end
 

@@ -16,8 +16,10 @@ def checksum(header):
     return ~total & 0xffff
 
 
-def frame(source, size=64, port=1000, proto=17, tags=(), to='10.1.1.1', dscp=0, fragment=0, kind=None):
-    """A frame of `size` bytes from an address, IPv4 or IPv6, with up to two VLAN tags."""
+def frame(source, size=64, port=1000, proto=17, tags=(), to='10.1.1.1', dscp=0, fragment=0, kind=None,
+          extensions=()):
+    """A frame of `size` bytes from an address, IPv4 or IPv6, with up to two VLAN tags. `extensions` of IPv6: pairs of
+    a header's number and its bytes, the first of which the next number takes."""
     source = ipaddress.ip_address(source)
     ports = struct.pack('>HH', port, 53)
     head = b'\2' * 6 + b'\4' * 6
@@ -34,17 +36,25 @@ def frame(source, size=64, port=1000, proto=17, tags=(), to='10.1.1.1', dscp=0, 
         head += b'\x08\x00' + ip
     else:
         length = max(size - len(head) - 2 - 40, 0)
-        head += b'\x86\xdd' + struct.pack('>IHBB', 6 << 28 | dscp << 22, length, proto, 64)
+        numbers = [number for number, _ in extensions] + [proto]
+        head += b'\x86\xdd' + struct.pack('>IHBB', 6 << 28 | dscp << 22, length, numbers[0], 64)
         head += source.packed + ipaddress.ip_address('2001:db8::1').packed
+        for (_, body), after in zip(extensions, numbers[1:]):
+            head += bytes([after]) + body[1:]
     return (head + ports + bytes(size))[:size]
+
+
+def network(raw):
+    """Where IP starts in a frame."""
+    at = 12
+    while raw[at:at + 2] in (b'\x81\x00', b'\x88\xa8'):
+        at += 4
+    return at + 2
 
 
 def dscp_of(raw):
     """DSCP of a frame and, of IPv4, whether its checksum holds."""
-    at = 12
-    while raw[at:at + 2] in (b'\x81\x00', b'\x88\xa8'):
-        at += 4
-    ip = raw[at + 2:]
+    ip = raw[network(raw):]
     if ip[0] >> 4 == 4:
         return ip[1] >> 2, checksum(ip[:20]) == 0
     return (struct.unpack('>I', ip[:4])[0] >> 22) & 63, True

@@ -34,11 +34,13 @@ static struct settings {
     uint32_t kind;
     uint64_t bytes[2], packets[2], committed[2], second[2]; /* a second, and at once */
     uint64_t slots, tick_hz, fill, count, idle_ms, warm;
+    uint32_t room; /* of an mbuf */
     int shared, remark, in, out, relay[2];
     uint8_t dscp[2]; /* of green and of yellow */
     enum clock clock;
 } s = {
-    .slots = 1 << 16, .idle_ms = 200, .shared = 1, .relay = {-1, -1}, .kind = TATCELL_METER_RFC2698,
+    .slots = 1 << 16, .room = RTE_MBUF_DEFAULT_DATAROOM, .idle_ms = 200, .shared = 1, .relay = {-1, -1},
+    .kind = TATCELL_METER_RFC2698, .policer.source_bits6 = 64,
 };
 
 /* Of one lcore. */
@@ -79,6 +81,8 @@ static void usage(void) {
           "  --slots N, --table shared|lcore                 65536, shared; lcore: one each, exclusive\n"
           "  --others pass|drop                              packets without a key; drop\n"
           "  --dscp GREEN:YELLOW                             written into what passes\n"
+          "  --bits6 N                                       of an IPv6 source that are its key; 64\n"
+          "  --room BYTES                                    of an mbuf; longer packets have several; 2048\n"
           "  --clock tsc|rx|fixed                            rx: the timestamps of the packets, microseconds\n"
           "  --in PORT, --out PORT                           0 and 0\n"
           "  --relay IN:OUT                                  forwards between two other ports, unpoliced\n"
@@ -116,6 +120,7 @@ static void read_settings(int count, char **arguments) {
         {"slots", 1, NULL, 's'},  {"table", 1, NULL, 't'},     {"others", 1, NULL, 'o'}, {"dscp", 1, NULL, 'd'},
         {"clock", 1, NULL, 'T'},  {"in", 1, NULL, 'i'},        {"out", 1, NULL, 'u'},    {"relay", 1, NULL, 'r'},
         {"fill", 1, NULL, 'f'},   {"count", 1, NULL, 'n'},     {"idle", 1, NULL, 'I'},   {"warm", 1, NULL, 'w'},
+        {"room", 1, NULL, 'R'},   {"bits6", 1, NULL, '6'},
         {NULL, 0, NULL, 0},
     };
     static const char *const modes[] = {"none", "bytes", "packets", "both", "mark", "meter", "rte", NULL};
@@ -162,6 +167,15 @@ static void read_settings(int count, char **arguments) {
         case 'f': s.fill = number(optarg, 0, NULL); break;
         case 'n': s.count = number(optarg, 0, NULL); break;
         case 'I': s.idle_ms = number(optarg, 0, NULL); break;
+        case 'R':
+            s.room = (uint32_t)number(optarg, 0, NULL);
+            if (s.room == 0 || s.room > UINT16_MAX - RTE_PKTMBUF_HEADROOM) usage();
+            break;
+        case '6':
+            pair[0] = number(optarg, 0, NULL);
+            if (pair[0] == 0 || pair[0] > 128) usage();
+            s.policer.source_bits6 = (uint8_t)pair[0];
+            break;
         case 'w': s.warm = number(optarg, 0, NULL); break;
         default: usage();
         }
@@ -194,13 +208,16 @@ static void make_table(struct lcore *l) {
     if (mode == TATCELL_DPDK_PACKETS) second = first;
     const tatcell_limit_spec_t specs[2] = {limit_of(first), limit_of(second)};
     const int faster = specs[1].units > specs[0].units;
+    /* Whose burst lasts longer. */
+    const double lasts[2] = {(double)first[1] / (double)first[0], (double)second[1] / (double)second[0]};
+    const int slower = lasts[1] > lasts[0];
     const size_t bytes = tatcell_table_bytes(s.slots);
     void *memory = rte_zmalloc("tatcell", bytes, TATCELL_TABLE_MEMORY_ALIGN);
     if (memory == NULL || bytes == 0) die("table", "no memory");
     uint8_t seed[16];
     check("seed", tatcell_host_random(seed, sizeof seed, NULL));
     tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
-    options.fastest = &specs[faster], options.slowest = &specs[!faster], options.seed = seed;
+    options.fastest = &specs[faster], options.slowest = &specs[slower], options.seed = seed;
     options.hash = tatcell_hash_available(TATCELL_HASH_AES) == 0 ? TATCELL_HASH_AES : TATCELL_HASH_SIPHASH13;
     options.tick_hz = s.tick_hz;
     if (!s.shared) options.flags = TATCELL_TABLE_EXCLUSIVE;
@@ -244,7 +261,11 @@ static void make_policers(void) {
 
 static void start_ports(void) {
     const uint16_t queues = (uint16_t)rte_lcore_count();
-    pool = rte_pktmbuf_pool_create("packets", 8191, 256, 0, RTE_MBUF_DEFAULT_BUF_SIZE, SOCKET_ID_ANY);
+    /* Every queue full in both directions, and what lcores hold and keep in their caches. */
+    const uint32_t held = 256 * 3 / 2 + 3 * TATCELL_DPDK_BURST;
+    const uint32_t most = queues * (2u * QUEUE * rte_eth_dev_count_avail() + held);
+    const uint16_t room = (uint16_t)(s.room + RTE_PKTMBUF_HEADROOM);
+    pool = rte_pktmbuf_pool_create("packets", RTE_MAX(most, 8191u), 256, 0, room, SOCKET_ID_ANY);
     if (pool == NULL) die("pool", rte_strerror(rte_errno));
     uint16_t port;
     RTE_ETH_FOREACH_DEV(port) {
@@ -252,9 +273,22 @@ static void start_ports(void) {
         struct rte_eth_conf conf;
         memset(&conf, 0, sizeof conf);
         if (rte_eth_dev_info_get(port, &info) != 0) die("port", "no information");
-        /* Packets of one flow on one lcore. */
-        const uint64_t wanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
-        conf.rx_adv_conf.rss_conf.rss_hf = info.flow_type_rss_offloads & wanted;
+        /* Packets of one flow on one lcore; those of one key, where tables are the lcores' own and the card can. */
+        static const uint64_t spreads[] = {
+            [TATCELL_DPDK_SOURCE] = RTE_ETH_RSS_L3_SRC_ONLY,
+            [TATCELL_DPDK_VLAN] = RTE_ETH_RSS_C_VLAN | RTE_ETH_RSS_S_VLAN,
+        };
+        const uint64_t can = info.flow_type_rss_offloads;
+        const uint64_t by_key = s.policer.key < RTE_DIM(spreads) ? spreads[s.policer.key] : 0;
+        uint64_t wanted = RTE_ETH_RSS_IP | RTE_ETH_RSS_TCP | RTE_ETH_RSS_UDP;
+        if (!s.shared && queues > 1 && s.policer.key != TATCELL_DPDK_FLOW) {
+            if ((can & by_key) != 0)
+                wanted = s.policer.key == TATCELL_DPDK_SOURCE ? RTE_ETH_RSS_IP | by_key : by_key;
+            else
+                fprintf(stderr, "policer: port %u spreads flows: a key that several lcores see has its limit in each "
+                        "of their tables; take --table shared\n", port);
+        }
+        conf.rx_adv_conf.rss_conf.rss_hf = can & wanted;
         if (queues > 1 && conf.rx_adv_conf.rss_conf.rss_hf != 0) conf.rxmode.mq_mode = RTE_ETH_MQ_RX_RSS;
         if (rte_eth_dev_configure(port, queues, queues, &conf) != 0) die("port", "as many queues as lcores");
         for (uint16_t q = 0; q < queues; q++)

@@ -32,10 +32,14 @@
 #define TATCELL_DPDK_BURST 32
 /** Bytes that the longest key takes: the five-tuple of IPv6, padded. */
 #define TATCELL_DPDK_KEY 40
+/** Bytes of a frame that are looked at, where they lie in more than one segment. */
+#define TATCELL_DPDK_HEADERS 256
+/** Extension headers of IPv6 that are walked. */
+#define TATCELL_DPDK_EXTENSIONS 8
 
 /** What of a packet is its key. Keys of 4 bytes (a VLAN) and of 16 are fastest. */
 enum tatcell_dpdk_key {
-    TATCELL_DPDK_SOURCE,  /**< source address, 16 bytes; IPv4 as ::ffff:a.b.c.d */
+    TATCELL_DPDK_SOURCE,  /**< source address, 16 bytes; IPv4 as ::ffff:a.b.c.d; of IPv6 its first source_bits6 */
     TATCELL_DPDK_FLOW,    /**< addresses, protocol, ports: 16 bytes of IPv4, 40 of IPv6, padded with zeros */
     TATCELL_DPDK_VLAN,    /**< VLAN identifier, and that of an inner tag: 4 bytes */
     TATCELL_DPDK_OFFSET,  /**< key_length bytes, up to 16, from key_offset of the frame, padded with zeros */
@@ -56,6 +60,8 @@ struct tatcell_dpdk_policer {
     enum tatcell_dpdk_mode mode;
     enum tatcell_dpdk_key key;
     uint16_t key_offset, key_length;
+    /** Bits of an IPv6 source that are its key: 64, since who has one address of such a network has all. 0: 128. */
+    uint8_t source_bits6;
     /** Bytes that a packet costs beside its own: 24 for what Ethernet adds on the wire (preamble, FCS, gap). */
     uint32_t overhead;
     /** Packets without a key (no IP, cut off, no tag): do they pass? They are never charged. */
@@ -105,14 +111,23 @@ static inline void tatcell_dpdk_init(struct tatcell_dpdk_burst *b) {
 struct tatcell_dpdk_frame {
     const uint8_t *l3;
     uint32_t left;
+    /** Bytes from the start of the frame to l3. */
+    uint32_t at;
     uint16_t type, tags[2];
     unsigned tag_count;
+    /* Headers of several segments, brought together. */
+    uint8_t together[TATCELL_DPDK_HEADERS];
 };
 
 /** Reads the Ethernet header. Tags that the network card has taken off count as well. False where it is cut off. */
 static inline int tatcell_dpdk_frame(const struct rte_mbuf *m, struct tatcell_dpdk_frame *f) {
     const uint8_t *p = rte_pktmbuf_mtod(m, const uint8_t *);
     uint32_t left = rte_pktmbuf_data_len(m), at = 2 * RTE_ETHER_ADDR_LEN;
+    if (unlikely(left < sizeof f->together && m->next != NULL)) {
+        left = RTE_MIN(rte_pktmbuf_pkt_len(m), (uint32_t)sizeof f->together);
+        p = (const uint8_t *)rte_pktmbuf_read(m, 0, left, f->together);
+        if (p == NULL) return 0;
+    }
     f->tag_count = 0, f->tags[0] = f->tags[1] = 0;
     if (m->ol_flags & RTE_MBUF_F_RX_QINQ_STRIPPED) f->tags[f->tag_count++] = m->vlan_tci_outer & 0xfff;
     if (m->ol_flags & RTE_MBUF_F_RX_VLAN_STRIPPED) f->tags[f->tag_count++] = m->vlan_tci & 0xfff;
@@ -125,7 +140,7 @@ static inline int tatcell_dpdk_frame(const struct rte_mbuf *m, struct tatcell_dp
         f->tags[f->tag_count++] = (uint16_t)((p[at] << 8 | p[at + 1]) & 0xfff);
         at += 2;
     }
-    f->l3 = p + at, f->left = left - at;
+    f->l3 = p + at, f->left = left - at, f->at = at;
     return 1;
 }
 
@@ -135,13 +150,32 @@ static inline void tatcell_dpdk_ports(const uint8_t *l4, uint32_t left, uint8_t 
     if (has && left >= 4) memcpy(to, l4, 4);
 }
 
+/** What follows the extension headers of IPv6 that all parts of a datagram have, so that a flow is the same with them
+ * and without: where it lies from the IPv6 header on, and its number. It stops at a fragment header, and at one that is
+ * cut off. */
+static inline uint32_t tatcell_dpdk_behind(const struct tatcell_dpdk_frame *f, uint8_t *protocol) {
+    uint32_t at = 40;
+    *protocol = f->l3[6];
+    for (int i = 0; i < TATCELL_DPDK_EXTENSIONS && f->left >= at + 8; i++) {
+        const uint8_t *header = f->l3 + at;
+        if (*protocol == IPPROTO_AH) at += (header[1] + 2u) * 4;
+        else if (*protocol == IPPROTO_HOPOPTS || *protocol == IPPROTO_ROUTING || *protocol == IPPROTO_DSTOPTS)
+            at += (header[1] + 1u) * 8;
+        else break;
+        *protocol = header[0];
+    }
+    return RTE_MIN(at, f->left);
+}
+
 /** The key of a packet: its bytes in `key`, which is zeroed, and how many; 0 where it has none. */
 static inline size_t tatcell_dpdk_key(const struct tatcell_dpdk_policer *p, const struct rte_mbuf *m, uint8_t *key) {
     struct tatcell_dpdk_frame f;
     if (p->key == TATCELL_DPDK_OFFSET) {
-        const uint32_t end = (uint32_t)p->key_offset + p->key_length;
-        if (p->key_length == 0 || p->key_length > 16 || rte_pktmbuf_data_len(m) < end) return 0;
-        memcpy(key, rte_pktmbuf_mtod(m, const uint8_t *) + p->key_offset, p->key_length);
+        uint8_t together[16];
+        if (p->key_length == 0 || p->key_length > sizeof together) return 0;
+        const void *const bytes = rte_pktmbuf_read(m, p->key_offset, p->key_length, together);
+        if (bytes == NULL) return 0;
+        memcpy(key, bytes, p->key_length);
         return 16;
     }
     if (!tatcell_dpdk_frame(m, &f)) return 0;
@@ -166,10 +200,15 @@ static inline size_t tatcell_dpdk_key(const struct tatcell_dpdk_policer *p, cons
         return 16;
     }
     if (f.type == RTE_ETHER_TYPE_IPV6 && f.left >= 40 && f.l3[0] >> 4 == 6) {
-        memcpy(key, f.l3 + 8, p->key == TATCELL_DPDK_SOURCE ? 16 : 32);
-        if (p->key == TATCELL_DPDK_SOURCE) return 16;
-        key[32] = f.l3[6];
-        tatcell_dpdk_ports(f.l3 + 40, f.left - 40, f.l3[6], key + 36);
+        if (p->key == TATCELL_DPDK_SOURCE) {
+            const unsigned bits = p->source_bits6 == 0 || p->source_bits6 > 128 ? 128 : p->source_bits6;
+            memcpy(key, f.l3 + 8, bits / 8);
+            if (bits % 8 != 0) key[bits / 8] = (uint8_t)(f.l3[8 + bits / 8] & 0xff00 >> bits % 8);
+            return 16;
+        }
+        memcpy(key, f.l3 + 8, 32);
+        const uint32_t at = tatcell_dpdk_behind(&f, &key[32]);
+        tatcell_dpdk_ports(f.l3 + at, f.left - at, key[32], key + 36);
         return 40;
     }
     return 0;
@@ -189,7 +228,7 @@ static inline void tatcell_dpdk_load(struct tatcell_dpdk_burst *b, const struct 
         size_t length = 0;
         if (p->mode == TATCELL_DPDK_METER) {
             struct tatcell_dpdk_frame f;
-            if (tatcell_dpdk_frame(m, &f) && f.tag_count != 0)
+            if (p->meter_count != 0 && tatcell_dpdk_frame(m, &f) && f.tag_count != 0)
                 length = 4, b->meter[n] = f.tags[f.tag_count - 1] % p->meter_count;
         } else {
             length = tatcell_dpdk_key(p, m, b->keys[n]);
@@ -271,23 +310,31 @@ static inline uint16_t tatcell_dpdk_split(struct tatcell_dpdk_burst *b) {
     return (uint16_t)b->out_count;
 }
 
+/** A byte of a packet that has more than `at` of them, in whichever segment it lies. */
+static inline uint8_t *tatcell_dpdk_byte(struct rte_mbuf *m, uint32_t at) {
+    while (at >= rte_pktmbuf_data_len(m)) at -= rte_pktmbuf_data_len(m), m = m->next;
+    return rte_pktmbuf_mtod(m, uint8_t *) + at;
+}
+
 /** Writes a DSCP into a packet that is this lcore's own: IPv4, with its checksum, or IPv6. Others stay as they are. */
 static inline void tatcell_dpdk_remark(struct rte_mbuf *m, uint8_t dscp) {
     struct tatcell_dpdk_frame f;
     if (!tatcell_dpdk_frame(m, &f)) return;
-    uint8_t *l3 = rte_pktmbuf_mtod(m, uint8_t *) + (f.l3 - rte_pktmbuf_mtod(m, const uint8_t *));
     if (f.type == RTE_ETHER_TYPE_IPV4 && f.left >= 20) {
         /* RFC 1624: HC' = ~(~HC + ~m + m'). */
-        const uint16_t before = (uint16_t)(l3[0] << 8 | l3[1]);
-        l3[1] = (uint8_t)(dscp << 2 | (l3[1] & 3));
-        const uint16_t after = (uint16_t)(l3[0] << 8 | l3[1]), sum = (uint16_t)(l3[10] << 8 | l3[11]);
+        const uint8_t class = (uint8_t)(dscp << 2 | (f.l3[1] & 3));
+        const uint16_t before = (uint16_t)(f.l3[0] << 8 | f.l3[1]), after = (uint16_t)(f.l3[0] << 8 | class);
+        const uint16_t sum = (uint16_t)(f.l3[10] << 8 | f.l3[11]);
         uint32_t fresh = (uint16_t)~sum + (uint32_t)(uint16_t)~before + after;
         fresh = (fresh & 0xffff) + (fresh >> 16);
         fresh = ~((fresh & 0xffff) + (fresh >> 16));
-        l3[10] = (uint8_t)(fresh >> 8), l3[11] = (uint8_t)fresh;
+        *tatcell_dpdk_byte(m, f.at + 1) = class;
+        *tatcell_dpdk_byte(m, f.at + 10) = (uint8_t)(fresh >> 8);
+        *tatcell_dpdk_byte(m, f.at + 11) = (uint8_t)fresh;
     } else if (f.type == RTE_ETHER_TYPE_IPV6 && f.left >= 40) {
-        l3[0] = (uint8_t)((l3[0] & 0xf0) | dscp >> 2);
-        l3[1] = (uint8_t)((l3[1] & 0x3f) | dscp << 6);
+        const uint8_t low = f.l3[1] & 0x3f, high = f.l3[0] & 0xf0;
+        *tatcell_dpdk_byte(m, f.at) = (uint8_t)(high | dscp >> 2);
+        *tatcell_dpdk_byte(m, f.at + 1) = (uint8_t)(low | dscp << 6);
     }
 }
 

@@ -1,5 +1,6 @@
 """Tests of the policer: packets go in by a pcap, come out by another, and each is held against an exact bucket."""
 import argparse
+import ipaddress
 import json
 import os
 import random
@@ -11,7 +12,7 @@ import tempfile
 import time
 import traceback
 
-from frames import BURST, EAL, bursts, dscp_of, frame, read, run, write
+from frames import BURST, EAL, bursts, dscp_of, frame, network, read, run, write
 
 SECOND = 1000000
 START = 1000 * SECOND
@@ -140,7 +141,7 @@ def stream(n, make, seed, gap=300):
 
 
 def address(i):
-    return f'10.0.0.{i}' if i % 3 else f'2001:db8::{i:x}'
+    return f'10.0.0.{i}' if i % 3 else f'2001:db8:0:{i:x}::1'
 
 
 def of_sources(count):
@@ -154,6 +155,13 @@ def of_flows(count):
     def make(rng):
         i, port, proto = rng.randrange(count), 1000 + rng.randrange(3), rng.choice((6, 17))
         return (i, port, proto), frame(address(i), rng.choice(SIZES), port=port, proto=proto)
+    return make
+
+
+def of_small_flows(count):
+    def make(rng):
+        i, port, tags = rng.randrange(count), 1000 + rng.randrange(3), rng.choice(((), (5,), (5, 6)))
+        return (i, port), frame(address(i), rng.choice((80, 128, 200)), port=port, tags=tags)
     return make
 
 
@@ -202,6 +210,16 @@ def everything(t):
     t.test('sources_are_held_to_packets', lambda: limit(
         ['--mode', 'packets', '--key', 'source', '--packets', '200:8'],
         all_or_none((200, 8, False)), of_sources(25), seed=2))
+    def networks(bits):
+        """Sources that differ from bit 60 on: those that are equal in their first bits have one limit."""
+        def make(rng):
+            low = rng.randrange(1 << 12) << (128 - 72)
+            source = ipaddress.IPv6Address((0x20010db8 << 96) + low + rng.randrange(9))
+            return low >> (128 - bits), frame(str(source), 128)
+        limit(['--mode', 'packets', '--packets', '200:8', '--bits6', str(bits)], all_or_none((200, 8, False)), make,
+              seed=22)
+    for bits in (62, 64):
+        t.test(f'networks_of_{bits}_bits_of_ipv6_share_a_limit', lambda bits=bits: networks(bits))
     t.test('flows_are_held_to_packets_and_bytes_all_or_none', lambda: limit(
         ['--mode', 'both', '--key', 'flow', '--packets', '100:6', '--bytes', f'{RATE // 5}:3000'],
         all_or_none((100, 6, False), (RATE // 5, 3000, True)), of_flows(12), seed=3))
@@ -237,6 +255,42 @@ def everything(t):
     t.test('fragments_of_two_hosts_are_one_flow', lambda: limit(
         ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
         all_or_none((500, 8, False)), fragments, seed=8))
+
+    def extended(rng):
+        """A flow is the same behind whatever stands between its addresses and its ports."""
+        between = rng.choice(((), ((0, bytes(8)),), ((60, b'\0\1' + bytes(14)),), ((0, bytes(8)), (43, bytes(8))),
+                              ((0, bytes(8)), (60, bytes(8)), (51, b'\0\4' + bytes(22))), ((60, bytes(8)),) * 8))
+        port, proto = 1000 + rng.randrange(3), rng.choice((6, 17))
+        return (port, proto), frame('2001:db8::7', 256, port=port, proto=proto, extensions=between)
+    t.test('flows_are_found_behind_extension_headers', lambda: limit(
+        ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
+        all_or_none((500, 8, False)), extended, seed=16))
+
+    def fragments_of_6(rng):
+        i, proto = rng.randrange(3), rng.choice((6, 17))
+        body = b'\0\0' + rng.randrange(65536).to_bytes(2, 'big') + bytes(4)
+        between = rng.choice((((44, body),), ((0, bytes(8)), (44, body))))
+        return i, frame(f'2001:db8::{i}', 256, port=rng.randrange(9), proto=proto, extensions=between)
+    t.test('fragments_of_two_hosts_of_ipv6_are_one_flow', lambda: limit(
+        ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
+        all_or_none((500, 8, False)), fragments_of_6, seed=17))
+
+    def endless(rng):
+        """More extension headers than are walked, or one that says to be longer than the packet: no ports."""
+        return 0, frame('2001:db8::9', 256, port=rng.randrange(99), extensions=rng.choice(
+            (((60, bytes(8)),) * 9, ((60, b'\0' + bytes([255]) + bytes(6)),) * 9)))
+    t.test('extension_headers_without_an_end_are_one_flow', lambda: limit(
+        ['--mode', 'packets', '--key', 'flow', '--packets', '500:8'],
+        all_or_none((500, 8, False)), endless, seed=18))
+
+    # Mbufs of 33 bytes: headers lie in two and three segments of a packet, and so does what is written into them.
+    for room in ('33', '15', '100'):
+        t.test(f'headers_lie_in_segments_of_{room}_bytes', lambda room=room: limit(
+            ['--mode', 'both', '--key', 'flow', '--packets', '100:6', '--bytes', f'{RATE // 5}:3000', '--room', room],
+            all_or_none((100, 6, False), (RATE // 5, 3000, True)), of_small_flows(12), seed=19))
+        t.test(f'a_key_lies_across_segments_of_{room}_bytes', lambda room=room: limit(
+            ['--mode', 'packets', '--key', 'offset:100:5', '--packets', '500:8', '--room', room],
+            all_or_none((500, 8, False)), by_offset, seed=20))
 
     def others(policy):
         """Whatever has no key is never charged, and passes or not as it is told."""
@@ -278,7 +332,7 @@ def everything(t):
             assert 1000 < numbers['others'] < 19000, numbers
     t.test('frames_that_are_cut_and_changed_harm_nothing', garbage)
 
-    def colours(mode, kind, decide, make, n=8000, seed=10, rates=(f'{RATE}:4000', f'{RATE * 2}:8000')):
+    def colours(mode, kind, decide, make, n=8000, seed=10, rates=(f'{RATE}:4000', f'{RATE * 2}:8000'), more=()):
         """DSCP 10 for green and 12 for yellow; red does not come out."""
         packets, keys = stream(n, make, seed)
         want, counts = [], [0, 0, 0]
@@ -289,18 +343,25 @@ def everything(t):
                 want.append((raw, (10, 12)[colour]))
         assert min(counts) > n // 50, f'{counts}: a poor test'
         got, numbers = t.through(packets, ['--mode', mode, '--kind', str(kind), '--key', 'flow', '--dscp', '10:12',
-                                           '--committed', rates[0], '--second', rates[1]])
+                                           '--committed', rates[0], '--second', rates[1], *more])
         assert [numbers['green'], numbers['yellow'], numbers['red']] == counts, f'{numbers}, not {counts}'
         assert len(got) == len(want), f'{len(got)} packets came out, not {len(want)}'
         for i, (raw, (came, dscp)) in enumerate(zip(got, want)):
             found, sound = dscp_of(raw)
             assert sound, f'packet {i} has a wrong checksum'
             assert found == dscp, f'packet {i} has DSCP {found}, not {dscp}'
-            assert raw[24:] == came[24:] or raw[30:] == came[30:], f'packet {i} was changed'
+            at = network(raw)
+            # Of IPv4 also the checksum is new.
+            same = at + 12 if raw[at] >> 4 == 4 else at + 2
+            assert raw[:at] == came[:at] and raw[same:] == came[same:], f'packet {i} was changed'
     for kind in (2698, 4115):
         t.test(f'flows_are_marked_by_rfc_{kind}', lambda kind=kind: colours(
             'mark', kind, marker(kind, (RATE // 5, 3000), (RATE // 5 * 2, 6000)), of_flows(4),
             rates=(f'{RATE // 5}:3000', f'{RATE // 5 * 2}:6000')))
+
+    t.test('marks_are_written_across_segments', lambda: colours(
+        'mark', 2698, marker(2698, (RATE // 25, 600), (RATE // 25 * 2, 1200)), of_small_flows(4), seed=21,
+        rates=(f'{RATE // 25}:600', f'{RATE // 25 * 2}:1200'), more=('--room', '15')))
 
     def tagged_flows(rng):
         tag = rng.randrange(1, 4) * 1000
@@ -369,6 +430,7 @@ def everything(t):
 
     def refused():
         for options in (['--mode', 'mad'], ['--bytes', '5'], ['--key', 'offset:1:17'], ['--mode', 'bytes'],
+                        ['--bits6', '129'], ['--bits6', '0'], ['--room', '0'],
                         ['--mode', 'mark', '--committed', '2:1', '--second', '1:1', '--fill', '9'], ['--in', '7']):
             try:
                 run(t.policer, [*options, '--count', '100'], ['net_null0'])

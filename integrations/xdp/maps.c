@@ -1,13 +1,14 @@
 /* maps.c - making, pinning and finding the maps of a policer, and handing its program to an interface. */
 #include "maps.h"
 
-#include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <net/if.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -120,7 +121,7 @@ void attach(struct policer *p, enum mode mode) {
         if (link && link != -EEXIST) goto bad;
         link = bpf_tc_attach(&hook, &options);
         if (link) goto bad;
-        p->settings->tc = 1;
+        p->settings->tc = (uint32_t)p->index;
         unfinished = NULL;
         return;
     }
@@ -161,16 +162,22 @@ void find(struct policer *p) {
     explicit_bzero(seed, sizeof seed);
 }
 
+void alone(const struct policer *p) {
+    int fd = open(pin(p, NULL), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd < 0 || flock(fd, LOCK_EX)) die("%s: %s", pin(p, NULL), strerror(errno));
+}
+
 int detach(struct policer *p) {
     struct bpf_tc_hook hook;
     struct settings settings;
     uint32_t zero = 0;
     int fd;
     LIBBPF_OPTS(bpf_tc_opts, options, .handle = 1, .priority = 1);
-    know(p);
+    /* An interface that is gone has left its pins; another one of its name has filters that are not this policer's. */
+    p->index = (int)if_nametoindex(p->interface);
     if (access(pin(p, NULL), F_OK)) return 0;
     fd = bpf_obj_get(pin(p, "settings"));
-    if (fd >= 0 && bpf_map_lookup_elem(fd, &zero, &settings) == 0 && settings.tc) {
+    if (fd >= 0 && bpf_map_lookup_elem(fd, &zero, &settings) == 0 && settings.tc && settings.tc == (uint32_t)p->index) {
         hook = hook_of(p);
         bpf_tc_detach(&hook, &options);
     }

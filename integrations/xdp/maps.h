@@ -52,6 +52,9 @@ void attach(struct policer *p, enum mode mode);
 /* Finds the maps of a policer that runs. */
 void find(struct policer *p);
 
+/* Waits until no other tool changes limits, which would write over one another; for as long as this one runs. */
+void alone(const struct policer *p);
+
 /* Ends one: the interface forgets the program, and nothing stays pinned. 0: none was there. */
 int detach(struct policer *p);
 

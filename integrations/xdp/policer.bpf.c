@@ -138,7 +138,13 @@ static __always_inline int parse(void *data, void *end, struct key *key) {
     return 0;
 }
 
-/* May a packet of this source pass? Decides and counts. What cannot be decided passes. */
+/* No verdict: counted, and done as it is set. */
+static __always_inline bool undecided(const struct settings *set, bool dry, struct counts *count) {
+    count->of[UNDECIDED]++;
+    return dry || !set->refuse_undecided;
+}
+
+/* May a packet of this source pass? Decides and counts. */
 static __always_inline bool police(const struct key *key, uint64_t length, struct counts *count) {
     uint32_t zero = 0, home, next, turn;
     struct settings *set = bpf_map_lookup_elem(&settings, &zero);
@@ -146,8 +152,10 @@ static __always_inline bool police(const struct key *key, uint64_t length, struc
     tatcell_bpf_answer_t answer;
     uint64_t hash, cost, now = bpf_ktime_get_ns(), retry_after;
     int32_t verdict;
+    bool dry;
     if (!set) return true;
     turn = *(volatile uint32_t *)&set->turn & 1;
+    dry = set->source[turn].flags & TATCELL_LIMIT_SHADOW;
     cost = set->bytes ? length : 1;
     hash = tatcell_bpf_hash(&set->table, key->low, key->high, key->length);
     home = tatcell_bpf_home(&set->table, hash);
@@ -162,7 +170,10 @@ static __always_inline bool police(const struct key *key, uint64_t length, struc
     if (answer.tracking == TATCELL_INHERITED) count->of[INHERITED]++;
     if (answer.tracking == TATCELL_FORGIVEN) count->of[FORGIVEN]++;
     if (verdict == TATCELL_CONTENDED) {
-        count->of[CONTENDED]++;
+        if (!undecided(set, dry, count)) {
+            count->of[REFUSED]++;
+            return false;
+        }
     } else if (verdict != TATCELL_PASS || answer.flags & TATCELL_BPF_SHADOWED) {
         uint32_t place = hash & (REFUSED_PLACES - 1);
         struct refused *sample = bpf_map_lookup_elem(&refused, &place);
@@ -178,7 +189,15 @@ static __always_inline bool police(const struct key *key, uint64_t length, struc
     cell = bpf_map_lookup_elem(&all, &zero);
     if (cell && set->all[turn].emission_q != 0) {
         verdict = tatcell_bpf_cell_check(&cell->word[0], &set->all[turn], now, cost, &retry_after);
-        if (verdict == TATCELL_NON_CONFORMING || verdict == TATCELL_NEVER) {
+        if (verdict == TATCELL_CONTENDED) {
+            if (!undecided(set, dry, count)) {
+                count->of[ALL]++;
+                return false;
+            }
+        } else if (verdict != TATCELL_PASS && dry) {
+            /* Counted once, if its source would have been refused as well. */
+            if (!(answer.flags & TATCELL_BPF_SHADOWED)) count->of[SHADOWED]++;
+        } else if (verdict != TATCELL_PASS) {
             count->of[ALL]++;
             return false;
         }

@@ -27,6 +27,8 @@ static const char USAGE[] =
     "  --burst N            most of them at one instant after idle\n"
     "  --all N[/s|/m|/h]    and of all sources together, with --all-burst N; 0: no such limit\n"
     "  --dry-run            refuse nothing, count what would be refused\n"
+    "  --undecided NAME     what a packet gets that gets no verdict, as other CPUs won every attempt: pass (default),\n"
+    "                       refuse\n"
     "attach, too:\n"
     "  --slots N            of the table (65536), 8 bytes each: twice the sources that are busy at once, or more\n"
     "  --policy NAME        what a source finds that finds no slot: admit (default), inherit, deny, sampled\n"
@@ -42,7 +44,7 @@ struct options {
     uint64_t burst, all_burst, slots, longest, count, every;
     uint32_t policy;
     enum mode mode;
-    int bytes, dry_run;
+    int bytes, dry_run, undecided;
 };
 
 static uint64_t number(const char *text, const char *name) {
@@ -63,15 +65,17 @@ static int choice(const char *text, const char *name, const char *const *list) {
 
 static struct options read_options(int argc, char **argv) {
     static const char *const POLICIES[] = {"admit", "inherit", "deny", "sampled", NULL};
+    static const char *const UNDECIDED[] = {"pass", "refuse", NULL};
     static const char *const MODES[] = {"auto", "native", "generic", "tc", NULL};
     static const struct option LONG[] = {
         {"rate", 1, NULL, 'r'},    {"burst", 1, NULL, 'b'},   {"all", 1, NULL, 'a'},    {"all-burst", 1, NULL, 'A'},
         {"dry-run", 0, NULL, 'd'}, {"slots", 1, NULL, 's'},   {"policy", 1, NULL, 'p'}, {"fastest", 1, NULL, 'F'},
         {"slowest", 1, NULL, 'S'}, {"longest", 1, NULL, 'L'}, {"bytes", 0, NULL, 'B'},  {"mode", 1, NULL, 'm'},
         {"object", 1, NULL, 'o'},  {"count", 1, NULL, 'c'},   {"source", 1, NULL, 'x'}, {"every", 1, NULL, 'e'},
+        {"undecided", 1, NULL, 'u'},
         {NULL, 0, NULL, 0},
     };
-    struct options o = {.slots = 65536, .count = 10, .every = 1};
+    struct options o = {.slots = 65536, .count = 10, .every = 1, .undecided = -1};
     int at, c;
     while ((c = getopt_long(argc, argv, "", LONG, &at)) != -1) {
         const char *name = c == '?' ? "" : LONG[at].name;
@@ -92,6 +96,7 @@ static struct options read_options(int argc, char **argv) {
         case 'c': o.count = number(optarg, name); break;
         case 'x': o.source = optarg; break;
         case 'e': o.every = number(optarg, name); break;
+        case 'u': o.undecided = choice(optarg, name, UNDECIDED); break;
         default: fputs(USAGE, stderr), exit(2);
         }
     }
@@ -115,7 +120,7 @@ static tatcell_limit_spec_t spec_of(const char *rate, uint64_t burst) {
     return spec;
 }
 
-/* Writes the limits of the other turn, then the turn. */
+/* Writes the limits of the other turn, then the turn. A dry run is said in the limit of a source, for both. */
 static void set_limits(struct policer *p, const struct options *o) {
     struct settings *set = p->settings;
     uint32_t turn = (set->turn ^ 1) & 1;
@@ -132,7 +137,6 @@ static void set_limits(struct policer *p, const struct options *o) {
     } else if (o->all) {
         if (!o->all_burst) die("--all needs --all-burst");
         spec = spec_of(o->all, o->all_burst);
-        if (o->dry_run) spec.flags |= TATCELL_LIMIT_SHADOW;
         /* One resolution for all such limits, so that a debt in the cell stays what it is. */
         spec.flags |= TATCELL_LIMIT_RESOLUTION, spec.resolution = 10;
         must(tatcell_limit_init_spec(&limit, &spec), "--all and --all-burst");
@@ -140,6 +144,7 @@ static void set_limits(struct policer *p, const struct options *o) {
     }
     set->source[turn] = source;
     set->all[turn] = all;
+    if (o->undecided >= 0) set->refuse_undecided = (uint32_t)o->undecided;
     __atomic_store_n(&set->turn, turn, __ATOMIC_RELEASE);
 }
 
@@ -214,7 +219,7 @@ static void do_watch(const struct policer *p, uint64_t seconds) {
     must(tatcell_table_info(&p->table, &info), "info");
     /* All slots within half of the interval, and at least a 60th of them a time. */
     slice = info.slots / (info.sweep_interval / 2 / (seconds * 1000000000) + 1) + info.slots / 60 + 1;
-    printf("%12s %12s %12s %12s %10s\n", "passed/s", "refused/s", "all/s", "new/s", "in use");
+    printf("%12s %12s %12s %12s %12s %10s\n", "passed/s", "refused/s", "all/s", "undecided/s", "new/s", "in use");
     for (;;) {
         tatcell_stats_t stats = TATCELL_STATS_INIT;
         struct counts sum;
@@ -223,8 +228,8 @@ static void do_watch(const struct policer *p, uint64_t seconds) {
         must(tatcell_table_sweep(&p->table, now(), from, slice, &from), "sweep");
         must(tatcell_table_stats(&p->table, now(), &stats), "stats");
 #define PER_SECOND(i) (unsigned long long)((sum.of[i] - before.of[i]) / seconds)
-        printf("%12llu %12llu %12llu %12llu %10llu\n", PER_SECOND(PASSED), PER_SECOND(REFUSED), PER_SECOND(ALL),
-               PER_SECOND(INSERTED), (unsigned long long)stats.live);
+        printf("%12llu %12llu %12llu %12llu %12llu %10llu\n", PER_SECOND(PASSED), PER_SECOND(REFUSED), PER_SECOND(ALL),
+               PER_SECOND(UNDECIDED), PER_SECOND(INSERTED), (unsigned long long)stats.live);
         fflush(stdout);
         before = sum;
     }
@@ -260,7 +265,7 @@ int main(int argc, char **argv) {
         return 0;
     }
     find(&p);
-    if (!strcmp(verb, "limit")) return set_limits(&p, &o), 0;
+    if (!strcmp(verb, "limit")) return alone(&p), set_limits(&p, &o), 0;
     if (!strcmp(verb, "stats")) return do_stats(&p), 0;
     if (!strcmp(verb, "top")) return do_top(&p, o.count), 0;
     if (!strcmp(verb, "watch")) return do_watch(&p, o.every), 0;

@@ -11,8 +11,10 @@ struct settings {
     uint32_t turn;
     /* 0: a packet costs 1; 1: a packet costs its bytes. */
     uint32_t bytes;
-    /* 1: the program is a filter of tc, which is this policer's to remove. */
-    uint32_t tc, reserved;
+    /* The interface whose tc filter this policer is, and may remove; 0: XDP. */
+    uint32_t tc;
+    /* 0: what gets no verdict passes; 1: it is refused. */
+    uint32_t refuse_undecided;
 };
 
 /* What packets came to; the names are those of COUNTS below. */
@@ -21,7 +23,7 @@ enum {
     REFUSED,   /* by the limit of their source */
     ALL,       /* by the limit of all */
     NEVER,     /* larger than the burst */
-    CONTENDED, /* other CPUs won every attempt; they pass */
+    UNDECIDED, /* other CPUs won every attempt; counted as passed or refused, too */
     OTHER,     /* no IP; they pass */
     SHADOWED,  /* pass, and a dry run would have refused them */
     INSERTED,  /* of a source that was not in the table */
@@ -31,7 +33,7 @@ enum {
     COUNT
 };
 #define COUNTS \
-    {"passed", "refused", "refused by the limit of all", "larger than the burst", "contended", "no IP", \
+    {"passed", "refused", "refused by the limit of all", "larger than the burst", "undecided", "no IP", \
      "would be refused", "new sources", "found no slot", "took over a debt", "debts forgiven"}
 
 /* An element of the per-CPU map `counts`. */

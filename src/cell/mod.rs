@@ -11,8 +11,9 @@
 //! effect at one instant (its successful swap, or its load when nothing is stored), and no interleaving admits
 //! more than one after the other would.
 //!
-//! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps, then `Contended` with nothing charged. A swap
-//! is lost only because another thread's swap succeeded. A denied request only reads.
+//! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps (a short check one more, see there), then
+//! `Contended` with nothing charged. A swap is lost only because another thread's swap succeeded. A denied request only
+//! reads.
 //!
 //! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
 

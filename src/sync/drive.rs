@@ -6,7 +6,10 @@
 
 use super::{AtomicU32, AtomicU64, Ordering};
 
-/// Lost compare-and-swaps after which a call gives up with `Contended`.
+/// Compare-and-swaps that a call may lose to rivals: with that many lost it gives up with `Contended`.
+///
+/// A short check ([`Cell::check`](crate::Cell::check), [`Table::check_hash`](crate::Table::check_hash) and each request
+/// of a burst) makes one attempt of its own before it counts, so it loses at most one more.
 ///
 /// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
 /// would over-admit, retrying for ever would let one core stall another.

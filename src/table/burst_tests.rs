@@ -197,3 +197,22 @@ fn a_wrong_burst_decides_counts_and_hashes_nothing() {
     assert_eq!((ahead, next), (Err(TableError::BadHashKind), [77; 2]));
     assert_eq!(image(&caller, 0)[16..], empty[16..]);
 }
+
+/// One key under a slow and a fast limit: what the slow one charged lies beyond the horizon of the fast one, and is a
+/// debt still.
+#[test]
+fn a_burst_reads_a_debt_with_the_horizon_of_the_table() {
+    let (fast, slow) = (LimitSpec::new(1, 4_096, 2), LimitSpec::new(1, 1 << 24, 3));
+    let memory = memory();
+    let options = TableOptions::new(fast).slowest(slow).seed([9; 16]);
+    let table = Table::init(&memory, &options).unwrap();
+    let limits = [fast, slow].map(|spec| table.limit(&spec).unwrap());
+    let (now, hash) = (1 << 40, table.hash(b"one key").unwrap());
+    assert_eq!(table.check_burst(&limits[1], now, &[hash; 4], None), Ok(0b111));
+    let burst = Burst { limit: &limits[0], now, hashes: &[hash; 3], costs: Some(&[1; 3]), last: 0 };
+    for now in [now, now + (1 << 24), now + (3 << 24) - 2 * 4_096] {
+        assert_eq!(table.check_burst(&limits[0], now, &[hash; 3], None), Ok(0), "at {now}");
+        assert_eq!(table.check_burst_counted(&Burst { now, ..burst }, &mut Counters::default()), Ok(0));
+    }
+    assert_eq!(table.check_burst(&limits[0], now + (3 << 24), &[hash; 3], None), Ok(0b11));
+}

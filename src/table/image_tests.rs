@@ -138,3 +138,24 @@ fn what_a_header_has_that_is_unknown_here_is_refused() {
         assert_eq!(read(&words), Err(TableError::BadGeometry), "mode {mode}");
     }
 }
+
+/// A lead of H + S in ticks stays below 2^63, and the window within an eighth of the span: a quarter where words count.
+#[test]
+fn a_window_is_accepted_up_to_its_part_of_the_span_and_no_further() {
+    let (_, words, options) = sample();
+    for (rule, spare) in [(0, 60), (1 << 16 | 7 << 8 | 1, 61)] {
+        for tag_bits in [12u64, 20, 24] {
+            let read = |window: u64| {
+                let mut words = words;
+                words[1] = 4 << 32 | tag_bits << 24 | 1;
+                (words[2], words[3], words[7]) = (window, window, rule);
+                super::read(&words, 7, &options, true).map(|(g, _)| g.layout.window)
+            };
+            let most = 1u64 << (spare - tag_bits);
+            assert_eq!(read(most), Ok(most), "{tag_bits} tag bits");
+            for window in [most + 128, most + most / 2, 2 * most, 4 * most] {
+                assert_eq!(read(window), Err(TableError::BadGeometry), "{tag_bits} tag bits, {window:#x}");
+            }
+        }
+    }
+}

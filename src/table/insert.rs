@@ -32,7 +32,7 @@
 //! alone two threads can each miss the other's claim (store buffering; the models have that as a must-fail case).
 //!
 //! Progress: lock-free, at most [`MAX_LOST`](crate::MAX_LOST) lost swaps and `MAX_PASSES` looks, then contended and
-//! nothing charged. A hit costs one swap, a denied hit only reads, an insert two swaps.
+//! nothing charged; a claim of its own is taken back by one swap more, which may be lost, too. A hit costs one swap, a denied hit only reads, an insert two swaps.
 
 use super::access::Access;
 use super::ask::{Ask, Done, Met};
@@ -73,21 +73,21 @@ impl<const N: usize> Set<'_, N> {
     ) -> Done {
         let ask = Ask { layout, policy, tag, now_q, op, sample };
         let home = Words::load(self.home);
-        let mut next = None;
+        let (mut next, mut lost) = (None, 0);
         let tagged =
             self.pick(home.tagged(layout, tag), || next.insert(Words::load(self.next)).tagged(layout, tag));
         if let Some((at, slot)) = tagged {
             // ORDERING: Relaxed; single word, value only.
             let word = slot.load(Ordering::Relaxed);
             if layout.is_live_of(word, tag) {
-                if let Some(done) = self.charge::<A, O>(ask, Seen { at, word }, &mut 0) {
+                if let Some(done) = self.charge::<A, O>(ask, Seen { at, word }, &mut lost) {
                     return done;
                 }
             }
         } else if let Some(next) = next {
             return self.insert::<A, O>(ask, home, next);
         }
-        self.settle::<A, O>(ask, Met::default())
+        self.settle::<A, O>(ask, Met { lost, ..Met::default() })
     }
 
     /// Inserts a key of which the look that gave `home` and `next` met no word.

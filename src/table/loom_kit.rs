@@ -17,12 +17,14 @@ use std::time::Instant;
 use super::access::{Access, Shared};
 use super::ask::Done;
 use super::choose::{choose, limit};
-use super::options::TableOptions;
+use super::image::Line;
+use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
 use super::set::Set;
 use super::word::{Layout, Tag};
+use super::{Request, Table};
 use crate::algorithms::{Kind, Op, Operation};
-use crate::answer::{Tracking, Verdict};
+use crate::answer::{Permit, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::loom_atomic::spawn;
 use crate::sync::{AtomicU64, Ordering};
@@ -219,6 +221,81 @@ impl<const N: usize> Slots<N> {
         // ORDERING: Relaxed; the joins order the last stores before these loads.
         self.lines.each_ref().map(|line| line.each_ref().map(|slot| slot.load(Ordering::Relaxed)))
     }
+}
+
+/// The memory of a table: a header and one set.
+pub(crate) struct Memory(pub [Line; 4]);
+
+impl Memory {
+    pub fn new(spec: LimitSpec, policy: FullPolicy) -> Arc<Memory> {
+        Memory::with(&TableOptions::new(spec).policy(policy))
+    }
+
+    /// One of other options.
+    pub fn with(options: &TableOptions) -> Arc<Memory> {
+        let memory = Arc::new(Memory(core::array::from_fn(|_| Line::new())));
+        memory.init(options);
+        memory
+    }
+
+    fn init(&self, options: &TableOptions) {
+        Table::init(&self.0, &options.caller_hash().resolution(0)).expect("init");
+    }
+
+    pub fn table(&self) -> Table<'_> {
+        self.table_as()
+    }
+
+    /// With other swaps.
+    pub fn table_as<A: Access>(&self) -> Table<'_, A> {
+        Table::attach_as(&self.0, &AttachOptions::new()).expect("attach")
+    }
+
+    /// Fills the slots that are not named with claims that outlive the model.
+    pub fn surround(&self, free: &[usize]) {
+        let layout = self.table().geometry.layout;
+        for number in (0..16).filter(|number| !free.contains(number)) {
+            let tag = layout.tag(0x100 + number as u64);
+            self.put(number, layout.claim_of_debt(tag, NOW + layout.window - 3 * T));
+        }
+    }
+
+    /// The words of all slots, once the threads have been joined.
+    pub fn words(&self) -> [u64; 16] {
+        // ORDERING: Relaxed; the joins order the last stores before these loads.
+        core::array::from_fn(|i| self.0[2 + i / 8].words[i % 8].load(Ordering::Relaxed))
+    }
+
+    pub fn limit(&self, spec: &LimitSpec) -> TableLimit {
+        self.table().limit(spec).expect("limit")
+    }
+
+    pub fn put(&self, number: usize, word: u64) {
+        // ORDERING: Relaxed; before the threads of the model start.
+        self.0[2 + number / 8].words[number % 8].store(word, Ordering::Relaxed);
+    }
+
+    /// Live words of a key, and the sum of their leads.
+    pub fn lives(&self, key: u64, now: u64) -> (usize, u64) {
+        let layout = self.table().geometry.layout;
+        let words = self.0[2..].iter().flat_map(|line| &line.words);
+        words
+            // ORDERING: Relaxed; after the threads have been joined.
+            .map(|word| word.load(Ordering::Relaxed))
+            .filter(|word| layout.is_live_of(*word, layout.tag(key)))
+            .fold((0, 0), |(n, lead), word| (n + 1, lead + layout.lead(word, now)))
+    }
+
+    pub fn check(&self, limit: &TableLimit, now: u64, key: u64) -> (bool, Permit) {
+        let request = Request { limit, now, cost: 1, room: 0 };
+        let d = self.table().check_ex(&request, key, None).expect("check");
+        (d.passes(), d.permit)
+    }
+}
+
+/// A limit of one unit in T.
+pub(crate) fn spec(burst: u64) -> LimitSpec {
+    LimitSpec::new(1, T, burst)
 }
 
 /// How a request ended.

@@ -4,69 +4,16 @@
 //! particular all models here have one clock unless they say otherwise.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
-use std::sync::Arc;
 
 use super::access::{Access, Shared};
-use super::image::Line;
-use super::loom_kit::{explore, race, race3, Bound, Slots, World, NOW, T};
-use super::options::{AttachOptions, TableOptions};
+use super::loom_kit::{explore, race, race3, spec, Bound, Memory, Slots, World, NOW, T};
 use super::policy::FullPolicy;
-use super::{Request, Table};
 use crate::algorithms::{Kind, Op};
-use crate::answer::Permit;
-use crate::limit::{LimitSpec, TableLimit};
-use crate::sync::Ordering;
 use crate::sync::MAX_LOST;
 
 /// Caller's hashes: home line 0 and these tags.
 const X: u64 = 1;
 const Y: u64 = 2;
-
-/// The memory of a table: a header and one set.
-struct Memory([Line; 4]);
-
-impl Memory {
-    fn new(spec: LimitSpec, policy: FullPolicy) -> Arc<Memory> {
-        let memory = Arc::new(Memory(core::array::from_fn(|_| Line::new())));
-        let options = TableOptions::new(spec).caller_hash().resolution(0).policy(policy);
-        Table::init(&memory.0, &options).expect("init");
-        memory
-    }
-
-    fn table(&self) -> Table<'_> {
-        Table::attach(&self.0, &AttachOptions::new()).expect("attach")
-    }
-
-    fn limit(&self, spec: &LimitSpec) -> TableLimit {
-        self.table().limit(spec).expect("limit")
-    }
-
-    fn put(&self, number: usize, word: u64) {
-        // ORDERING: Relaxed; before the threads of the model start.
-        self.0[2 + number / 8].words[number % 8].store(word, Ordering::Relaxed);
-    }
-
-    /// Live words of a key, and the sum of their leads.
-    fn lives(&self, key: u64, now: u64) -> (usize, u64) {
-        let layout = self.table().geometry.layout;
-        let words = self.0[2..].iter().flat_map(|line| &line.words);
-        words
-            // ORDERING: Relaxed; after the threads have been joined.
-            .map(|word| word.load(Ordering::Relaxed))
-            .filter(|word| layout.is_live_of(*word, layout.tag(key)))
-            .fold((0, 0), |(n, lead), word| (n + 1, lead + layout.lead(word, now)))
-    }
-
-    fn check(&self, limit: &TableLimit, now: u64, key: u64) -> (bool, Permit) {
-        let request = Request { limit, now, cost: 1, room: 0 };
-        let d = self.table().check_ex(&request, key, None).expect("check");
-        (d.passes(), d.permit)
-    }
-}
-
-fn spec(burst: u64) -> LimitSpec {
-    LimitSpec::new(1, T, burst)
-}
 
 /// A refund of a hit beside a charge and a check: the word ends with what was charged less what came back. Does not
 /// show: takeovers between charge and refund.

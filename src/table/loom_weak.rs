@@ -57,7 +57,7 @@ impl Access for NoFence {
 }
 
 /// The shipped code with plain stores where it swaps.
-struct Stores;
+pub(super) enum Stores {}
 
 impl Sealed for Stores {}
 

@@ -50,6 +50,8 @@ mod reset_tests;
 #[cfg(all(test, tatcell_loom))]
 mod loom_attach;
 #[cfg(all(test, tatcell_loom))]
+mod loom_bursts;
+#[cfg(all(test, tatcell_loom))]
 mod loom_counts;
 #[cfg(all(test, tatcell_loom))]
 mod loom_full;
@@ -62,7 +64,13 @@ mod loom_ops;
 #[cfg(all(test, tatcell_loom))]
 mod loom_overrides;
 #[cfg(all(test, tatcell_loom))]
+mod loom_resets;
+#[cfg(all(test, tatcell_loom))]
+mod loom_saves;
+#[cfg(all(test, tatcell_loom))]
 mod loom_weak;
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
+mod lost_tests;
 #[cfg(all(test, tatcell_step))]
 mod step;
 

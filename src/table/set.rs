@@ -126,3 +126,32 @@ impl<'a, const N: usize> Set<'a, N> {
         None
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    /// Search order begins at home, address order at the even line: for a home of either parity.
+    #[test]
+    fn a_set_is_in_address_order() {
+        let lines: [[AtomicU64; 8]; 2] =
+            core::array::from_fn(|_| core::array::from_fn(|_| AtomicU64::new(0)));
+        for line in [6u32, 7] {
+            let (home, next) = (&lines[line as usize & 1], &lines[line as usize & 1 ^ 1]);
+            let set = Set { home, next, line };
+            for at in 0..16 {
+                let address = if (at < 8) == (line == 6) { at % 8 } else { 8 + at % 8 };
+                assert_eq!(
+                    (set.rank(at), set.number(at)),
+                    (address, 6 * 8 + address as u32),
+                    "{at} from {line}"
+                );
+                assert!(core::ptr::eq(set.slot(at), &lines[address / 8][address % 8]), "{at} from {line}");
+                assert_eq!(set.position(set.number(at)), Some(at));
+            }
+            assert!([0, 6 * 8 - 1, 8 * 8, u32::MAX].iter().all(|other| set.position(*other).is_none()));
+            let all: std::vec::Vec<usize> = set.slots().map(|(at, _)| at).collect();
+            assert_eq!(all, (0..16).collect::<std::vec::Vec<_>>());
+        }
+    }
+}

@@ -157,3 +157,38 @@ fn every_word_is_swept_before_it_can_come_back_as_a_debt() {
         assert!(first + interval <= again, "sweepable from {first}, a debt at {again}, interval {interval}");
     }
 }
+
+/// The decode of the table is a copy: equal to the one of the cells for every distance of a word of 20 bits.
+#[test]
+fn w20_leads_of_the_table_are_those_of_the_cells() {
+    for window in [1u64, 2, 100, (1 << 17) - 1, 1 << 17] {
+        let l = Layout::new(43, window, 2);
+        for now in [0, 1, (1 << 20) - 3, u64::MAX - 7, 0x0123_4567_89ab_cdef] {
+            for d in 0..=l.mask {
+                let tat = now.wrapping_add(d) & l.mask;
+                let wanted = crate::algorithms::gcra::lead_of(tat, now, l.mask, window);
+                assert_eq!(l.lead(l.field | tat, now), wanted, "{d} from {now}, window {window}");
+            }
+        }
+    }
+}
+
+#[test]
+fn only_what_has_expired_is_reusable() {
+    let l = small(64, 8);
+    let tag = l.tag(5);
+    for now in nows() {
+        for ahead in 0..=l.window + 2 {
+            let owes = (1..=l.window).contains(&ahead);
+            let payload = now.wrapping_add(ahead) & l.mask;
+            for word in [tag.0 | payload, tag.0 | CLAIM | payload] {
+                assert_eq!(l.is_reusable(word, now), !owes, "{word:x} at {now}");
+            }
+            // Empty slots: a tombstone is left alone until its rest is what claims allow; nobody owes an odd one.
+            let even = payload & !1;
+            let waits = even != 0 && l.lead(even, now) > l.grace;
+            assert_eq!(l.is_reusable(even, now), !waits, "{even:x} at {now}");
+            assert!(l.is_reusable(payload | 1, now));
+        }
+    }
+}

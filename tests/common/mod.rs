@@ -58,10 +58,18 @@ impl Drop for Seed {
     }
 }
 
-/// Runs `case` with `n` seeds that are the same in every run.
+/// The seed that is to be run again, alone: TATCELL_SEED, as a failure prints it.
+pub fn seed_from_environment() -> Option<u64> {
+    let text = std::env::var("TATCELL_SEED").ok()?;
+    let (digits, radix) = text.strip_prefix("0x").map_or((&*text, 10), |digits| (digits, 16));
+    Some(u64::from_str_radix(digits, radix).expect("TATCELL_SEED is a number"))
+}
+
+/// Runs `case` with `n` seeds that are the same in every run, or with the one of the environment.
 pub fn cases(n: u64, case: impl Fn(&mut Rng)) {
-    for i in 0..n {
-        let seed = Rng(i).next();
+    let again = seed_from_environment();
+    for i in 0..again.map_or(n, |_| 1) {
+        let seed = again.unwrap_or_else(|| Rng(i).next());
         let _shown = Seed(seed);
         case(&mut Rng(seed));
     }

@@ -63,8 +63,11 @@ impl Fault {
                 | ServerErrorKind::TryAgain => Fault::NotNow,
                 ServerErrorKind::Moved | ServerErrorKind::Ask => Fault::Elsewhere,
                 ServerErrorKind::NoPerm => Fault::Refused,
-                // What a script may not do is said in words only.
-                _ if error.detail().is_some_and(|said| said.contains("user executing the script can't")) => {
+                // What a script may not do is said in words only; the second ones are Redis 7.2's and Valkey's.
+                _ if error.detail().is_some_and(|said| {
+                    said.contains("user executing the script can't") || said.contains("ACL failure in script")
+                }) =>
+                {
                     Fault::Refused
                 }
                 _ => Fault::by_code(error.code()),

@@ -1,8 +1,13 @@
 //! A redis-server of the test's own on loopback, and numbers from a seed.
 #![allow(dead_code, unsafe_code)] // each test uses a part; libc::kill
 
+pub mod audit;
+pub mod fleet;
+pub mod load;
+pub mod proxy;
+
 use std::net::{TcpListener, TcpStream};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
@@ -14,17 +19,32 @@ pub struct Server {
     arguments: Vec<String>,
 }
 
+/// The program of the server: that of Redis, or of Valkey, which takes the same arguments.
+pub fn program() -> String {
+    std::env::var("TATCELL_STORE_PROGRAM").unwrap_or_else(|_| "redis-server".into())
+}
+
+/// Whether a program is here; where it is not, says in one line that the test is skipped.
+pub fn have_or_skip(test: &str, program: &str, package: &str) -> bool {
+    let here = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
+    if here.is_err() {
+        println!("SKIP {test}: no {program}; apt-get install {package}");
+    }
+    here.is_ok()
+}
+
 /// Starts a server, or says in one line that the test is skipped.
 pub fn server_or_skip(test: &str, arguments: &[&str]) -> Option<Server> {
-    if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
-        println!("SKIP {test}: no redis-server; apt-get install redis-server");
-        return None;
-    }
-    Some(Server::start(arguments))
+    have_or_skip(test, &program(), "redis-server").then(|| Server::start(arguments))
 }
 
 impl Server {
-    fn start(arguments: &[&str]) -> Server {
+    pub fn start(arguments: &[&str]) -> Server {
+        Server::start_at(|_, _| arguments.iter().map(|a| a.to_string()).collect())
+    }
+
+    /// Starts a server with arguments that depend on its port and its folder.
+    pub fn start_at(arguments: impl Fn(u16, &Path) -> Vec<String>) -> Server {
         // A port that was free a moment ago; the server says so where it is not any more, and the next one is tried.
         for _ in 0..100 {
             let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
@@ -36,24 +56,33 @@ impl Server {
             }
             let folder = std::env::temp_dir().join(format!("tatcell-cluster-{}-{port}", std::process::id()));
             std::fs::create_dir_all(&folder).expect("a folder");
-            let arguments: Vec<String> = arguments.iter().map(|a| a.to_string()).collect();
+            let arguments = arguments(port, &folder);
             let child = Self::spawn(port, &folder, &arguments);
             let mut server = Server { child, port, folder, arguments };
             if server.answers() {
                 return server;
             }
         }
-        panic!("redis-server does not start");
+        panic!("the server does not start");
     }
 
-    fn spawn(port: u16, folder: &PathBuf, arguments: &[String]) -> Child {
-        Command::new("redis-server")
-            .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
-            .args(arguments)
-            .current_dir(folder)
-            .stdout(Stdio::null())
-            .spawn()
-            .expect("redis-server")
+    fn spawn(port: u16, folder: &Path, arguments: &[String]) -> Child {
+        let mut command = Command::new(program());
+        if !arguments.contains(&"--sentinel".to_owned()) {
+            let usual = [
+                "--bind",
+                "127.0.0.1",
+                "--save",
+                "",
+                "--appendonly",
+                "no",
+                "--repl-diskless-sync-delay",
+                "0",
+            ];
+            command.args(["--port", &port.to_string()]).args(usual);
+        }
+        let command = command.args(arguments).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::null());
+        command.spawn().expect("a server")
     }
 
     fn answers(&mut self) -> bool {
@@ -77,6 +106,21 @@ impl Server {
 
     pub fn port(&self) -> u16 {
         self.port
+    }
+
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// A call on a fresh connection.
+    pub fn say<T: redis::FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
+        redis::cmd(words[0]).arg(&words[1..]).query(&mut self.connect())
+    }
+
+    /// A line of INFO.
+    pub fn info(&self, name: &str) -> Option<String> {
+        let info: String = self.say(&["INFO"]).ok()?;
+        info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
     }
 
     /// A connection.
@@ -105,8 +149,7 @@ impl Server {
     }
 
     fn signal(&self, signal: libc::c_int) {
-        // SAFETY: a process that this test started and has not waited for.
-        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
+        self::signal(&self.child, signal);
     }
 
     /// Stops it as it is: connections stay open and nothing answers.
@@ -125,6 +168,26 @@ impl Drop for Server {
         self.kill();
         let _ = std::fs::remove_dir_all(&self.folder);
     }
+}
+
+/// Signals a process that the test started and has not waited for.
+pub fn signal(child: &Child, signal: libc::c_int) {
+    // SAFETY: no memory is touched; the process is this one's child, so the number is not another's.
+    assert_eq!(unsafe { libc::kill(child.id() as libc::pid_t, signal) }, 0);
+}
+
+/// Waits until something is so.
+pub fn until(what: &str, so: impl Fn() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !so() {
+        assert!(Instant::now() < end, "not in half a minute: {what}");
+        std::thread::sleep(Duration::from_millis(20));
+    }
+}
+
+/// Whether the long forms of tests are asked for.
+pub fn long() -> bool {
+    std::env::var_os("TATCELL_LONG").is_some_and(|v| !v.is_empty())
 }
 
 /// SplitMix64.

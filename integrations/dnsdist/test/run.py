@@ -27,6 +27,7 @@ setACL("127.0.0.0/8")
 addLocal("127.0.0.1:{port}", {{ reusePort = true }})
 local tatcell = dofile("{recipe}")
 addAction(AllRule(), tatcell.limit {{ {options} }})
+{more}
 addAction(AllRule(), SpoofAction({{ "192.0.2.1" }}))
 tatcell = nil
 collectgarbage()
@@ -35,9 +36,15 @@ collectgarbage()
 
 
 def free_port():
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    """One that is free for UDP and for TCP."""
+    while True:
+        with socket.socket() as tcp, socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as udp:
+            tcp.bind(("127.0.0.1", 0))
+            try:
+                udp.bind(tcp.getsockname())
+            except OSError:
+                continue
+            return tcp.getsockname()[1]
 
 
 def question(number):
@@ -46,14 +53,15 @@ def question(number):
 
 
 class Dnsdist:
-    def __init__(self, given, options):
+    def __init__(self, given, options, more=""):
         if not shutil.which("dnsdist"):
             raise Skip("dnsdist is not installed: apt-get install dnsdist")
         self.port = free_port()
         self.folder = given.build / "run"
         self.folder.mkdir(parents=True, exist_ok=True)
         self.conf = self.folder / "dnsdist.conf"
-        self.conf.write_text(CONF.format(port=self.port, recipe=HERE.parent / "tatcell.lua", options=options))
+        self.conf.write_text(CONF.format(port=self.port, recipe=HERE.parent / "tatcell.lua", options=options,
+                                         more=more))
         self.environment = {**os.environ, "TATCELL_PREFIX": str(given.stage)}
 
     def check(self):
@@ -181,10 +189,25 @@ def main():
             equal(d.ask_once(["127.99.0.1", "127.99.1.1"], 0.3), 2, "another network")
     claims.claim("addresses_of_one_network_share_its_limit", network)
 
+    def undecided():
+        # A ladder that is gone has no verdicts.
+        for word, answers in [("pass", 20), ("refuse", 0)]:
+            with Dnsdist(given, f'rate = 1, burst = 1, slip = 0, undecided = "{word}"',
+                         "GONE = TATCELL_KEPT[1][2]\n"
+                         "function maintenance() TATCELL_TELL() if not DONE and os.time() > START + 1 then "
+                         "require('ffi').fill(GONE, 64) DONE = true end end START = os.time()") as d:
+                time.sleep(3.2)
+                equal(d.ask("127.0.0.2", 20, 0.5), (answers, 0), word)
+                time.sleep(2.2)
+                log = (d.folder / "log").read_text()
+                assert "tatcell: 20 questions got no verdict" in log, log[-300:]
+    claims.claim("what_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", undecided)
+
     def refused():
         for options, word in [("burst = 5", "rate must be"), ("rate = 0", "rate must be"),
                               ("rate = 1, burst = 1.5", "burst must be"), ("rate = 1, slots = 1", "slots must be"),
-                              ("rate = 1, slip = -1", "slip must be")]:
+                              ("rate = 1, slip = -1", "slip must be"),
+                              ("rate = 1, undecided = 'maybe'", "undecided must be")]:
             good, text = Dnsdist(given, options).check()
             assert not good and word in text, (options, text[-300:])
         good, text = Dnsdist(given, "rate = 20, burst = 50").check()

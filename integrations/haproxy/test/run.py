@@ -32,6 +32,7 @@ defaults
     timeout server 30s
 frontend web
     bind 127.0.0.1:{port}
+    bind unix@{folder}/socket
     http-request lua.tatcell
     acl refused var(txn.tatcell_refused) -m bool
     http-request return status 429 hdr Retry-After %[var(txn.tatcell_retry_after)] if refused
@@ -46,7 +47,7 @@ def free_port():
 
 
 class Haproxy:
-    def __init__(self, given, numbers, threads=2):
+    def __init__(self, given, numbers, threads=2, undecided="false"):
         if not shutil.which("haproxy"):
             raise Skip("haproxy is not installed: apt-get install haproxy")
         self.port, self.folder = free_port(), given.build / "run"
@@ -55,6 +56,8 @@ class Haproxy:
         recipe = (HERE.parent / "limit.lua").read_text()
         assert "rate = 10, burst = 20" in recipe and "txn.f:src()" in recipe
         recipe = recipe.replace("rate = 10, burst = 20", numbers)
+        assert "local refuse_undecided = false" in recipe
+        recipe = recipe.replace("local refuse_undecided = false", "local refuse_undecided = " + undecided)
         key = 'txn.sf:req_hdr("x-key") ~= "" and txn.sf:req_hdr("x-key") or txn.f:src()'
         recipe = recipe.replace("txn.f:src()", key)
         (self.folder / "limit.lua").write_text(recipe)
@@ -90,8 +93,11 @@ class Haproxy:
                 self.process.wait()
         self.log.close()
 
-    def get(self, key=None):
+    def get(self, key=None, path=None):
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
+        if path:
+            connection.sock = socket.socket(socket.AF_UNIX)
+            connection.sock.connect(str(path))
         connection.request("GET", "/", headers={"x-key": key} if key else {})
         answer = connection.getresponse()
         answer.read()
@@ -138,6 +144,20 @@ def main():
             assert refused > 5000, "too few requests"
             assert 290 <= passed <= bound, f"{passed} passed, bound {bound:.1f}"
     claims.claim("threads_admit_no_more_than_the_rate_under_load", exact)
+
+    def undecided():
+        # Who comes by a socket of this machine has no address.
+        for word, status in [("false", 200), ("true", 429)]:
+            with Haproxy(given, "rate = 10, burst = 20", threads=1, undecided=word) as h:
+                start = time.monotonic()
+                equal([h.get(path=h.folder / "socket")[0] for _ in range(30)], [status] * 30, word)
+                most = time.monotonic() - start + 2
+                equal(h.get()[0], 200, "who has an address")
+                log = (h.folder / "log").read_text()
+                lines = [line for line in log.splitlines() if "tatcell: the source is no address" in line]
+                assert 1 <= len(lines) <= most, (len(lines), log[-300:])
+                assert ("refused" if status == 429 else "passed") in lines[0], lines[0]
+    claims.claim("who_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", undecided)
 
     def refused():
         for numbers, word in [("rate = 0", "rate must be"), ("burst = 5", "rate must be"),

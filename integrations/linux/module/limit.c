@@ -18,6 +18,7 @@
 #include <linux/percpu.h>
 #include <linux/proc_fs.h>
 #include <linux/random.h>
+#include <linux/ratelimit.h>
 #include <linux/seq_file.h>
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
@@ -32,13 +33,15 @@
 
 static unsigned int rate = 1000, burst = 200, policy = TATCELL_FULL_ADMIT;
 static unsigned long slots = 65536;
-static bool dry_run;
+static bool dry_run, refuse_undecided;
 
 static tatcell_table_t table;
 static void *memory;
 static tatcell_limit_t __rcu *limit;
 static DEFINE_MUTEX(limit_lock);
 static DEFINE_PER_CPU(tatcell_counters_t, counters);
+static DEFINE_PER_CPU(u64, undecided);
+static DEFINE_RATELIMIT_STATE(undecided_lines, HZ, 1);
 static struct delayed_work sweeper;
 static u64 sweep_from, sweep_slice;
 
@@ -79,6 +82,22 @@ static int set_limit(unsigned int new_rate, unsigned int new_burst, bool shadow)
 	synchronize_rcu();
 	kfree(old);
 	return 0;
+}
+
+/*
+ * Frees the limit and the table, when no hook is registered any more. Hooks that are running may still read both, so
+ * they are waited for; and parameters can be written for as long as the module is not gone, and find no limit.
+ */
+static void release(void)
+{
+	tatcell_limit_t *old;
+
+	mutex_lock(&limit_lock);
+	old = rcu_replace_pointer(limit, NULL, lockdep_is_held(&limit_lock));
+	mutex_unlock(&limit_lock);
+	synchronize_rcu();
+	kfree(old);
+	vfree(memory);
 }
 
 /* A parameter that is written before the table is there is only noted; afterwards it is a new limit, or refused. */
@@ -123,10 +142,23 @@ module_param_cb(burst, &number_ops, &burst, 0644);
 MODULE_PARM_DESC(burst, "packets of a source at one instant after idle");
 module_param_cb(dry_run, &dry_run_ops, &dry_run, 0644);
 MODULE_PARM_DESC(dry_run, "refuse nothing, count what would be refused");
+module_param(refuse_undecided, bool, 0644);
+MODULE_PARM_DESC(refuse_undecided, "packets that get no verdict: N they pass, Y they are refused");
 module_param(slots, ulong, 0444);
 MODULE_PARM_DESC(slots, "of the table, 8 bytes each");
 module_param(policy, uint, 0444);
 MODULE_PARM_DESC(policy, "of full sets: 0 admit, 1 inherit, 2 deny, 3 sampled");
+
+/* No verdict: other CPUs won every attempt, or worse. Counted, told once a second, and done as it is set. */
+static unsigned int without_verdict(s32 rc)
+{
+	bool refuse = READ_ONCE(refuse_undecided) && !READ_ONCE(dry_run);
+
+	this_cpu_inc(undecided);
+	if (__ratelimit(&undecided_lines))
+		pr_err("tatcell_limit: no verdict, %s: %s\n", refuse ? "refused" : "passes", tatcell_strerror(rc));
+	return refuse ? NF_DROP : NF_ACCEPT;
+}
 
 /* May a packet of this source pass? In softirq, or with softirqs off: the counters of this CPU are its own. */
 static unsigned int decide(const void *address, size_t length)
@@ -140,19 +172,16 @@ static unsigned int decide(const void *address, size_t length)
 	/* An IPv4 address inside an IPv6 one is that IPv4 address. The key: family, bits, prefix. */
 	rc = tatcell_address_canonical(address, length, key + 2, &length);
 	if (rc < 0)
-		goto bad;
+		return without_verdict(rc);
 	bytes = length == 4 ? 4 : 8;
 	key[0] = length == 4 ? 4 : 6;
 	key[1] = bytes * 8;
-	now_valid = rcu_dereference(limit);
+	now_valid = rcu_dereference(limit); /* there before the hooks, and gone after them */
 	rc = tatcell_table_check_ex(&table, now_valid, ktime_get_ns(), key, 2 + bytes, 1, 0, &decision,
 				    this_cpu_ptr(&counters));
-	if (rc < 0)
-		goto bad;
-	return rc == TATCELL_NON_CONFORMING || rc == TATCELL_NEVER ? NF_DROP : NF_ACCEPT;
-bad:
-	pr_err_once("tatcell_limit: %s\n", tatcell_strerror(rc));
-	return NF_ACCEPT;
+	if (rc < 0 || rc == TATCELL_CONTENDED)
+		return without_verdict(rc);
+	return rc == TATCELL_PASS ? NF_ACCEPT : NF_DROP;
 }
 
 static unsigned int hook4(void *unused, struct sk_buff *skb, const struct nf_hook_state *state)
@@ -174,6 +203,7 @@ static int show(struct seq_file *file, void *unused)
 {
 	tatcell_stats_t stats = TATCELL_STATS_INIT;
 	tatcell_counters_t sum = TATCELL_COUNTERS_INIT;
+	u64 no_verdict = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
@@ -182,15 +212,15 @@ static int show(struct seq_file *file, void *unused)
 		sum.conforming += READ_ONCE(own->conforming);
 		sum.shadow += READ_ONCE(own->shadow);
 		sum.non_conforming += READ_ONCE(own->non_conforming);
-		sum.contended += READ_ONCE(own->contended);
+		no_verdict += READ_ONCE(*per_cpu_ptr(&undecided, cpu));
 		sum.inserted += READ_ONCE(own->inserted);
 		sum.untracked += READ_ONCE(own->untracked);
 		sum.inherited += READ_ONCE(own->inherited);
 		sum.forgiven += READ_ONCE(own->forgiven);
 	}
 	tatcell_table_stats(&table, ktime_get_ns(), &stats);
-	seq_printf(file, "passed %llu\nrefused %llu\nwould_be_refused %llu\ncontended %llu\nnew_sources %llu\n",
-		   sum.conforming, sum.non_conforming, sum.shadow, sum.contended, sum.inserted);
+	seq_printf(file, "passed %llu\nrefused %llu\nwould_be_refused %llu\nundecided %llu\nnew_sources %llu\n",
+		   sum.conforming, sum.non_conforming, sum.shadow, no_verdict, sum.inserted);
 	seq_printf(file, "found_no_slot %llu\ntook_over_a_debt %llu\ndebts_forgiven %llu\nin_use %llu\nslots %llu\n",
 		   sum.untracked, sum.inherited, sum.forgiven, stats.live, stats.slots);
 	return 0;
@@ -214,9 +244,11 @@ static int __init limit_start(void)
 	int rc;
 
 	slowest.period *= SLOWER;
-	memory = vzalloc(bytes);
-	if (!memory)
+	memory = bytes ? vzalloc(bytes) : NULL; /* 0: more than there are addresses */
+	if (!memory) {
+		pr_err("tatcell_limit: slots: no memory for %lu, 8 bytes each\n", slots);
 		return -ENOMEM;
+	}
 	get_random_bytes(seed, sizeof(seed));
 	options.fastest = &fastest;
 	options.slowest = &slowest;
@@ -249,8 +281,7 @@ static int __init limit_start(void)
 remove:
 	remove_proc_entry("tatcell_limit", NULL);
 free:
-	kfree(rcu_access_pointer(limit));
-	vfree(memory);
+	release();
 	return rc;
 }
 
@@ -259,8 +290,7 @@ static void __exit limit_stop(void)
 	nf_unregister_net_hooks(&init_net, hooks, ARRAY_SIZE(hooks));
 	cancel_delayed_work_sync(&sweeper);
 	remove_proc_entry("tatcell_limit", NULL);
-	kfree(rcu_access_pointer(limit));
-	vfree(memory);
+	release();
 }
 
 module_init(limit_start);

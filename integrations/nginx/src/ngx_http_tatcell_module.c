@@ -239,6 +239,12 @@ ngx_http_tatcell_merge_loc_conf(ngx_conf_t *cf, void *parent, void *child)
         conf->uses = prev->uses;
     }
 
+    /* The handler of a location serves its blocks of if, too. */
+    if (!conf->stats) {
+        conf->stats_format = prev->stats_format;
+        conf->stats_top = prev->stats_top;
+    }
+
     ngx_conf_merge_value(conf->dry_run, prev->dry_run, 0);
     ngx_conf_merge_uint_value(conf->status, prev->status, NGX_HTTP_TOO_MANY_REQUESTS);
     ngx_conf_merge_uint_value(conf->log_level, prev->log_level, NGX_LOG_ERR);

@@ -137,8 +137,12 @@ def claims(claims, server):
             n.start(http=f"tatcell_zone $arg_k zone=a:96k rate=1r/h policy={policy};",
                     server="location / { tatcell zone=a nodelay; } location /stats { tatcell_stats top=0; }",
                     level="crit")
-            load.wrk(n.port, "/page?", seconds=2, connections=16, keys=1000000)
-            s = stats(n)["a"]
+            # A busy machine asks less in two seconds than there are slots.
+            for _ in range(10):
+                load.wrk(n.port, "/page?", seconds=2, connections=16, keys=1000000)
+                s = stats(n)["a"]
+                if s["passed"] + s["rejected"] > 2 * s["slots"]:
+                    break
             assert s["live"] > 0.9 * s["slots"], f"{s['live']} of {s['slots']} slots: not full"
             found = {name: s[name] > 100 for name in ("untracked", "inherited", "forgiven")}
             equal(found, {name: name in wanted for name in found}, str(s))
@@ -268,10 +272,15 @@ def claims(claims, server):
         with server() as n:
             n.start(http="tatcell_zone $arg_k zone=a:1m rate=1r/h burst=1;",
                     server="tatcell zone=a nodelay; location / { } location /off { tatcell off; return 204; }"
-                           "location /stats { tatcell_stats; }")
+                           "location /metrics { tatcell_stats prometheus; if ($arg_x) { set $y 1; } }"
+                           "location /stats { tatcell_stats; if ($arg_x) { set $y 1; } }")
             equal(n.statuses(2, "/?k=x"), [200, 429])
             equal(n.statuses(2, "/stats?k=x"), [200, 200])
             equal(n.statuses(2, "/off?k=x"), [204, 204])
+            # A block of if has the handler of its location, and its format.
+            for path in ("/metrics", "/metrics?x=1"):
+                assert n.get(path).body.startswith("# "), n.get(path).body[:80]
+            equal(len(json.loads(n.get("/stats?x=1").body)["zones"]["a"]["top"]), 1)
     claims.claim("limits_are_inherited_but_not_by_the_stats", inherited)
 
     def swept():

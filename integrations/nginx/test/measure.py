@@ -23,10 +23,10 @@ from server import Nginx  # noqa: E402
 
 HTTP = """
 limit_req_zone $arg_k zone=slow:1m rate=100r/s;
-limit_req_zone $arg_k zone=fast:64m rate=100000r/s;
+limit_req_zone $arg_k zone=fast:64m rate=1000000r/s;
 limit_req_status 429;
 tatcell_zone $arg_k zone=tslow:1m rate=100r/s burst=10;
-tatcell_zone $arg_k zone=tfast:8m rate=100000r/s burst=1000;
+tatcell_zone $arg_k zone=tfast:8m rate=1000000r/s burst=10000;
 """
 
 SERVER = """
@@ -34,7 +34,7 @@ location /none { alias %(html)s; }
 location /limit_req { alias %(html)s; limit_req zone=slow burst=9 nodelay; }
 location /tatcell { alias %(html)s; tatcell zone=tslow nodelay; }
 location /fast/none { alias %(html)s; }
-location /fast/limit_req { alias %(html)s; limit_req zone=fast burst=999 nodelay; }
+location /fast/limit_req { alias %(html)s; limit_req zone=fast burst=9999 nodelay; }
 location /fast/tatcell { alias %(html)s; tatcell zone=tfast nodelay; }
 """
 

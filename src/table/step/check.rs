@@ -33,6 +33,8 @@ pub(super) enum Check {
     SomeoneAdmitted,
     /// A saved set holds no key twice but where it moved meanwhile, and no debt that nobody had.
     SavedDebts,
+    /// A saved set holds the debts of all slots that owed at the start, by whatever key (one instant).
+    SavedAll,
     /// From every state every thread, and a fresh one, ends when it runs alone.
     Progress,
 }
@@ -49,6 +51,7 @@ impl Check {
             Check::Conserves => "the set lost debt",
             Check::SomeoneAdmitted => "nobody was admitted",
             Check::SavedDebts => "a save has a debt that nobody had",
+            Check::SavedAll => "a save lost a debt",
             Check::Progress => "stuck",
         }
     }
@@ -189,6 +192,17 @@ impl<'w, A: Access> Checker<'w, A> {
                     .iter()
                     .any(|outcome| matches!(outcome, Outcome::Saved(words) if self.is_bad(words, s, lists)))
             }),
+            Check::SavedAll => {
+                let layout = &world.table.geometry.layout;
+                let lead = |word: &u64| layout.lead(*word, self.last);
+                let mut outcomes = s.threads[..world.scripts.len()]
+                    .iter()
+                    .flat_map(|thread| &lists.outcomes[thread.outcomes as usize]);
+                outcomes.any(|outcome| match outcome {
+                    Outcome::Saved(saved) => saved.iter().zip(&world.words).any(|(a, b)| lead(a) < lead(b)),
+                    _ => false,
+                })
+            }
             Check::Progress => unreachable!("it runs calls"),
         }
     }

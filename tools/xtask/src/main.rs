@@ -19,6 +19,8 @@ mod lint;
 mod loom;
 mod machines;
 mod package;
+mod planted;
+mod proofs;
 mod report;
 mod rust_tests;
 mod suites;

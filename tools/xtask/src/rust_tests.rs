@@ -5,6 +5,7 @@ use xshell::cmd;
 
 use crate::context::Context;
 use crate::exec::Run;
+use crate::ffi;
 use crate::report::Report;
 
 /// Two threads: the machines of the tests have two cores.
@@ -58,13 +59,25 @@ pub fn harness(ctx: &Context, report: &mut Report) -> Result<()> {
 /// The files with tests that are too long for every day.
 const LONG: [&str; 4] = ["long", "kill", "explorer", "clock"];
 
-/// Their sizes in the quick form: decisions, kills, states of random worlds, runs of ten seconds with stopped workers.
+/// Their sizes in the quick form: decisions of a test, kills, states of random worlds, runs of ten seconds with stopped
+/// workers.
 const QUICK: [(&str, &str); 4] = [
     ("TATCELL_DECISIONS", "1e7"),
     ("TATCELL_KILLS", "1e3"),
     ("TATCELL_STATES", "2e6"),
     ("TATCELL_STOP_RUNS", "1"),
 ];
+
+/// The files of the algorithms that count and of the markers: every day's tests, with more steps.
+const ORACLES: [&str; 3] = ["counted", "meters_properties", "mark"];
+
+/// How many steps each of them takes: of a test (each asks some ten times), and packets of a kind.
+const STEPS: [(&str, &str); 2] = [("TATCELL_COUNTED_STEPS", "2e7"), ("TATCELL_METER_PACKETS", "2e7")];
+const FEW_STEPS: [(&str, &str); 2] = [("TATCELL_COUNTED_STEPS", "4e6"), ("TATCELL_METER_PACKETS", "4e6")];
+
+/// Traces of the exact bucket through the C ABI: some 2 000 decisions each.
+const TRACES: &str = "50000";
+const FEW_TRACES: &str = "2000";
 
 /// The tests that are too long for every day.
 pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
@@ -77,7 +90,14 @@ pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
         report.note(&format!("quick: {}", sizes.join(" ")));
         tests = tests.envs(QUICK);
     }
-    report.lines_of(tests)
+    report.lines_of(tests)?;
+    let files = ORACLES.iter().flat_map(|name| ["--test", name]);
+    let options = ["--release", "--no-fail-fast", "--features", "std"].into_iter().chain(files);
+    let (steps, traces) = if ctx.quick { (FEW_STEPS, FEW_TRACES) } else { (STEPS, TRACES) };
+    report.note(&steps.map(|(name, size)| format!("{name}={size}")).join(" "));
+    let tests = cmd!(sh, "env {cargo...} test {options...} -- --nocapture --test-threads=2").envs(steps);
+    report.lines_of(tests)?;
+    ffi::property(ctx, report, traces)
 }
 
 #[cfg(test)]

@@ -10,7 +10,10 @@ use crate::context::Context;
 use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
-use crate::{bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, rust_tests};
+use crate::{
+    bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, planted, proofs,
+    rust_tests,
+};
 
 /// Tests that are run together.
 pub struct Suite {
@@ -40,11 +43,11 @@ const fn apart(name: &'static str, lane: Lane, tools: Option<For>, about: &'stat
     Suite { always: false, ..suite(name, lane, tools, about, run) }
 }
 
-use For::{Machines, Store, Tests};
+use For::{Machines, Proofs, Store, Tests};
 use Lane::{Alone, Own, Usual};
 
 /// Whose tools are installed for suites.
-const USERS: [For; 3] = [Tests, Machines, Store];
+const USERS: [For; 4] = [Tests, Machines, Store, Proofs];
 
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
@@ -75,6 +78,7 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
+    suite("test-proofs", Own, Some(Proofs), "the insert protocol by Spin, the arithmetic by z3", proofs::run),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
         "test-firmware-rust",
@@ -117,7 +121,9 @@ pub const SUITES: &[Suite] = &[
         "the explorer's large worlds (minutes, gigabytes)",
         loom::explorer_long,
     ),
+    apart("proofs-long", Own, Some(Proofs), "the Promela model with more slots (minutes)", proofs::long),
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
+    apart("planted", Own, None, "bugs put into a copy of the tree, and the checks that notice", planted::run),
 ];
 
 /// The suite of this name.

@@ -23,6 +23,8 @@ pub enum For {
     Machines,
     /// The tests of nodes that share limits.
     Store,
+    /// The proofs.
+    Proofs,
 }
 
 /// A program, or a file that stands for a library, and the packages that bring it.
@@ -36,7 +38,7 @@ const fn tool(name: &'static str, packages: &'static [&'static str], users: &'st
     Tool { name, packages, users }
 }
 
-use For::{Bench, Machines, Store, Tests};
+use For::{Bench, Machines, Proofs, Store, Tests};
 
 const TOOLS: &[Tool] = &[
     tool("valgrind", &["valgrind"], &[Tests, Bench]),
@@ -47,7 +49,7 @@ const TOOLS: &[Tool] = &[
     tool("make", &["make"], &[]),
     tool("ld", &["binutils"], &[]),
     tool("objcopy", &["binutils"], &[]),
-    tool("python3", &["python3"], &[Tests]),
+    tool("python3", &["python3"], &[Tests, Store]),
     tool("luajit", &["luajit"], &[Tests]),
     tool("/usr/lib/python3/dist-packages/cffi", &["python3-cffi"], &[Tests]),
     tool("qemu-system-arm", &["qemu-system-arm"], &[Machines]),
@@ -65,7 +67,11 @@ const TOOLS: &[Tool] = &[
     tool("i686-linux-gnu-gcc", &["gcc-i686-linux-gnu", "libc6-dev-i386-cross"], &[Machines]),
     tool("/usr/lib/python3/dist-packages/kconfiglib.py", &["python3-kconfiglib"], &[Machines]),
     tool("/usr/lib/python3/dist-packages/yaml", &["python3-yaml"], &[Machines]),
+    tool("spin", &["spin"], &[Proofs]),
+    tool("/usr/lib/python3/dist-packages/z3", &["python3-z3"], &[Proofs]),
     tool("redis-server", &["redis-server"], &[Store]),
+    tool("redis-cli", &["redis-tools"], &[Store]),
+    tool("openssl", &["openssl"], &[Store]),
 ];
 
 /// The package of DPDK, which pkg-config knows as libdpdk.

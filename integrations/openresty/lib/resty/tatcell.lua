@@ -74,6 +74,18 @@ local function now()
 end
 
 
+-- A request without a verdict is counted in its worker, and told once a second: what it gets, its caller says.
+local function undecided(self)
+    self.undecided = self.undecided + 1
+    local at = now() / NS
+    if ngx and ngx.log and at ~= self.told then
+        self.told = at
+        ngx.log(ngx.ERR, "resty.tatcell: ", self.name, ": no verdict, other workers won every attempt; ",
+                self.undecided, " so far in this worker")
+    end
+end
+
+
 local function seconds(ticks)
     return tonumber(ticks) / NS
 end
@@ -257,7 +269,7 @@ function _M.new(options)
         return nil, "resty.tatcell: keep is for init_by_lua alone, whose memory all workers have"
     end
 
-    local self = setmetatable({ name = name, policy = policy, tag_bits = tag_bits, seed = new("uint8_t[16]"),
+    local self = setmetatable({ undecided = 0, told = -1ULL, name = name, policy = policy, tag_bits = tag_bits, seed = new("uint8_t[16]"),
                                 specs = { spec } }, mt)
     self.bytes = lib.tatcell_table_bytes(slots)
     for i, other in ipairs(options.also or {}) do
@@ -355,6 +367,7 @@ function _M.check(self, key, cost, limit)
         return false, nil
     end
     if rc == 3 then
+        undecided(self)
         return nil, "contended"
     end
     error("resty.tatcell: " .. words(rc), 2)
@@ -389,6 +402,9 @@ function _M.decide(self, key, cost, limit)
                                           self.counters)
     if rc < 0 then
         error("resty.tatcell: " .. words(rc), 2)
+    end
+    if rc == 3 then
+        undecided(self)
     end
     local answer = told(decision, at)
     answer.limit = limit
@@ -429,6 +445,7 @@ function _M.incoming(self, key, commit, cost, limit)
         return nil, "rejected"
     end
     if rc == 3 then
+        undecided(self)
         return nil, "contended"
     end
     error("resty.tatcell: " .. words(rc), 2)
@@ -478,6 +495,9 @@ function _M.all(...)
     local number = decision.policy + 1
     local link = select(number, ...)
     local answer = told(decision, at)
+    if rc == 3 then
+        undecided(link[1])
+    end
     answer.limit, answer.limits = link[4] or link[1].default, link[1]
     return answer, number
 end
@@ -514,7 +534,8 @@ function _M.stats(self)
     if rc ~= 0 then
         return nil, words(rc)
     end
-    return { slots = tonumber(stats.slots), live = tonumber(stats.live), load = stats.load_ppm / 1e6 }
+    return { slots = tonumber(stats.slots), live = tonumber(stats.live), load = stats.load_ppm / 1e6,
+             undecided = self.undecided }
 end
 
 

@@ -73,6 +73,16 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
     Ok(())
 }
 
+/// Builds and runs one program with another argument than every day's.
+pub fn one(ctx: &Context, report: &mut Report, library: &Library, name: &str, argument: &str) -> Result<()> {
+    let program = PROGRAMS.iter().find(|p| p.name == name).context("no such program")?;
+    let job = Job::new(ctx, *program, PLAIN);
+    job.build(ctx, library)?.run(&job.binary)?;
+    let mut command = Command::new(&job.binary);
+    command.arg(argument).current_dir(&ctx.root);
+    report.program(&job.name, command).map(drop)
+}
+
 /// The Python that has cffi: another one may come before the system's. Without any, the first says so.
 fn python(ctx: &Context) -> &'static str {
     let found = ["python3", "/usr/bin/python3"];

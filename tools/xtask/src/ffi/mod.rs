@@ -21,3 +21,9 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     http_server::run(ctx, report, &library)?;
     gates::run(ctx, report, &library)
 }
+
+/// The program of exact buckets alone, with so many traces.
+pub fn property(ctx: &Context, report: &mut Report, traces: &str) -> Result<()> {
+    let library = library::build(ctx)?;
+    jobs::one(ctx, report, &library, "property", traces)
+}

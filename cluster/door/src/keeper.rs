@@ -1,0 +1,293 @@
+//! Who decides: tables of this process alone, or a node of a cluster that shares its limits through a store.
+
+use std::collections::HashMap;
+use std::str::FromStr;
+use std::time::Duration;
+
+use tatcell::host::{now_ns, Clock};
+use tatcell::{FullPolicy, Verdict};
+use tatcell_cluster::{Cluster, Down, LimitId, SharedLimit};
+
+use crate::{Settings, Tables, TablesLimit, Time};
+
+/// A rate and a burst: what a limit is, for a front door.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    /// Units per period.
+    pub units: u64,
+    /// Seconds.
+    pub period: u64,
+    /// Most units at one instant after idle.
+    pub burst: u64,
+}
+
+impl Rate {
+    /// Nanoseconds until so many units have come, rounded up; saturates.
+    fn time_of(&self, units: u64) -> u64 {
+        let ns = u128::from(self.period) * 1_000_000_000 * u128::from(units);
+        u64::try_from(ns.div_ceil(u128::from(self.units.max(1)))).unwrap_or(u64::MAX)
+    }
+}
+
+/// The answer to a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// Whether it may go on.
+    pub passes: bool,
+    /// Whether the same cost can ever pass.
+    pub ever: bool,
+    /// Units that would pass now. Behind a store: those that this node would pass without asking, so never too many.
+    pub remaining: u64,
+    /// Nanoseconds until the same cost passes, if nothing else arrives; 0 where it passed or never will.
+    pub retry_after: u64,
+    /// Nanoseconds until the whole burst is there again. Behind a store: at most so many.
+    pub reset_after: u64,
+    /// Whether the key found no place, and the policy decided.
+    pub untracked: bool,
+}
+
+/// Why there is no answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undecided {
+    /// The store did not answer in time.
+    Late,
+    /// Too much is asked at once.
+    Overloaded,
+}
+
+impl std::fmt::Display for Undecided {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Undecided::Late => "the store did not answer in time; nothing was decided",
+            Undecided::Overloaded => "too many requests at once; nothing was decided",
+        })
+    }
+}
+
+/// A limit that a keeper has made.
+#[derive(Clone, Copy, Debug)]
+pub enum Limit {
+    /// Of the tables.
+    Local(TablesLimit),
+    /// Of the cluster.
+    Shared(LimitId, Rate),
+}
+
+/// Who decides.
+#[derive(Debug)]
+pub enum Keeper {
+    /// This process alone.
+    Local(Tables),
+    /// A node of a cluster, and how long a request waits for the store.
+    Shared {
+        /// The node.
+        node: Cluster,
+        /// Its limits.
+        limits: HashMap<Rate, LimitId>,
+        /// The longest wait.
+        wait: Duration,
+    },
+}
+
+/// What a keeper is opened with.
+#[derive(Clone, Debug)]
+pub struct KeeperSettings {
+    keys: usize,
+    policy: FullPolicy,
+    store: Option<Store>,
+}
+
+#[derive(Clone, Debug)]
+struct Store {
+    url: String,
+    nodes: u32,
+    prefix: String,
+    wait: Duration,
+    down: Down,
+    reserve: bool,
+}
+
+/// The words of a setting that has few.
+struct Word<T>(T);
+
+macro_rules! words {
+    ($of:ty: $($word:literal = $value:expr),+) => {
+        impl FromStr for Word<$of> {
+            type Err = &'static str;
+
+            fn from_str(text: &str) -> Result<Self, &'static str> {
+                match text {
+                    $($word => Ok(Word($value)),)+
+                    _ => Err(concat!("one of", $(" ", $word),+)),
+                }
+            }
+        }
+    };
+}
+
+words!(FullPolicy: "admit" = FullPolicy::Admit, "inherit" = FullPolicy::Inherit, "deny" = FullPolicy::Deny,
+    "sampled" = FullPolicy::Sampled);
+words!(Down: "reserve" = Down::Reserve, "share" = Down::Share, "open" = Down::Open);
+
+impl KeeperSettings {
+    /// What `--help` says of them.
+    pub const HELP: &'static str = "\
+  --keys N            keys that are in debt at one time (100000): 16 bytes each and kind of limit;
+                      behind a store 240 bytes each and limit
+  --when-full WORD    a new key that finds no place: admit (usual), inherit, deny, sampled
+  --store URL         redis://[user:password@]host:port/ shares the limits with other nodes
+  --nodes N           most nodes that share them; must be the same at each
+  --store-prefix TEXT what keys begin with in the store (tatcell)
+  --store-wait TIME   longest wait for the store's answer (20ms)
+  --when-down WORD    while the store is away: reserve (usual: exact), share, open
+  --reserve BOOL      whether nodes have reserves of their own (true); false leaves all to the store
+";
+
+    /// Takes them.
+    ///
+    /// # Errors
+    /// As [`Settings::one`], and settings of a store without one.
+    pub fn take(settings: &mut Settings) -> Result<KeeperSettings, String> {
+        let keys = settings.or("keys", 100_000)?;
+        let policy = settings.or("when_full", Word(FullPolicy::Admit))?.0;
+        let Some(url) = settings.one("store")? else { return Ok(KeeperSettings { keys, policy, store: None }) };
+        let nodes = settings.one("nodes")?.ok_or("with a store, give nodes: the most that share the limits")?;
+        let prefix = settings.or("store_prefix", "tatcell".to_owned())?;
+        let wait = settings.or("store_wait", Time(Duration::from_millis(20)))?.0;
+        let down = settings.or("when_down", Word(Down::Reserve))?.0;
+        let reserve = settings.or("reserve", true)?;
+        let store = Some(Store { url, nodes, prefix, wait, down, reserve });
+        Ok(KeeperSettings { keys, policy, store })
+    }
+
+    /// Whether the limits are shared through a store.
+    pub fn shares(&self) -> bool {
+        self.store.is_some()
+    }
+
+    /// Opens the keeper. These rates are all that a cluster will know; tables make any.
+    ///
+    /// # Errors
+    /// A line that says what is wrong and what to do.
+    pub fn open(&self, rates: &[Rate]) -> Result<Keeper, String> {
+        let Some(store) = &self.store else { return Tables::new(self.keys, self.policy).map(Keeper::Local) };
+        let mut builder = Cluster::builder(&store.url, store.nodes);
+        builder = builder.prefix(&store.prefix).keys(self.keys).when_down(store.down);
+        let name = |rate: &Rate| format!("{}.{}s.{}", rate.units, rate.period, rate.burst);
+        for rate in rates {
+            let limit = SharedLimit::new(&name(rate), rate.units, Duration::from_secs(rate.period), rate.burst);
+            builder = builder.limit(if store.reserve { limit } else { limit.reserve(0, 0) });
+        }
+        let node = builder.open().map_err(|e| format!("{e}"))?;
+        let limits = rates.iter().filter_map(|rate| Some((*rate, node.limit(&name(rate))?))).collect();
+        Ok(Keeper::Shared { node, limits, wait: store.wait })
+    }
+}
+
+/// A reading of the clock that tables are asked with, in nanoseconds. It stands still while the system sleeps: tables
+/// that are not swept must not see time pass.
+pub fn now() -> u64 {
+    now_ns(Clock::Monotonic).unwrap_or(0)
+}
+
+impl Keeper {
+    /// Makes a limit, or finds it among those that the keeper was opened with.
+    ///
+    /// # Errors
+    /// In words: it cannot be kept, or is not one of the cluster's.
+    pub fn limit(&self, rate: &Rate) -> Result<Limit, &'static str> {
+        match self {
+            Keeper::Local(tables) => {
+                let period = rate.period.checked_mul(1_000_000_000).ok_or("the period is too long")?;
+                tables.limit(rate.units, period, rate.burst).map(Limit::Local)
+            }
+            Keeper::Shared { limits, .. } => {
+                let known = limits.get(rate).map(|id| Limit::Shared(*id, *rate));
+                known.ok_or("not one of the limits that this server shares with others")
+            }
+        }
+    }
+
+    /// Decides a request of a key, and waits for the store no longer than was set. `now` is a reading of [`now`].
+    ///
+    /// # Errors
+    /// [`Undecided`]; nothing was charged.
+    pub async fn decide(&self, limit: &Limit, key: &[u8], cost: u64, now: u64) -> Result<Answer, Undecided> {
+        match (self, limit) {
+            (Keeper::Shared { node, wait, .. }, Limit::Shared(id, rate)) => {
+                let verdict = match cost {
+                    // To look is no reason to ask.
+                    0 => tatcell_cluster::Verdict::Pass,
+                    cost => node.acquire_async(*id, key, cost, *wait).await,
+                };
+                shared(verdict, node.left(*id, key), rate)
+            }
+            (_, Limit::Local(limit)) => {
+                let decision = Tables::check(limit, key, cost, now).ok_or(Undecided::Overloaded)?;
+                let passes = decision.passes();
+                let ever = decision.verdict != Verdict::Never;
+                Ok(Answer {
+                    passes,
+                    ever,
+                    remaining: decision.remaining,
+                    retry_after: if passes || !ever { 0 } else { decision.retry_after },
+                    reset_after: decision.reset_after,
+                    untracked: decision.tracking != tatcell::Tracking::Tracked,
+                })
+            }
+            // A limit of another keeper: of before a change.
+            (Keeper::Local(_), Limit::Shared(..)) => Err(Undecided::Overloaded),
+        }
+    }
+
+    /// Does what is to be done once a second.
+    pub fn every_second(&self, second: usize) {
+        if let Keeper::Local(tables) = self {
+            tables.sweep(now(), second);
+        }
+    }
+
+    /// Writes its metrics.
+    pub fn metrics(&self, out: &mut String) {
+        match self {
+            Keeper::Local(tables) => {
+                let (live, slots) = tables.in_use(now());
+                let name = "tatcell_table_slots";
+                let samples = [("{state=\"live\"}", live), ("{state=\"free\"}", slots - live.min(slots))];
+                crate::pages::sample(out, "gauge", name, "Slots of the tables in use.", &samples);
+            }
+            Keeper::Shared { node, .. } => {
+                let _ = node.metrics().prometheus(out);
+            }
+        }
+    }
+
+    /// Closes it: a node gives back what it holds. Waits for that, up to a time.
+    pub fn close(self, timeout: Duration) {
+        if let Keeper::Shared { node, .. } = self {
+            node.shutdown(timeout);
+        }
+    }
+}
+
+/// What a node's verdict says.
+fn shared(verdict: tatcell_cluster::Verdict, left: u64, rate: &Rate) -> Result<Answer, Undecided> {
+    use tatcell_cluster::Verdict::{Deny, Never, Overloaded, Pass, Pending};
+    let left = left.min(rate.burst);
+    let answer = |passes, ever, retry: Duration| Answer {
+        passes,
+        ever,
+        remaining: if passes { left } else { 0 },
+        retry_after: u64::try_from(retry.as_nanos()).unwrap_or(u64::MAX),
+        reset_after: rate.time_of(if passes { rate.burst - left } else { rate.burst }),
+        untracked: false,
+    };
+    match verdict {
+        Pass => Ok(answer(true, true, Duration::ZERO)),
+        Deny { retry_after } => Ok(answer(false, true, retry_after)),
+        Never => Ok(answer(false, false, Duration::ZERO)),
+        Overloaded => Err(Undecided::Overloaded),
+        Pending => Err(Undecided::Late),
+        _ => Err(Undecided::Overloaded),
+    }
+}

@@ -1,0 +1,17 @@
+//! What the servers of tatcell share, so that neither has it twice.
+//!
+//! - [`Settings`]: a file and flags of the same names, with errors that say where.
+//! - [`Tables`]: limits of any rate in memory of a fixed size, by the tables of the core.
+//! - [`Keeper`]: who decides: those tables alone, or a node of a cluster.
+//! - [`Stop`]: the graceful stop. [`pages`]: metrics and health over HTTP.
+
+mod keeper;
+pub mod pages;
+mod settings;
+mod stop;
+mod tables;
+
+pub use keeper::{now, Answer, Keeper, KeeperSettings, Limit, Rate, Undecided};
+pub use settings::{Settings, Time};
+pub use stop::{hang_ups, Stop};
+pub use tables::{Tables, TablesLimit};

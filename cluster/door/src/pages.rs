@@ -1,0 +1,113 @@
+//! Metrics and health over HTTP: `GET /metrics` in the text form of Prometheus, `GET /healthz`.
+//!
+//! As much of HTTP/1.1 as a scraper and a prober need: one request a connection, no body read, 5 seconds and 8 KiB for
+//! it, 64 connections at once.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::Stop;
+
+const REQUEST: usize = 8 * 1024;
+const TIME: Duration = Duration::from_secs(5);
+const AT_ONCE: usize = 64;
+
+/// Writes the metrics.
+pub type Metrics = Arc<dyn Fn(&mut String) + Send + Sync>;
+
+/// Serves the pages until the stop is said; from then on, and until the process ends, health is 503.
+pub async fn serve(listener: TcpListener, metrics: Metrics, stop: Stop) {
+    let places = Arc::new(Semaphore::new(AT_ONCE));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, _)) => {
+                let (metrics, stop) = (metrics.clone(), stop.clone());
+                tokio::spawn(async move {
+                    let _ = tokio::time::timeout(TIME, page(stream, &metrics, &stop)).await;
+                    drop(place);
+                });
+            }
+            // Out of descriptors: others end, and then there are some.
+            Err(_) => tokio::time::sleep(Duration::from_millis(100)).await,
+        }
+    }
+}
+
+async fn page(mut stream: TcpStream, metrics: &Metrics, stop: &Stop) -> std::io::Result<()> {
+    let mut request = Vec::new();
+    let whole = loop {
+        let seen = request.len();
+        if stream.read_buf(&mut request).await? == 0 || request.len() > REQUEST {
+            break false;
+        }
+        let from = seen.saturating_sub(3);
+        if request[from..].windows(4).any(|end| end == b"\r\n\r\n") {
+            break true;
+        }
+    };
+    let (status, body) = match whole {
+        true => answer(&request, metrics, stop.is_said()),
+        false => ("400 Bad Request", "a GET of /metrics or /healthz\n".into()),
+    };
+    let body = if request.starts_with(b"HEAD ") { String::new() } else { body };
+    let length = body.len();
+    let head = format!(
+        "HTTP/1.1 {status}\r\ncontent-type: text/plain; version=0.0.4; charset=utf-8\r\n\
+         content-length: {length}\r\nconnection: close\r\n\r\n"
+    );
+    stream.write_all(&[head.as_bytes(), body.as_bytes()].concat()).await?;
+    stream.shutdown().await
+}
+
+fn answer(request: &[u8], metrics: &Metrics, stopping: bool) -> (&'static str, String) {
+    let line = String::from_utf8_lossy(request.split(|byte| *byte == b'\r').next().unwrap_or_default());
+    let mut words = line.split(' ');
+    let (method, target) = (words.next().unwrap_or_default(), words.next().unwrap_or_default());
+    match (method, target.split('?').next().unwrap_or_default()) {
+        ("GET" | "HEAD", "/metrics") => {
+            let mut text = String::new();
+            metrics(&mut text);
+            ("200 OK", text)
+        }
+        ("GET" | "HEAD", "/healthz") if stopping => ("503 Service Unavailable", "stopping\n".into()),
+        ("GET" | "HEAD", "/healthz") => ("200 OK", "ok\n".into()),
+        ("GET" | "HEAD", _) => ("404 Not Found", "/metrics, /healthz\n".into()),
+        _ => ("405 Method Not Allowed", "GET\n".into()),
+    }
+}
+
+/// Writes one sample with its type and help, for [`Metrics`].
+pub fn sample(out: &mut String, kind: &str, name: &str, help: &str, samples: &[(&str, u64)]) {
+    use std::fmt::Write;
+    let _ = writeln!(out, "# HELP {name} {help}\n# TYPE {name} {kind}");
+    for (labels, value) in samples {
+        let _ = writeln!(out, "{name}{labels} {value}");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ask(request: &str, stopping: bool) -> (&'static str, String) {
+        let metrics: Metrics = Arc::new(|out| sample(out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]));
+        answer(request.as_bytes(), &metrics, stopping)
+    }
+
+    #[test]
+    fn pages_are_found_by_path_and_the_rest_is_refused() {
+        let (status, body) = ask("GET /metrics?x HTTP/1.1\r\nhost: x\r\n\r\n", false);
+        let text = "# HELP a_total Things.\n# TYPE a_total counter\na_total{b=\"c\"} 3\n";
+        assert_eq!((status, body.as_str()), ("200 OK", text));
+        assert_eq!(ask("GET /healthz HTTP/1.1\r\n\r\n", false).0, "200 OK");
+        assert_eq!(ask("GET /healthz HTTP/1.1\r\n\r\n", true).0, "503 Service Unavailable");
+        assert_eq!(ask("GET / HTTP/1.1\r\n\r\n", false).0, "404 Not Found");
+        assert_eq!(ask("POST /metrics HTTP/1.1\r\n\r\n", false).0, "405 Method Not Allowed");
+        assert_eq!(ask("\r\n\r\n", false).0, "405 Method Not Allowed");
+    }
+}

@@ -1,0 +1,238 @@
+//! Limits of any rate in memory of a fixed size.
+//!
+//! A slot of the core's table has 43 bits for a TAT, whose unit of time is the table's: so a table keeps limits whose
+//! burst drains within a horizon, to a precision of 1/1024. Four tables cover what there is; a limit lives in the first
+//! whose horizon it fits, which is the finest.
+//!
+//! | unit of time | one unit takes at least | the burst drains within |
+//! |---|---|---|
+//! | 1/64 ns | 16 ns | 7 s |
+//! | 1 ns | 1.024 us | 18 minutes |
+//! | 1.024 us | 1.05 ms | 13 days |
+//! | 1.05 ms | 1.07 s | 36 years |
+//!
+//! What is kept is a time, so a key may come with another limit each time, and keeps its debt as a time; only where the
+//! limit moves to another table, the key begins with a full burst there. A table takes its memory when the first limit
+//! comes that needs it: 8 bytes a slot, two slots a key.
+
+use std::sync::OnceLock;
+
+use tatcell::host::{random_seed, Memory};
+use tatcell::{lines_for, Decision, FullPolicy, Line, LimitSpec, Request, Table, TableLimit, TableOptions, Verdict};
+
+/// The resolution of each table: its unit of time is 2^-this ns.
+const RESOLUTIONS: [i8; 4] = [6, 0, -10, -20];
+
+/// How old a reading of the clock may be, in nanoseconds: ten seconds.
+const SKEW: u64 = 10_000_000_000;
+
+/// Attempts before a key is left to those who decide it at the same time.
+const ATTEMPTS: u32 = 64;
+
+/// Tables for limits of any rate.
+#[derive(Debug)]
+pub struct Tables {
+    tables: [OnceLock<Option<Table<'static>>>; RESOLUTIONS.len()],
+    lines: usize,
+    policy: FullPolicy,
+    seed: [u8; 16],
+}
+
+/// A limit in one of the tables.
+#[derive(Clone, Copy, Debug)]
+pub struct TablesLimit {
+    table: Table<'static>,
+    limit: TableLimit,
+}
+
+impl Tables {
+    /// Makes room for so many keys that are in debt at one time; memory comes with the first limit of each table.
+    ///
+    /// # Errors
+    /// Too many keys, or the system has no random bytes.
+    pub fn new(keys: usize, policy: FullPolicy) -> Result<Tables, String> {
+        let lines = keys.checked_mul(2).filter(|slots| *slots > 0 && *slots <= 1 << 34).map(lines_for);
+        let lines = lines.ok_or("keys must be 1 to 8589934592")?;
+        let seed = random_seed().map_err(|e| format!("no random bytes: {e}"))?;
+        Ok(Tables { tables: [const { OnceLock::new() }; RESOLUTIONS.len()], lines, policy, seed })
+    }
+
+    /// Makes a limit of `units` per `period` nanoseconds with this burst.
+    ///
+    /// # Errors
+    /// In words: no table has such a limit, or there is no memory.
+    pub fn limit(&self, units: u64, period: u64, burst: u64) -> Result<TablesLimit, &'static str> {
+        let spec = LimitSpec::new(units, period, burst);
+        for (place, resolution) in self.tables.iter().zip(RESOLUTIONS) {
+            if let Some(Some(table)) = place.get() {
+                match table.limit(&spec) {
+                    Ok(limit) => return Ok(TablesLimit { table: *table, limit }),
+                    Err(_) => continue,
+                }
+            }
+            // The smallest table: what this one would say of the limit, before it takes its memory.
+            let probe = [Line::EMPTY; 4];
+            let fits = Table::init(&probe, &self.options(resolution)).and_then(|table| table.limit(&spec));
+            if fits.is_err() {
+                continue;
+            }
+            let table = place.get_or_init(|| self.table(resolution)).as_ref().ok_or("no memory for its table")?;
+            let limit = table.limit(&spec).map_err(|_| "no table for it")?;
+            return Ok(TablesLimit { table: *table, limit });
+        }
+        Err("a unit may take 16 ns at least, and the burst 36 years at most, but not a billion units in one burst")
+    }
+
+    fn options(&self, resolution: i8) -> TableOptions {
+        let units = |q: u64| if resolution < 0 { q << -resolution } else { q >> resolution };
+        let fastest = LimitSpec::new(1, units(1 << 10), 1);
+        // Both are rounded up to whole units of time.
+        let slowest = LimitSpec::new(1, units(1 << 40) - SKEW - units(1), 1);
+        let options = TableOptions::new(fastest).slowest(slowest).resolution(resolution).skew(SKEW);
+        options.policy(self.policy).seed(self.seed).tick_hz(1_000_000_000)
+    }
+
+    fn table(&self, resolution: i8) -> Option<Table<'static>> {
+        let memory = Memory::huge(self.lines * std::mem::size_of::<Line>()).ok()?;
+        Table::init(memory.leak(), &self.options(resolution)).ok()
+    }
+
+    fn made(&self) -> impl Iterator<Item = &Table<'static>> {
+        self.tables.iter().filter_map(|table| table.get()?.as_ref())
+    }
+
+    /// Decides a request at this reading of a clock of nanoseconds. None: others decide the key at this very time, and
+    /// nothing was charged.
+    pub fn check(limit: &TablesLimit, key: &[u8], cost: u64, now: u64) -> Option<Decision> {
+        let hash = limit.table.hash(key).ok()?;
+        let request = Request { limit: &limit.limit, now, cost, room: 0 };
+        (0..ATTEMPTS).find_map(|_| {
+            let decision = limit.table.check_ex(&request, hash, None).ok()?;
+            (decision.verdict != Verdict::Contended).then_some(decision)
+        })
+    }
+
+    /// Forgets a key: every limit starts with its full burst. Returns whether it owed anything.
+    pub fn forget(&self, key: &[u8], now: u64) -> bool {
+        let mut owed = false;
+        for table in self.made() {
+            let any = LimitSpec::new(1, 1 << 30, 1);
+            if let (Ok(hash), Ok(limit)) = (table.hash(key), table.limit(&any)) {
+                owed |= table.peek(&limit, now, hash, 0).is_ok_and(|seen| seen.reset_after > 0);
+                (0..ATTEMPTS).find(|_| table.reset_key(now, hash));
+            }
+        }
+        owed
+    }
+
+    /// Empties what has expired, so that no key ever meets a debt of long ago: once a second.
+    pub fn sweep(&self, now: u64, second: usize) {
+        for table in self.made() {
+            // The finest table must be swept within 100 s.
+            let part = table.slots().div_ceil(32);
+            table.sweep(now, part * (second % 32), part);
+        }
+    }
+
+    /// Keys that owe something, and slots, of all tables that are in use. Reads them all.
+    pub fn in_use(&self, now: u64) -> (u64, u64) {
+        let all = self.made().map(|table| table.stats(now));
+        all.fold((0, 0), |(live, slots), stats| (live + stats.live, slots + stats.slots))
+    }
+}
+
+impl TablesLimit {
+    /// The time of one unit as it is kept, in units of 2^-resolution ns; and the resolution. At most 1/1024 longer than
+    /// asked for, and never shorter.
+    pub fn unit(&self) -> (u64, i32) {
+        let info = self.limit.info();
+        (info.emission_q, info.resolution)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const DAY: u64 = 86_400 * SECOND;
+
+    fn tables() -> Tables {
+        Tables::new(1_000, FullPolicy::Deny).expect("tables")
+    }
+
+    #[test]
+    fn every_usual_limit_has_a_table_and_the_finest_one() {
+        let tables = tables();
+        let resolution = |units, period, burst| {
+            let limit = tables.limit(units, period, burst);
+            limit.unwrap_or_else(|e| panic!("{units} per {period}, {burst}: {e}")).unit().1
+        };
+        assert_eq!(resolution(50_000_000, SECOND, 100_000_000), 6);
+        assert_eq!(resolution(30, 60 * SECOND, 1), 6);
+        assert_eq!(resolution(30, 60 * SECOND, 16), 0);
+        assert_eq!(resolution(900_000, SECOND, 900_000_000), 0);
+        assert_eq!(resolution(1_000, 3_600 * SECOND, 1_000), -10);
+        assert_eq!(resolution(100, DAY, 100), -10);
+        assert_eq!(resolution(100, 30 * DAY, 100), -20);
+        assert_eq!(resolution(1, 36 * 365 * DAY, 1), -20);
+    }
+
+    #[test]
+    fn what_no_table_has_is_said() {
+        let tables = tables();
+        for (units, period, burst) in
+            [(0, 1, 1), (1, 0, 1), (1, 1, 0), (1, 10, 1), (1, 40 * 365 * DAY, 1), (1, SECOND, u64::MAX)]
+        {
+            assert!(tables.limit(units, period, burst).is_err(), "{units} per {period}, {burst}");
+        }
+        assert!(Tables::new(0, FullPolicy::Deny).is_err() && Tables::new(usize::MAX, FullPolicy::Deny).is_err());
+    }
+
+    #[test]
+    fn a_unit_is_never_shorter_than_asked_for_and_at_most_a_thousandth_longer() {
+        let tables = tables();
+        for count in (1..2_000).chain([9_999, 77_777, 999_983]) {
+            for (period, burst) in [(1, 1), (60, 100), (3_600, 1_000), (86_400, 86_400)] {
+                let Ok(limit) = tables.limit(count, period * SECOND, burst) else { continue };
+                let (unit, resolution) = limit.unit();
+                let kept = unit as f64 * 2f64.powi(-resolution);
+                let asked = (period * SECOND) as f64 / count as f64;
+                assert!(kept >= asked * (1.0 - 1e-12) && kept <= asked * (1.0 + 1.0 / 1024.0), "{kept} {asked}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_is_forgotten_and_a_key_that_never_was_owes_nothing() {
+        let tables = tables();
+        let limits = [tables.limit(1, SECOND, 2), tables.limit(1, DAY, 2)].map(|l| l.expect("a limit"));
+        let now = 5 * DAY;
+        assert!(!tables.forget(b"k", now));
+        for limit in &limits {
+            assert!(Tables::check(limit, b"k", 2, now).is_some_and(|d| d.passes()));
+            assert!(Tables::check(limit, b"k", 1, now).is_some_and(|d| !d.passes()));
+        }
+        assert_eq!(tables.in_use(now).0, 2);
+        assert!(tables.forget(b"k", now));
+        for limit in &limits {
+            assert!(Tables::check(limit, b"k", 2, now).is_some_and(|d| d.passes()));
+        }
+    }
+
+    #[test]
+    fn sweeps_reach_every_slot_within_the_span_of_the_finest_table() {
+        let tables = tables();
+        let limit = tables.limit(1_000, SECOND, 10).expect("a limit");
+        let mut now = DAY;
+        for key in 0..500u32 {
+            assert!(Tables::check(&limit, &key.to_le_bytes(), 10, now).is_some_and(|d| d.passes()));
+        }
+        // For ten minutes; without a sweep a word of the finest table reads as a debt again after 137 s.
+        for second in 0..600 {
+            now += SECOND;
+            tables.sweep(now, second);
+            assert!(second < 1 || tables.in_use(now).0 == 0, "after {second} s: {:?}", tables.in_use(now));
+        }
+    }
+}

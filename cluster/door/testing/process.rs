@@ -1,0 +1,181 @@
+//! For the tests of both servers: a server as a process of its own on ports that are free, a redis-server, pages, and
+//! numbers from a seed.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{channel, Receiver};
+use std::time::Duration;
+
+pub const PATIENCE: Duration = Duration::from_secs(30);
+
+/// A server that ends with its handle.
+pub struct Server {
+    child: Child,
+    lines: Receiver<String>,
+    pub address: String,
+    pub metrics: String,
+}
+
+impl Server {
+    /// Starts a program, and waits until it listens.
+    pub fn start_program(program: &str, settings: &[&str]) -> Server {
+        let mut child = Command::new(program)
+            .args(["--listen", "127.0.0.1:0", "--metrics", "127.0.0.1:0"])
+            .args(settings)
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the server");
+        let text = BufReader::new(child.stderr.take().expect("its lines"));
+        let (say, lines) = channel();
+        std::thread::spawn(move || text.lines().map_while(Result::ok).for_each(|line| drop(say.send(line))));
+        let mut server = Server { child, lines, address: String::new(), metrics: String::new() };
+        server.metrics = server.line_with("metrics at ");
+        server.address = server.line_with("listening at ");
+        server
+    }
+
+    /// What follows `text` in the next line that has it.
+    pub fn line_with(&self, text: &str) -> String {
+        loop {
+            let line = self.lines.recv_timeout(PATIENCE).unwrap_or_else(|_| panic!("no line with {text:?}"));
+            if let Some((_, rest)) = line.split_once(text) {
+                return rest.to_owned();
+            }
+        }
+    }
+
+    pub fn port(&self) -> &str {
+        self.address.rsplit(':').next().expect("a port")
+    }
+
+    /// The value of a metric.
+    pub fn metric(&self, name: &str) -> u64 {
+        let page = http(&self.metrics, "/metrics").1;
+        let line = page.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
+        line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().expect("a number")
+    }
+
+    pub fn signal(&self, signal: libc::c_int) {
+        // SAFETY: a process that this test started and has not waited for.
+        assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);
+    }
+
+    /// Waits for its end; returns what it said last.
+    pub fn ended(mut self) -> String {
+        let last = self.line_with("stopped; ");
+        assert!(self.child.wait().expect("an end").success());
+        last
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// What a program says that does not start, and that it says so at once.
+pub fn refused(program: &str, settings: &[&str]) -> String {
+    let output = Command::new(program).args(settings).output().expect("the program");
+    assert!(!output.status.success(), "{settings:?} started");
+    let said = String::from_utf8(output.stderr).expect("text");
+    assert_eq!(said.lines().count(), 1, "{said}");
+    said
+}
+
+/// Status and body of a page.
+pub fn http(address: &str, path: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(address).expect("the pages");
+    stream.set_read_timeout(Some(PATIENCE)).expect("a timeout");
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: x\r\n\r\n").expect("a request");
+    let mut page = String::new();
+    stream.read_to_string(&mut page).expect("a page");
+    let (head, body) = page.split_once("\r\n\r\n").expect("head and body");
+    (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
+}
+
+/// A child that ends with its handle, and its port.
+pub struct Redis(Child, pub u16);
+
+impl Redis {
+    /// Starts a redis-server, or says in one line that the test is skipped.
+    pub fn start_or_skip(test: &str, arguments: &[&str]) -> Option<Redis> {
+        if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
+            println!("SKIP {test}: no redis-server; apt-get install redis-server");
+            return None;
+        }
+        for _ in 0..20 {
+            let port = free_port();
+            let child = Command::new("redis-server")
+                .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+                .args(arguments)
+                .stdout(Stdio::null())
+                .spawn()
+                .expect("redis-server");
+            let mut redis = Redis(child, port);
+            if redis.answers() {
+                return Some(redis);
+            }
+        }
+        panic!("redis-server does not start");
+    }
+
+    fn answers(&mut self) -> bool {
+        (0..1_000).any(|_| {
+            std::thread::sleep(Duration::from_millis(5));
+            TcpStream::connect(("127.0.0.1", self.1)).is_ok()
+        }) && self.0.try_wait().expect("its status").is_none()
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}/", self.1)
+    }
+
+    pub fn signal(&self, signal: libc::c_int) {
+        // SAFETY: a process that this test started and has not waited for.
+        assert_eq!(unsafe { libc::kill(self.0.id() as libc::pid_t, signal) }, 0);
+    }
+}
+
+impl Drop for Redis {
+    fn drop(&mut self) {
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// A port that was free a moment ago.
+pub fn free_port() -> u16 {
+    let free = TcpListener::bind("127.0.0.1:0").expect("a port");
+    free.local_addr().expect("its address").port()
+}
+
+/// A Python that has these modules; else says in one line that the test is skipped.
+pub fn python_or_skip(test: &str, modules: &str) -> Option<String> {
+    let python = std::env::var("TATCELL_PYTHON").unwrap_or_else(|_| "python3".into());
+    let imports = Command::new(&python).args(["-c", &format!("import {modules}")]).stderr(Stdio::null()).status();
+    if imports.is_ok_and(|status| status.success()) {
+        return Some(python);
+    }
+    println!("SKIP {test}: no Python with {modules}; install them, and name it in TATCELL_PYTHON");
+    None
+}
+
+/// SplitMix64.
+pub struct Random(pub u64);
+
+impl Random {
+    pub fn any(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut z = self.0;
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+
+    pub fn below(&mut self, n: u64) -> u64 {
+        ((u128::from(self.any()) * u128::from(n.max(1))) >> 64) as u64
+    }
+}

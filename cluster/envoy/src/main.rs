@@ -1,0 +1,22 @@
+//! Starts the service; see the library and the README.
+
+use std::process::ExitCode;
+
+use tatcell_door::Settings;
+use tatcell_ratelimit::server::{self, ServerSettings};
+
+fn main() -> ExitCode {
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    match arguments.first().map(String::as_str) {
+        Some("--help" | "-h") => print!("{}", server::help()),
+        Some("--version" | "-V") => println!("tatcell-ratelimit {}", env!("CARGO_PKG_VERSION")),
+        _ => {
+            let settings = Settings::read(arguments).and_then(ServerSettings::take);
+            if let Err(error) = settings.and_then(server::run) {
+                eprintln!("tatcell-ratelimit: {error}");
+                return ExitCode::FAILURE;
+            }
+        }
+    }
+    ExitCode::SUCCESS
+}

@@ -1,0 +1,277 @@
+//! Rules from YAML, in the form of the reference service; what is wrong is said with file, line and column.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use marked_yaml::types::{MarkedMappingNode, MarkedScalarNode};
+use marked_yaml::{parse_yaml_with_options, LoadError, LoaderOptions, Marker, Node, Span};
+
+use crate::api::Unit;
+use crate::rules::{Counters, Level, Pass, Rule, RuleLimit, Rules};
+
+/// A file that was read.
+#[derive(Clone, Debug)]
+pub struct Source {
+    /// How errors name it.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// Reads files, and those of folders that end in `.yaml` or `.yml`, in the order of their names.
+///
+/// # Errors
+/// Names what cannot be read.
+pub fn sources(paths: &[String]) -> Result<Vec<Source>, String> {
+    let mut sources = Vec::new();
+    for path in paths {
+        let cannot = |e| format!("cannot read {path}: {e}");
+        if !Path::new(path).is_dir() {
+            sources.push(source(path)?);
+            continue;
+        }
+        let mut names = Vec::new();
+        for entry in std::fs::read_dir(path).map_err(cannot)? {
+            let file = entry.map_err(cannot)?.path();
+            if file.extension().is_some_and(|end| end == "yaml" || end == "yml") {
+                names.push(file.to_string_lossy().into_owned());
+            }
+        }
+        names.sort();
+        for name in names {
+            sources.push(source(&name)?);
+        }
+    }
+    if sources.is_empty() {
+        return Err(format!("no rules in {}", paths.join(", ")));
+    }
+    Ok(sources)
+}
+
+fn source(name: &str) -> Result<Source, String> {
+    let text = std::fs::read_to_string(name).map_err(|e| format!("cannot read {name}: {e}"))?;
+    Ok(Source { name: name.to_owned(), text })
+}
+
+/// Makes what rules are made of.
+pub trait Make {
+    /// A limit of so many per unit.
+    ///
+    /// # Errors
+    /// In words.
+    fn pass(&mut self, requests: u32, unit: Unit) -> Result<Pass, &'static str>;
+
+    /// The counters of a rule, by domain and path.
+    fn counters(&mut self, domain: &str, path: &str) -> Arc<Counters>;
+
+    /// Says what is read and has no effect.
+    fn note(&mut self, text: String);
+}
+
+/// Reads rules.
+///
+/// # Errors
+/// `FILE:LINE:COLUMN:` and what is wrong.
+pub fn rules(sources: &[Source], make: &mut dyn Make) -> Result<Rules, String> {
+    let mut rules = Rules::default();
+    for source in sources {
+        let mut reader = Reader { name: &source.name, domain: String::new(), make };
+        let level = reader.root(&source.text)?;
+        if rules.domains.insert(reader.domain.clone(), level).is_some() {
+            return Err(format!("{}: domain '{}' is in another file, too", source.name, reader.domain));
+        }
+    }
+    Ok(rules)
+}
+
+struct Reader<'a> {
+    name: &'a str,
+    domain: String,
+    make: &'a mut dyn Make,
+}
+
+const ROOT: &[&str] = &["domain", "descriptors"];
+const DESCRIPTOR: &[&str] = &[
+    "key",
+    "value",
+    "rate_limit",
+    "descriptors",
+    "shadow_mode",
+    "quota_mode",
+    "share_threshold",
+    "detailed_metric",
+    "value_to_metric",
+    "metadata",
+];
+const RATE_LIMIT: &[&str] = &["unit", "requests_per_unit", "unlimited", "name", "replaces"];
+const REPLACES: &[&str] = &["name"];
+
+/// Of Envoy's metrics and metadata, which this service does not make.
+const WITHOUT_EFFECT: &[&str] = &["detailed_metric", "value_to_metric", "metadata"];
+
+type Read<T> = Result<T, String>;
+
+impl Reader<'_> {
+    fn root(&mut self, text: &str) -> Read<Level> {
+        let options = LoaderOptions::default().error_on_duplicate_keys(true);
+        let root = parse_yaml_with_options(0, text, options).map_err(|e| self.load_error(&e))?;
+        let map = self.map(&root, ROOT)?;
+        match self.text(map, "domain")? {
+            Some(domain) => domain.clone_into(&mut self.domain),
+            None => return Err(self.at(root.span(), "a domain is missing: domain: NAME")),
+        }
+        self.level(map, "")
+    }
+
+    fn level(&mut self, parent: &MarkedMappingNode, path: &str) -> Read<Level> {
+        let mut level = Level::default();
+        let Some(list) = present(parent, "descriptors") else { return Ok(level) };
+        let Some(list) = list.as_sequence() else { return Err(self.at(list.span(), "descriptors are a list")) };
+        for node in list.iter() {
+            let map = self.map(node, DESCRIPTOR)?;
+            let Some(key) = self.text(map, "key")? else { return Err(self.at(node.span(), "a key is missing")) };
+            if key.contains('*') {
+                return Err(self.at(node.span(), "a * may stand in a value, not in a key"));
+            }
+            let value = self.text(map, "value")?;
+            let own = value.map_or(key.to_owned(), |value| format!("{key}_{value}"));
+            let path = if path.is_empty() { own } else { format!("{path}.{own}") };
+            let rule = self.rule(map, value, &path)?;
+            if !level.add(key, value, rule) {
+                return Err(self.at(node.span(), &format!("a second rule for '{path}'")));
+            }
+        }
+        Ok(level)
+    }
+
+    fn rule(&mut self, map: &MarkedMappingNode, value: Option<&str>, path: &str) -> Read<Rule> {
+        for name in WITHOUT_EFFECT {
+            if let Some(node) = present(map, name) {
+                let note = self.at(node.span(), &format!("{name} has no effect in this service"));
+                self.make.note(note);
+            }
+        }
+        let shared = match (self.yes(map, "share_threshold")?, value) {
+            (false, _) => None,
+            (true, Some(value)) if value.contains('*') => Some(value.to_owned()),
+            (true, _) => return Err(self.at(&span(map, "share_threshold"), "share_threshold needs a value with a *")),
+        };
+        let limit = match present(map, "rate_limit") {
+            None => None,
+            Some(node) => {
+                let map = self.map(node, RATE_LIMIT)?;
+                Some(self.limit(node.span(), map, path)?)
+            }
+        };
+        let below = self.level(map, path)?;
+        Ok(Rule { limit, shadow: self.yes(map, "shadow_mode")?, quota: self.yes(map, "quota_mode")?, shared, below })
+    }
+
+    fn limit(&mut self, at: &Span, map: &MarkedMappingNode, path: &str) -> Read<RuleLimit> {
+        let unlimited = self.yes(map, "unlimited")?;
+        let pass = match (unlimited, self.text(map, "unit")?) {
+            (true, Some(_)) => return Err(self.at(&span(map, "unit"), "a limit that is unlimited has no unit")),
+            (true, None) => Pass::All,
+            (false, None) => return Err(self.at(at, "a unit is missing: second, minute, hour, day, week, month, year")),
+            (false, Some(name)) => {
+                let unit = Unit::named(name).ok_or_else(|| {
+                    let known = "second, minute, hour, day, week, month, year";
+                    self.at(&span(map, "unit"), &format!("'{name}' is no unit: {known}"))
+                })?;
+                let requests = match self.scalar(map, "requests_per_unit")? {
+                    None => return Err(self.at(at, "requests_per_unit is missing")),
+                    Some(number) => number.as_u32().ok_or_else(|| {
+                        self.at(number.span(), &format!("'{}' is no number of requests", number.as_str()))
+                    })?,
+                };
+                self.make.pass(requests, unit).map_err(|why| self.at(at, why))?
+            }
+        };
+        let name = self.text(map, "name")?.unwrap_or_default().to_owned();
+        let replaces = self.replaces(map, &name)?;
+        Ok(RuleLimit { pass, name, replaces, counters: self.make.counters(&self.domain, path) })
+    }
+
+    fn replaces(&mut self, map: &MarkedMappingNode, own: &str) -> Read<Vec<String>> {
+        let Some(node) = present(map, "replaces") else { return Ok(Vec::new()) };
+        let list = node.as_sequence().ok_or_else(|| self.at(node.span(), "replaces is a list"))?;
+        let mut names = Vec::new();
+        for node in list.iter() {
+            let map = self.map(node, REPLACES)?;
+            match self.text(map, "name")? {
+                None => return Err(self.at(node.span(), "the name of what is replaced is missing")),
+                Some(name) if name == own => return Err(self.at(node.span(), "a limit cannot replace itself")),
+                Some(name) => names.push(name.to_owned()),
+            }
+        }
+        Ok(names)
+    }
+
+    /// A map of these keys.
+    fn map<'n>(&self, node: &'n Node, keys: &[&str]) -> Read<&'n MarkedMappingNode> {
+        let Some(map) = node.as_mapping() else {
+            return Err(self.at(node.span(), &format!("expected keys and values: {}", keys.join(", "))));
+        };
+        match map.keys().find(|key| !keys.contains(&key.as_str())) {
+            Some(key) => {
+                let what = format!("unknown key '{}'; here may be: {}", key.as_str(), keys.join(", "));
+                Err(self.at(key.span(), &what))
+            }
+            None => Ok(map),
+        }
+    }
+
+    fn scalar<'n>(&self, map: &'n MarkedMappingNode, key: &str) -> Read<Option<&'n MarkedScalarNode>> {
+        match present(map, key) {
+            None => Ok(None),
+            Some(node) => match node.as_scalar() {
+                Some(scalar) => Ok(Some(scalar)),
+                None => Err(self.at(node.span(), &format!("{key} is one word or number"))),
+            },
+        }
+    }
+
+    /// A text that is not empty.
+    fn text<'n>(&self, map: &'n MarkedMappingNode, key: &str) -> Read<Option<&'n str>> {
+        Ok(self.scalar(map, key)?.map(MarkedScalarNode::as_str))
+    }
+
+    fn yes(&self, map: &MarkedMappingNode, key: &str) -> Read<bool> {
+        let Some(scalar) = self.scalar(map, key)? else { return Ok(false) };
+        scalar.as_bool().ok_or_else(|| self.at(scalar.span(), &format!("{key} is true or false")))
+    }
+
+    fn at(&self, span: &Span, what: &str) -> String {
+        self.mark(span.start(), what)
+    }
+
+    fn mark(&self, mark: Option<&Marker>, what: &str) -> String {
+        match mark {
+            Some(mark) => format!("{}:{}:{}: {what}", self.name, mark.line(), mark.column()),
+            None => format!("{}: {what}", self.name),
+        }
+    }
+
+    fn load_error(&self, error: &LoadError) -> String {
+        match error {
+            LoadError::TopLevelMustBeMapping(mark) => self.mark(Some(mark), "expected keys and values: domain, descriptors"),
+            LoadError::UnexpectedAnchor(mark) => self.mark(Some(mark), "anchors are not read"),
+            LoadError::UnexpectedTag(mark) => self.mark(Some(mark), "tags are not read"),
+            LoadError::MappingKeyMustBeScalar(mark) => self.mark(Some(mark), "a key is one word"),
+            LoadError::ScanError(mark, error) => self.mark(Some(mark), error.info()),
+            LoadError::DuplicateKey(twice) => {
+                self.at(twice.key.span(), &format!("'{}' is given twice", twice.key.as_str()))
+            }
+            other => format!("{}: {other:?}", self.name),
+        }
+    }
+}
+
+/// What a key holds, unless that is nothing.
+fn present<'n>(map: &'n MarkedMappingNode, key: &str) -> Option<&'n Node> {
+    map.get_node(key).filter(|node| node.as_scalar().is_none_or(|scalar| !scalar.as_str().is_empty()))
+}
+
+fn span(map: &MarkedMappingNode, key: &str) -> Span {
+    map.get_node(key).map_or(*map.span(), |node| *node.span())
+}

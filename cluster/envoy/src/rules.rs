@@ -1,0 +1,175 @@
+//! What is limited: domains, and in each a tree of rules over keys and values.
+//!
+//! A descriptor goes down the tree with one entry a level. Of the rules of its key it takes that of its value, else the
+//! first pattern that matches, else the one without a value. The limit that applies is that of the level at which its
+//! entries end; a descriptor with more entries than the tree has levels, or with fewer, matches nothing.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+
+use tatcell_door::{Keeper, Limit, Rate};
+
+use crate::api::{Descriptor, Entry, Unit};
+use crate::pattern::Pattern;
+
+/// All domains.
+#[derive(Debug, Default)]
+pub struct Rules {
+    /// By name.
+    pub domains: HashMap<String, Level>,
+}
+
+/// The rules of one level, by their keys.
+#[derive(Debug, Default)]
+pub struct Level {
+    keys: HashMap<String, OfKey>,
+}
+
+#[derive(Debug, Default)]
+struct OfKey {
+    values: HashMap<String, Rule>,
+    patterns: Vec<(Pattern, Rule)>,
+    any: Option<Rule>,
+}
+
+/// One rule.
+#[derive(Debug, Default)]
+pub struct Rule {
+    /// Its limit, if it has one of its own.
+    pub limit: Option<RuleLimit>,
+    /// Whether being over its limit is counted only.
+    pub shadow: bool,
+    /// Whether its limit is a quota: the answer is over only where all quotas are.
+    pub quota: bool,
+    /// The pattern in place of the value, where all values that match share the limit.
+    pub shared: Option<String>,
+    /// The level below.
+    pub below: Level,
+}
+
+/// The limit of a rule.
+#[derive(Debug)]
+pub struct RuleLimit {
+    /// What it lets pass.
+    pub pass: Pass,
+    /// Its name, for `replaces`.
+    pub name: String,
+    /// The names of limits that do not apply where this one does.
+    pub replaces: Vec<String>,
+    /// What was counted under it.
+    pub counters: Arc<Counters>,
+}
+
+/// What a limit lets pass.
+#[derive(Clone, Debug)]
+pub enum Pass {
+    /// Everything.
+    All,
+    /// Nothing: a limit of 0.
+    None(Unit),
+    /// So many per unit.
+    Some(u32, Unit, Limit),
+}
+
+/// Hits under one limit.
+#[derive(Debug, Default)]
+pub struct Counters {
+    /// Within the limit.
+    pub within: AtomicU64,
+    /// Over it, and refused.
+    pub over: AtomicU64,
+    /// Over it, and let pass by the shadow mode.
+    pub shadow: AtomicU64,
+}
+
+impl Counters {
+    /// Adds hits.
+    pub fn add(counter: &AtomicU64, hits: u64) {
+        // ORDERING: Relaxed; value only.
+        counter.fetch_add(hits, Ordering::Relaxed);
+    }
+}
+
+impl Unit {
+    /// A unit by its name in a configuration.
+    pub fn named(name: &str) -> Option<Unit> {
+        let names = ["second", "minute", "hour", "day", "month", "year", "week"];
+        let at = names.iter().position(|known| known.eq_ignore_ascii_case(name))?;
+        Unit::try_from(at as i32 + 1).ok()
+    }
+
+    /// Its seconds, as the reference service has them; 0 for none.
+    pub fn seconds(self) -> u64 {
+        match self {
+            Unit::Unknown => 0,
+            Unit::Second => 1,
+            Unit::Minute => 60,
+            Unit::Hour => 3_600,
+            Unit::Day => 86_400,
+            Unit::Week => 7 * 86_400,
+            Unit::Month => 30 * 86_400,
+            Unit::Year => 365 * 86_400,
+        }
+    }
+
+    /// So many per unit, and all of them at once after idle.
+    pub fn rate(self, requests: u32) -> Rate {
+        Rate { units: requests.into(), period: self.seconds(), burst: requests.into() }
+    }
+}
+
+impl Pass {
+    /// So many per unit.
+    ///
+    /// # Errors
+    /// In words, as [`Keeper::limit`].
+    pub fn some(requests: u32, unit: Unit, keeper: &Keeper) -> Result<Pass, &'static str> {
+        match (requests, unit) {
+            (_, Unit::Unknown) => Err("the unit is not known"),
+            (0, unit) => Ok(Pass::None(unit)),
+            (requests, unit) => Ok(Pass::Some(requests, unit, keeper.limit(&unit.rate(requests))?)),
+        }
+    }
+}
+
+impl Level {
+    /// Adds a rule. False: there is one for this key and value.
+    pub fn add(&mut self, key: &str, value: Option<&str>, rule: Rule) -> bool {
+        let of_key = self.keys.entry(key.to_owned()).or_default();
+        match value.map(|value| (value, Pattern::new(value))) {
+            None if of_key.any.is_some() => return false,
+            None => of_key.any = Some(rule),
+            Some((_, Some(pattern))) if of_key.patterns.iter().any(|(known, _)| *known == pattern) => return false,
+            Some((_, Some(pattern))) => of_key.patterns.push((pattern, rule)),
+            Some((value, None)) if of_key.values.contains_key(value) => return false,
+            Some((value, None)) => drop(of_key.values.insert(value.to_owned(), rule)),
+        }
+        true
+    }
+
+    fn find(&self, entry: &Entry) -> Option<&Rule> {
+        let of_key = self.keys.get(&entry.key)?;
+        let pattern = || of_key.patterns.iter().find(|(pattern, _)| pattern.matches(&entry.value));
+        let exact = of_key.values.get(&entry.value);
+        exact.or_else(|| pattern().map(|(_, rule)| rule)).or(of_key.any.as_ref())
+    }
+
+    /// The rule that a descriptor ends at, and in `key` by which key its requests are counted.
+    pub fn matched(&self, descriptor: &Descriptor, key: &mut Vec<u8>) -> Option<&Rule> {
+        let (mut level, mut last) = (self, None);
+        for entry in &descriptor.entries {
+            let rule = level.find(entry)?;
+            push(key, &entry.key);
+            push(key, rule.shared.as_deref().unwrap_or(&entry.value));
+            (level, last) = (&rule.below, Some(rule));
+        }
+        last
+    }
+}
+
+/// Adds a part to the key that requests are counted by, so that no two lists of parts are the same.
+pub fn push(key: &mut Vec<u8>, part: &str) {
+    key.extend_from_slice(&(part.len() as u32).to_le_bytes());
+    key.extend_from_slice(part.as_bytes());
+}

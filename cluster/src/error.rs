@@ -1,0 +1,154 @@
+//! Why a node cannot be opened, and what to do about it.
+
+use std::fmt;
+
+use redis::{ConnectionAddr, RedisError};
+use tatcell::host::HostError;
+use tatcell::TableError;
+
+use crate::script::Fault;
+use crate::split::LimitError;
+use crate::store::Miss;
+
+/// Why a node cannot be opened, and what to do about it.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The URL of the store cannot be read.
+    Url(String),
+    /// No limit was given, or two of one name.
+    Limits,
+    /// A limit cannot be shared.
+    Limit {
+        /// Its name.
+        name: String,
+        /// What is wrong with it.
+        error: LimitError,
+    },
+    /// The prefix is empty or longer than 64 bytes, or a duration is 0 or longer than an hour.
+    Options,
+    /// The system has no clock or no random bytes.
+    Host(HostError),
+    /// The table of a reserve cannot be made.
+    Reserve(TableError),
+    /// Nothing answers there, or not in time.
+    Unreachable(String),
+    /// The password is wrong, or the user may not do what is needed.
+    Refused(String),
+    /// A certificate is not trusted or cannot be read.
+    Certificate(String),
+    /// The store is too old.
+    TooOld(String),
+    /// The store is a node of a Redis Cluster, and a single server was named.
+    ClusterMode,
+    /// The store is no Redis Cluster, and one was named; or none of its hash slots is served.
+    NotACluster(String),
+    /// Sentinels were named, and what answers is none.
+    NotSentinels(String),
+    /// The sentinels know no primary of this name.
+    UnknownPrimary(String),
+    /// A single server was named, and it is a sentinel.
+    Sentinel,
+    /// The store is a replica.
+    Replica,
+    /// The prefix is in use with other parameters.
+    OtherParameters {
+        /// Of which limit.
+        name: String,
+        /// What this node was given.
+        ours: String,
+        /// What the others were given.
+        theirs: String,
+    },
+    /// The store answers something else than it should.
+    Store(String),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            OpenError::Url(why) => write!(
+                f,
+                "not the URL of a store: {why}; redis://[user:password@]host:port/, redis+unix:///path, \
+                 redis+sentinel://host:port,host:port/name or redis+cluster://host:port,host:port, and rediss with TLS"
+            ),
+            OpenError::Limits => f.write_str("give at least one limit, and each a name of its own"),
+            OpenError::Limit { name, error } => write!(f, "limit {name:?}: {error}"),
+            OpenError::Options => f.write_str(
+                "the prefix must have 1 to 64 bytes, times must be above 0 and at most an hour, keys at least 1",
+            ),
+            OpenError::Host(error) => write!(f, "the system gives no clock or no random bytes: {error:?}"),
+            OpenError::Reserve(error) => write!(f, "no table for the reserve: {error:?}; ask for fewer keys"),
+            OpenError::Unreachable(why) => {
+                write!(f, "the store does not answer: {why}; is it running, and is the address right?")
+            }
+            OpenError::Refused(why) => write!(
+                f,
+                "the store refuses this user: {why}; check user and password, and allow +eval +evalsha +get +set +del \
+                 +pexpire +time +info +ping on the keys of the prefix, of a Redis Cluster +cluster|slots and +asking \
+                 too"
+            ),
+            OpenError::Certificate(why) => write!(
+                f,
+                "a certificate is refused: {why}; give the authority that signed the store's (or name its file in \
+                 SSL_CERT_FILE), and a certificate of this node's where the store asks for one; the store's must \
+                 carry the name or address that is connected to"
+            ),
+            OpenError::TooOld(version) => write!(f, "the store is version {version}; Redis 6.2 or Valkey is needed"),
+            OpenError::ClusterMode => f.write_str(
+                "the store is a node of a Redis Cluster; name it as one: redis+cluster://host:port,host:port",
+            ),
+            OpenError::NotACluster(why) => write!(
+                f,
+                "the store is no Redis Cluster that serves: {why}; name a single server as redis://host:port/, or \
+                 create the cluster first"
+            ),
+            OpenError::NotSentinels(why) => write!(
+                f,
+                "what answers is no sentinel: {why}; name the sentinels (their port is mostly 26379), or the server \
+                 itself as redis://host:port/"
+            ),
+            OpenError::UnknownPrimary(name) => write!(
+                f,
+                "the sentinels know no primary {name:?}; the name is that of `sentinel monitor` in their configuration"
+            ),
+            OpenError::Sentinel => f.write_str(
+                "the store is a sentinel; name it as one, and the primary: redis+sentinel://host:port,host:port/name",
+            ),
+            OpenError::Replica => f.write_str("the store is a replica; name its primary"),
+            OpenError::OtherParameters { name, ours, theirs } => write!(
+                f,
+                "limit {name:?} is in use under this prefix with other parameters ({theirs}; here {ours}); take \
+                 another prefix or name, or stop the other nodes for a minute"
+            ),
+            OpenError::Store(why) => write!(f, "the store answers what it should not: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+impl OpenError {
+    /// What the server at this address said, or that it said nothing.
+    pub(crate) fn at(at: &ConnectionAddr, error: RedisError) -> OpenError {
+        OpenError::of(Fault::of(&error), format!("{at}: {error}"))
+    }
+
+    fn of(fault: Fault, said: String) -> OpenError {
+        match fault {
+            // The name of rustls for an end that it does not trust, and of an end that does not trust us.
+            Fault::Lost if said.contains("ertificate") => OpenError::Certificate(said),
+            Fault::Lost => OpenError::Unreachable(said),
+            Fault::Refused => OpenError::Refused(said),
+            Fault::ReadOnly => OpenError::Replica,
+            Fault::Elsewhere => OpenError::ClusterMode,
+            _ => OpenError::Store(said),
+        }
+    }
+}
+
+impl From<Miss> for OpenError {
+    fn from(miss: Miss) -> OpenError {
+        OpenError::of(miss.fault, miss.said)
+    }
+}

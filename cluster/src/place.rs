@@ -1,0 +1,308 @@
+//! Where the store is: a URL, who logs in, and finding and connecting the servers. Everything here waits for the
+//! network, so it runs when a node is opened or on a thread of its own.
+//!
+//! ```text
+//!   redis://[user:password@]host[:port][/database]                        a single server
+//!   redis+unix:///path[?db=..&user=..&pass=..]                            the same through a socket file
+//!   redis+sentinel://[user:password@]host[:port][,host..]/name[/database] the primary that sentinels name
+//!   redis+cluster://[user:password@]host[:port][,host..]                  the primaries of a Redis Cluster
+//!   rediss..                                                              with TLS
+//! ```
+
+use std::time::Duration;
+
+use redis::{Client, ConnectionAddr, ConnectionInfo, ErrorKind, IntoConnectionInfo, RedisError, RedisResult};
+use redis::{ServerErrorKind, Value};
+
+use crate::error::OpenError;
+use crate::link::Link;
+use crate::map::{host_of, Map};
+#[cfg(feature = "tls")]
+use crate::tls::Tls;
+
+/// What stands at the address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Single,
+    /// The name of the primary.
+    Sentinel(String),
+    Cluster,
+}
+
+/// Who logs in; an empty user is the default one.
+#[derive(Clone)]
+pub(crate) struct Login {
+    pub user: String,
+    pub password: String,
+}
+
+/// Where the store is, and how to get in.
+#[derive(Clone)]
+pub(crate) struct Place {
+    pub shape: Shape,
+    /// The addresses that were given.
+    pub given: Vec<ConnectionAddr>,
+    /// How servers that hold keys are greeted, and how sentinels are.
+    info: ConnectionInfo,
+    sentinel: ConnectionInfo,
+    #[cfg(feature = "tls")]
+    tls: Option<Tls>,
+    pub timeout: Duration,
+}
+
+const SENTINEL_PORT: u16 = 26_379;
+const SERVER_PORT: u16 = 6_379;
+
+impl Place {
+    /// Reads a URL.
+    pub(crate) fn read(url: &str, timeout: Duration) -> Result<Place, OpenError> {
+        let wrong = |why: &str| OpenError::Url(why.to_owned());
+        let of = |url: &str| {
+            let info = url.into_connection_info();
+            info.map_err(|e| OpenError::Url(e.detail().map_or_else(|| e.to_string(), str::to_owned)))
+        };
+        let (scheme, rest) = url.split_once("://").ok_or_else(|| wrong("it has no scheme"))?;
+        let (scheme, kind) = match scheme.split_once('+') {
+            Some((scheme, kind @ ("sentinel" | "cluster"))) => (scheme, kind),
+            _ => {
+                let info = of(url)?;
+                let place = Place::new(Shape::Single, vec![info.addr().clone()], info, timeout);
+                return Ok(place);
+            }
+        };
+        let (login, rest) = rest.rsplit_once('@').map_or(("", rest), |(login, rest)| (login, rest));
+        let login = if login.is_empty() { String::new() } else { format!("{login}@") };
+        let (hosts, path) = rest.split_once('/').unwrap_or((rest, ""));
+        let (shape, database, port) = if kind == "cluster" {
+            if !path.is_empty() {
+                return Err(wrong("a Redis Cluster has one database, so nothing may follow the addresses"));
+            }
+            (Shape::Cluster, "", SERVER_PORT)
+        } else {
+            let (name, database) = path.split_once('/').unwrap_or((path, ""));
+            if name.is_empty() {
+                return Err(wrong("the name of the primary is missing: redis+sentinel://host:port/name"));
+            }
+            (Shape::Sentinel(name.to_owned()), database, SENTINEL_PORT)
+        };
+        let mut given = Vec::new();
+        let mut first = None;
+        for host in hosts.split(',') {
+            // Behind the bracket of an IPv6 address.
+            let has_port = host.rsplit(']').next().is_some_and(|end| end.contains(':'));
+            let host = if has_port { host.to_owned() } else { format!("{host}:{port}") };
+            let info = of(&format!("{scheme}://{login}{host}/{database}"))?;
+            given.push(info.addr().clone());
+            first.get_or_insert(info);
+        }
+        let info = first.ok_or_else(|| wrong("it has no address"))?;
+        Ok(Place::new(shape, given, info, timeout))
+    }
+
+    fn new(shape: Shape, given: Vec<ConnectionAddr>, info: ConnectionInfo, timeout: Duration) -> Place {
+        let sentinel = info.clone().set_redis_settings(Default::default());
+        Place {
+            shape,
+            given,
+            info,
+            sentinel,
+            #[cfg(feature = "tls")]
+            tls: None,
+            timeout,
+        }
+    }
+
+    /// Servers, or else sentinels, are greeted by this user.
+    pub(crate) fn log_in(&mut self, login: &Login, sentinels: bool) {
+        let info = if sentinels { &mut self.sentinel } else { &mut self.info };
+        let mut settings = info.redis_settings().clone().set_password(&login.password);
+        if !login.user.is_empty() {
+            settings = settings.set_username(&login.user);
+        }
+        *info = info.clone().set_redis_settings(settings);
+    }
+
+    #[cfg(feature = "tls")]
+    pub(crate) fn set_tls(&mut self, tls: Tls) -> Result<(), OpenError> {
+        self.tls = Some(tls);
+        // What cannot be read is said now.
+        self.client(&self.info, &self.given[0]).map(drop).map_err(|e| OpenError::Certificate(e.to_string()))
+    }
+
+    /// The address of a server of this store: with TLS where the store has it.
+    pub(crate) fn address(&self, host: &str, port: u16) -> ConnectionAddr {
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        match self.info.addr() {
+            ConnectionAddr::TcpTls { insecure, .. } => {
+                ConnectionAddr::TcpTls { host, port, insecure: *insecure, tls_params: None }
+            }
+            _ => ConnectionAddr::Tcp(host, port),
+        }
+    }
+
+    /// The address that a server names to go to; where it names no host, its own.
+    pub(crate) fn named(&self, by: &ConnectionAddr, name: &str) -> Option<ConnectionAddr> {
+        let (host, port) = name.rsplit_once(':')?;
+        let host = if matches!(host, "" | "?") { host_of(by)? } else { host };
+        Some(self.address(host, port.parse().ok()?))
+    }
+
+    fn client(&self, info: &ConnectionInfo, at: &ConnectionAddr) -> RedisResult<Client> {
+        let info = info.clone().set_addr(at.clone());
+        #[cfg(feature = "tls")]
+        if let ConnectionAddr::TcpTls { .. } = at {
+            crate::tls::provide();
+            if let Some(tls) = &self.tls {
+                return Client::build_with_tls(info, tls.certificates());
+            }
+        }
+        Client::open(info)
+    }
+
+    /// Connects to a server that holds keys; of a primary that sentinels name, only where it says that it is one.
+    pub(crate) fn connect(&self, at: &ConnectionAddr) -> RedisResult<Link> {
+        let mut link = Link::open(&self.client(&self.info, at)?, self.timeout)?;
+        link.query::<Value>(&redis::cmd("PING"))?;
+        if matches!(self.shape, Shape::Sentinel(_)) {
+            let info: String = link.query(redis::cmd("INFO").arg("replication"))?;
+            if info.lines().any(|line| line == "role:slave") {
+                let kind = ErrorKind::Server(ServerErrorKind::ReadOnly);
+                return Err(RedisError::from((kind, "the primary that the sentinels name is a replica")));
+            }
+        }
+        Ok(link)
+    }
+
+    /// Finds the servers that hold keys. `known` are those of before, which are asked as well as those given.
+    pub(crate) fn find(&self, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
+        match &self.shape {
+            Shape::Single => Ok(Map::of_one(self.given[0].clone())),
+            Shape::Sentinel(name) => self.ask_sentinels(name),
+            Shape::Cluster => self.ask_cluster(known),
+        }
+    }
+
+    /// The primary that most of the sentinels name that answer.
+    fn ask_sentinels(&self, name: &str) -> Result<Map, OpenError> {
+        let ask = redis::cmd("SENTINEL").arg("get-master-addr-by-name").arg(name).to_owned();
+        let (mut votes, mut unknown, mut trouble) = (Vec::<(ConnectionAddr, u32)>::new(), false, None);
+        for at in &self.given {
+            let link = self.client(&self.sentinel, at).and_then(|client| Link::open(&client, self.timeout));
+            match link.and_then(|mut link| link.query::<Option<(String, u16)>>(&ask)) {
+                Ok(Some((host, port))) => {
+                    let named = self.address(&host, port);
+                    match votes.iter_mut().find(|(at, _)| *at == named) {
+                        Some((_, votes)) => *votes += 1,
+                        None => votes.push((named, 1)),
+                    }
+                }
+                Ok(None) => unknown = true,
+                Err(error) => trouble = Some(OpenError::at(at, error)),
+            }
+        }
+        // The first of equals.
+        let most = votes.into_iter().rev().max_by_key(|(_, votes)| *votes);
+        match (most, trouble) {
+            (Some((at, _)), _) => Ok(Map::of_one(at)),
+            (None, _) if unknown => Err(OpenError::UnknownPrimary(name.to_owned())),
+            (None, Some(OpenError::Store(why))) => Err(OpenError::NotSentinels(why)),
+            (None, trouble) => Err(trouble.unwrap_or(OpenError::UnknownPrimary(name.to_owned()))),
+        }
+    }
+
+    fn ask_cluster(&self, known: &[ConnectionAddr]) -> Result<Map, OpenError> {
+        let ask = redis::cmd("CLUSTER").arg("SLOTS").to_owned();
+        let mut trouble = None;
+        let given = self.given.iter().filter(|at| !known.contains(at));
+        for at in known.iter().chain(given) {
+            let link = self.client(&self.info, at).and_then(|client| Link::open(&client, self.timeout));
+            match link.and_then(|mut link| link.query::<Value>(&ask)) {
+                Ok(answer) => match Map::of_slots(&answer, at, |host, port| self.address(host, port)) {
+                    Some(map) => return Ok(map),
+                    None => trouble = Some(OpenError::NotACluster("no hash slot is served".into())),
+                },
+                Err(error)
+                    if error.detail().is_some_and(|said| said.contains("cluster support disabled")) =>
+                {
+                    trouble = Some(OpenError::NotACluster(error.to_string()));
+                }
+                Err(error) => trouble = Some(OpenError::at(at, error)),
+            }
+        }
+        Err(trouble.unwrap_or(OpenError::Url("it has no address".into())))
+    }
+}
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod tests {
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn read(url: &str) -> Place {
+        Place::read(url, SECOND).unwrap_or_else(|e| panic!("{url}: {e}"))
+    }
+
+    fn tcp(host: &str, port: u16) -> ConnectionAddr {
+        ConnectionAddr::Tcp(host.to_owned(), port)
+    }
+
+    #[test]
+    fn urls_of_every_shape_are_read() {
+        let single = read("redis://u:p%40s@h:1/3");
+        assert_eq!((single.shape, &single.given[..]), (Shape::Single, &[tcp("h", 1)][..]));
+        let settings = single.info.redis_settings().clone();
+        assert_eq!((settings.username(), settings.password(), settings.db()), (Some("u"), Some("p@s"), 3));
+        assert!(matches!(&read("redis+unix:///tmp/s").given[0], ConnectionAddr::Unix(p) if p.ends_with("s")));
+
+        let sentinel = read("redis+sentinel://:p@a,b:7,[::1]/main/2");
+        assert_eq!(sentinel.shape, Shape::Sentinel("main".into()));
+        assert_eq!(sentinel.given, [tcp("a", 26_379), tcp("b", 7), tcp("::1", 26_379)]);
+        assert_eq!(sentinel.info.redis_settings().db(), 2);
+        assert_eq!(sentinel.info.redis_settings().password(), Some("p"));
+        assert_eq!(
+            sentinel.sentinel.redis_settings().password(),
+            None,
+            "sentinels have passwords of their own"
+        );
+
+        let cluster = read("redis+cluster://u:p@a:1,b");
+        assert_eq!(
+            (cluster.shape.clone(), &cluster.given[..]),
+            (Shape::Cluster, &[tcp("a", 1), tcp("b", 6_379)][..])
+        );
+        assert_eq!(cluster.named(&tcp("a", 1), "c:9"), Some(tcp("c", 9)));
+        assert_eq!(cluster.named(&tcp("a", 1), ":9"), Some(tcp("a", 9)));
+        assert_eq!(cluster.named(&tcp("a", 1), "2001:db8::1:9"), Some(tcp("2001:db8::1", 9)));
+        assert_eq!(cluster.named(&tcp("a", 1), "c"), None);
+    }
+
+    #[test]
+    fn urls_that_cannot_be_read_are_errors() {
+        for url in [
+            "nonsense",
+            "http://h/",
+            "redis+other://h/",
+            "redis+sentinel://h/",
+            "redis+sentinel://h",
+            "redis+sentinel:///name",
+            "redis+sentinel://h:port/name",
+            "redis+sentinel://h/name/database",
+            "redis+cluster://h/1",
+            "redis+cluster://",
+        ] {
+            let error = Place::read(url, SECOND).map(|p| p.given).expect_err(url);
+            assert!(matches!(error, OpenError::Url(_)), "{url}: {error}");
+        }
+    }
+
+    #[test]
+    fn a_login_that_is_given_apart_counts() {
+        let mut place = read("redis+sentinel://a/main");
+        place.log_in(&Login { user: "u".into(), password: "p".into() }, false);
+        place.log_in(&Login { user: String::new(), password: "s".into() }, true);
+        let (servers, sentinels) = (place.info.redis_settings(), place.sentinel.redis_settings());
+        assert_eq!((servers.username(), servers.password()), (Some("u"), Some("p")));
+        assert_eq!((sentinels.username(), sentinels.password()), (None, Some("s")));
+    }
+}

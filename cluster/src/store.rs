@@ -1,0 +1,415 @@
+//! The servers of the store and the connections to them: batches of calls, each to the server that has its key, each
+//! with its own answer.
+//!
+//! ```text
+//!   batch   key -> hash slot -> server    written to all servers, then read from each in turn: a round
+//!           NOSCRIPT   the call did not run: once more with the text
+//!           MOVED      it did not run: the hash slot is another server's from now on; once more, there
+//!           ASK        it did not run: once more there, this time
+//!           nothing    the connection is closed: a late answer meets no later call
+//!   tend    connects what is away at 20 to 400 ms, and looks where servers are: on threads of their own, so that a
+//!           server that is away holds up nobody's calls to another
+//! ```
+//!
+//! A server is **away** from when its connection broke until there is one again. A call for a key of such a server is
+//! a [`Miss`] that says since when, and costs no time.
+
+use std::sync::mpsc::{channel, Receiver, Sender};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::{Cmd, ConnectionAddr, FromRedisValue, RedisError, RedisResult};
+
+use crate::clock::NodeClock;
+use crate::error::OpenError;
+use crate::link::Link;
+use crate::map::Map;
+use crate::node::PROBE_MAX;
+use crate::place::{Place, Shape};
+use crate::random::Random;
+use crate::script::{By, Fault};
+
+/// Most calls of a batch.
+pub(crate) const MAX_BATCH: usize = 64;
+
+/// Shortest time between two connections that are tried; the longest is [`PROBE_MAX`].
+const PROBE_MIN: Duration = Duration::from_millis(20);
+
+/// Least time between two looks for the servers, and how often sentinels are asked without a reason: a primary that was
+/// replaced may still be reached.
+const LOOK_GAP: Duration = Duration::from_millis(200);
+const LOOK_USUAL: Duration = Duration::from_secs(1);
+
+/// Times that a call is sent: a key that moves while its hash slot does, and whose script lacks there.
+const ROUNDS: usize = 5;
+
+/// Why a call has no answer that decides.
+#[derive(Clone, Debug)]
+pub(crate) struct Miss {
+    pub fault: Fault,
+    /// Since when the key's server is away, nanoseconds; None: it is there.
+    pub since: Option<u64>,
+    /// What the server or the system said.
+    pub said: String,
+}
+
+/// What each call of a batch came to, and how many were sent again with their text, and to another server.
+pub(crate) struct Answers<T> {
+    pub each: Vec<Result<T, Miss>>,
+    pub with_text: u64,
+    pub redirected: u64,
+}
+
+struct Server {
+    at: ConnectionAddr,
+    link: Option<Link>,
+    /// Since when there is no connection.
+    since: u64,
+    next: Instant,
+    gap: Duration,
+    connecting: bool,
+}
+
+/// What a thread found.
+enum Event {
+    Connected(ConnectionAddr, RedisResult<Link>),
+    Found(Result<Map, OpenError>),
+}
+
+/// The servers of the store.
+pub(crate) struct Store {
+    place: Arc<Place>,
+    map: Map,
+    /// As in the map.
+    servers: Vec<Server>,
+    clock: NodeClock,
+    events: (Sender<Event>, Receiver<Event>),
+    looking: bool,
+    look: bool,
+    looked: Instant,
+    random: Random,
+    /// What went wrong since the last time that it was taken.
+    pub troubles: Vec<String>,
+    /// Connections that broke since then.
+    pub losses: u64,
+}
+
+/// One call on its way.
+#[derive(Clone, Copy)]
+struct Sending {
+    call: usize,
+    server: usize,
+    by: By,
+    asking: bool,
+}
+
+impl Store {
+    /// Finds the servers and connects to all of them.
+    ///
+    /// # Errors
+    /// As a node that cannot be opened.
+    pub(crate) fn open(place: Place, clock: NodeClock, random: Random) -> Result<Store, OpenError> {
+        let map = place.find(&[])?;
+        let connect = |at: &ConnectionAddr| {
+            let link = place.connect(at).map_err(|error| OpenError::at(at, error))?;
+            Ok(Server { link: Some(link), ..Server::away(at.clone(), clock.now()) })
+        };
+        let servers = map.servers.iter().map(connect).collect::<Result<Vec<Server>, OpenError>>()?;
+        let (events, now) = (channel(), Instant::now());
+        Ok(Store {
+            place: Arc::new(place),
+            map,
+            servers,
+            clock,
+            events,
+            looking: false,
+            look: false,
+            looked: now,
+            random,
+            troubles: Vec::new(),
+            losses: 0,
+        })
+    }
+
+    /// What stands at the address that was given.
+    pub(crate) fn shape(&self) -> &Shape {
+        &self.place.shape
+    }
+
+    /// Whether any server is there.
+    pub(crate) fn is_up(&self) -> bool {
+        self.servers.iter().any(|server| server.link.is_some())
+    }
+
+    /// How long there is nothing to tend.
+    pub(crate) fn idle(&self) -> Duration {
+        const USUAL: Duration = Duration::from_millis(50);
+        const UNDER_WAY: Duration = Duration::from_millis(2);
+        let away = self.servers.iter().filter(|server| server.link.is_none());
+        let now = Instant::now();
+        let wait = away.map(|server| match server.connecting || self.looking {
+            true => UNDER_WAY,
+            false => server.next.saturating_duration_since(now),
+        });
+        wait.min().unwrap_or(USUAL).min(USUAL)
+    }
+
+    /// Every server, and a key of its own that begins with `prefix`.
+    pub(crate) fn servers(&mut self, prefix: &str) -> Vec<(String, &ConnectionAddr, &mut Link)> {
+        let Store { map, servers, .. } = self;
+        let mut keys: Vec<Option<String>> = vec![None; servers.len()];
+        // As many as make it all but certain that each hash slot is met.
+        for i in 0..1_000_000u32 {
+            let key = format!("{prefix}{i}");
+            if let Some(slot) = map.server_of(key.as_bytes()).and_then(|at| keys.get_mut(at)) {
+                slot.get_or_insert(key);
+            }
+            if keys.iter().all(Option::is_some) {
+                break;
+            }
+        }
+        let with_key =
+            servers.iter_mut().zip(keys).filter_map(|(s, key)| Some((key?, &s.at, s.link.as_mut()?)));
+        with_key.collect()
+    }
+
+    /// One command about one key.
+    pub(crate) fn one<T: FromRedisValue>(&mut self, key: &[u8], command: &Cmd) -> Result<T, Miss> {
+        let mut answers = self.batch(&[key], |_, _| command.clone());
+        answers.each.pop().unwrap_or_else(|| Err(Miss::new(Fault::Other, "no answer")))
+    }
+
+    /// Sends the calls, each to the server of its key, in one go.
+    pub(crate) fn batch<T: FromRedisValue>(
+        &mut self,
+        keys: &[impl AsRef<[u8]>],
+        command: impl Fn(usize, By) -> Cmd,
+    ) -> Answers<T> {
+        let mut each: Vec<Result<T, Miss>> = Vec::new();
+        let mut open = Vec::new();
+        for (call, key) in keys.iter().enumerate() {
+            each.push(Err(Miss::new(Fault::Elsewhere, "the key moves on and on")));
+            match self.map.server_of(key.as_ref()) {
+                Some(server) => open.push(Sending { call, server, by: By::Digest, asking: false }),
+                None => {
+                    self.look = true;
+                    each[call] = Err(Miss::new(Fault::NotNow, "no server serves the hash slot of the key"));
+                }
+            }
+        }
+        let (mut with_text, mut redirected) = (0, 0);
+        for _ in 0..ROUNDS {
+            let (mut again, broken) = (Vec::new(), self.round(&mut open, &command, &mut each));
+            for (sending, error) in broken {
+                let fault = Fault::of(&error);
+                match (fault, &self.place.shape) {
+                    (Fault::NoScript, _) if sending.by == By::Digest => {
+                        with_text += 1;
+                        again.push(Sending { by: By::Text, ..sending });
+                    }
+                    (Fault::Elsewhere, Shape::Cluster) => match self.redirect(sending, &error) {
+                        Some(there) => {
+                            redirected += 1;
+                            again.push(there);
+                        }
+                        None => each[sending.call] = Err(Miss::new(Fault::NotNow, &error.to_string())),
+                    },
+                    _ => {
+                        let miss = Miss::new(fault, &error.to_string());
+                        self.troubles.push(miss.said.clone());
+                        self.look |= matches!(fault, Fault::NotNow | Fault::ReadOnly);
+                        if fault.breaks_connection() {
+                            self.close(sending.server);
+                        }
+                        each[sending.call] = Err(miss);
+                    }
+                }
+            }
+            open = again;
+            if open.is_empty() {
+                break;
+            }
+        }
+        Answers { each, with_text, redirected }
+    }
+
+    /// Writes to all servers, then reads from each. Returns the calls that the servers answered with an error.
+    fn round<T: FromRedisValue>(
+        &mut self,
+        open: &mut [Sending],
+        command: &impl Fn(usize, By) -> Cmd,
+        each: &mut [Result<T, Miss>],
+    ) -> Vec<(Sending, RedisError)> {
+        open.sort_by_key(|sending| sending.server);
+        let end = Instant::now() + self.place.timeout;
+        let of_one_server = |a: &Sending, b: &Sending| a.server == b.server;
+        for group in open.chunk_by(of_one_server) {
+            let mut packed = Vec::new();
+            for sending in group {
+                if sending.asking {
+                    redis::cmd("ASKING").write_packed_command(&mut packed);
+                }
+                command(sending.call, sending.by).write_packed_command(&mut packed);
+            }
+            let server = group[0].server;
+            if let Some(Err(error)) = self.servers[server].link.as_mut().map(|link| link.write(&packed)) {
+                self.lost(server, &error);
+            }
+        }
+        let mut errors = Vec::new();
+        for sending in open.iter() {
+            let reply = self.servers[sending.server].link.as_mut().map(|link| {
+                if sending.asking {
+                    link.read()?;
+                }
+                link.read()
+            });
+            let answer = &mut each[sending.call];
+            match reply {
+                // What a server drips is no answer in time; a batch of the slowest ends within two timeouts.
+                Some(Ok(_)) if Instant::now() > end + self.place.timeout => {
+                    let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
+                    self.lost(sending.server, &RedisError::from(late));
+                    *answer = Err(self.away(sending.server));
+                }
+                Some(Ok(value)) => {
+                    match value.extract_error().and_then(|value| Ok(redis::from_redis_value(value)?)) {
+                        Ok(value) => *answer = Ok(value),
+                        Err(error) => errors.push((*sending, error)),
+                    }
+                }
+                Some(Err(error)) => {
+                    self.lost(sending.server, &error);
+                    *answer = Err(self.away(sending.server));
+                }
+                None => *answer = Err(self.away(sending.server)),
+            }
+        }
+        errors
+    }
+
+    /// Where a call goes that the server sent elsewhere; None: nobody is there.
+    fn redirect(&mut self, sending: Sending, error: &RedisError) -> Option<Sending> {
+        let (name, slot) = error.redirect_node()?;
+        let at = self.place.named(&self.servers[sending.server].at, name)?;
+        let server = self.map.place_of(at.clone());
+        if server == self.servers.len() {
+            // Once for each server that is new: whoever waits does so for one connection.
+            let link = self.place.connect(&at);
+            self.servers.push(Server::away(at.clone(), self.clock.now()));
+            self.connected(&at, link);
+        }
+        let asking = matches!(error.kind(), redis::ErrorKind::Server(redis::ServerErrorKind::Ask));
+        if !asking {
+            self.map.moved(slot, server);
+            self.look = true;
+        }
+        self.servers[server].link.is_some().then_some(Sending { server, asking, ..sending })
+    }
+
+    fn away(&self, server: usize) -> Miss {
+        let Server { at, since, .. } = &self.servers[server];
+        Miss { since: Some(*since), ..Miss::new(Fault::Lost, &format!("{at} is away")) }
+    }
+
+    /// The connection is of no more use, and the server away until there is another one.
+    fn close(&mut self, server: usize) {
+        let server = &mut self.servers[server];
+        if server.link.take().is_some() {
+            self.losses += 1;
+            server.since = self.clock.now();
+            server.gap = PROBE_MIN;
+            server.next = Instant::now() + PROBE_MIN;
+        }
+    }
+
+    fn lost(&mut self, server: usize, error: &RedisError) {
+        self.troubles.push(format!("{:?}: {}: {error}", Fault::of(error), self.servers[server].at));
+        self.look = true;
+        self.close(server);
+    }
+
+    /// Takes what was found since, and starts what is due. Never waits.
+    pub(crate) fn tend(&mut self) {
+        while let Ok(event) = self.events.1.try_recv() {
+            match event {
+                Event::Connected(at, link) => self.connected(&at, link),
+                Event::Found(found) => {
+                    self.looking = false;
+                    match found {
+                        Ok(map) => self.take(map),
+                        Err(error) => self.troubles.push(format!("no servers found: {error}")),
+                    }
+                }
+            }
+        }
+        let now = Instant::now();
+        for server in &mut self.servers {
+            if server.link.is_none() && !server.connecting && now >= server.next {
+                server.connecting = true;
+                let (place, at, tell) = (self.place.clone(), server.at.clone(), self.events.0.clone());
+                // Where there is no thread it is tried again later; who listens no more has gone.
+                let thread = std::thread::Builder::new().name("tatcell-connect".into());
+                let thread = thread.spawn(move || {
+                    let link = place.connect(&at);
+                    let _ = tell.send(Event::Connected(at, link));
+                });
+                server.connecting = thread.is_ok();
+            }
+        }
+        let away = self.servers.iter().any(|server| server.link.is_none());
+        let usual = matches!(self.place.shape, Shape::Sentinel(_)) && now >= self.looked + LOOK_USUAL;
+        let due = (self.look || away) && now >= self.looked + LOOK_GAP || usual;
+        if due && !self.looking && self.place.shape != Shape::Single {
+            (self.look, self.looked) = (false, now);
+            let (place, mut known, tell) =
+                (self.place.clone(), self.map.servers.clone(), self.events.0.clone());
+            // One that was cut off from the others goes on telling what it knew.
+            let from = self.random.below(known.len() as u64) as usize;
+            known.rotate_left(from);
+            let thread = std::thread::Builder::new().name("tatcell-find".into());
+            let thread = thread.spawn(move || {
+                let _ = tell.send(Event::Found(place.find(&known)));
+            });
+            self.looking = thread.is_ok();
+        }
+    }
+
+    fn connected(&mut self, at: &ConnectionAddr, link: RedisResult<Link>) {
+        let Some(server) = self.servers.iter_mut().find(|server| server.at == *at) else { return };
+        server.connecting = false;
+        match link {
+            Ok(link) => server.link = Some(link),
+            Err(error) => {
+                server.gap = (server.gap * 2).min(PROBE_MAX);
+                let spread = self.random.below(server.gap.as_micros() as u64 / 2);
+                server.next = Instant::now() + server.gap / 2 + Duration::from_micros(spread);
+                self.troubles.push(format!("{:?}: {at}: {error}", Fault::of(&error)));
+            }
+        }
+    }
+
+    /// The servers are these from now on. Connections that are still of use stay.
+    fn take(&mut self, map: Map) {
+        let (mut old, now) = (std::mem::take(&mut self.servers), self.clock.now());
+        let of = |at: &ConnectionAddr| match old.iter().position(|server| server.at == *at) {
+            Some(known) => old.swap_remove(known),
+            None => Server::away(at.clone(), now),
+        };
+        self.servers = map.servers.iter().map(of).collect();
+        self.map = map;
+    }
+}
+
+impl Server {
+    /// A server without a connection, which is tried at once.
+    fn away(at: ConnectionAddr, since: u64) -> Server {
+        Server { at, link: None, since, next: Instant::now(), gap: PROBE_MIN, connecting: false }
+    }
+}
+
+impl Miss {
+    pub(crate) fn new(fault: Fault, said: &str) -> Miss {
+        Miss { fault, since: None, said: said.to_owned() }
+    }
+}

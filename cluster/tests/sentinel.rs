@@ -1,0 +1,93 @@
+//! Nodes that ask sentinels where the primary is, and follow it: every admission audited.
+
+mod common;
+
+use std::time::Duration;
+
+use common::fleet::{Watched, SENTINELS};
+use common::load::{node, play, within, HOT, SECOND};
+use common::until;
+use tatcell_cluster::{Builder, Cluster, OpenError, SharedLimit, Verdict};
+
+fn limit() -> SharedLimit {
+    SharedLimit::new("x", 1_000, SECOND, 1_000)
+}
+
+fn login(builder: Builder) -> Builder {
+    builder.sentinel_login("", SENTINELS)
+}
+
+#[test]
+fn a_failover_under_load_is_followed_and_keeps_the_bound() {
+    let Some(mut fleet) = Watched::start_or_skip("a_failover_under_load") else { return };
+    let url = fleet.url("main");
+    let nodes: Vec<Cluster> = (0..2).map(|_| node(&url, 2, limit(), login)).collect();
+    let (mut before, mut after) = (0, 0);
+    let granted = |nodes: &[Cluster]| nodes.iter().map(|n| n.metrics().granted_units).sum::<u64>();
+    let mut killed = Duration::ZERO;
+    let audit = play(&nodes, HOT, 8 * SECOND, || {
+        std::thread::sleep(SECOND);
+        fleet.primary.kill();
+        before = granted(&nodes);
+        let begun = std::time::Instant::now();
+        until("the nodes are at the new primary", || nodes.iter().all(|n| n.metrics().up));
+        until("the replica is promoted", || fleet.replica.info("role").as_deref() == Some("master"));
+        until("it grants", || granted(&nodes) > before + 100);
+        killed = begun.elapsed();
+        std::thread::sleep(2 * SECOND);
+        after = granted(&nodes);
+    });
+    println!("{killed:?} until it granted again, {} units in 2 s after", after - before);
+    assert!(after - before > 1_000, "it does not go on at the new primary");
+    // What the replica lacked had drained before it was promoted: nothing is above the bound.
+    within(&audit.replay(1_000.0, 1_000.0));
+    for node in &nodes {
+        assert!(node.metrics().outages >= 1 && node.metrics().up, "{:?}", node.metrics());
+    }
+}
+
+/// The primary is there all the time, and demoted: nothing breaks that would make a node look for another one.
+#[test]
+fn a_primary_that_is_replaced_while_it_is_well_is_left() {
+    let Some(fleet) = Watched::start_or_skip("a_primary_that_is_replaced") else { return };
+    let nodes = [node(&fleet.url("main"), 1, limit(), login)];
+    let audit = play(&nodes, HOT, 6 * SECOND, || {
+        std::thread::sleep(SECOND);
+        let mut sentinel = fleet.sentinels[0].connect_as("default", SENTINELS).expect("a connection");
+        redis::cmd("SENTINEL").arg("FAILOVER").arg("main").query::<()>(&mut sentinel).expect("a failover");
+        until("the replica is promoted", || fleet.replica.info("role").as_deref() == Some("master"));
+        let at = nodes[0].metrics().granted_units;
+        until("it grants", || nodes[0].metrics().granted_units > at + 500);
+        // By the new one: its key is there.
+        let keys: Vec<Vec<u8>> = fleet.replica.say(&["KEYS", "tatcell:*{}:*"]).expect("keys");
+        assert_eq!(keys.len(), 1, "{keys:?}");
+        until("the old one follows", || fleet.primary.info("role").as_deref() == Some("slave"));
+    });
+    // Asks between the promotion and the look may have been granted by both.
+    let found = audit.replay(1_000.0, 1_000.0);
+    println!("{found:?}");
+    assert!(found.excess <= 656.0, "{found:?}");
+}
+
+#[test]
+fn what_is_wrong_with_sentinels_is_said() {
+    let Some(fleet) = Watched::start_or_skip("what_is_wrong_with_sentinels") else { return };
+    let error = |url: &str, with: fn(Builder) -> Builder| {
+        let builder = Cluster::builder(url, 2).limit(limit()).keys(64).log(|_| {});
+        let error = with(builder).open().expect_err("an error");
+        println!("{error}");
+        error
+    };
+    assert!(matches!(error(&fleet.url("other"), login), OpenError::UnknownPrimary(name) if name == "other"));
+    assert!(matches!(error(&fleet.url("main"), |b| b), OpenError::Refused(_)));
+    assert!(matches!(error(&fleet.url("main"), |b| b.sentinel_login("", "wrong")), OpenError::Refused(_)));
+    assert!(matches!(error("redis+sentinel://127.0.0.1:1/main", login), OpenError::Unreachable(_)));
+    let server = format!("redis+sentinel://127.0.0.1:{}/main", fleet.primary.port());
+    assert!(matches!(error(&server, |b| b), OpenError::NotSentinels(_)));
+    let sentinel = format!("redis://:{SENTINELS}@127.0.0.1:{}/", fleet.sentinels[0].port());
+    assert!(matches!(error(&sentinel, |b| b), OpenError::Sentinel));
+    // One that answers is enough, and whoever is asked first need not be there.
+    let some = fleet.url("main").replace("://", "://127.0.0.1:1,");
+    let node = login(Cluster::builder(&some, 2).limit(limit()).keys(64)).open().expect("a node");
+    assert_eq!(node.acquire(node.limit("x").expect("it"), b"k", 1, SECOND), Verdict::Pass);
+}

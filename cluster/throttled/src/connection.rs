@@ -1,0 +1,136 @@
+//! One connection: reads what has come, answers all of it, writes the answers at once.
+//!
+//! ```text
+//!   read --> every whole command is answered --> write --> read ...      a client that does not read its answers is not
+//!                                                                        read from either: they never pile up
+//!   stop, QUIT, a protocol error: what has come is answered, the sending side is closed, and what still comes is read
+//!   and dropped until the client closes too, or for a second: closing at once would take the answers back (RST)
+//! ```
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::{Buf, BytesMut};
+use tatcell_door::Stop;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::resp;
+use crate::server::{Server, Tally};
+use crate::session::{Flow, Session};
+
+/// Answers are written when they are so many bytes, though commands are left.
+const WRITE: usize = 32 * 1024;
+
+/// Reads once the stop was said; a client that goes on sending is not read for ever.
+const LAST_READS: usize = 64;
+
+const LINGER: Duration = Duration::from_secs(1);
+
+/// Serves a client until it closes, it is silent for too long, or the stop is said.
+///
+/// # Errors
+/// The connection broke.
+pub async fn serve(server: Arc<Server>, stream: TcpStream, id: u64, mut stop: Stop) -> io::Result<()> {
+    let session = Session::new(id, !server.has_password());
+    let (input, output) = (BytesMut::new(), Vec::new());
+    let mut connection = Connection { server, stream, session, input, output, tally: Tally::default() };
+    let idle = connection.server.idle;
+    let mut flow = Flow::On;
+    while flow == Flow::On && !stop.is_said() {
+        connection.input.reserve(4 * 1024);
+        let silent = async {
+            match idle {
+                Some(time) => tokio::time::sleep(time).await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            biased;
+            read = connection.stream.read_buf(&mut connection.input) => {
+                if read? == 0 {
+                    return Ok(());
+                }
+                flow = connection.answer().await?;
+            }
+            () = stop.said() => {}
+            () = silent => return Ok(()),
+        }
+    }
+    for _ in 0..LAST_READS {
+        if flow == Flow::Close {
+            break;
+        }
+        connection.input.reserve(4 * 1024);
+        match connection.stream.try_read_buf(&mut connection.input) {
+            Ok(0) | Err(_) => break,
+            Ok(_) => flow = connection.answer().await?,
+        }
+    }
+    connection.stream.shutdown().await?;
+    let _ = tokio::time::timeout(LINGER, connection.drop_the_rest()).await;
+    Ok(())
+}
+
+struct Connection {
+    server: Arc<Server>,
+    stream: TcpStream,
+    session: Session,
+    input: BytesMut,
+    output: Vec<u8>,
+    tally: Tally,
+}
+
+impl Connection {
+    /// Answers every whole command that has come.
+    async fn answer(&mut self) -> io::Result<Flow> {
+        let flow = self.commands().await;
+        self.server.count(&mut self.tally);
+        let flow = flow?;
+        self.write().await?;
+        Ok(flow)
+    }
+
+    async fn commands(&mut self) -> io::Result<Flow> {
+        loop {
+            let used = match resp::parse(&self.input) {
+                Ok(None) => return Ok(Flow::On),
+                Ok(Some((args, used))) => {
+                    if !args.is_empty() {
+                        let flow = self.session.run(&self.server, &args, &mut self.output, &mut self.tally).await;
+                        if flow == Flow::Close {
+                            return Ok(flow);
+                        }
+                    }
+                    used
+                }
+                Err(why) => {
+                    self.tally.malformed += 1;
+                    resp::error(&mut self.output, &format!("ERR Protocol error: {why}"));
+                    return Ok(Flow::Close);
+                }
+            };
+            self.input.advance(used);
+            if self.output.len() >= WRITE {
+                self.write().await?;
+            }
+        }
+    }
+
+    async fn write(&mut self) -> io::Result<()> {
+        self.stream.write_all(&self.output).await?;
+        self.output.clear();
+        Ok(())
+    }
+
+    async fn drop_the_rest(&mut self) -> io::Result<()> {
+        loop {
+            self.input.clear();
+            self.input.reserve(4 * 1024);
+            if self.stream.read_buf(&mut self.input).await? == 0 {
+                return Ok(());
+            }
+        }
+    }
+}

@@ -1,0 +1,11 @@
+//! `tatcell-throttled`: a server that speaks `CL.THROTTLE`, for clients of redis-cell.
+//!
+//! - [`resp`]: the protocol of Redis, as far as it is needed. [`throttle`]: one call and its five integers.
+//! - [`session`]: the commands of one client. [`connection`]: bytes in, bytes out, and how it ends.
+//! - [`server`]: settings, listening, counting, stopping.
+
+pub mod connection;
+pub mod resp;
+pub mod server;
+pub mod session;
+pub mod throttle;

@@ -1,0 +1,333 @@
+//! Settings, listening, counting, stopping.
+
+use std::fmt::Write;
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tatcell_door::{now, pages, Keeper, KeeperSettings, Rate, Settings, Stop, Time};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::{connection, throttle};
+
+/// What the server is started with.
+#[derive(Debug)]
+pub struct ServerSettings {
+    listen: Vec<SocketAddr>,
+    metrics: Option<SocketAddr>,
+    password: Option<String>,
+    max_clients: usize,
+    idle: Option<Duration>,
+    stop_within: Duration,
+    threads: Option<usize>,
+    limits: Vec<Rate>,
+    keeper: KeeperSettings,
+}
+
+/// What `--help` prints.
+pub fn help() -> String {
+    format!(
+        "\
+tatcell-throttled: a server that speaks CL.THROTTLE, for clients of redis-cell
+
+  --config FILE       TOML, with the settings below under the same names
+  --listen ADDRESS    where clients connect (127.0.0.1:6379); may be repeated
+  --metrics ADDRESS   where /metrics and /healthz are; nowhere, if it is not given
+  --password-file F   a file with the password that clients must give; in a config also password = \"...\"
+  --max-clients N     (10000)
+  --idle TIME         closes a connection that is silent for so long; never, if it is not given
+  --stop-within TIME  longest wait for clients on SIGTERM (10s)
+  --threads N         (as many as there are cores)
+  --limit \"B C P\"     max_burst, count, period: a limit that is shared; may be repeated; needs a store
+{}",
+        KeeperSettings::HELP
+    )
+}
+
+impl ServerSettings {
+    /// Takes them, and nothing else may be left.
+    ///
+    /// # Errors
+    /// A line that says what is wrong and where.
+    pub fn take(mut settings: Settings) -> Result<ServerSettings, String> {
+        let settings = &mut settings;
+        let mut listen = settings.list("listen")?;
+        if listen.is_empty() {
+            listen.push(SocketAddr::from(([127, 0, 0, 1], 6379)));
+        }
+        let file = settings.one::<String>("password_file")?;
+        let password = match (settings.one::<String>("password")?, file) {
+            (Some(_), Some(_)) => return Err("give password or password_file, not both".into()),
+            (None, Some(path)) => {
+                let text = std::fs::read_to_string(&path).map_err(|e| format!("cannot read {path}: {e}"))?;
+                Some(text.trim_end_matches(['\r', '\n']).to_owned())
+            }
+            (password, None) => password,
+        };
+        if password.as_deref() == Some("") {
+            return Err("the password is empty".into());
+        }
+        let keeper = KeeperSettings::take(settings)?;
+        let limits: Vec<Shared> = settings.list("limit")?;
+        let limits: Vec<Rate> = limits.into_iter().map(|limit| limit.0).collect();
+        match (keeper.shares(), limits.is_empty()) {
+            (true, true) => return Err("with a store, give each limit that is shared: --limit \"15 30 60\"".into()),
+            (false, false) => return Err("limit names what is shared through a store; give one, or no limit".into()),
+            _ => {}
+        }
+        let taken = ServerSettings {
+            listen,
+            metrics: settings.one("metrics")?,
+            password,
+            max_clients: settings.or("max_clients", 10_000)?,
+            idle: settings.one::<Time>("idle")?.map(|time| time.0),
+            stop_within: settings.or("stop_within", Time(Duration::from_secs(10)))?.0,
+            threads: settings.one("threads")?.map(|n: usize| n.max(1)),
+            limits,
+            keeper,
+        };
+        std::mem::take(settings).finish()?;
+        Ok(taken)
+    }
+}
+
+/// A limit as settings write it: `max_burst count period`.
+struct Shared(Rate);
+
+impl std::str::FromStr for Shared {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Shared, String> {
+        let words: Vec<&[u8]> = text.split_ascii_whitespace().map(str::as_bytes).collect();
+        throttle::rate(&words).map(Shared).map_err(|e| format!("{e}; max_burst, count and period, as in \"15 30 60\""))
+    }
+}
+
+macro_rules! tally {
+    ($($name:ident: $help:literal,)*) => {
+        /// What was counted since the last [`Server::count`].
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+        pub struct Tally {
+            $(#[doc = $help] pub $name: u64,)*
+        }
+
+        #[derive(Debug, Default)]
+        struct Counters { $($name: AtomicU64,)* }
+
+        impl Counters {
+            fn add(&self, tally: &Tally) {
+                // ORDERING: Relaxed; values only.
+                $(if tally.$name > 0 { self.$name.fetch_add(tally.$name, Ordering::Relaxed); })*
+            }
+
+            fn read(&self) -> Tally {
+                // ORDERING: Relaxed; values only.
+                Tally { $($name: self.$name.load(Ordering::Relaxed),)* }
+            }
+        }
+
+        impl Tally {
+            fn metrics(&self, out: &mut String) {
+                $(pages::sample(out, "counter", concat!("tatcell_throttled_", stringify!($name), "_total"), $help,
+                    &[("", self.$name)]);)*
+            }
+        }
+    };
+}
+
+tally! {
+    commands: "Commands, whichever.",
+    decided: "Requests that were decided.",
+    limited: "Requests that were decided and refused.",
+    undecided: "Requests without a decision: the store was late, or too much was asked.",
+    untracked: "Decisions by the policy, for keys that found no place.",
+    errors: "Commands that were answered by an error.",
+    malformed: "Connections that ended with a protocol error.",
+    connections: "Connections accepted.",
+    turned_away: "Connections beyond the most that are allowed.",
+}
+
+/// What all connections share.
+#[derive(Debug)]
+pub struct Server {
+    /// Who decides.
+    pub keeper: Keeper,
+    /// How long a connection may be silent.
+    pub idle: Option<Duration>,
+    password: Option<String>,
+    counters: Counters,
+    started: Instant,
+    places: Arc<Semaphore>,
+    max_clients: usize,
+}
+
+impl Server {
+    fn new(settings: &ServerSettings, keeper: Keeper) -> Server {
+        let places = Arc::new(Semaphore::new(settings.max_clients.min(Semaphore::MAX_PERMITS)));
+        Server {
+            keeper,
+            idle: settings.idle,
+            password: settings.password.clone(),
+            counters: Counters::default(),
+            started: Instant::now(),
+            places,
+            max_clients: settings.max_clients.min(Semaphore::MAX_PERMITS),
+        }
+    }
+
+    /// Adds what was counted, and starts the tally anew.
+    pub fn count(&self, tally: &mut Tally) {
+        self.counters.add(&std::mem::take(tally));
+    }
+
+    /// Whether clients must give a password.
+    pub fn has_password(&self) -> bool {
+        self.password.is_some()
+    }
+
+    /// Whether this user may ask. Takes as long for a wrong password as for the right one.
+    pub fn allows(&self, user: &[u8], password: &[u8]) -> bool {
+        let Some(right) = &self.password else { return true };
+        let right = right.as_bytes();
+        let differs = right.iter().enumerate().fold(0, |differs, (i, byte)| {
+            differs | byte ^ password.get(i).copied().unwrap_or(!byte)
+        });
+        user == b"default" && differs == 0 && password.len() == right.len()
+    }
+
+    /// Forgets keys; how many owed something. None where the limits are shared.
+    pub fn forget(&self, keys: &[&[u8]]) -> Option<i64> {
+        let Keeper::Local(tables) = &self.keeper else { return None };
+        let now = now();
+        Some(keys.iter().filter(|key| tables.forget(key, now)).count() as i64)
+    }
+
+    fn connected(&self) -> u64 {
+        (self.max_clients - self.places.available_permits()) as u64
+    }
+
+    /// The text of INFO.
+    pub fn info(&self) -> String {
+        let seen = self.counters.read();
+        let mut out = String::from("# Server\r\nserver_name:tatcell-throttled\r\n");
+        // Clients read it to learn what they may send: HELLO is of 6.0.
+        let _ = write!(out, "redis_version:6.0.0\r\ntatcell_version:{}\r\n", env!("CARGO_PKG_VERSION"));
+        let _ = write!(out, "redis_mode:standalone\r\nprocess_id:{}\r\n", std::process::id());
+        let _ = write!(out, "uptime_in_seconds:{}\r\n", self.started.elapsed().as_secs());
+        let _ = write!(out, "\r\n# Clients\r\nconnected_clients:{}\r\n", self.connected());
+        let _ = write!(out, "maxclients:{}\r\n\r\n# Stats\r\n", self.max_clients);
+        let _ = write!(out, "total_connections_received:{}\r\n", seen.connections);
+        let _ = write!(out, "rejected_connections:{}\r\n", seen.turned_away);
+        let _ = write!(out, "total_commands_processed:{}\r\n", seen.commands);
+        let _ = write!(out, "total_error_replies:{}\r\n", seen.errors);
+        let _ = write!(out, "throttle_decided:{}\r\nthrottle_limited:{}\r\n", seen.decided, seen.limited);
+        let _ = write!(out, "\r\n# Replication\r\nrole:master\r\nconnected_slaves:0\r\n");
+        out
+    }
+
+    fn metrics(&self, out: &mut String) {
+        self.counters.read().metrics(out);
+        let help = "Connections that are open.";
+        pages::sample(out, "gauge", "tatcell_throttled_connected", help, &[("", self.connected())]);
+        self.keeper.metrics(out);
+    }
+}
+
+/// Runs the server until a signal stops it.
+///
+/// # Errors
+/// A line that says why it cannot start.
+pub fn run(settings: ServerSettings) -> Result<(), String> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = settings.threads {
+        runtime.worker_threads(threads);
+    }
+    let runtime = runtime.enable_all().build().map_err(|e| format!("no runtime: {e}"))?;
+    runtime.block_on(serve(settings))
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))
+}
+
+async fn serve(settings: ServerSettings) -> Result<(), String> {
+    let keeper = settings.keeper.open(&settings.limits)?;
+    let server = Arc::new(Server::new(&settings, keeper));
+    let mut stop = Stop::on_signals().map_err(|e| format!("no signals: {e}"))?;
+    let mut listeners = Vec::new();
+    for address in &settings.listen {
+        listeners.push(bind(*address).await?);
+    }
+    if let Some(address) = settings.metrics {
+        let (listener, told) = (bind(address).await?, Arc::downgrade(&server));
+        say("metrics at", &listener);
+        let metrics: pages::Metrics = Arc::new(move |out| {
+            if let Some(server) = told.upgrade() {
+                server.metrics(out);
+            }
+        });
+        tokio::spawn(pages::serve(listener, metrics, stop.clone()));
+    }
+    let mut accepting = tokio::task::JoinSet::new();
+    for listener in listeners {
+        say("listening at", &listener);
+        accepting.spawn(accept(server.clone(), listener, stop.clone()));
+    }
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    let mut second = 0;
+    while !stop.is_said() {
+        tokio::select! { _ = seconds.tick() => server.keeper.every_second(second), () = stop.said() => {} }
+        second += 1;
+    }
+    accepting.join_all().await;
+    // All places are free when the last connection has ended.
+    let all = u32::try_from(server.max_clients).unwrap_or(u32::MAX);
+    let ended = tokio::time::timeout(settings.stop_within, server.places.acquire_many(all)).await.is_ok();
+    let left = if ended { 0 } else { server.connected() };
+    let seen = server.counters.read();
+    eprintln!("tatcell-throttled: stopped; {} decided, {} limited, {left} clients cut off", seen.decided, seen.limited);
+    if let Some(server) = Arc::into_inner(server) {
+        server.keeper.close(settings.stop_within);
+    }
+    Ok(())
+}
+
+fn say(what: &str, listener: &TcpListener) {
+    if let Ok(address) = listener.local_addr() {
+        eprintln!("tatcell-throttled: {what} {address}");
+    }
+}
+
+async fn accept(server: Arc<Server>, listener: TcpListener, mut stop: Stop) {
+    while !stop.is_said() {
+        let accepted = tokio::select! { biased; () = stop.said() => return, accepted = listener.accept() => accepted };
+        match accepted {
+            Ok((stream, _)) => admit(&server, stream, &stop),
+            Err(e) => {
+                // Out of descriptors, mostly: others end, and then there are some.
+                eprintln!("tatcell-throttled: cannot accept: {e}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn admit(server: &Arc<Server>, mut stream: TcpStream, stop: &Stop) {
+    let Ok(place) = server.places.clone().try_acquire_owned() else {
+        server.count(&mut Tally { turned_away: 1, ..Tally::default() });
+        tokio::spawn(async move { stream.write_all(b"-ERR max number of clients reached\r\n").await });
+        return;
+    };
+    // ORDERING: Relaxed; a number of its own for each.
+    let id = server.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
+    let _: io::Result<()> = stream.set_nodelay(true);
+    let (server, stop) = (server.clone(), stop.clone());
+    tokio::spawn(async move {
+        let _ = connection::serve(server, stream, id, stop).await;
+        drop(place);
+    });
+}

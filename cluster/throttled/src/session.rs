@@ -1,0 +1,269 @@
+//! The commands of one client.
+
+use tatcell_door::{now, Limit, Rate};
+
+use crate::resp::{self, Args};
+use crate::server::{Server, Tally};
+use crate::throttle;
+
+/// What one client said of itself, and the limits that it used.
+#[derive(Debug)]
+pub struct Session {
+    id: u64,
+    name: Vec<u8>,
+    allowed: bool,
+    resp3: bool,
+    /// By a hash of the rate: clients use few.
+    limits: Vec<Option<(Rate, Limit)>>,
+}
+
+/// Limits that a session keeps at hand.
+const LIMITS: usize = 8;
+
+/// Whether the connection goes on after a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Flow {
+    /// The next command.
+    On,
+    /// Nothing more is read.
+    Close,
+}
+
+/// Every command: its name, its words (as Redis counts them: negative is at least), and where its key is.
+const COMMANDS: &[(&str, i64, i64)] = &[
+    ("auth", -2, 0),
+    ("cl.throttle", -5, 1),
+    ("client", -2, 0),
+    ("command", -1, 0),
+    ("del", -2, 1),
+    ("echo", 2, 0),
+    ("hello", -1, 0),
+    ("info", -1, 0),
+    ("ping", -1, 0),
+    ("quit", -1, 0),
+    ("reset", 1, 0),
+    ("select", 2, 0),
+];
+
+impl Session {
+    /// Starts one; `allowed`: no password is needed.
+    pub fn new(id: u64, allowed: bool) -> Session {
+        Session { id, name: Vec::new(), allowed, resp3: false, limits: Vec::new() }
+    }
+
+    /// Runs a command of at least one word and writes its reply.
+    pub async fn run(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>, tally: &mut Tally) -> Flow {
+        tally.commands += 1;
+        let name = args[0];
+        if name.eq_ignore_ascii_case(b"cl.throttle") && self.allowed {
+            self.throttle(server, args, out, tally).await;
+            return Flow::On;
+        }
+        let before = out.len();
+        let flow = self.other(server, args, out);
+        tally.errors += u64::from(out.get(before) == Some(&b'-'));
+        flow
+    }
+
+    fn other(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>) -> Flow {
+        let mut lower = [0; 16];
+        let name = args[0].get(..16.min(args[0].len())).unwrap_or_default();
+        lower[..name.len()].copy_from_slice(name);
+        lower.make_ascii_lowercase();
+        let name = &lower[..name.len()];
+        // A browser that was made to send a form here: what follows is not ours.
+        if matches!(name, b"post" | b"host:") {
+            return Flow::Close;
+        }
+        let known = COMMANDS.iter().find(|(known, ..)| known.as_bytes() == name && args[0].len() == name.len());
+        let Some((known, arity, _)) = known else {
+            let text = String::from_utf8_lossy(args[0]);
+            let text: String = text.chars().take(64).collect();
+            resp::error(out, &format!("ERR unknown command '{text}'; this server knows CL.THROTTLE, see COMMAND"));
+            return Flow::On;
+        };
+        let count = args.len() as i64;
+        if !self.allowed && !matches!(*known, "auth" | "hello" | "quit" | "reset") {
+            resp::error(out, "NOAUTH Authentication required.");
+        } else if *arity > 0 && count != *arity || count < arity.abs() {
+            resp::error(out, &format!("ERR wrong number of arguments for '{known}' command"));
+        } else {
+            return self.known(server, known, args, out);
+        }
+        Flow::On
+    }
+
+    fn known(&mut self, server: &Server, name: &str, args: &Args<'_>, out: &mut Vec<u8>) -> Flow {
+        match name {
+            "ping" => match args.get(1) {
+                Some(text) => resp::bulk(out, text),
+                None => resp::simple(out, "PONG"),
+            },
+            "echo" => resp::bulk(out, args[1]),
+            "quit" => {
+                resp::simple(out, "OK");
+                return Flow::Close;
+            }
+            "reset" => {
+                *self = Session::new(self.id, server.allows(b"default", b""));
+                resp::simple(out, "RESET");
+            }
+            "select" if args[1] == b"0" => resp::simple(out, "OK"),
+            "select" => resp::error(out, "ERR DB index is out of range"),
+            "auth" => match args.get(1..) {
+                Some([password]) => self.auth(server, b"default", password, out),
+                Some([user, password]) => self.auth(server, user, password, out),
+                _ => resp::error(out, "ERR wrong number of arguments for 'auth' command"),
+            },
+            "hello" => self.hello(server, args, out),
+            "client" => self.client(args, out),
+            "command" => command(args, out),
+            "info" => resp::bulk(out, server.info().as_bytes()),
+            "del" => match server.forget(&args[1..]) {
+                Some(owed) => resp::number(out, owed),
+                None => resp::error(out, "ERR DEL: the limits of this server are shared, delete the keys in the store"),
+            },
+            _ => resp::error(out, "ERR not here"),
+        }
+        Flow::On
+    }
+
+    fn auth(&mut self, server: &Server, user: &[u8], password: &[u8], out: &mut Vec<u8>) {
+        if !server.has_password() {
+            resp::error(out, "ERR AUTH <password> called without any password configured for the default user.");
+        } else if server.allows(user, password) {
+            self.allowed = true;
+            resp::simple(out, "OK");
+        } else {
+            resp::error(out, "WRONGPASS invalid username-password pair or user is disabled.");
+        }
+    }
+
+    fn hello(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>) {
+        let mut rest = &args[1..];
+        let mut resp3 = self.resp3;
+        if let Some((version, more)) = rest.split_first() {
+            match *version {
+                b"2" => resp3 = false,
+                b"3" => resp3 = true,
+                _ => return resp::error(out, "NOPROTO unsupported protocol version"),
+            }
+            rest = more;
+        }
+        let (mut allowed, mut name) = (self.allowed, None);
+        loop {
+            match rest {
+                [] => break,
+                [word, user, password, more @ ..] if word.eq_ignore_ascii_case(b"auth") => {
+                    if server.has_password() && !server.allows(user, password) {
+                        return resp::error(out, "WRONGPASS invalid username-password pair or user is disabled.");
+                    }
+                    (allowed, rest) = (true, more);
+                }
+                [word, said, more @ ..] if word.eq_ignore_ascii_case(b"setname") => {
+                    (name, rest) = (Some(said.to_vec()), more);
+                }
+                _ => return resp::error(out, "ERR Syntax error in HELLO"),
+            }
+        }
+        if !allowed {
+            return resp::error(out, "NOAUTH HELLO must be called with the client already authenticated, or with AUTH");
+        }
+        (self.allowed, self.resp3) = (allowed, resp3);
+        self.name = name.unwrap_or(std::mem::take(&mut self.name));
+        resp::map_of(out, resp3, 7);
+        let texts = [("server", "tatcell-throttled"), ("version", env!("CARGO_PKG_VERSION"))];
+        texts.iter().for_each(|(key, value)| pair(out, key, value));
+        resp::bulk(out, b"proto");
+        resp::number(out, if resp3 { 3 } else { 2 });
+        resp::bulk(out, b"id");
+        resp::number(out, self.id as i64);
+        [("mode", "standalone"), ("role", "master")].iter().for_each(|(key, value)| pair(out, key, value));
+        resp::bulk(out, b"modules");
+        resp::array_of(out, 0);
+    }
+
+    fn client(&mut self, args: &Args<'_>, out: &mut Vec<u8>) {
+        let which = String::from_utf8_lossy(args[1]).to_ascii_lowercase();
+        match (which.as_str(), args.len()) {
+            ("setname", 3) => {
+                self.name = args[2].to_vec();
+                resp::simple(out, "OK");
+            }
+            ("getname", 2) if self.name.is_empty() => resp::null(out, self.resp3),
+            ("getname", 2) => resp::bulk(out, &self.name),
+            ("id", 2) => resp::number(out, self.id as i64),
+            ("setinfo", 4) => resp::simple(out, "OK"),
+            _ => resp::error(out, "ERR CLIENT has SETNAME, GETNAME, SETINFO and ID here"),
+        }
+    }
+
+    async fn throttle(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>, tally: &mut Tally) {
+        let refuse = |out: &mut Vec<u8>, tally: &mut Tally, code: &str, why: &str| {
+            tally.errors += 1;
+            resp::error(out, &format!("{code} Cell error: {why}"));
+        };
+        if args.len() != 5 && args.len() != 6 {
+            return refuse(out, tally, "ERR", &format!("Usage: {}", throttle::USAGE));
+        }
+        let call = throttle::rate(&args[2..5]).and_then(|rate| Ok((rate, throttle::quantity(args.get(5))?)));
+        let (rate, quantity) = match call {
+            Ok(call) => call,
+            Err(why) => return refuse(out, tally, "ERR", &why),
+        };
+        let limit = match self.limit(server, &rate) {
+            Ok(limit) => limit,
+            Err(why) => return refuse(out, tally, "ERR", &format!("this limit cannot be kept: {why}")),
+        };
+        match server.keeper.decide(limit, args[1], quantity, now()).await {
+            Ok(answer) => {
+                tally.decided += 1;
+                tally.limited += u64::from(!answer.passes);
+                tally.untracked += u64::from(answer.untracked);
+                resp::array_of(out, 5);
+                throttle::integers(&answer, &rate).iter().for_each(|value| resp::number(out, *value));
+            }
+            Err(why) => {
+                tally.undecided += 1;
+                refuse(out, tally, "TRYAGAIN", &why.to_string());
+            }
+        }
+    }
+
+    fn limit(&mut self, server: &Server, rate: &Rate) -> Result<&Limit, &'static str> {
+        self.limits.resize(LIMITS, None);
+        let mixed = rate.units ^ rate.period.rotate_left(20) ^ rate.burst.rotate_left(40);
+        let place = (mixed.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 61) as usize;
+        let place = &mut self.limits[place];
+        if place.as_ref().is_none_or(|(known, _)| known != rate) {
+            *place = Some((*rate, server.keeper.limit(rate)?));
+        }
+        place.as_ref().map(|(_, limit)| limit).ok_or("not made")
+    }
+}
+
+fn pair(out: &mut Vec<u8>, key: &str, value: &str) {
+    resp::bulk(out, key.as_bytes());
+    resp::bulk(out, value.as_bytes());
+}
+
+/// Enough for clients and proxies that ask where the key of a command is.
+fn command(args: &Args<'_>, out: &mut Vec<u8>) {
+    match args.get(1) {
+        Some(word) if word.eq_ignore_ascii_case(b"count") => resp::number(out, COMMANDS.len() as i64),
+        Some(_) => resp::array_of(out, 0),
+        None => {
+            resp::array_of(out, COMMANDS.len());
+            for (name, arity, key) in COMMANDS {
+                resp::array_of(out, 6);
+                resp::bulk(out, name.as_bytes());
+                resp::number(out, *arity);
+                resp::array_of(out, 1);
+                resp::simple(out, "fast");
+                for value in [*key, if *name == "del" { -1 } else { *key }, *key] {
+                    resp::number(out, value);
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,92 @@
+//! One `CL.THROTTLE`: its words, and its five integers.
+//!
+//! `CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]`: `max_burst + 1` units at once after idle,
+//! and `count` in `period` seconds. The reply: limited (0 or 1), `max_burst + 1`, how many are left, seconds until the
+//! same quantity passes (-1 where it did, or never will), seconds until all of the burst is back. Times are cut to
+//! milliseconds, and those rounded up to seconds, as redis-cell does.
+
+use tatcell_door::{Answer, Rate};
+
+use crate::resp;
+
+/// How it is written.
+pub const USAGE: &str = "CL.THROTTLE <key> <max_burst> <count per period> <period> [<quantity>]";
+
+/// Reads a limit from `max_burst`, `count` and `period`.
+///
+/// # Errors
+/// A line without the code.
+pub fn rate(words: &[&[u8]]) -> Result<Rate, String> {
+    let [max_burst, count, period] = words else { return Err(format!("usage: {USAGE}")) };
+    let (max_burst, count, period) = (integer(max_burst)?, integer(count)?, integer(period)?);
+    if count == 0 || period == 0 {
+        return Err("Zero rates are not supported".into());
+    }
+    let positive = |name: &str, value: i64| {
+        u64::try_from(value).map_err(|_| format!("{name} must not be negative: {value}"))
+    };
+    let burst = positive("max_burst", max_burst)? + 1;
+    Ok(Rate { units: positive("count", count)?, period: positive("period", period)?, burst })
+}
+
+/// Reads a quantity; 1 where none is given, and 0 only looks.
+///
+/// # Errors
+/// A line without the code.
+pub fn quantity(word: Option<&&[u8]>) -> Result<u64, String> {
+    let value = word.map_or(Ok(1), |word| integer(word))?;
+    // redis-cell gives back without a bound for a negative one: above the burst, and to keys that never took any.
+    u64::try_from(value).map_err(|_| format!("a quantity must not be negative: {value}"))
+}
+
+fn integer(word: &[u8]) -> Result<i64, String> {
+    resp::integer(word).ok_or_else(|| format!("Couldn't parse as integer: {}", String::from_utf8_lossy(word)))
+}
+
+/// The five integers.
+pub fn integers(answer: &Answer, rate: &Rate) -> [i64; 5] {
+    let retry_after = if answer.passes || !answer.ever { -1 } else { seconds(answer.retry_after) };
+    [i64::from(!answer.passes), whole(rate.burst), whole(answer.remaining), retry_after, seconds(answer.reset_after)]
+}
+
+fn seconds(ns: u64) -> i64 {
+    whole((ns / 1_000_000).div_ceil(1_000))
+}
+
+fn whole(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_become_a_limit_or_an_error_that_names_them() {
+        let rate = |text: &str| super::rate(&text.split(' ').map(str::as_bytes).collect::<Vec<_>>());
+        assert_eq!(rate("15 30 60"), Ok(Rate { units: 30, period: 60, burst: 16 }));
+        assert_eq!(rate("0 1 2"), Ok(Rate { units: 1, period: 2, burst: 1 }));
+        assert_eq!(rate("9223372036854775807 1 1").map(|r| r.burst), Ok(1 << 63));
+        for (text, word) in [
+            ("x 1 1", "Couldn't parse as integer: x"),
+            ("1 0 1", "Zero rates"),
+            ("1 1 0", "Zero rates"),
+            ("-1 1 1", "max_burst"),
+            ("1 -1 1", "count"),
+            ("1 1 -1", "period"),
+            ("1 1", "usage"),
+            ("1 1 9223372036854775808", "Couldn't"),
+        ] {
+            assert!(rate(text).is_err_and(|e| e.contains(word)), "{text}");
+        }
+        assert_eq!(quantity(None), Ok(1));
+        assert_eq!(quantity(Some(&&b"0"[..])), Ok(0));
+        assert!(quantity(Some(&&b"-1"[..])).is_err() && quantity(Some(&&b"1.5"[..])).is_err());
+    }
+
+    #[test]
+    fn times_are_cut_to_milliseconds_and_rounded_up_to_seconds() {
+        let cases = [(0, 0), (999_999, 0), (1_000_000, 1), (1_000_000_000, 1), (1_000_999_999, 1), (1_001_000_000, 2)];
+        cases.iter().for_each(|(ns, s)| assert_eq!(seconds(*ns), *s, "{ns}"));
+    }
+}

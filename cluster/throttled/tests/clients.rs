@@ -1,0 +1,108 @@
+//! Clients that others made: redis-cli, the redis crate, redis-py; and redis-cell itself, asked the same.
+
+mod common;
+
+use std::process::Command;
+
+use common::{python_or_skip, Client, Random, Redis, Reply, Server};
+
+type Five = (i64, i64, i64, i64, i64);
+
+#[test]
+fn redis_cli_prints_what_redis_cell_prints() {
+    let server = Server::start(&[]);
+    let call = |words: &str| {
+        let cli = Command::new("redis-cli").args(["-p", server.port()]).args(words.split(' ')).output();
+        cli.ok().map(|output| String::from_utf8(output.stdout).expect("text"))
+    };
+    let Some(printed) = call("CL.THROTTLE user123 15 30 60 1") else {
+        println!("SKIP redis_cli_prints: no redis-cli; apt-get install redis-tools");
+        return;
+    };
+    assert_eq!(printed, "0\n16\n15\n-1\n2\n");
+    assert_eq!(call("PING").as_deref(), Some("PONG\n"));
+    assert!(call("INFO").is_some_and(|text| text.contains("throttle_decided:1")));
+    assert!(call("-3 CL.THROTTLE user123 15 30 60 1").is_some_and(|text| text == "0\n16\n14\n-1\n4\n"));
+}
+
+#[test]
+fn the_redis_crate_connects_calls_and_pipelines() {
+    for protocol in ["", "?protocol=resp3"] {
+        let server = Server::start(&[]);
+        let client = redis::Client::open(format!("redis://{}/{protocol}", server.address)).expect("a URL");
+        let mut connection = client.get_connection().expect("a connection");
+        let call = redis::cmd("CL.THROTTLE").arg("user123").arg(15).arg(30).arg(60).clone();
+        assert_eq!(call.query::<Five>(&mut connection).expect("five"), (0, 16, 15, -1, 2));
+        let mut pipe = redis::pipe();
+        for _ in 0..16 {
+            pipe.add_command(call.clone());
+        }
+        let replies: Vec<Five> = pipe.query(&mut connection).expect("replies");
+        let passed = replies.iter().map(|reply| reply.0).collect::<Vec<_>>();
+        assert_eq!(passed, [vec![0; 15], vec![1]].concat());
+        assert_eq!(replies[15], (1, 16, 0, 2, 32));
+        let wrong = redis::cmd("CL.THROTTLE").arg("k").query::<Five>(&mut connection).expect_err("an error");
+        assert!(wrong.to_string().contains("Usage"), "{wrong}");
+    }
+}
+
+const PYTHON: &str = "
+import sys, redis
+for protocol in (2, 3):
+    client = redis.Redis(host='127.0.0.1', port=int(sys.argv[1]), protocol=protocol)
+    assert client.ping()
+    key = f'python{protocol}'
+    assert client.execute_command('CL.THROTTLE', key, 15, 30, 60) == [0, 16, 15, -1, 2]
+    pipe = client.pipeline(transaction=False)
+    for _ in range(16):
+        pipe.execute_command('CL.THROTTLE', key, 15, 30, 60)
+    assert [reply[0] for reply in pipe.execute()] == [0] * 15 + [1]
+    assert client.info()['tatcell_version']
+    try:
+        client.execute_command('CL.THROTTLE', key)
+        raise SystemExit('no error')
+    except redis.exceptions.ResponseError as error:
+        assert 'Usage' in str(error), error
+print('fine', redis.__version__)
+";
+
+#[test]
+fn redis_py_connects_calls_and_pipelines() {
+    let Some(python) = python_or_skip("redis_py_connects", "redis") else { return };
+    let server = Server::start(&[]);
+    let output = Command::new(&python).args(["-c", PYTHON, server.port()]).output().expect("python");
+    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    println!("{said}");
+    assert!(output.status.success() && said.starts_with("fine"), "{said}");
+}
+
+#[test]
+fn replies_are_equal_to_those_of_redis_cell_itself() {
+    let Ok(path) = std::env::var("TATCELL_REDIS_CELL") else {
+        println!("SKIP replies_are_equal_to_those_of_redis_cell: name its module (libredis_cell.so) in \
+                  TATCELL_REDIS_CELL");
+        return;
+    };
+    let Some(module) = Redis::start_or_skip("replies_are_equal", &["--loadmodule", &path]) else { return };
+    let server = Server::start(&[]);
+    let (mut ours, mut theirs) = (server.connect(), Client::to(&format!("127.0.0.1:{}", module.1)));
+    let (mut random, mut limited, mut aside) = (Random(5), 0, 0);
+    for _ in 0..20_000 {
+        // Periods so long that nothing comes back while the test runs, and that every limit is in the coarsest table.
+        let count = [1, 2, 4, 5, 8, 10][random.below(6) as usize];
+        let burst = [0, 3, 15, 30][random.below(4) as usize];
+        let (key, period) = (random.below(200), count * 2_000_000);
+        let most = [40, 4, 4, 4][random.below(4) as usize];
+        let quantity = random.below(most);
+        let call = format!("CL.THROTTLE k{key} {burst} {count} {period} {quantity}");
+        let (here, there) = (ours.say(&call), theirs.say(&call));
+        let (Reply::Array(a), Reply::Array(b)) = (&here, &there) else { panic!("{call}: {here:?}, {there:?}") };
+        limited += i64::from(a[0] == Reply::Number(1));
+        // The clocks of two processes: a second of retry and reset may lie between two readings.
+        let near = |i: usize| matches!((&a[i], &b[i]), (Reply::Number(x), Reply::Number(y)) if x.abs_diff(*y) <= 1);
+        assert!(a[..3] == b[..3] && near(3) && near(4), "{call}: {here:?}, {there:?}");
+        aside += i32::from(a != b);
+    }
+    println!("20000 calls, {limited} limited, {aside} a second aside");
+    assert!(limited > 1_000 && aside < 400);
+}

@@ -1,0 +1,236 @@
+//! What clients may send, and what they are told.
+
+mod common;
+
+use std::io::{Read, Write};
+use std::net::TcpStream;
+use std::time::Duration;
+
+use common::{command, numbers, Client, Random, Reply, Server};
+
+fn error(reply: Reply) -> String {
+    match reply {
+        Reply::Error(text) => text,
+        other => panic!("no error: {other:?}"),
+    }
+}
+
+#[test]
+fn the_documented_examples_of_redis_cell_have_its_replies() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    assert_eq!(client.say("CL.THROTTLE user123 15 30 60 1"), numbers([0, 16, 15, -1, 2]));
+    assert_eq!(client.say("cl.throttle user124 15 30 60"), numbers([0, 16, 15, -1, 2]));
+    assert_eq!(client.say("CL.THROTTLE user123-read-rate 15 30 60"), numbers([0, 16, 15, -1, 2]));
+    assert_eq!(client.say("CL.THROTTLE user123-write-rate 5 10 60"), numbers([0, 6, 5, -1, 6]));
+    // Its own end-to-end test.
+    assert_eq!(client.say("CL.THROTTLE user 0 1 2 1"), numbers([0, 1, 0, -1, 2]));
+    assert_eq!(client.say("CL.THROTTLE user 0 1 2 1"), numbers([1, 1, 0, 2, 2]));
+    std::thread::sleep(Duration::from_secs(2));
+    assert_eq!(client.say("CL.THROTTLE user 0 1 2 1"), numbers([0, 1, 0, -1, 2]));
+    // Too much for ever, a look, and several at once.
+    assert_eq!(client.say("CL.THROTTLE many 4 1 100 6"), numbers([1, 5, 5, -1, 0]));
+    assert_eq!(client.say("CL.THROTTLE many 4 1 100 0"), numbers([0, 5, 5, -1, 0]));
+    assert_eq!(client.say("CL.THROTTLE many 4 1 100 5"), numbers([0, 5, 0, -1, 500]));
+    assert_eq!(client.say("CL.THROTTLE many 4 1 100 2"), numbers([1, 5, 0, 200, 500]));
+}
+
+#[test]
+fn a_key_keeps_its_debt_as_a_time_when_its_parameters_change() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    assert_eq!(client.say("CL.THROTTLE k 9 1 10 3"), numbers([0, 10, 7, -1, 30]));
+    // 30 s of debt are 15 units of 2 s.
+    assert_eq!(client.say("CL.THROTTLE k 99 30 60 0"), numbers([0, 100, 85, -1, 30]));
+    assert_eq!(client.say("DEL k nobody"), Reply::Number(1));
+    assert_eq!(client.say("CL.THROTTLE k 9 1 10 0"), numbers([0, 10, 10, -1, 0]));
+}
+
+#[test]
+fn what_is_wrong_with_a_call_is_said_and_the_next_one_goes_on() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    for (words, said) in [
+        ("CL.THROTTLE k 1 1", "Usage: CL.THROTTLE <key>"),
+        ("CL.THROTTLE k 1 1 1 1 1", "Usage"),
+        ("CL.THROTTLE k x 1 1", "Couldn't parse as integer: x"),
+        ("CL.THROTTLE k 1 1 1 1.5", "Couldn't parse as integer: 1.5"),
+        ("CL.THROTTLE k 1 0 1", "Zero rates are not supported"),
+        ("CL.THROTTLE k 1 1 0", "Zero rates are not supported"),
+        ("CL.THROTTLE k 1 1 -5", "period must not be negative"),
+        ("CL.THROTTLE k 1 1 1 -5", "a quantity must not be negative"),
+        ("CL.THROTTLE k 9223372036854775807 1 9223372036854775807", "cannot be kept"),
+        ("CL.THROTTLE k 1 1000000000 1", "cannot be kept"),
+        ("GET k", "unknown command 'GET'"),
+        ("ECHO", "wrong number of arguments"),
+        ("AUTH x", "without any password configured"),
+        ("SELECT 3", "out of range"),
+        ("HELLO 4", "NOPROTO"),
+        ("CLIENT KILL x", "CLIENT has"),
+    ] {
+        let text = error(client.say(words));
+        assert!(text.contains(said), "{words}: {text}");
+        assert_eq!(client.say("PING"), Reply::Simple("PONG".into()));
+    }
+    assert_eq!(server.metric("tatcell_throttled_errors_total"), 16);
+    assert_eq!(server.metric("tatcell_throttled_decided_total"), 0);
+}
+
+#[test]
+fn the_rest_of_what_clients_send_is_answered() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    assert_eq!(client.say("PING hello"), Reply::Bulk(b"hello".to_vec()));
+    assert_eq!(client.say("ECHO hello"), Reply::Bulk(b"hello".to_vec()));
+    assert_eq!(client.say("SELECT 0"), Reply::Simple("OK".into()));
+    assert_eq!(client.say("CLIENT SETNAME me"), Reply::Simple("OK".into()));
+    assert_eq!(client.say("CLIENT GETNAME"), Reply::Bulk(b"me".to_vec()));
+    assert_eq!(client.say("CLIENT SETINFO lib-name x"), Reply::Simple("OK".into()));
+    assert!(matches!(client.say("CLIENT ID"), Reply::Number(1..)));
+    assert!(matches!(client.say("HELLO 3"), Reply::Array(pairs) if pairs.len() == 14));
+    assert!(matches!(client.say("COMMAND"), Reply::Array(list) if list.len() == 12));
+    assert_eq!(client.say("COMMAND DOCS"), Reply::Array(vec![]));
+    assert!(matches!(client.say("INFO"), Reply::Bulk(text) if text.starts_with(b"# Server\r\n")));
+    assert_eq!(client.say("RESET"), Reply::Simple("RESET".into()));
+    client.send(b"\r\nPING\r\n  ping  x \r\n*0\r\n");
+    assert_eq!(client.reply(), Some(Reply::Simple("PONG".into())));
+    assert_eq!(client.reply(), Some(Reply::Bulk(b"x".to_vec())));
+    assert_eq!(client.say("QUIT"), Reply::Simple("OK".into()));
+    assert_eq!(client.reply(), None);
+}
+
+#[test]
+fn a_password_is_asked_for_and_every_other_one_is_wrong() {
+    let folder = std::env::temp_dir().join(format!("tatcell-throttled-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("password");
+    std::fs::write(&file, "right\n").expect("a file");
+    let server = Server::start(&["--password-file", file.to_str().expect("a path")]);
+    let mut client = server.connect();
+    for words in ["CL.THROTTLE k 1 1 1", "PING", "INFO", "DEL k", "HELLO 3", "nonsense"] {
+        let text = error(client.say(words));
+        assert!(text.starts_with("NOAUTH") || words == "nonsense", "{words}: {text}");
+    }
+    for wrong in ["wrong", "righ", "rightx", "Right", "other right"] {
+        assert!(error(client.say(&format!("AUTH {wrong}"))).starts_with("WRONGPASS"), "{wrong}");
+    }
+    assert!(error(client.say("HELLO 3 AUTH default wrong")).starts_with("WRONGPASS"));
+    assert!(error(client.say("CL.THROTTLE k 1 1 1")).starts_with("NOAUTH"));
+    assert_eq!(client.say("AUTH default right"), Reply::Simple("OK".into()));
+    assert_eq!(client.say("CL.THROTTLE k 1 1 1"), numbers([0, 2, 1, -1, 1]));
+    assert_eq!(client.say("RESET"), Reply::Simple("RESET".into()));
+    assert!(error(client.say("PING")).starts_with("NOAUTH"));
+    assert!(matches!(client.say("HELLO 2 AUTH default right SETNAME me"), Reply::Array(_)));
+    assert_eq!(client.say("CLIENT GETNAME"), Reply::Bulk(b"me".to_vec()));
+    std::fs::remove_dir_all(&folder).expect("removed");
+}
+
+#[test]
+fn commands_may_come_in_any_pieces_and_many_at_once() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    let calls: Vec<u8> = (0..40).flat_map(|_| command("CL.THROTTLE pieces 49 1 1000 1")).collect();
+    let mut random = Random(7);
+    let mut rest = &calls[..];
+    while !rest.is_empty() {
+        let (piece, more) = rest.split_at(1 + random.below(30.min(rest.len() as u64)) as usize);
+        client.send(piece);
+        rest = more;
+        if random.below(4) == 0 {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    for i in 1..=40 {
+        assert_eq!(client.reply(), Some(numbers([0, 50, 50 - i, -1, 1000 * i])), "call {i}");
+    }
+    // 50 000 at once, and read only afterwards: the server must not hold their answers, nor lose one.
+    let mut sender = client.0.get_ref().try_clone().expect("a clone");
+    let writer = std::thread::spawn(move || {
+        let call = command("CL.THROTTLE flood 0 1 1000 1").repeat(50_000);
+        sender.write_all(&call).expect("sent");
+    });
+    assert_eq!(client.reply(), Some(numbers([0, 1, 0, -1, 1000])));
+    for i in 1..50_000 {
+        assert_eq!(client.reply(), Some(numbers([1, 1, 0, 1000, 1000])), "call {i}");
+    }
+    writer.join().expect("the writer");
+}
+
+#[test]
+fn malformed_bytes_end_the_connection_with_an_error_and_no_other() {
+    let server = Server::start(&[]);
+    let mut healthy = server.connect();
+    let cases = [&b"*x\r\n"[..], b"*1\r\n$99999999\r\n", b"*1\r\nPING\r\n", b"*99\r\n", b"PING \"x\"\r\n", &[b'x'; 5_000]];
+    for bytes in cases {
+        let mut client = server.connect();
+        client.send(&[&command("PING")[..], bytes].concat());
+        assert_eq!(client.reply(), Some(Reply::Simple("PONG".into())));
+        assert!(error(client.reply().expect("an error")).starts_with("ERR Protocol error"));
+        assert_eq!(client.reply(), None);
+        assert_eq!(healthy.say("PING"), Reply::Simple("PONG".into()));
+    }
+    assert_eq!(server.metric("tatcell_throttled_malformed_total"), cases.len() as u64);
+    // A form that a browser was made to send: nothing of it is run.
+    let mut client = server.connect();
+    client.send(b"POST / HTTP/1.1\r\nHost: x\r\n\r\nCL.THROTTLE k 0 1 1000\r\n");
+    assert_eq!(client.reply(), None);
+    assert_eq!(server.metric("tatcell_throttled_decided_total"), 0);
+}
+
+/// Random bytes, and commands in which bytes were changed, left out or put in.
+#[test]
+fn ten_thousand_damaged_streams_leave_the_server_well() {
+    const STREAMS: u64 = 10_000;
+    let server = Server::start(&[]);
+    let mut random = Random(0x7e57);
+    let whole = [
+        command("CL.THROTTLE k 15 30 60 1"),
+        command("HELLO 3 AUTH default x"),
+        b"CL.THROTTLE k 15 30 60\r\n".to_vec(),
+        command("CLIENT SETNAME y"),
+    ];
+    for stream in 0..STREAMS {
+        let mut bytes: Vec<u8> = match random.below(4) {
+            0 => (0..random.below(200)).map(|_| random.any() as u8).collect(),
+            _ => (0..=random.below(4)).flat_map(|_| whole[random.below(4) as usize].clone()).collect(),
+        };
+        for _ in 0..random.below(4) {
+            let at = random.below(bytes.len() as u64) as usize;
+            match random.below(3) {
+                _ if bytes.is_empty() => bytes.push(b'*'),
+                0 => bytes[at] = b"\r\n*$-0919x\0\xff"[random.below(12) as usize],
+                1 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, random.any() as u8),
+            }
+        }
+        let mut client = TcpStream::connect(&server.address).expect("the server");
+        client.set_read_timeout(Some(common::PATIENCE)).expect("a timeout");
+        let _ = client.write_all(&bytes);
+        client.shutdown(std::net::Shutdown::Write).expect("shut down");
+        // Whatever it says, it says it in its protocol, and then it ends.
+        let mut said = Vec::new();
+        let _ = client.read_to_end(&mut said);
+        let first = said.first().copied();
+        assert!(matches!(first, None | Some(b'-' | b'*' | b'+' | b'%' | b':')), "stream {stream}: {said:?}");
+    }
+    assert_eq!(server.connect().say("PING"), Reply::Simple("PONG".into()));
+    println!("{} ended with a protocol error", server.metric("tatcell_throttled_malformed_total"));
+    assert!(server.metric("tatcell_throttled_malformed_total") > STREAMS / 10);
+    assert!(server.metric("tatcell_throttled_decided_total") > STREAMS / 10);
+}
+
+#[test]
+fn clients_beyond_the_most_are_told_and_places_come_back() {
+    let server = Server::start(&["--max-clients", "3"]);
+    let mut clients: Vec<Client> = (0..3).map(|_| server.connect()).collect();
+    clients.iter_mut().for_each(|client| assert_eq!(client.say("PING"), Reply::Simple("PONG".into())));
+    let mut fourth = server.connect();
+    assert_eq!(fourth.reply(), Some(Reply::Error("ERR max number of clients reached".into())));
+    assert_eq!(fourth.reply(), None);
+    clients.pop();
+    while server.metric("tatcell_throttled_connected") == 3 {
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    assert_eq!(server.connect().say("PING"), Reply::Simple("PONG".into()));
+    assert_eq!(server.metric("tatcell_throttled_turned_away_total"), 1);
+}

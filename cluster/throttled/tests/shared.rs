@@ -1,0 +1,83 @@
+//! Servers that share their limits through a redis-server of the test's own.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::{Redis, Reply, Server};
+
+fn start(redis: &Redis, more: &[&str]) -> Server {
+    let url = redis.url();
+    let shared = ["--store", &url, "--nodes", "2", "--limit", "999 1000 10", "--limit", "4 1 1000", "--keys", "1000"];
+    Server::start(&[&shared[..], more].concat())
+}
+
+fn first(reply: Reply) -> i64 {
+    match reply {
+        Reply::Array(list) => match list[0] {
+            Reply::Number(limited) => limited,
+            _ => panic!("{list:?}"),
+        },
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn two_servers_pass_together_what_one_would() {
+    let Some(redis) = Redis::start_or_skip("two_servers_pass_together", &[]) else { return };
+    let servers = [(); 2].map(|()| start(&redis, &["--store-wait", "5s"]));
+    let mut clients = servers.each_ref().map(Server::connect);
+    // Strict: five at once, and each is known everywhere.
+    let passed = (0..40).filter(|i| first(clients[i % 2].say("CL.THROTTLE few 4 1 1000")) == 0).count();
+    assert_eq!(passed, 5);
+    // Leased: 1000 at once, 100 a second.
+    let (begun, mut passed, mut asked) = (Instant::now(), 0u64, 0u64);
+    while begun.elapsed() < Duration::from_secs(2) {
+        for client in &mut clients {
+            passed += u64::from(first(client.say("CL.THROTTLE many 999 1000 10")) == 0);
+            asked += 1;
+        }
+    }
+    let most = 1_000 + (100.0 * begun.elapsed().as_secs_f64()) as u64;
+    println!("{passed} of {asked} passed; at most {most}");
+    assert!(passed <= most && passed > 500, "{passed} of at most {most}");
+    // Of two times 5 and 1000.
+    assert_eq!(clients[0].say("CL.THROTTLE few 4 1 1000 6"), common::numbers([1, 5, 0, -1, 5_000]));
+    let wrong = clients[0].say("CL.THROTTLE few 4 2 1000");
+    assert!(matches!(wrong, Reply::Error(text) if text.contains("not one of the limits that this server shares")));
+    assert!(matches!(clients[0].say("DEL few"), Reply::Error(text) if text.contains("in the store")));
+    assert!(servers[0].metric("tatcell_cluster_asks_total") > 0);
+    for server in servers {
+        server.signal(libc::SIGTERM);
+        assert!(server.ended().ends_with(" 0 clients cut off"));
+    }
+}
+
+#[test]
+fn a_store_that_is_silent_is_an_error_and_then_a_refusal_and_never_a_pass() {
+    let Some(redis) = Redis::start_or_skip("a_store_that_is_silent", &[]) else { return };
+    let server = start(&redis, &["--store-wait", "30ms"]);
+    let mut client = server.connect();
+    redis.signal(libc::SIGSTOP);
+    let (begun, mut late, mut denied) = (Instant::now(), 0, 0);
+    while begun.elapsed() < Duration::from_millis(800) {
+        match client.say("CL.THROTTLE k 4 1 1000") {
+            Reply::Error(text) if text.starts_with("TRYAGAIN") => late += 1,
+            reply => {
+                assert_eq!(first(reply), 1);
+                denied += 1;
+            }
+        }
+    }
+    redis.signal(libc::SIGCONT);
+    println!("{late} late, {denied} denied");
+    assert!(late > 0 && denied > 0);
+    let begun = Instant::now();
+    loop {
+        let reply = client.say("CL.THROTTLE k2 4 1 1000");
+        if matches!(&reply, Reply::Array(list) if list[0] == Reply::Number(0)) {
+            break;
+        }
+        assert!(begun.elapsed() < common::PATIENCE, "{reply:?}");
+    }
+}

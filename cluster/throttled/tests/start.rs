@@ -1,0 +1,49 @@
+//! What is wrong with the settings is said in one line, and nothing starts.
+
+mod common;
+
+use common::{refused, Server, PROGRAM};
+
+#[test]
+fn what_is_wrong_is_said_in_one_line_with_its_place() {
+    let folder = std::env::temp_dir().join(format!("tatcell-start-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let file = folder.join("throttled.toml");
+    let config = file.to_str().expect("a path");
+    for (text, said) in [
+        ("keys = 10\nlisen = \"x\"\n", "throttled.toml:2: there is no setting lisen"),
+        ("\nkeys = \"ten\"\n", "throttled.toml:2: keys: \"ten\""),
+        ("when_full = \"drop\"\n", "one of admit inherit deny sampled"),
+        ("idle = \"10\"\n", "a time is a whole number and ms, s, m or h"),
+        ("listen = \"localhost\"\n", "throttled.toml:1: listen: \"localhost\""),
+        ("store = \"redis://127.0.0.1:1/\"\n", "give nodes"),
+        ("store = \"redis://127.0.0.1:1/\"\nnodes = 2\n", "give each limit that is shared"),
+        ("store = \"redis://127.0.0.1:1/\"\nnodes = 2\nlimit = \"1 2 3\"\n", "the store does not answer"),
+        ("store = \"nonsense\"\nnodes = 2\nlimit = \"1 2 3\"\n", "not the URL of a store"),
+        ("limit = \"1 2\"\n", "max_burst, count and period"),
+        ("limit = \"1 2 3\"\n", "shared through a store"),
+        ("nodes = 2\n", "there is no setting nodes"),
+        ("password = \"\"\n", "the password is empty"),
+        ("keys = 0\n", "keys must be 1 to"),
+        ("[x]\n", "throttled.toml:1: "),
+        ("keys\n", "throttled.toml:1: "),
+    ] {
+        std::fs::write(&file, text).expect("a file");
+        let line = refused(PROGRAM, &["--config", config]);
+        assert!(line.starts_with("tatcell-throttled: ") && line.contains(said), "{text}: {line}");
+    }
+    std::fs::remove_dir_all(&folder).expect("removed");
+    assert!(refused(PROGRAM, &["--config", "/does/not/exist"]).contains("/does/not/exist"));
+    assert!(refused(PROGRAM, &["--password-file", "/does/not/exist"]).contains("/does/not/exist"));
+    let taken = Server::start(&[]);
+    assert!(refused(PROGRAM, &["--listen", &taken.address]).contains(&format!("cannot listen at {}", taken.address)));
+}
+
+#[test]
+fn the_example_of_a_file_is_one() {
+    let example = concat!(env!("CARGO_MANIFEST_DIR"), "/throttled.toml");
+    // It names an address of its own, which a test must not take: only what is read of it counts here.
+    let text = std::fs::read_to_string(example).expect("the example");
+    let settings = tatcell_door::Settings::file(example, &text).expect("settings");
+    tatcell_throttled::server::ServerSettings::take(settings).expect("all of them are known");
+}

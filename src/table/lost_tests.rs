@@ -1,0 +1,210 @@
+//! How many swaps a call loses before it gives up, on the shipped code: every swap is lost to a rival.
+
+use std::boxed::Box;
+use std::cell::Cell;
+
+use super::access::{sealed::Sealed, Access};
+use super::options::{AttachOptions, TableOptions};
+use super::policy::FullPolicy;
+use super::{Burst, Counters, Line, Request, Table};
+use crate::answer::Verdict;
+use crate::limit::LimitSpec;
+use crate::sync::{AtomicU64, Ordering, MAX_LOST};
+
+const NOW: u64 = 1 << 30;
+const X: u64 = 1;
+
+std::thread_local! {
+    static LOST: Cell<u32> = const { Cell::new(0) };
+    /// So many swaps are lost; the others are made.
+    static RIVALS: Cell<u32> = const { Cell::new(0) };
+}
+
+/// Loses swaps to a rival, which moves the word on as a charge of one tick, or the drop of a claim, would.
+enum Loses {}
+
+impl Sealed for Loses {}
+
+impl Access for Loses {
+    const EXCLUSIVE: bool = false;
+    type Sharing = ();
+
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
+        // ORDERING: Relaxed; one thread.
+        assert_eq!(slot.load(Ordering::Relaxed), old, "a swap of what is not there");
+        if LOST.get() < RIVALS.get() {
+            LOST.set(LOST.get() + 1);
+            let found = old.wrapping_add(2);
+            slot.store(found, Ordering::Relaxed);
+            return Err(found);
+        }
+        slot.store(new, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn fence() {}
+}
+
+/// A table in which the key of X owes two units, or is absent.
+fn table(present: bool, rivals: u32) -> Table<'static, Loses> {
+    made(present, rivals).1
+}
+
+/// The same with its memory.
+fn made(present: bool, rivals: u32) -> (&'static [Line; 4], Table<'static, Loses>) {
+    let spec = spec();
+    let memory: &'static [Line; 4] = Box::leak(Box::new([Line::EMPTY; 4]));
+    let options = TableOptions::new(spec).caller_hash().resolution(0).policy(FullPolicy::Deny);
+    RIVALS.set(0);
+    let table = Table::init_as(memory, &options).unwrap();
+    if present {
+        let limit = table.limit(&spec).unwrap();
+        assert!(table.check_hash(&limit, NOW, X, 2).unwrap().passes());
+    }
+    LOST.set(0);
+    RIVALS.set(rivals);
+    (memory, table)
+}
+
+fn spec() -> LimitSpec {
+    LimitSpec::new(1, 4096, 64).max_debt(2).max_delay(4096)
+}
+
+type Call = fn(&Table<'_, Loses>) -> Verdict;
+
+fn verdict(passes: bool) -> Verdict {
+    if passes {
+        Verdict::Conforming
+    } else {
+        Verdict::Contended
+    }
+}
+
+/// Every call that swaps, how many lost swaps it survives, and whether it inserts.
+const CALLS: [(&str, Call, u32, bool); 8] = [
+    (
+        "check",
+        |t| verdict(t.check_hash(&t.limit(&spec()).unwrap(), NOW, X, 1).unwrap().passes()),
+        MAX_LOST,
+        true,
+    ),
+    ("check_ex", |t| ex(t, 1), MAX_LOST - 1, true),
+    (
+        "charge",
+        |t| t.charge(&t.limit(&spec()).unwrap(), NOW, X, 1, None).unwrap().verdict,
+        MAX_LOST - 1,
+        true,
+    ),
+    (
+        "reserve",
+        |t| t.reserve(&t.limit(&spec()).unwrap(), NOW, X, 1, None).unwrap().verdict,
+        MAX_LOST - 1,
+        true,
+    ),
+    (
+        "burst",
+        |t| verdict(t.check_burst(&t.limit(&spec()).unwrap(), NOW, &[X], None).unwrap() == 1),
+        MAX_LOST,
+        true,
+    ),
+    (
+        "counted burst",
+        |t| {
+            let limit = t.limit(&spec()).unwrap();
+            let burst = Burst { limit: &limit, now: NOW, hashes: &[X], costs: Some(&[1]), last: 0 };
+            verdict(t.check_burst_counted(&burst, &mut Counters::default()).unwrap() == 1)
+        },
+        MAX_LOST,
+        true,
+    ),
+    ("reset", |t| verdict(t.reset_key(NOW, X)), MAX_LOST - 1, false),
+    (
+        "refund",
+        |t| {
+            let rivals = RIVALS.replace(0);
+            let limit = t.limit(&spec()).unwrap();
+            let request = Request { limit: &limit, now: NOW, cost: 1, room: 0 };
+            let permit = t.check_ex(&request, X, None).unwrap().permit;
+            RIVALS.set(rivals);
+            verdict(t.refund(&limit, NOW, X, &permit).unwrap().is_some())
+        },
+        MAX_LOST - 1,
+        false,
+    ),
+];
+
+fn ex(t: &Table<'_, Loses>, cost: u64) -> Verdict {
+    let limit = t.limit(&spec()).unwrap();
+    t.check_ex(&Request { limit: &limit, now: NOW, cost, room: 0 }, X, None).unwrap().verdict
+}
+
+#[test]
+fn a_call_gives_up_at_exactly_the_documented_number_of_lost_swaps() {
+    for (name, call, survives, _) in CALLS {
+        for rivals in 0..=MAX_LOST + 4 {
+            let table = table(true, rivals);
+            let wanted = if rivals <= survives { Verdict::Conforming } else { Verdict::Contended };
+            assert_eq!(call(&table), wanted, "{name}, {rivals} lost");
+            assert_eq!(LOST.get(), rivals.min(survives + 1), "{name}, {rivals} lost");
+        }
+    }
+}
+
+/// An absent key has no word for a first attempt: its claim or its commit is lost, and at the bound, where a claim of
+/// its own is left, one try to take that back.
+#[test]
+fn an_insert_gives_up_at_the_bound_and_leaves_no_charge() {
+    for (name, call, ..) in CALLS.into_iter().filter(|(.., inserts)| *inserts) {
+        for rivals in 0..=MAX_LOST + 4 {
+            let table = table(false, rivals);
+            let wanted = if rivals < MAX_LOST { Verdict::Conforming } else { Verdict::Contended };
+            assert_eq!(call(&table), wanted, "{name}, {rivals} lost");
+            assert!(LOST.get() <= MAX_LOST + 1, "{name}: {} of {rivals} lost", LOST.get());
+            if wanted == Verdict::Contended {
+                assert_eq!(table.stats(NOW).live, 0, "{name}, {rivals} lost");
+            }
+        }
+    }
+}
+
+/// The slot changes hands after some losses: those that went before count on.
+#[test]
+fn losses_count_on_where_a_slot_changes_hands() {
+    for moved in 1..MAX_LOST {
+        let (memory, _) = made(true, MAX_LOST + 4);
+        MOVES.set(moved);
+        let table: Table<'_, Moves> = Table::attach_as(memory, &AttachOptions::new()).unwrap();
+        let limit = table.limit(&spec()).unwrap();
+        let request = Request { limit: &limit, now: NOW, cost: 1, room: 0 };
+        let verdict = table.check_ex(&request, X, None).unwrap().verdict;
+        assert_eq!(verdict, Verdict::Contended, "moved after {moved}");
+        assert_eq!(LOST.get(), MAX_LOST, "moved after {moved}");
+    }
+}
+
+std::thread_local! {
+    static MOVES: Cell<u32> = const { Cell::new(0) };
+}
+
+/// As [`Loses`], and after some losses the key of the slot is another one, which stands where the call looks again.
+enum Moves {}
+
+impl Sealed for Moves {}
+
+impl Access for Moves {
+    const EXCLUSIVE: bool = false;
+    type Sharing = ();
+
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
+        let found = Loses::replace(slot, old, new);
+        if LOST.get() == MOVES.get() {
+            // Another key took the slot; ours is absent now.
+            let other = old ^ (1 << 50 | 1 << 51);
+            slot.store(other, Ordering::Relaxed);
+            return Err(other);
+        }
+        found
+    }
+
+    fn fence() {}
+}

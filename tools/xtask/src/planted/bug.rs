@@ -1,0 +1,126 @@
+//! The text of a planted bug.
+//!
+//! ```text
+//! === name
+//! file src/table/burst.rs
+//! about what is wrong, in a sentence
+//! core                              two checks at least
+//! check step a_burst_beside         any number; see `check`
+//! <<<<
+//! the lines as they are, once in the file
+//! ====
+//! the lines with the bug
+//! >>>>                              more such pairs may follow, of the same file
+//! ```
+//!
+//! Lines before the first name are for the reader.
+
+use std::path::Path;
+
+use anyhow::{bail, ensure, Context as _, Result};
+
+use super::check::Check;
+use crate::context::files;
+
+/// A bug.
+pub struct Bug {
+    /// Its name, by which `ONLY` finds it.
+    pub name: String,
+    /// Where it is planted.
+    pub file: String,
+    /// What is wrong.
+    pub about: String,
+    /// What must notice.
+    pub checks: Vec<Check>,
+    /// What stands there, and what is put in its place.
+    pairs: Vec<(String, String)>,
+}
+
+impl Bug {
+    /// The text of the file with the bug in it. An error where what it replaces is not there, or more than once.
+    pub fn planted(&self, tree: &Path) -> Result<String> {
+        let mut text = std::fs::read_to_string(tree.join(&self.file))
+            .with_context(|| format!("there is no {}", self.file))?;
+        for (old, new) in &self.pairs {
+            let times = text.matches(old.as_str()).count();
+            let first = old.lines().next().unwrap_or_default().trim();
+            ensure!(times == 1, "its text is {times} times in {}: {first}", self.file);
+            text = text.replacen(old.as_str(), new, 1);
+        }
+        Ok(text)
+    }
+}
+
+/// All bugs of a folder.
+pub fn all(folder: &Path) -> Result<Vec<Bug>> {
+    let mut bugs: Vec<Bug> = Vec::new();
+    for file in files(folder, ".txt")? {
+        let text = std::fs::read_to_string(&file)?;
+        for part in text.split("\n=== ").skip(1) {
+            let bug = parse(part).with_context(|| {
+                format!("{}: {}", file.display(), part.lines().next().unwrap_or_default())
+            })?;
+            ensure!(bugs.iter().all(|other| other.name != bug.name), "two bugs are called {}", bug.name);
+            bugs.push(bug);
+        }
+    }
+    Ok(bugs)
+}
+
+fn parse(part: &str) -> Result<Bug> {
+    let mut lines = part.lines();
+    let name = lines.next().unwrap_or_default().trim().to_owned();
+    let mut bug =
+        Bug { name, file: String::new(), about: String::new(), checks: Vec::new(), pairs: Vec::new() };
+    let mut core = false;
+    while let Some(line) = lines.next() {
+        match line.split_once(' ').unwrap_or((line, "")) {
+            ("file", file) => bug.file = file.to_owned(),
+            ("about", about) => bug.about = about.to_owned(),
+            ("check", check) => bug.checks.push(Check::parse(check)?),
+            ("core", "") => core = true,
+            ("<<<<", "") => {
+                let old: Vec<&str> = lines.by_ref().take_while(|line| *line != "====").collect();
+                let new: Vec<&str> = lines.by_ref().take_while(|line| *line != ">>>>").collect();
+                bug.pairs.push((old.join("\n"), new.join("\n")));
+            }
+            ("", "") => {}
+            _ => bail!("what is this line: {line}"),
+        }
+    }
+    ensure!(!bug.about.is_empty() && !bug.pairs.is_empty(), "it does not say what is wrong");
+    ensure!(bug.pairs.iter().all(|(old, new)| !old.trim().is_empty() && old != new), "it changes nothing");
+    ensure!(bug.checks.len() > usize::from(core), "too few checks");
+    Ok(bug)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const GOOD: &str = "a\nfile f\nabout b\ncheck lib c\n<<<<\nx\ny\n====\nz\n>>>>\n";
+
+    #[test]
+    fn a_bug_is_read_and_what_is_no_bug_refused() -> Result<()> {
+        let bug = parse(GOOD)?;
+        ensure!(bug.pairs == [("x\ny".to_owned(), "z".to_owned())] && bug.checks.len() == 1);
+        for (from, to) in
+            [("z", "x\ny"), ("check lib c\n", ""), ("check lib", "core\ncheck lib"), ("lib", "bil")]
+        {
+            ensure!(parse(&GOOD.replace(from, to)).is_err(), "{to} for {from}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_text_that_has_moved_is_an_error() -> Result<()> {
+        let bug = parse(GOOD)?;
+        let folder = std::env::temp_dir().join(format!("tatcell-planted-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        for (text, planted) in [("a\nx\ny\nb", Some("a\nz\nb")), ("x\n", None), ("x\ny\nx\ny", None)] {
+            std::fs::write(folder.join("f"), text)?;
+            ensure!(bug.planted(&folder).ok().as_deref() == planted, "{text}");
+        }
+        std::fs::remove_dir_all(folder).map_err(Into::into)
+    }
+}

@@ -1,0 +1,225 @@
+//! A check that a planted bug names: what is built for it in the copy of the tree, and how it is run.
+//!
+//! ```text
+//! lib NAME          unit tests whose names contain NAME
+//! capi NAME         the same with the C ABI
+//! test FILE NAME    tests of tests/FILE.rs
+//! loom NAME         models, bounds as in the suite
+//! step NAME         worlds of the explorer
+//! ffi PROGRAM       a program of ffi-tests, all of its tests
+//! ```
+//!
+//! What is built is built apart from what is run, so that a bug that does not compile is not taken for one that was
+//! noticed. A test that does not end within [`PATIENCE`] has noticed, too.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+use anyhow::{bail, ensure, Context as _, Result};
+use xshell::cmd;
+
+use crate::context::{command, files, Context};
+use crate::exec::Run;
+
+/// How long a check may run.
+const PATIENCE: Duration = Duration::from_secs(150);
+
+/// Sizes of tests that have one.
+const SIZES: [(&str, &str); 2] = [("TATCELL_KILLS", "2000"), ("TATCELL_RACES", "200000")];
+
+/// Builds that follow each other closely.
+const QUICK_BUILDS: [(&str, &str); 6] = [
+    ("CARGO_INCREMENTAL", "1"),
+    ("CARGO_PROFILE_TEST_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_TEST_DEBUG", "0"),
+    ("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
+    ("CARGO_PROFILE_LOOM_LTO", "off"),
+    ("CARGO_PROFILE_LOOM_CODEGEN_UNITS", "64"),
+];
+
+/// What notices.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Check {
+    /// Unit tests; with the C ABI.
+    Lib(String, bool),
+    /// Tests of a file.
+    Test(String, String),
+    /// Models under a checker: loom or step.
+    Model(&'static str, String),
+    /// A program in C.
+    Ffi(String),
+}
+
+impl Check {
+    /// Reads what stands behind `check`.
+    pub fn parse(text: &str) -> Result<Check> {
+        let words: Vec<&str> = text.split_whitespace().collect();
+        Ok(match *words.as_slice() {
+            ["lib", name] => Check::Lib(name.into(), false),
+            ["capi", name] => Check::Lib(name.into(), true),
+            ["test", file, name] => Check::Test(file.into(), name.into()),
+            ["loom", name] => Check::Model("loom", name.into()),
+            ["step", name] => Check::Model("step", name.into()),
+            ["ffi", program] => Check::Ffi(program.into()),
+            _ => bail!("no check: {text}"),
+        })
+    }
+
+    /// Is there such a test? By its text, without building anything.
+    pub fn is_there(&self, root: &Path) -> Result<bool> {
+        let (folder, name) = match self {
+            Check::Ffi(program) => return Ok(root.join(format!("ffi-tests/{program}.c")).is_file()),
+            Check::Test(file, name) => {
+                if !root.join(format!("tests/{file}.rs")).is_file() {
+                    return Ok(false);
+                }
+                ("tests", name)
+            }
+            Check::Lib(name, _) | Check::Model(_, name) => ("src", name),
+        };
+        // A function, or a module, which is a file.
+        let last = name.rsplit("::").next().unwrap_or(name);
+        for file in files(&root.join(folder), ".rs")? {
+            let stem = file.file_stem().is_some_and(|stem| stem.to_string_lossy().contains(last));
+            let text = std::fs::read_to_string(&file)?;
+            if stem || text.lines().any(|line| line.contains("fn ") && line.contains(last)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn name(&self) -> &str {
+        match self {
+            Check::Lib(name, _) | Check::Test(_, name) | Check::Model(_, name) | Check::Ffi(name) => name,
+        }
+    }
+}
+
+impl std::fmt::Display for Check {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Check::Lib(name, false) => write!(f, "lib {name}"),
+            Check::Lib(name, true) => write!(f, "capi {name}"),
+            Check::Test(file, name) => write!(f, "test {file} {name}"),
+            Check::Model(checker, name) => write!(f, "{checker} {name}"),
+            Check::Ffi(program) => write!(f, "ffi {program}"),
+        }
+    }
+}
+
+/// How a check ended.
+pub enum Ended {
+    /// All of its tests passed, and there was one.
+    Passed,
+    /// A test failed.
+    Failed,
+    /// It was ended.
+    TooLong,
+    /// It has no test.
+    Nothing,
+}
+
+impl std::fmt::Display for Ended {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Ended::Passed => "passed",
+            Ended::Failed => "failed",
+            Ended::TooLong => "did not end",
+            Ended::Nothing => "has no test",
+        })
+    }
+}
+
+/// Where checks are built and run.
+pub struct Bench {
+    /// The copy of the tree.
+    pub tree: PathBuf,
+    build: PathBuf,
+    cargo: Vec<String>,
+    cc: Vec<String>,
+    sh: xshell::Shell,
+}
+
+impl Bench {
+    /// Over a copy of the tree.
+    pub fn new(ctx: &Context, tree: &Path) -> Result<Bench> {
+        let sh = xshell::Shell::new()?;
+        sh.change_dir(tree);
+        let build = ctx.folder("planted/build")?;
+        Ok(Bench { tree: tree.into(), build, cargo: ctx.cargo.clone(), cc: ctx.cc.clone(), sh })
+    }
+
+    /// Builds and runs a check; an error where it does not compile.
+    pub fn run(&self, check: &Check) -> Result<Ended> {
+        let mut run = match check {
+            Check::Ffi(program) => Command::new(self.program(program)?),
+            _ => {
+                let mut run = Command::new(self.tests(check)?);
+                run.arg(check.name()).arg("--test-threads=2");
+                run
+            }
+        };
+        if let Check::Model("loom", _) = check {
+            run.env("TATCELL_LOOM", "").env("RUST_TEST_THREADS", "1");
+        }
+        run.current_dir(&self.tree).envs(SIZES);
+        let done = run.done_within(PATIENCE)?;
+        let tests = done.stdout.lines().any(|line| line.starts_with("PASS") || line.ends_with("... ok"));
+        Ok(match done.status {
+            None => Ended::TooLong,
+            Some(status) if !status.success() => Ended::Failed,
+            Some(_)
+                if tests || done.stdout.contains("test result: ok") && !done.stdout.contains(" 0 passed") =>
+            {
+                Ended::Passed
+            }
+            Some(_) => Ended::Nothing,
+        })
+    }
+
+    /// The program with the tests of a check.
+    fn tests(&self, check: &Check) -> Result<PathBuf> {
+        let mut build = command(&self.cargo)?;
+        build.arg("test").arg("--no-run");
+        let features = match check {
+            Check::Lib(_, true) => "std,capi,host",
+            Check::Model(..) => "std",
+            _ => "std,host,heapless",
+        };
+        build.args(["--features", features]);
+        match check {
+            Check::Test(file, _) => build.args(["--test", file]),
+            _ => build.arg("--lib"),
+        };
+        let mut folder = "usual";
+        if let Check::Model(checker, _) = check {
+            folder = checker;
+            build.args(["--profile", "loom"]).env("RUSTFLAGS", format!("--cfg tatcell_{checker}"));
+        }
+        build.current_dir(&self.tree).envs(QUICK_BUILDS).env("CARGO_TARGET_DIR", self.build.join(folder));
+        let said = build.done()?;
+        ensure!(said.ok(), "does not compile:\n{}", crate::exec::tail(&said.all, 30));
+        // "Executable unittests src/lib.rs (target/debug/deps/...)"
+        let line = said.all.lines().find(|line| line.trim_start().starts_with("Executable "));
+        let path = line.and_then(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
+        Ok(self.tree.join(path.context("cargo does not say what it built")?))
+    }
+
+    /// A program in C, with the library as it is in the tree.
+    fn program(&self, name: &str) -> Result<PathBuf> {
+        let mut build = command(&self.cargo)?;
+        build.args(["rustc", "--quiet", "--lib", "--features", "capi,host,std", "--crate-type", "staticlib"]);
+        let folder = self.build.join("usual");
+        build.current_dir(&self.tree).envs(QUICK_BUILDS).env("CARGO_TARGET_DIR", &folder);
+        build.done()?.must().context("does not compile")?;
+        let (archive, source) =
+            (folder.join("debug/libtatcell.a"), self.tree.join(format!("ffi-tests/{name}.c")));
+        let out = self.build.join(name);
+        let cc = &self.cc;
+        let options = ["-std=c11", "-D_GNU_SOURCE", "-pthread", "-Iinclude", "-O1", "-g"];
+        cmd!(self.sh, "env {cc...} {options...} {source} {archive} -ldl -lm -o {out}").must()?;
+        Ok(out)
+    }
+}

@@ -1,0 +1,177 @@
+//! Planted bugs: each is put into a copy of the tree, and the checks that it names must notice.
+//!
+//! The bugs are texts in `tests/planted/` (`bug`), the copy is `target/planted/tree`, and each kind of check builds in
+//! a folder of its own there, so that what follows a bug is a small rebuild (`check`). A check must pass before
+//! anything is planted; a bug must compile, or nobody has noticed anything; and every check that it names must fail.
+//! A bug of the core names two checks that stand on different things.
+//!
+//! `ONLY=a,b` takes the bugs whose names contain one of these. `TATCELL_QUICK=1` takes a few, others with each commit.
+//! A run of all writes its table to `docs/planted.tsv`, any other to `target/planted.tsv`.
+
+mod bug;
+mod check;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::time::Instant;
+
+use anyhow::{ensure, Context as _, Result};
+use xshell::cmd;
+
+use crate::context::Context;
+use crate::exec::Run;
+use crate::report::Report;
+use bug::Bug;
+use check::{Bench, Check, Ended};
+
+/// Where the bugs are.
+const FOLDER: &str = "tests/planted";
+/// How many a quick run takes.
+const FEW: usize = 4;
+/// How many there are at least.
+const LEAST: usize = 60;
+
+/// The suite.
+pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    let all = bug::all(&ctx.root.join(FOLDER))?;
+    ensure!(all.len() >= LEAST, "{} planted bugs, and there should be {LEAST}", all.len());
+    let chosen = choose(ctx, &all)?;
+    let tree = ctx.folder("planted/tree")?;
+    copy(ctx, &tree)?;
+    let bench = Bench::new(ctx, &tree)?;
+    let unharmed = before(&bench, &chosen, report)?;
+    let mut rows = vec!["bug\tfile\twhat\tchecks\tcaught by\tseconds".to_owned()];
+    for bug in &chosen {
+        let started = Instant::now();
+        let caught = plant(&bench, bug, &unharmed, report)?;
+        let words = |checks: &[Check]| checks.iter().map(Check::to_string).collect::<Vec<_>>().join(", ");
+        rows.push(format!(
+            "{}\t{}\t{}\t{}\t{}\t{}",
+            bug.name,
+            bug.file,
+            bug.about,
+            words(&bug.checks),
+            if caught.is_empty() { "nothing".into() } else { words(&caught) },
+            started.elapsed().as_secs()
+        ));
+    }
+    let whole = chosen.len() == all.len();
+    let table = ctx.root.join(if whole { "docs/planted.tsv" } else { "target/planted.tsv" });
+    std::fs::write(&table, rows.join("\n") + "\n")
+        .with_context(|| format!("cannot write {}", table.display()))?;
+    report.note(&format!("{} of {} bugs; the table: {}", chosen.len(), all.len(), table.display()));
+    Ok(())
+}
+
+/// Those that are asked for.
+fn choose<'b>(ctx: &Context, all: &'b [Bug]) -> Result<Vec<&'b Bug>> {
+    let only = std::env::var("ONLY").unwrap_or_default();
+    let parts: Vec<&str> = only.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
+    if !parts.is_empty() {
+        let chosen: Vec<&Bug> =
+            all.iter().filter(|bug| parts.iter().any(|part| bug.name.contains(part))).collect();
+        ensure!(!chosen.is_empty(), "no bug has a name with {only}");
+        return Ok(chosen);
+    }
+    if !ctx.quick {
+        return Ok(all.iter().collect());
+    }
+    // Where there is no history, the first ones.
+    let commits = cmd!(ctx.sh, "git rev-list --count HEAD").done()?;
+    let commits: usize = commits.stdout.trim().parse().unwrap_or(0);
+    let first = commits.wrapping_mul(FEW) % all.len().max(1);
+    Ok(all.iter().cycle().skip(first).take(FEW).collect())
+}
+
+/// Brings the copy up to date: what is the same is not touched, so that nothing is built twice.
+fn copy(ctx: &Context, tree: &Path) -> Result<()> {
+    let listed = cmd!(ctx.sh, "git ls-files --cached --others --exclude-standard").done()?.must()?;
+    let names: Vec<&str> = listed.lines().filter(|name| ctx.root.join(name).is_file()).collect();
+    for name in &names {
+        let (from, to) = (ctx.root.join(name), tree.join(name));
+        let bytes = std::fs::read(&from)?;
+        if std::fs::read(&to).ok().as_deref() != Some(&bytes) {
+            if let Some(folder) = to.parent() {
+                std::fs::create_dir_all(folder)?;
+            }
+            std::fs::write(&to, bytes)?;
+        }
+    }
+    for file in crate::context::files(tree, "")? {
+        let name = file.strip_prefix(tree)?.to_string_lossy().into_owned();
+        if names.binary_search(&name.as_str()).is_err() && !names.contains(&name.as_str()) {
+            std::fs::remove_file(file)?;
+        }
+    }
+    Ok(())
+}
+
+/// Runs the checks of these bugs with nothing planted: which of them may tell.
+fn before(bench: &Bench, bugs: &[&Bug], report: &mut Report) -> Result<BTreeMap<Check, bool>> {
+    let mut found = BTreeMap::new();
+    for check in bugs.iter().flat_map(|bug| &bug.checks) {
+        if found.contains_key(check) {
+            continue;
+        }
+        let ended = bench.run(check)?;
+        let good = matches!(ended, Ended::Passed);
+        if !good {
+            report.fail(&format!("before: {check}"), &ended.to_string());
+        }
+        found.insert(check.clone(), good);
+    }
+    Ok(found)
+}
+
+/// Plants one, and gives the checks that noticed.
+fn plant(
+    bench: &Bench,
+    bug: &Bug,
+    unharmed: &BTreeMap<Check, bool>,
+    report: &mut Report,
+) -> Result<Vec<Check>> {
+    let text = match bug.planted(&bench.tree) {
+        Ok(text) => text,
+        Err(why) => {
+            report.fail(&bug.name, &format!("{why:#}"));
+            return Ok(Vec::new());
+        }
+    };
+    let place = bench.tree.join(&bug.file);
+    let whole = std::fs::read(&place)?;
+    std::fs::write(&place, text)?;
+    let (mut caught, mut missed) = (Vec::new(), Vec::new());
+    for check in bug.checks.iter().filter(|check| unharmed.get(check).copied().unwrap_or(false)) {
+        match bench.run(check) {
+            Ok(Ended::Failed | Ended::TooLong) => caught.push(check.clone()),
+            Ok(ended) => missed.push(format!("{check}: {ended}")),
+            Err(why) => missed.push(format!("{check}: {why:#}")),
+        }
+    }
+    std::fs::write(&place, whole)?;
+    if missed.is_empty() && caught.len() == bug.checks.len() {
+        report.pass(&bug.name);
+    } else {
+        report.fail(&bug.name, &format!("not noticed by {}", missed.join("; ")));
+    }
+    Ok(caught)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::ROOT;
+
+    #[test]
+    fn every_planted_bug_has_its_place_and_its_checks() -> Result<()> {
+        let all = bug::all(&Path::new(ROOT).join(FOLDER))?;
+        ensure!(all.len() >= LEAST);
+        for bug in &all {
+            bug.planted(Path::new(ROOT)).with_context(|| bug.name.clone())?;
+            for check in &bug.checks {
+                ensure!(check.is_there(Path::new(ROOT))?, "{}: there is no {check}", bug.name);
+            }
+        }
+        Ok(())
+    }
+}
