@@ -35,7 +35,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     for target in TARGETS {
         let name = format!("embedded_crate_compiles_for_{}", short(target.triple));
         match rust_target::find(ctx, target.triple) {
-            Err(missing) => drop(report.skip(&name, &missing)),
+            Err(missing) => report.skip(&name, &missing),
             Ok(rust) => {
                 report.claim(&name, || {
                     let features = "embassy-time,fugit,tatcell/single-core,tatcell/defmt";
@@ -51,7 +51,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
             continue;
         }
         match rust_target::find(ctx, target.triple) {
-            Err(missing) => drop(report.skip(&name, &missing)),
+            Err(missing) => report.skip(&name, &missing),
             Ok(rust) => sizes(ctx, report, &rust, target, &name)?,
         }
     }
