@@ -65,6 +65,7 @@
 //! | `std` | links std; the library does not use it. For programs and tests with a panic handler of their own |
 //! | `host` | the module `host`: clocks, memory, secret bytes from a Unix system |
 //! | `heapless` | payloads of any type in a [`LeakyQueue`], by a `heapless::Deque` |
+//! | `defmt` | outcomes and errors as arguments of defmt's macros |
 //! | `capi` | exports the C ABI of `tatcell.h` |
 //! | `small-capi` | exports the C ABI of `tatcell_small.h`, for firmware |
 //! | `single-core` | cores without 64-bit atomics: interrupts are masked; in unit tests on a host a lock stands in |

@@ -89,7 +89,7 @@ fn charges_after_the_fact_equal_the_big_ones_and_tell_what_found_no_room() {
                 wanted.permit.stored < u64::from(cost) * big.emission_interval().0,
                 "{what}"
             );
-            c.charge(&big32, now, cost.into());
+            assert!(c.charge(&big32, now, cost.into()).passes());
             d.charge_small(&small32, now as u32, cost).unwrap();
             assert_eq!(d.word(), c.word(), "32 bits, {what}");
             now += rng.below(period * 3 / units + 2);
@@ -220,6 +220,18 @@ fn garbage_from_backup_memory_is_at_most_a_full_debt() {
     let cell = Cell32::new();
     cell.set_debt(&limit, 0, 0);
     assert_eq!(cell.word(), 0, "no debt is a fresh cell");
+}
+
+#[test]
+fn who_polls_a_cell_that_others_reserve_from_starves() {
+    let limit = SmallLimit32::shaped(1, 100, 1, 500).unwrap();
+    let cell = Cell32::new();
+    let (mut polled, mut reserved) = (0, 0);
+    for now in 0..2_600 {
+        polled += u32::from(cell.check_small(&limit, now, 1).passes());
+        reserved += u32::from(cell.reserve_small(&limit, now, 1).is_ok());
+    }
+    assert_eq!((polled, reserved), (1, 30), "the header and the recipes say so");
 }
 
 fn limit_in_ticks(burst: u32, period: u32, units: u32) -> u32 {

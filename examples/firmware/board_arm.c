@@ -80,9 +80,14 @@ void __attribute__((noreturn)) reset(void) {
     board_exit(main());
 }
 
+/* Of programs that call no supervisor. */
+void __attribute__((weak)) on_svc(void) {
+    fault();
+}
+
 typedef void (*handler_t)(void);
 __attribute__((section(".vectors"), used)) static const handler_t vectors[16] = {
-    (handler_t)stack_top, reset, fault, fault, fault, fault, fault, 0, 0, 0, 0, fault, fault, 0, fault, systick,
+    (handler_t)stack_top, reset, fault, fault, fault, fault, fault, 0, 0, 0, 0, on_svc, fault, 0, fault, systick,
 };
 
 #ifdef TATCELL_CRITICAL

@@ -4,6 +4,7 @@
 ///
 /// Times are ticks of the caller's clock.
 #[must_use = "a limiter whose verdict is ignored limits nothing"]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// The request conforms and has been charged (or passes in shadow mode, uncharged).

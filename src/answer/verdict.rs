@@ -2,6 +2,7 @@
 
 /// Says how a request was judged.
 #[must_use = "a limiter whose verdict is ignored limits nothing"]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum Verdict {

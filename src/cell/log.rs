@@ -22,6 +22,7 @@ use crate::sync::{add64, update64, AtomicU64, Ordering};
 
 /// Says what becomes of one log line.
 #[must_use = "a line that is neither written nor left out is no answer"]
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLine {
     /// Write it, and if this is not 0, that so many more before it were not written.

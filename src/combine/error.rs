@@ -1,6 +1,7 @@
 //! Why a chain cannot be made.
 
 /// Says why a chain cannot be made. Nothing was touched.
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChainError {

@@ -1,6 +1,7 @@
 //! Why a limit cannot be made.
 
 /// Says why a limit cannot be made.
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum LimitError {

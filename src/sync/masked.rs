@@ -253,3 +253,34 @@ macro_rules! word {
 
 word!(AtomicU32, u32, 4);
 word!(AtomicU64, u64, 8);
+
+#[cfg(all(test, tatcell_section = "hosted"))]
+mod tests {
+    use super::{with, Masked};
+    use core::cell::UnsafeCell;
+    use std::thread;
+
+    #[test]
+    fn a_hosted_section_keeps_threads_out_that_come_while_its_holder_waits() {
+        const EACH: u32 = 100;
+        static COUNT: Masked<u32> = Masked(UnsafeCell::new(0));
+        thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    for _ in 0..EACH {
+                        with(|| {
+                            let place = COUNT.0.get();
+                            // SAFETY: only touched in a section.
+                            let before = unsafe { place.read() };
+                            thread::yield_now();
+                            // SAFETY: as above.
+                            unsafe { place.write(before + 1) };
+                        });
+                    }
+                });
+            }
+        });
+        // SAFETY: the threads have ended.
+        assert_eq!(with(|| unsafe { COUNT.0.get().read() }), 2 * EACH);
+    }
+}

@@ -4,6 +4,7 @@ use crate::keys::NoHasher;
 use crate::limit::LimitError;
 
 /// Says why a table, or a call on it, was refused. Nothing was changed.
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableError {

@@ -4,6 +4,7 @@ use super::super::error::ChainError;
 
 /// Says why a wheel, a shaper or a queue cannot be made, or why it does not take a request. Nothing was changed:
 /// nothing is reserved, and nothing waits that did not before.
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShaperError {

@@ -120,6 +120,7 @@ impl MeterSpec {
 }
 
 /// Says why a meter cannot be made.
+#[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum MeterError {

@@ -87,7 +87,7 @@ pub const SUITES: &[Suite] = &[
         "test-firmware-rust",
         Own,
         Some(Machines),
-        "the Rust example on four boards",
+        "Rust: the example on four boards, timers and durations, sizes",
         machines::rust_example,
     ),
     suite("test-trace", Own, Some(Machines), "one trace, the same answers on every machine", machines::trace),

@@ -48,6 +48,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         }
     }
     others(ctx, report, &out);
+    unprivileged(ctx, report, &out);
     // The exit status is the program's: with a wrong expectation it must not be 0.
     let name = "example_with_a_wrong_expectation_fails";
     let Some(board) = BOARDS.first() else { return Ok(()) };
@@ -75,6 +76,26 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         Ok(())
     });
     Ok(())
+}
+
+/// Code without privileges on a Cortex-M3 cannot mask interrupts, and the library says so.
+fn unprivileged(ctx: &Context, report: &mut Report, out: &Path) {
+    for board in BOARDS.iter().filter(|b| b.cpu == "cortex-m3") {
+        let name = format!("unprivileged_code_is_told_that_it_cannot_mask_on_{}", board.name);
+        if let Some(missing) = board.target.family.missing() {
+            report.skip(&name, &missing);
+            continue;
+        }
+        let source = Path::new("firmware/privilege/privilege.c");
+        let program =
+            Program { name: "privilege", source, choice: "single", defines: "", out, library: None };
+        report.claim(&name, || {
+            let done = board.run(&board.build(ctx, &program)?, None)?;
+            let told = done.all.contains("privileged: 0") && done.all.contains("unprivileged: -26");
+            ensure!(done.ok() && told, "{}\n{}", done.how(), done.all);
+            Ok(())
+        });
+    }
 }
 
 /// Duty cycles for a year of virtual time, debts over resets, shaping: the last line that each prints is its verdict.

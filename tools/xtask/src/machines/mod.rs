@@ -3,6 +3,7 @@
 pub mod archive;
 mod boards;
 mod budget;
+mod embedded;
 mod emulator;
 mod exact;
 mod examples;

@@ -1,4 +1,5 @@
-//! The Rust firmware example on four boards in QEMU; its report is compared with that of the C example.
+//! Firmware in Rust: the example on four boards in QEMU, whose report is compared with that of the C example, and what
+//! is in `embedded`.
 
 use std::path::{Path, PathBuf};
 
@@ -9,6 +10,7 @@ use crate::context::{files, Context};
 use crate::exec::{tail, Run};
 use crate::machines::archive;
 use crate::machines::boards::{short, Board, BOARDS, CHOICES};
+use crate::machines::embedded;
 use crate::machines::emulator::Program;
 use crate::machines::rust_target::{self, RustTarget};
 use crate::report::Report;
@@ -50,7 +52,8 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         });
         as_in_c(ctx, report, board, &text, &out)?;
     }
-    bad_limit(ctx, report, &out)
+    bad_limit(ctx, report, &out)?;
+    embedded::run(ctx, report)
 }
 
 fn as_in_c(ctx: &Context, report: &mut Report, board: &Board, text: &str, out: &Path) -> Result<()> {
