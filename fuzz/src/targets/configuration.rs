@@ -46,7 +46,7 @@ pub fn run(input: &[u8]) {
     }
     if let Ok(limit) = spec.build32() {
         let info = limit.info();
-        assert!(info.horizon <= info.span, "{info:?}");
+        assert!(info.span >= 1, "{info:?}");
         let _ = SmallLimit32::from_limit(&limit);
     }
     let (a, b, c) = (data.sharp(), data.sharp(), data.sharp());

@@ -111,7 +111,8 @@ impl<'w, 'd> World<'w, 'd> {
 
     fn pointer(&mut self, part: &'static Part) -> usize {
         let may_change = !part.is_const;
-        if let Some(array) = ARRAYS.iter().find(|a| a.0 == part.name && self.has(a.1)) {
+        let is_array = part.base != "tatcell_host_memory_t";
+        if let Some(array) = ARRAYS.iter().find(|a| is_array && a.0 == part.name && self.has(a.1)) {
             return self.array(part, *array);
         }
         let at = match (part.base, part.name) {
