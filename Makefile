@@ -14,9 +14,12 @@ INSTALL ?= install
 BENCH_SECONDS ?= 90
 BENCH_ONLY ?=
 DEMO_PORT ?= 47474
+TARGET ?=
+SECONDS ?= 60
+KEEP ?=
 DEMO_SVG ?= demo.svg
 COMPARE_SVG ?= compare.svg
-export CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG COMPARE_SVG
+export CC CXX MAKE TARGET SECONDS KEEP BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG COMPARE_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -48,6 +51,7 @@ test-rust: ## Rust tests: semantics, properties, races, kills, the protocol expl
 test-races: ## Threads that race for one word a million times; with nothing beside it
 test-loom: ## Check every interleaving of cells and table operations in small models (minutes)
 test-explorer: ## Take the shipped table through every schedule of small worlds, one atomic access a step
+test-fuzz: ## Hostile inputs on stable: the corpus of each fuzz target, and inputs made from it
 test-ffi: ## Test the library through its C ABI, from C and C++
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
 test-docs: ## Compile and run every program and command of the documents and the header
@@ -60,6 +64,7 @@ explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through a redis-server of the tests' own: every admission audited
+test-sanitizers: ## Sanitizers in Rust and C, valgrind, Miri; each must see a planted defect first; TATCELL_QUICK=1: short
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
@@ -67,6 +72,7 @@ test-firmware-rust: ## The Rust firmware example on four boards in QEMU
 test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
 header: ## Generate the headers from src/capi
 firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
+fuzz: ## Search for inputs that break TARGET= of fuzz/ for SECONDS=; KEEP=1 adds what reached new code to its corpus
 demo: ## Attack a UDP server, without the limiter, then with it; verdict and demo.svg (half a minute)
 compare: ## Send the same arrivals through every algorithm; a table, claims and compare.svg (seconds)
 bench: ## Time tatcell beside bare atomics and other limiters, count instructions, judge the goals (3 min)
@@ -74,9 +80,10 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-ffi test-package \
+TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-fuzz test-ffi \
+    test-package test-sanitizers \
     test-docs test-bench test-demo test-firmware loom loom-long explorer-long test-long test-hosts test-trace \
-    test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
+    test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware fuzz demo compare bench \
     bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):

@@ -1,4 +1,4 @@
-//! Reads what the C ABI has from `include/tatcell.ffi.h`: structures with their fields, functions with their parameters.
+//! Reads what the C ABI has from `include/tatcell.ffi.h`: structures with their fields, functions with parameters.
 //! So a function that is added is called by the target `arguments` without a line of its own.
 
 use std::collections::BTreeMap;
@@ -23,7 +23,9 @@ impl Part {
         let stars = text.matches('*').count();
         let text = text.replace("const", " ").replace('*', " ");
         let (text, count) = match text.split_once('[') {
-            Some((text, rest)) => (text.to_owned(), rest.trim_end_matches([']', ' ']).parse().expect("a length")),
+            Some((text, rest)) => {
+                (text.to_owned(), rest.trim_end_matches([']', ' ']).parse().expect("a length"))
+            }
             None => (text, 1),
         };
         let mut words = text.split_whitespace();
@@ -60,7 +62,8 @@ fn main() {
         let name = name.trim();
         let size = at.next_multiple_of(widest);
         sizes.insert(name.into(), (size, widest));
-        writeln!(records, "Record {{ name: {name:?}, size: {size}, align: {widest}, fields: &[{fields}] }},").unwrap();
+        writeln!(records, "Record {{ name: {name:?}, size: {size}, align: {widest}, fields: &[{fields}] }},")
+            .unwrap();
     }
     // Prototypes: what is outside of braces and has a parenthesis.
     let prototypes = code.rsplit_once("} ").map_or("", |(_, rest)| rest);

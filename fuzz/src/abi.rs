@@ -74,7 +74,10 @@ impl Record {
 impl Function {
     /// The function of this name.
     pub fn find(name: &str) -> &'static Function {
-        FUNCTIONS.iter().find(|function| function.name == name).unwrap_or_else(|| panic!("there is no {name}"))
+        FUNCTIONS
+            .iter()
+            .find(|function| function.name == name)
+            .unwrap_or_else(|| panic!("there is no {name}"))
     }
 
     /// Calls it. Numbers and pointers only, each in a register or 8 bytes of the stack of its own, as the ABIs of
@@ -84,18 +87,8 @@ impl Function {
     /// The contract of the function, as its header has it.
     pub unsafe fn call(&self, arguments: &[usize]) -> u64 {
         const { assert!(cfg!(any(target_arch = "x86_64", target_arch = "aarch64"))) };
-        type Any = unsafe extern "C" fn(
-            usize,
-            usize,
-            usize,
-            usize,
-            usize,
-            usize,
-            usize,
-            usize,
-            usize,
-            usize,
-        ) -> u64;
+        type Any =
+            unsafe extern "C" fn(usize, usize, usize, usize, usize, usize, usize, usize, usize, usize) -> u64;
         let mut a = [0; MOST];
         a[..arguments.len()].copy_from_slice(arguments);
         // SAFETY: a function of the C ABI, whose parameters are numbers and pointers, none wider than a register.

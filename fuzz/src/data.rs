@@ -77,7 +77,17 @@ impl Data<'_> {
     /// A number where programs go wrong: 0, the largest, around a power of two, any.
     pub fn sharp(&mut self) -> u64 {
         match self.byte() % 4 {
-            0 => self.pick(&[0, 1, 2, u64::MAX, u64::MAX - 1, 1 << 63, (1 << 63) - 1, u32::MAX as u64, 1 << 32]),
+            0 => self.pick(&[
+                0,
+                1,
+                2,
+                u64::MAX,
+                u64::MAX - 1,
+                1 << 63,
+                (1 << 63) - 1,
+                u32::MAX as u64,
+                1 << 32,
+            ]),
             1 => self.scaled(64),
             2 => self.byte().into(),
             _ => self.word(),

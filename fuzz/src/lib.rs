@@ -25,7 +25,6 @@ mod fixed_window;
 #[allow(dead_code, unused_imports)]
 #[path = "../../tests/counted/frame.rs"]
 mod frame;
-#[allow(dead_code, unused_imports)]
 #[path = "../../tests/meters/oracle.rs"]
 mod meter_oracle;
 #[allow(dead_code, unused_imports)]
@@ -67,7 +66,8 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "table",
-        claim: "any word in any slot, and any header: no crash, nothing outside, and denial for a window at most",
+        claim:
+            "any word in any slot, and any header: no crash, nothing outside, and denial for a window at most",
         run: targets::table::run,
     },
     Target {
@@ -77,12 +77,14 @@ pub const TARGETS: &[Target] = &[
     },
     Target {
         name: "arguments",
-        claim: "any C function with any arguments: nothing else is read or written, and an error changes nothing",
+        claim:
+            "any C function with any arguments: nothing else is read or written, and an error changes nothing",
         run: targets::arguments::run,
     },
     Target {
         name: "configuration",
-        claim: "any limit and any options are refused, or held to: never above the rate, never above the burst",
+        claim:
+            "any limit and any options are refused, or held to: never above the rate, never above the burst",
         run: targets::configuration::run,
     },
     Target {

@@ -47,7 +47,10 @@ extern "C" fn fault(signal: i32) {
     for i in 0..LENGTH.load(Ordering::Relaxed) {
         // SAFETY: the input at hand, which outlives the run.
         let byte = unsafe { *input.add(i) };
-        line.copy_from_slice(&[b"0123456789abcdef"[usize::from(byte >> 4)], b"0123456789abcdef"[usize::from(byte & 15)]]);
+        line.copy_from_slice(&[
+            b"0123456789abcdef"[usize::from(byte >> 4)],
+            b"0123456789abcdef"[usize::from(byte & 15)],
+        ]);
         say(&line);
     }
     say(b"\n");

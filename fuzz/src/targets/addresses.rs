@@ -100,7 +100,8 @@ fn hashes(data: &mut Data<'_>, key: &[u8]) {
         let memory = piece();
         let options = TableOptions::new(LimitSpec::new(1, 1_000, 8)).hash(kind).seed([7; 16]);
         let table = Table::init(memory.lines(4), &options).expect("good options");
-        let attached = Table::attach(memory.lines(4), &AttachOptions::new().seed([7; 16])).expect("made above");
+        let attached =
+            Table::attach(memory.lines(4), &AttachOptions::new().seed([7; 16])).expect("made above");
         let hash = table.hash(key);
         assert_eq!(attached.hash(key), hash);
         assert_ne!(table.hash(&other), hash, "{kind:?}: {key:?} and {other:?}");
@@ -126,9 +127,12 @@ fn ladder(data: &mut Data<'_>, addresses: &[Address; 2]) {
             assert_eq!((ladder.rungs(true), ladder.rungs(false)), (&v4[..], &v6[..]));
             ladder
         }
-        Err(LadderError::BadCount | LadderError::BadLength | LadderError::BadMultiplier | LadderError::BadOrder) => {
-            Ladder::DEFAULT
-        }
+        Err(
+            LadderError::BadCount
+            | LadderError::BadLength
+            | LadderError::BadMultiplier
+            | LadderError::BadOrder,
+        ) => Ladder::DEFAULT,
         Err(other) => panic!("{other:?}"),
     };
     let spec = LimitSpec::new(1 + data.scaled(10), 1 + data.scaled(30), 1 + data.scaled(8));

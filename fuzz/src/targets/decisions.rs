@@ -7,9 +7,7 @@ use tatcell::{
 };
 
 use super::pool::piece;
-use crate::common::forms::{
-    start, Cell32Form, CellForm, Form, OwnedForm, OwnedTableForm, TableForm,
-};
+use crate::common::forms::{start, Cell32Form, CellForm, Form, OwnedForm, OwnedTableForm, TableForm};
 use crate::common::oracle::{seen, Expected, Oracle};
 use crate::data::Data;
 

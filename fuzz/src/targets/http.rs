@@ -170,7 +170,10 @@ pub fn run(input: &[u8]) {
                     let policy = named.iter().find(|(name, ..)| *name == member.name);
                     assert!(policy.is_some(), "{member:?} was not given");
                     let partition = member.partition.as_ref();
-                    assert!(partition.is_none_or(|p| named.iter().any(|(.., given)| given == p)), "{member:?}");
+                    assert!(
+                        partition.is_none_or(|p| named.iter().any(|(.., given)| given == p)),
+                        "{member:?}"
+                    );
                     let unit = member.unit.as_ref();
                     assert!(unit.is_none_or(|u| named.iter().any(|(_, given, _)| given == u)), "{member:?}");
                 }

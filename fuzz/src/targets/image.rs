@@ -1,6 +1,7 @@
 //! Images: any words are refused or restored, under any offset of the clock; what a table saved, restored or migrated
 //! is never less debt.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tatcell::{AttachOptions, FullPolicy, LimitSpec, Table, TableOptions};
@@ -14,8 +15,9 @@ const WORDS: usize = LINES * 8;
 
 pub fn run(input: &[u8]) {
     let data = &mut Data(input);
-    match data.below(2) {
+    match data.below(3) {
         0 => hostile(data),
+        1 => whole(data),
         _ => faithful(data),
     }
 }
@@ -80,6 +82,42 @@ fn hostile(data: &mut Data<'_>) {
     }
 }
 
+/// Debts by set and tag, the longest of each.
+fn debts(table: &Table<'_>, now: u64) -> BTreeMap<(u32, u32), u64> {
+    let (mut all, mut from) = (BTreeMap::new(), 0);
+    while let Some(slot) = table.next_live(now, from) {
+        let longest = all.entry((slot.number / 16, slot.tag)).or_insert(0);
+        *longest = slot.reset_after.max(*longest);
+        from = slot.number as usize + 1;
+    }
+    all
+}
+
+/// Whatever is in the slots: what is saved of it and restored has each debt, the longest of a tag, and no shorter.
+fn whole(data: &mut Data<'_>) {
+    let (one, two) = (piece(), piece());
+    let spec = LimitSpec::new(1, 1 << 12, 8);
+    let table = Table::init(one.lines(LINES), &TableOptions::new(spec).caller_hash()).expect("good options");
+    let now = data.word();
+    let shift = table.resolution();
+    let now_q = if shift >= 0 { now << shift } else { now >> -shift };
+    for slot in &words(one.lines(LINES))[16..] {
+        if data.flag() {
+            slot.store(hostile_word(data, now_q, 43), Relaxed);
+        }
+    }
+    let mut image = [0; WORDS];
+    assert_eq!(table.save(now, &mut image), Ok(WORDS));
+    let offset = data.sharp() as i64;
+    let restored =
+        Table::restore(two.lines(LINES), &image, &AttachOptions::new(), offset).expect("its own image");
+    let after = debts(&restored, now.wrapping_add(offset as u64));
+    for (key, debt) in debts(&table, now) {
+        let kept = after.get(&key).copied().unwrap_or(0);
+        assert!(kept >= debt, "the debt of {key:?} was {debt} and is {kept}, offset {offset} at {now}");
+    }
+}
+
 /// What requests left in a table is there after a restore and after a migration.
 fn faithful(data: &mut Data<'_>) {
     let (spec, options) = options(data);
@@ -100,7 +138,8 @@ fn faithful(data: &mut Data<'_>) {
     let mut image = [0; WORDS];
     assert_eq!(table.save(now, &mut image), Ok(WORDS));
     let offset = data.scaled(44) as i64 * if data.flag() { 1 } else { -1 };
-    let restored = Table::restore(two.lines(LINES), &image, &AttachOptions::new(), offset).expect("its own image");
+    let restored =
+        Table::restore(two.lines(LINES), &image, &AttachOptions::new(), offset).expect("its own image");
     let there = now.wrapping_add(offset as u64);
     let fixed = options.resolution(info.resolution as i8);
     let larger = 2 + 4 * (1 + data.below(4) as usize);

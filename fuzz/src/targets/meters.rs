@@ -55,7 +55,10 @@ pub fn run(input: &[u8]) {
         let mut exact = oracle;
         exact.fill(seen);
         let colour = exact.colour(cost, pre);
-        assert!(marking.colour >= colour, "minted: {rfc:?} {cost} {pre:?} at {now}: {marking:?}, exactly {colour:?}");
+        assert!(
+            marking.colour >= colour,
+            "minted: {rfc:?} {cost} {pre:?} at {now}: {marking:?}, exactly {colour:?}"
+        );
         if marking.passes() && cost > 0 {
             exact.charge(cost, marking.colour);
             oracle = exact;

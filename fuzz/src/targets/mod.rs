@@ -25,6 +25,6 @@ fn hostile_word(data: &mut crate::data::Data<'_>, now_q: u64, bits: u32) -> u64 
         2 => payload,
         3 | 4 => tag << bits | payload,
         5 | 6 => 1 << 63 | tag << bits | payload,
-        _ => u64::from(kind >> 7) << 63 | tag * 17 << bits | payload,
+        _ => (u64::from(kind >> 7) << 63) | ((tag * 17) << bits) | payload,
     }
 }

@@ -4,8 +4,8 @@
 use std::sync::atomic::Ordering::Relaxed;
 
 use tatcell::{
-    Access, AttachOptions, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line, Outcome, Permit, Request, Slot,
-    Table, TableOptions,
+    Access, AttachOptions, Counters, ExclusiveTable, FullPolicy, LimitSpec, Line, Outcome, Permit, Request,
+    Slot, Table, TableOptions,
 };
 
 use super::{hostile_word, pool::piece};
@@ -104,8 +104,17 @@ fn denial_ends(table: &Table<'_>, spec: &LimitSpec, data: &mut Data<'_>, now: u6
     }
 }
 
+/// Hostile words in all slots: each its own, or one word under a tag a slot, so that sets are full of one kind.
 fn fill(lines: &[Line], header: usize, data: &mut Data<'_>, now_q: u64, bits: u32) {
-    words(lines)[header..].iter().for_each(|slot| slot.store(hostile_word(data, now_q, bits), Relaxed));
+    let alike = data.below(4) == 1;
+    let word = hostile_word(data, now_q, bits);
+    for (i, slot) in words(lines)[header..].iter().enumerate() {
+        let word = match alike {
+            true => word & ((1 << 63) | ((1 << bits) - 1)) | ((10 + i as u64) << bits),
+            false => hostile_word(data, now_q, bits),
+        };
+        slot.store(word, Relaxed);
+    }
 }
 
 pub fn run(input: &[u8]) {

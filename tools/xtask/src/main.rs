@@ -12,6 +12,7 @@ mod demo;
 mod documents;
 mod exec;
 mod ffi;
+mod fuzz;
 mod integrations;
 mod lanes;
 mod library;
@@ -21,6 +22,7 @@ mod machines;
 mod package;
 mod report;
 mod rust_tests;
+mod sanitizers;
 mod suites;
 mod tools;
 
@@ -45,6 +47,11 @@ const JOBS: &[Job] = &[
     job("lib", "build libtatcell.a and libtatcell.so into target/c", library::job),
     job("header", "generate the headers and the list of exports from src/capi", library::header),
     job("firmware", "build the firmware archives (Cortex-M0 to M4F, RISC-V)", machines::archive::job),
+    job(
+        "fuzz",
+        "search for inputs that break a target of fuzz/ (TARGET, SECONDS; KEEP=1 keeps them)",
+        fuzz::job,
+    ),
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
     job("compare", "send the same arrivals through every algorithm (COMPARE_SVG)", demo::compare),
     job("bench", "time rows, count instructions, judge the goals (BENCH_SECONDS, BENCH_ONLY)", bench::all),

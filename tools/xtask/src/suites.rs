@@ -10,7 +10,10 @@ use crate::context::Context;
 use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
-use crate::{bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, rust_tests};
+use crate::{
+    bench, cluster, demo, documents, ffi, fuzz, integrations, lint, loom, machines, package, rust_tests,
+    sanitizers,
+};
 
 /// Tests that are run together.
 pub struct Suite {
@@ -57,6 +60,13 @@ pub const SUITES: &[Suite] = &[
         rust_tests::harness,
     ),
     suite("test-rust", Usual, None, "semantics, properties, kills, the protocol explorer", rust_tests::run),
+    suite(
+        "test-fuzz",
+        Usual,
+        None,
+        "hostile inputs: the corpus of each fuzz target, and made ones",
+        fuzz::replay,
+    ),
     suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
     suite(
         "test-package",
@@ -107,6 +117,13 @@ pub const SUITES: &[Suite] = &[
         Some(Store),
         "nodes that share limits through a store of their own",
         cluster::run,
+    ),
+    apart(
+        "test-sanitizers",
+        Own,
+        Some(Tests),
+        "sanitizers in Rust and C, valgrind, Miri, each with a planted defect (long)",
+        sanitizers::run,
     ),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),

@@ -13,7 +13,7 @@ const IMPOSSIBLE: u64 = 1 << 63;
 /// Numbers that take time, or machines: these and less.
 const BOUNDED: [(&str, u64); 1] = [("interval_ns", 1_000_000)];
 
-/// What pointers and the lengths behind them are: name of the pointer, of the length, bytes of an element, good lengths.
+/// Arrays: name of the pointer, of the length, bytes of an element, good lengths.
 const ARRAYS: &[(&str, &str, u64, [u64; 2])] = &[
     ("key", "key_len", 1, [4, 13]),
     ("address", "address_len", 1, [4, 16]),
@@ -144,7 +144,11 @@ impl<'w, 'd> World<'w, 'd> {
     }
 
     /// An array and its length: a good one, any that is there, or one that is impossible.
-    fn array(&mut self, part: &'static Part, (_, length, element, good): (&str, &'static str, u64, [u64; 2])) -> usize {
+    fn array(
+        &mut self,
+        part: &'static Part,
+        (_, length, element, good): (&str, &'static str, u64, [u64; 2]),
+    ) -> usize {
         let good = match self.function.name {
             "tatcell_shaper_init" => [self.ask("tatcell_shaper_bytes", &[64, 8]); 2],
             "tatcell_leaky_queue_init" => [self.ask("tatcell_leaky_queue_bytes", &[8]); 2],
@@ -247,14 +251,29 @@ impl<'w, 'd> World<'w, 'd> {
     /// Changes a field that is no length of something and no pointer; of an opaque object its mark.
     fn change_field(&mut self, record: &'static Record, content: &mut [u8]) {
         const LENGTHS: &[&str] = &[
-            "size", "count", "stride", "key_len", "decision_size", "link_size", "partition_len", "v4_count", "v6_count",
-            "memory", "bytes", "opaque", "scratch", "prepared",
+            "size",
+            "count",
+            "stride",
+            "key_len",
+            "decision_size",
+            "link_size",
+            "partition_len",
+            "v4_count",
+            "v6_count",
+            "memory",
+            "bytes",
+            "opaque",
+            "scratch",
+            "prepared",
         ];
         if record.is_opaque() {
             return content[..8].copy_from_slice(&self.data.word().to_ne_bytes());
         }
-        let fields: Vec<&Part> =
-            record.fields.iter().filter(|f| f.stars == 0 && f.count == 1 && !LENGTHS.contains(&f.name)).collect();
+        let fields: Vec<&Part> = record
+            .fields
+            .iter()
+            .filter(|f| f.stars == 0 && f.count == 1 && !LENGTHS.contains(&f.name))
+            .collect();
         if let Some(field) = fields.get(usize::from(self.data.byte()) % fields.len().max(1)) {
             let number = self.data.sharp().to_ne_bytes();
             if field.base != "tatcell_permit_t" {
@@ -282,13 +301,23 @@ impl<'w, 'd> World<'w, 'd> {
         }
         match record.name {
             "tatcell_limit_spec_t" => {
-                let numbers =
-                    [("units", 1_000), ("period", 1_000_000), ("burst", 8), ("max_delay", 1_000), ("max_debt", 2)];
+                let numbers = [
+                    ("units", 1_000),
+                    ("period", 1_000_000),
+                    ("burst", 8),
+                    ("max_delay", 1_000),
+                    ("max_debt", 2),
+                ];
                 numbers.into_iter().for_each(|(name, value)| set(name, value));
             }
             "tatcell_meter_spec_t" => {
-                let numbers =
-                    [("kind", 2697), ("cir", 1_000_000), ("cbs", 9_000), ("burst2", 9_000), ("tick_hz", 1_000_000)];
+                let numbers = [
+                    ("kind", 2697),
+                    ("cir", 1_000_000),
+                    ("cbs", 9_000),
+                    ("burst2", 9_000),
+                    ("tick_hz", 1_000_000),
+                ];
                 numbers.into_iter().for_each(|(name, value)| set(name, value));
             }
             "tatcell_waiting_t" => set("departure", 1_000_000_500),

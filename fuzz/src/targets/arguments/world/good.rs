@@ -68,7 +68,8 @@ impl World<'_, '_> {
             return self.good_table().1;
         }
         let mut limit = vec![0u64; find("tatcell_limit_t").size / 8];
-        let (to, spec) = (limit.as_mut_ptr() as usize, words(self.content(find("tatcell_limit_spec_t"), false)));
+        let (to, spec) =
+            (limit.as_mut_ptr() as usize, words(self.content(find("tatcell_limit_spec_t"), false)));
         match kind {
             0 => must("tatcell_limit_init_spec", &[to, spec.as_ptr() as usize]),
             1 => must("tatcell_limit32_init_spec", &[to, spec.as_ptr() as usize]),
@@ -118,7 +119,10 @@ impl World<'_, '_> {
                 let bytes = self.ask("tatcell_leaky_queue_bytes", &[8]) as usize;
                 let memory = self.place(&vec![0; bytes], 8, true);
                 let limit = words(self.limit_of_cells());
-                must("tatcell_leaky_queue_init", &[to, memory, bytes, limit.as_ptr() as usize, 1_000_000_000]);
+                must(
+                    "tatcell_leaky_queue_init",
+                    &[to, memory, bytes, limit.as_ptr() as usize, 1_000_000_000],
+                );
             }
             // Zero is one.
             "tatcell_lease_t" => {}
@@ -145,7 +149,8 @@ impl World<'_, '_> {
             "tatcell_table_options_t" => {
                 let seed = self.place(&SEED, 1, false);
                 let fastest = self.object(find("tatcell_limit_spec_t"), false);
-                let slowest = if self.data.flag() { self.object(find("tatcell_limit_spec_t"), false) } else { 0 };
+                let slowest =
+                    if self.data.flag() { self.object(find("tatcell_limit_spec_t"), false) } else { 0 };
                 vec![("seed", self.bend(seed, 1, true)), ("fastest", fastest), ("slowest", slowest)]
             }
             "tatcell_attach_options_t" => {
@@ -155,7 +160,8 @@ impl World<'_, '_> {
             "tatcell_mark_t" => vec![("kind", 2698), ("committed", limit(self)), ("second", limit(self))],
             "tatcell_ladder_spec_t" => {
                 let rungs = |world: &mut Self, bits: [u32; 2]| {
-                    let bytes: Vec<u8> = bits.iter().flat_map(|b| [*b, 1]).flat_map(u32::to_ne_bytes).collect();
+                    let bytes: Vec<u8> =
+                        bits.iter().flat_map(|b| [*b, 1]).flat_map(u32::to_ne_bytes).collect();
                     let at = world.place(&bytes, 4, false);
                     world.bend(at, 4, true)
                 };
@@ -163,7 +169,8 @@ impl World<'_, '_> {
                 vec![("v4_count", 2), ("v6_count", 2), ("v4", v4), ("v6", v6)]
             }
             "tatcell_http_policy_t" => {
-                let (name, unit) = (self.place(b"per-second\0", 1, false), self.place(b"requests\0", 1, false));
+                let (name, unit) =
+                    (self.place(b"per-second\0", 1, false), self.place(b"requests\0", 1, false));
                 let partition = self.place(b"10.0.0.1", 1, false);
                 let decision = find("tatcell_decision_t");
                 let content = self.content(decision, false);
@@ -284,7 +291,10 @@ impl World<'_, '_> {
         if kind & 32 != 0 {
             let decisions: Vec<u8> = (0..3).flat_map(|_| self.content(decision, false)).collect();
             let decisions = self.place(&decisions, 8, true);
-            fields.extend([("decisions", self.bend(decisions, 8, true)), ("decision_size", self.stride(decision.size))]);
+            fields.extend([
+                ("decisions", self.bend(decisions, 8, true)),
+                ("decision_size", self.stride(decision.size)),
+            ]);
         }
         if kind & 64 != 0 {
             let counters = self.place(&[0; 128], 8, true);
