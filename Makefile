@@ -14,12 +14,16 @@ INSTALL ?= install
 BENCH_SECONDS ?= 90
 BENCH_ONLY ?=
 DEMO_PORT ?= 47474
+TARGET ?=
+SECONDS ?= 60
+KEEP ?=
 DEMO_SVG ?= demo.svg
 CLUSTER_SVG ?= cluster.svg
 COMPARE_SVG ?= compare.svg
 LONG ?=
 LOGS ?=
-export LONG LOGS CC CXX MAKE BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG CLUSTER_SVG COMPARE_SVG
+export CC CXX MAKE TARGET SECONDS KEEP LONG LOGS
+export BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG CLUSTER_SVG COMPARE_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
 VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
@@ -52,6 +56,7 @@ test-races: ## Threads that race for one word a million times; with nothing besi
 test-loom: ## Check every interleaving of cells and table operations in small models (minutes)
 test-explorer: ## Take the shipped table through every schedule of small worlds, one atomic access a step
 test-proofs: ## Prove the insert protocol (Spin) and the arithmetic (z3), weakened ones found out (a minute)
+test-fuzz: ## Hostile inputs on stable: the corpus of each fuzz target, and inputs made from it
 test-ffi: ## Test the library through its C ABI, from C and C++
 test-abi: ## The C ABI beside the dump of the last release, on other machines, with older programs
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
@@ -74,6 +79,7 @@ test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explore
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
 test-cluster-c: ## The C interface of cluster/, as built and as installed, and the demo's verdict lines
 test-doors: ## The servers for clients of redis-cell and for Envoy, with clients that others made
+test-sanitizers: ## Sanitizers in Rust and C, valgrind, Miri; each must see a planted defect first; TATCELL_QUICK=1: short
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
@@ -83,6 +89,7 @@ cluster-lib: ## Build the C library of cluster/: libtatcell_cluster.a and libtat
 demo-cluster: ## Four nodes and a redis-server on loopback: killed, stopped, audited; verdict and cluster.svg
 header: ## Generate the headers from src/capi
 firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
+fuzz: ## Search for inputs that break TARGET= of fuzz/ for SECONDS=; KEEP=1 adds what reached new code to its corpus
 demo: ## Attack a UDP server, without the limiter, then with it; verdict and demo.svg (half a minute)
 compare: ## Send the same arrivals through every algorithm; a table, claims and compare.svg (seconds)
 bench: ## Time tatcell beside bare atomics and other limiters, count instructions, judge the goals (3 min)
@@ -90,12 +97,12 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header cluster-lib demo demo-cluster firmware compare \
+TASKS := header cluster-lib fuzz demo demo-cluster firmware compare \
     test test-lint test-harness test-rust test-races test-ffi test-abi test-package test-docs test-bench test-demo \
-    test-loom test-explorer test-proofs test-shuttle test-attacks assurance attacks \
+    test-loom test-explorer test-proofs test-shuttle test-fuzz test-attacks assurance attacks \
     test-firmware test-firmware-rust test-trace test-recipes test-frames \
     test-integrations test-cluster test-cluster-c test-doors \
-    test-long test-hosts loom loom-long explorer-long proofs-long shuttle-long planted \
+    test-long test-hosts test-sanitizers loom loom-long explorer-long proofs-long shuttle-long planted \
     bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):

@@ -256,3 +256,22 @@ fn refund_of_another_epoch_credits_nothing() {
     assert_eq!(cell.refund(&old, 0, &d.permit), Some(3 * NS));
     assert_eq!(cell.peek(&old, 0, 0).remaining, 5);
 }
+
+/// In q-units so fine that a tick is a whole turn of the word, its clock stands still and no debt ever drains.
+#[test]
+fn a_word_that_a_tick_turns_past_its_span_is_refused() {
+    // 2^62 units a tick leave bits for a burst of one, and for less than a tick of time.
+    let spec = LimitSpec::new(1 << 32, 1, 1);
+    for s in 0..64 {
+        if let Ok(limit) = spec.resolution(s).build32() {
+            assert!(limit.span() > 0, "resolution {s}: {:?}", limit.info());
+            let cell = tatcell::Cell32::new();
+            assert!(cell.check(&limit, 100, 1).passes());
+            let later = (101..200).filter(|now| cell.peek(&limit, *now, 1).passes()).count();
+            assert!(later > 0, "resolution {s}: locked out for ever");
+        }
+    }
+    assert_eq!(spec.resolution(32).build32().unwrap_err(), LimitError::HorizonTooLong);
+    let meter = tatcell::MeterSpec::rfc4115(1 << 62, 3, 1 << 62, 123, 2);
+    assert_eq!(meter.build().unwrap_err(), tatcell::MeterError::HorizonTooLong);
+}

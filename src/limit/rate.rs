@@ -106,6 +106,10 @@ pub(crate) const fn at(spec: &LimitSpec, width: Width, shift: i32) -> Result<Par
     if window >= 1 << (width.bits.wrapping_sub(width.spare)) || window << shr >= 1 << 63 {
         return Err(LimitError::HorizonTooLong);
     }
+    // A tick must not go beyond the span: a word whose clock stands still, mod 2^W, would never drain.
+    if window.wrapping_add(1 << shl) > 1 << width.bits {
+        return Err(LimitError::HorizonTooLong);
+    }
     let mut flags = 0;
     if spec.heal {
         if width.bits != 64 || shl > LONG_SPAN_SHL {

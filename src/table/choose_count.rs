@@ -60,7 +60,12 @@ const fn guard(options: &TableOptions, z: u32, aux: u32) -> Result<u32, TableErr
         (None, Some(skew)) if ticks_to_q_up(skew, 0, z) < eighth => ticks_to_q_up(skew, 0, z),
         (None, _) => eighth,
     };
-    let units = max(units, (12u64 >> aux).wrapping_add(2));
+    // Of more bits than a word has, which `within` refuses, nothing is reusable.
+    let reusable = match 12u64.checked_shr(aux) {
+        Some(units) => units,
+        None => 0,
+    };
+    let units = max(units, reusable.wrapping_add(2));
     if units > u32::MAX as u64 {
         return Err(TableError::SpanTooShort);
     }

@@ -69,8 +69,8 @@ cell_form!(Cell32Form, Cell32, Limit32, build32, "Cell32");
 
 macro_rules! table_form {
     ($form:ident, $table:ident, $init:ident, $name:literal) => {
-        pub struct $form(pub $table<'static>, pub TableLimit, pub u64);
-        impl $form {
+        pub struct $form<'m>(pub $table<'m>, pub TableLimit, pub u64);
+        impl $form<'static> {
             pub fn with(spec: &LimitSpec, options: &TableOptions, hash: u64) -> Option<Box<dyn Form>> {
                 let lines: &'static mut [tatcell::Line] = Box::leak(memory(6).into_boxed_slice());
                 let table = $table::$init(lines, options).ok()?;
@@ -81,7 +81,7 @@ macro_rules! table_form {
                 Self::with(spec, &TableOptions::new(*spec).caller_hash(), 0x1234_5678_9abc_def0)
             }
         }
-        impl Form for $form {
+        impl Form for $form<'_> {
             fn name(&self) -> &'static str {
                 $name
             }

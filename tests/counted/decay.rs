@@ -32,7 +32,7 @@ impl Level {
 }
 
 /// The exact level of what was charged, and the highest that the stated errors allow.
-struct Oracle {
+pub struct Oracle {
     shift: u32,
     exact: Level,
     high: Level,
@@ -40,7 +40,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn new(limit: &Limit) -> Oracle {
+    pub fn new(limit: &Limit) -> Oracle {
         let info = limit.info();
         assert!(info.resolution <= 0);
         let shift = -info.resolution as u32;
@@ -50,7 +50,7 @@ impl Oracle {
     }
 
     /// The clock in units of time.
-    fn clock(&self, now: u64) -> u64 {
+    pub fn clock(&self, now: u64) -> u64 {
         now >> self.shift
     }
 
@@ -64,7 +64,7 @@ impl Oracle {
         self.high.of(t) * (2.0 / 2f64.powi(40)).exp2() + 2.0 / 2f64.powi(32)
     }
 
-    fn charged(&mut self, t: u64, cost: f64, forgotten: bool) {
+    pub fn charged(&mut self, t: u64, cost: f64, forgotten: bool) {
         let high = if forgotten { cost } else { self.read(t) + cost };
         self.high.set(t, self.rounded(high));
         self.exact.set(t, self.exact.of(t) + cost);
@@ -83,7 +83,7 @@ impl Oracle {
     }
 
     /// The answer is one that the exact level, or one above it by no more than the stated error, would give.
-    fn judge(&self, t: u64, cost: u64, made: &Decision, forgotten: bool) {
+    pub fn judge(&self, t: u64, cost: u64, made: &Decision, forgotten: bool) {
         let (exact, high, cost) = (self.exact.of(t), self.read(t), cost as f64);
         if forgotten {
             // Some of it may be left of what was forgotten before, ten half-lives ago.

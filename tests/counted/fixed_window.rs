@@ -22,7 +22,7 @@ fn any_spec(rng: &mut Rng) -> (LimitSpec, Option<u64>) {
 }
 
 /// The definition: in units of u ticks for the ends, in tickets without bounds for the counts.
-struct Oracle {
+pub struct Oracle {
     u: u128,
     w: u128,
     units: u128,
@@ -35,7 +35,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn new(limit: &Limit, phase: Option<u64>) -> Oracle {
+    pub fn new(limit: &Limit, phase: Option<u64>) -> Oracle {
         let info = limit.info();
         assert!(info.resolution <= 0);
         Oracle {
@@ -49,7 +49,7 @@ impl Oracle {
         }
     }
 
-    fn check(&mut self, now: u64, cost: u64) -> Verdict {
+    pub fn check(&mut self, now: u64, cost: u64) -> Verdict {
         let (now, cost) = (now as u128, cost as u128);
         if cost > self.units {
             return Verdict::Never;

@@ -19,7 +19,7 @@ fn any_spec(rng: &mut Rng) -> LimitSpec {
 }
 
 /// How a limit came out: the unit of time in ticks, the window and T in them; T as a fraction.
-struct Shape {
+pub struct Shape {
     u: i128,
     w: i128,
     quota: i128,
@@ -29,7 +29,7 @@ struct Shape {
 }
 
 impl Shape {
-    fn of(limit: &Limit) -> Shape {
+    pub fn of(limit: &Limit) -> Shape {
         let info = limit.info();
         let bits = info.count_bits as i32 - 1;
         let u = 1i128 << (bits - info.resolution);
@@ -40,7 +40,7 @@ impl Shape {
 
 /// The definition: a bucket that holds the quota, which fills at once when a window is over (bursty), or by `rate`
 /// units in a unit of time, a fraction (smooth). Its content is a fraction with the rate's denominator.
-struct Oracle {
+pub struct Oracle {
     u: i128,
     w: i128,
     quota: i128,
@@ -53,7 +53,7 @@ struct Oracle {
 
 impl Oracle {
     /// At the rate that the limit came out with, or at `quota / window` itself.
-    fn new(shape: &Shape, exact: bool) -> Oracle {
+    pub fn new(shape: &Shape, exact: bool) -> Oracle {
         let rate = if exact { (shape.quota, shape.w) } else { (shape.scale, shape.t_q) };
         Oracle {
             u: shape.u,
@@ -67,7 +67,7 @@ impl Oracle {
         }
     }
 
-    fn check(&mut self, now: u64, cost: u64) -> Verdict {
+    pub fn check(&mut self, now: u64, cost: u64) -> Verdict {
         let (t, cost) = (now as i128 / self.u, cost as i128);
         if cost > self.quota {
             return Verdict::Never;

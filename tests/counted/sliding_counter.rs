@@ -16,7 +16,7 @@ fn any_spec(rng: &mut Rng) -> LimitSpec {
 }
 
 /// The definition, on the clock of whole units of time: where the windows of a key start, and what each admitted.
-struct Oracle {
+pub struct Oracle {
     u: u128,
     w: u128,
     units: u128,
@@ -25,7 +25,7 @@ struct Oracle {
 }
 
 impl Oracle {
-    fn new(limit: &Limit) -> Oracle {
+    pub fn new(limit: &Limit) -> Oracle {
         let info = limit.info();
         let u = 1u128 << -info.resolution;
         Oracle { u, w: (info.period as u128).div_ceil(u), units: info.units as u128, windows: None }
@@ -42,7 +42,7 @@ impl Oracle {
         (start, current, previous, self.w - t.saturating_sub(start))
     }
 
-    fn check(&mut self, now: u64, cost: u64) -> Verdict {
+    pub fn check(&mut self, now: u64, cost: u64) -> Verdict {
         let (t, cost) = (now as u128 / self.u, cost as u128);
         if cost > self.units {
             return Verdict::Never;
@@ -56,7 +56,7 @@ impl Oracle {
     }
 
     /// Largest cost that would conform now: searched, not computed.
-    fn remaining(&self, now: u64) -> u64 {
+    pub fn remaining(&self, now: u64) -> u64 {
         let (_, current, previous, seen) = self.at(now as u128 / self.u);
         let conforms = |n: u128| previous * seen + (current + n) * self.w <= self.units * self.w;
         let (mut low, mut high) = (0, self.units + 1);

@@ -40,7 +40,7 @@ impl Clock {
 
 /// All that was admitted and not refunded, oldest first.
 #[derive(Default)]
-struct Oracle {
+pub struct Oracle {
     times: VecDeque<i128>,
     /// Of what was refunded, a window before its charge: until that, a clock behind finds its stamp taken.
     held: Vec<i128>,
@@ -48,11 +48,11 @@ struct Oracle {
 
 impl Oracle {
     /// Units later than `now - w`, those of clocks ahead included.
-    fn inside(&self, now: u64, w: u64) -> usize {
+    pub fn inside(&self, now: u64, w: u64) -> usize {
         self.times.iter().chain(&self.held).filter(|&&t| t > now as i128 - w as i128).count()
     }
 
-    fn admit(&mut self, at: u64) {
+    pub fn admit(&mut self, at: u64) {
         let at = at as i128;
         let place = self.times.partition_point(|&t| t <= at);
         self.times.insert(place, at);
@@ -65,7 +65,7 @@ impl Oracle {
     }
 
     /// No window of length w holds more than `most`, looked for around `at`.
-    fn holds(&self, at: u64, w: u64, most: usize) -> bool {
+    pub fn holds(&self, at: u64, w: u64, most: usize) -> bool {
         let (at, w) = (at as i128, w as i128);
         let near: Vec<_> = self.times.iter().filter(|&&t| t > at - w && t < at + w).collect();
         near.windows(most + 1).all(|some| some[most] - some[0] >= w)
@@ -80,7 +80,7 @@ impl Oracle {
 }
 
 /// Asks both forms, short and full, and looks before: all agree, and every number is exact.
-fn ask(shared: &[Cell], own: &mut [ExclusiveCell], window: u64, skew: u64, now: u64) -> Decision {
+pub fn ask(shared: &[Cell], own: &mut [ExclusiveCell], window: u64, skew: u64, now: u64) -> Decision {
     let log = SlidingLog::new(shared, window).unwrap().skew(skew).unwrap();
     let looked = log.peek(now);
     let made = log.check_ex(now);

@@ -182,6 +182,10 @@ impl MeterParams {
         if window >= 1 << word_bits.wrapping_sub(1) || window << shr >= 1 << 63 {
             return Err(MeterError::HorizonTooLong);
         }
+        // A tick must not go beyond the span: a word whose clock stands still, mod 2^W, would never drain.
+        if window.wrapping_add(1 << shl) > 1 << word_bits {
+            return Err(MeterError::HorizonTooLong);
+        }
         let mut flags = 0;
         let mut ratio = 0;
         if spec.coupled {

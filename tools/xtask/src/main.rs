@@ -16,6 +16,7 @@ mod documents;
 mod doors;
 mod exec;
 mod ffi;
+mod fuzz;
 mod integrations;
 mod lanes;
 mod library;
@@ -27,6 +28,7 @@ mod planted;
 mod proofs;
 mod report;
 mod rust_tests;
+mod sanitizers;
 mod suites;
 mod tools;
 
@@ -56,6 +58,11 @@ const JOBS: &[Job] = &[
         library::header,
     ),
     job("firmware", "build the firmware archives (Cortex-M0 to M4F, RISC-V)", machines::archive::job),
+    job(
+        "fuzz",
+        "search for inputs that break a target of fuzz/ (TARGET, SECONDS; KEEP=1 keeps them)",
+        fuzz::job,
+    ),
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
     job("demo-cluster", "four nodes and a store, killed, stopped and audited (CLUSTER_SVG)", cluster::demo),
     job("compare", "send the same arrivals through every algorithm (COMPARE_SVG)", demo::compare),

@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, cluster_c, demo, documents, doors, ffi, integrations, lint, loom, machines, package,
-    planted, proofs, rust_tests,
+    bench, cluster, cluster_c, demo, documents, doors, ffi, fuzz, integrations, lint, loom, machines, package,
+    planted, proofs, rust_tests, sanitizers,
 };
 
 /// Tests that are run together.
@@ -60,6 +60,13 @@ pub const SUITES: &[Suite] = &[
         rust_tests::harness,
     ),
     suite("test-rust", Usual, None, "semantics, properties, kills, the protocol explorer", rust_tests::run),
+    suite(
+        "test-fuzz",
+        Usual,
+        None,
+        "hostile inputs: the corpus of each fuzz target, and made ones",
+        fuzz::replay,
+    ),
     suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
     suite("test-abi", Usual, Some(Tests), "the ABI beside what it was, and on other machines", ffi::abi::run),
     suite(
@@ -128,6 +135,13 @@ pub const SUITES: &[Suite] = &[
         Some(Store),
         "the servers for clients of redis-cell and for Envoy, with clients that others made",
         doors::run,
+    ),
+    apart(
+        "test-sanitizers",
+        Own,
+        Some(Tests),
+        "sanitizers in Rust and C, valgrind, Miri, each with a planted defect (long)",
+        sanitizers::run,
     ),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),
