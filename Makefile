@@ -50,6 +50,7 @@ test-loom: ## Check every interleaving of cells and table operations in small mo
 test-explorer: ## Take the shipped table through every schedule of small worlds, one atomic access a step
 test-proofs: ## Prove the insert protocol (Spin) and the arithmetic (z3), weakened ones found out (a minute)
 test-ffi: ## Test the library through its C ABI, from C and C++
+test-abi: ## The C ABI beside the dump of the last release, on other machines, with older programs
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
 test-docs: ## Compile and run every program and command of the documents and the header
 test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
@@ -60,9 +61,12 @@ loom: ## The same as test-loom
 explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 proofs-long: ## The insert protocol in Promela with two slots a line (minutes, gigabytes)
 loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
+test-shuttle: ## Eight threads on one set, in orders drawn at random: shuttle's coroutines, and real threads in turn
+shuttle-long: ## The same with a million orders (half an hour); TATCELL_QUICK=1: 2e5
 planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
+test-doors: ## The servers for clients of redis-cell and for Envoy, with clients that others made
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
@@ -77,10 +81,13 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header test test-lint test-harness test-rust test-races test-loom test-explorer test-proofs test-ffi test-package \
-    test-docs test-bench test-demo test-firmware loom loom-long explorer-long proofs-long test-long test-hosts test-trace \
-    test-frames test-firmware-rust test-recipes test-integrations test-cluster firmware demo compare bench \
-    bench-time bench-count bench-peers bench-tools planted
+TASKS := header demo firmware compare \
+    test test-lint test-harness test-rust test-races test-ffi test-abi test-package test-docs test-bench test-demo \
+    test-loom test-explorer test-proofs test-shuttle \
+    test-firmware test-firmware-rust test-trace test-recipes test-frames \
+    test-integrations test-cluster test-doors \
+    test-long test-hosts loom loom-long explorer-long proofs-long shuttle-long planted \
+    bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):
 	@$(XTASK) $@

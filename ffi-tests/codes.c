@@ -35,7 +35,9 @@ TEST(verdicts_are_0_to_2) {
     GIVES(0, tatcell_limit_init(&limit, 1, SECOND, 2));
     GIVES(TATCELL_PASS, tatcell_cell_check(&cell, &limit, 0, 2, NULL));
     GIVES(TATCELL_NON_CONFORMING, tatcell_cell_check(&cell, &limit, 0, 1, NULL));
-    GIVES(TATCELL_NEVER, tatcell_cell_check(&cell, &limit, 0, 3, NULL));
+    uint64_t wait = 1;
+    GIVES(TATCELL_NEVER, tatcell_cell_check(&cell, &limit, 0, 3, &wait));
+    EQ(wait, UINT64_MAX);
 }
 
 TEST(bad_pointers_and_sizes_are_errors) {

@@ -211,12 +211,15 @@ fn tat_never_regresses_whatever_the_clock_does() {
 
 #[test]
 fn clock_beyond_the_skew_forgives_and_within_it_denies() {
-    let limit = LimitSpec::new(1, 1_000, 5).skew(3_000).build().unwrap();
-    let cell = Cell::new();
-    assert_eq!(cell.check(&limit, 1 << 30, 5), Outcome::Conforming);
-    // TAT - now = H + back: live up to H + S.
-    assert_eq!(cell.peek(&limit, (1 << 30) - 3_000, 1).retry_after, 4_000);
-    assert_eq!(cell.peek(&limit, (1 << 30) - 3_001, 1).retry_after, 0);
+    let spec = LimitSpec::new(1, 1_000, 5).skew(3_000);
+    // With q-units of a tick the next reading is the next lead.
+    for spec in [spec, spec.resolution(0)] {
+        let (limit, cell) = (spec.build().unwrap(), Cell::new());
+        assert_eq!(cell.check(&limit, 1 << 30, 5), Outcome::Conforming);
+        // TAT - now = H + back: live up to H + S.
+        assert_eq!(cell.peek(&limit, (1 << 30) - 3_000, 1).retry_after, 4_000);
+        assert_eq!(cell.peek(&limit, (1 << 30) - 3_001, 1).retry_after, 0);
+    }
 }
 
 #[test]

@@ -24,6 +24,8 @@ mod common;
 #[cfg(all(target_os = "linux", target_has_atomic = "64"))]
 #[path = "clock/coarse.rs"]
 mod coarse;
+#[path = "clock/faults.rs"]
+mod faults;
 #[cfg(all(target_os = "linux", target_has_atomic = "64"))]
 #[path = "clock/stopped.rs"]
 mod stopped;

@@ -1,8 +1,8 @@
 //! Processes that share one table and are killed at any instruction: nothing is over-admitted and no key is stuck.
 //!
 //! Workers are forked over one shared mapping and insert and charge fresh keys by the thousand while the parent kills
-//! and replaces them. Time stands still within an era but for a few ticks between the workers' clocks, so that the
-//! keys of the era before expire for some and not for others. A worker counts an admission after the table has
+//! and replaces them. Time goes by a tick a request within an era, and the workers' clocks are a few ticks apart,
+//! so that the keys of the era before expire for some and not for others. A worker counts an admission after the table has
 //! granted it: a kill in between loses the count and never the charge, so `counted <= charged <= burst` must hold for
 //! every key, whenever anybody dies.
 #![cfg(all(target_os = "linux", target_has_atomic = "64"))]
@@ -15,11 +15,14 @@ use tatcell::{
     AttachOptions, FullPolicy, LimitSpec, Line, Outcome, Request, Table, TableLimit, TableOptions, Tracking,
 };
 
-const WORKERS: usize = 2;
+const WORKERS: usize = 4;
+/// One in so many eras has a worker stopped for up to a second.
+const STOPS: u64 = 256;
 const KEYS: usize = 1_500;
 /// 4096 slots.
 const LINES: usize = 514;
-const T: u64 = 1 << 12;
+/// More ticks than an era has requests.
+const T: u64 = 1 << 24;
 const B: u64 = 3;
 const SPEC: LimitSpec = LimitSpec::new(1, T, B);
 
@@ -28,6 +31,8 @@ const SPEC: LimitSpec = LimitSpec::new(1, T, B);
 struct Shared {
     lines: [Line; LINES],
     era: AtomicU64,
+    /// The time: a tick a request.
+    clock: AtomicU64,
     /// Set by each worker when it starts to work.
     started: [AtomicU64; WORKERS],
     counted: [AtomicU32; KEYS],
@@ -45,9 +50,9 @@ fn map() -> &'static Shared {
     }
 }
 
-fn now(era: u64, worker: usize) -> u64 {
-    // An era later what was fully charged has just drained, to within the clocks' differences.
-    (1 << 20) + era * (B * T + 2) + worker as u64
+/// A worker's reading: they are a few ticks apart.
+fn now(shared: &Shared, worker: usize) -> u64 {
+    shared.clock.fetch_add(1, Relaxed) + worker as u64
 }
 
 fn key(era: u64, i: usize) -> u64 {
@@ -61,18 +66,22 @@ fn work(shared: &'static Shared, worker: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     let era = shared.era.load(SeqCst);
     shared.started[worker].store(seed, SeqCst);
-    for _ in 0..200 {
-        // A run of neighbours in the same order as the others, from a random place: rivals meet on fresh keys.
+    loop {
+        // Neighbours in the same order as the others, from a random place: rivals meet on fresh keys.
         let first = rng.below(KEYS as u64) as usize;
         for i in (first..first + 32).map(|i| i % KEYS) {
-            if let Ok(Outcome::Conforming) = table.check_hash(&limit, now(era, worker), key(era, i), 1) {
+            if let Ok(Outcome::Conforming) = table.check_hash(&limit, now(shared, worker), key(era, i), 1) {
                 shared.counted[i].fetch_add(1, SeqCst);
             }
+            // Keys that nobody counts come and go, so that whoever dies dies in an insert.
+            for _ in 0..4 {
+                let (hash, now) = (rng.next(), now(shared, worker));
+                let request = Request { limit: &limit, now, cost: 1, room: 0 };
+                if let Ok(d) = table.check_ex(&request, hash, None) {
+                    let _ = table.refund(&limit, now, hash, &d.permit);
+                }
+            }
         }
-    }
-    loop {
-        // SAFETY: no arguments; waits for the kill.
-        unsafe { libc::pause() };
     }
 }
 
@@ -120,18 +129,50 @@ fn begun(shared: &Shared, worker: usize, seed: u64) {
     }
 }
 
+/// Stops a worker for a random time, up to a second, while the others work; then it goes on, or dies as it stands.
+fn stop(pid: i32, rng: &mut Rng) {
+    // SAFETY: `pid` is a child of this process that has not been waited for.
+    unsafe { libc::kill(pid, libc::SIGSTOP) };
+    std::thread::sleep(std::time::Duration::from_micros(rng.scaled(20)));
+    if rng.one_in(2) {
+        // SAFETY: as above.
+        unsafe { libc::kill(pid, libc::SIGCONT) };
+        (0..rng.scaled(14)).for_each(|_| std::hint::spin_loop());
+    }
+}
+
+/// Counts the claims that the dead have left, none of which outlives its lifetime.
+fn orphans(shared: &Shared, table: &Table<'_>, era: u64) -> u64 {
+    let (info, latest) = (table.info(), now(shared, WORKERS));
+    assert!(info.resolution == 0 && info.tag_bits == 20);
+    let mask = (1u64 << 43) - 1;
+    // Even versions, and a claim or two dropped in its slot before.
+    let most = info.claim_lifetime + 16;
+    let claims = common::words(&shared.lines)[16..].iter().map(|w| w.load(Relaxed)).filter(|w| w >> 63 == 1);
+    let ahead = claims.map(|claim| claim.wrapping_sub(latest) & mask);
+    ahead
+        .inspect(|ahead| assert!(*ahead <= most || *ahead > mask / 2, "a claim of {ahead} in era {era}"))
+        .count() as u64
+}
+
 /// Nobody runs: every key is within its burst, and answers.
-fn check_era(shared: &Shared, table: &Table<'_>, limit: &TableLimit, era: u64) -> u64 {
-    let mut total = 0;
+fn check_era(shared: &Shared, table: &Table<'_>, limit: &TableLimit, (era, start): (u64, u64)) -> u64 {
+    let (mut total, now) = (0, now(shared, WORKERS));
+    let most = B + (now - start) / T;
     for i in 0..KEYS {
         let counted = shared.counted[i].swap(0, SeqCst) as u64;
-        let left = table.peek(limit, now(era, 0), key(era, i), 0).unwrap().remaining;
-        assert!(counted + left <= B, "era {era} key {i}: {counted} admitted, {left} left of {B}");
+        let left = table.peek(limit, now, key(era, i), 0).unwrap().remaining;
+        assert!(counted + left <= most, "era {era} key {i}: {counted} admitted, {left} left of {most}");
         total += counted;
+    }
+    // One burst time later every key is whole.
+    for i in (era as usize % 8..KEYS).step_by(8) {
+        let d = table.peek(limit, now + B * T, key(era, i), 0).unwrap();
+        assert_eq!(d.remaining, B, "era {era} key {i}: stuck");
     }
     // Some of them to the end: a verdict at once, exactly what is left, and no more.
     for i in (era as usize % 16..KEYS).step_by(16) {
-        let (hash, now) = (key(era, i), now(era, WORKERS));
+        let hash = key(era, i);
         let left = table.peek(limit, now, hash, 0).unwrap().remaining;
         let mut passed = 0;
         loop {
@@ -154,8 +195,9 @@ fn check_afterwards(shared: &'static Shared, era: u64) {
         let Ok(table) = Table::attach(&shared.lines, &AttachOptions::new()) else { exit(3) };
         let Ok(limit) = table.limit(&SPEC) else { exit(4) };
         for i in 0..KEYS {
-            let (hash, late) = (key(era, i), now(era + 2 + i as u64, 0));
-            let first = table.check_hash(&limit, now(era, WORKERS), hash, 1);
+            let (hash, soon) = (key(era, i), now(shared, 0));
+            let late = soon + (2 + i as u64) * (B * T + 2);
+            let first = table.check_hash(&limit, soon, hash, 1);
             let then = table.check_ex(&Request { limit: &limit, now: late, cost: B, room: 0 }, hash, None);
             let full = then.is_ok_and(|d| d.passes() && d.tracking == Tracking::Tracked);
             if !full || !matches!(first, Ok(Outcome::Conforming | Outcome::NonConforming { .. })) {
@@ -173,14 +215,16 @@ fn check_afterwards(shared: &'static Shared, era: u64) {
 /// Kills this many workers, a few of them in each era, and checks every key of every era.
 fn kill_workers(kills: u64) {
     let shared = map();
-    let options = TableOptions::new(SPEC).caller_hash().policy(FullPolicy::Deny);
+    let options = TableOptions::new(SPEC).caller_hash().resolution(0).policy(FullPolicy::Deny);
     let table = Table::init(&shared.lines, &options).unwrap();
     let limit = table.limit(&SPEC).unwrap();
     let mut rng = Rng(9);
-    let (mut admitted, mut claims, mut killed, mut era) = (0, 0, 0u64, 0u64);
+    let (mut admitted, mut claims, mut killed, mut stops, mut era) = (0, 0, 0u64, 0, 0u64);
     while killed < kills {
         era += 1;
         shared.era.store(era, SeqCst);
+        // What the era before has charged has drained by now, but for a tick or so.
+        let start = shared.clock.fetch_add(B * T, SeqCst) + B * T;
         let seed = |w: usize, life: u64| era << 16 | life << 8 | w as u64;
         let mut lives = [1u64; WORKERS];
         let mut pids: [i32; WORKERS] = std::array::from_fn(|w| spawn(|| work(shared, w, seed(w, 1))));
@@ -189,7 +233,11 @@ fn kill_workers(kills: u64) {
         for last in (0..=some).map(|i| i == some) {
             let w = rng.below(WORKERS as u64) as usize;
             begun(shared, w, seed(w, lives[w]));
-            (0..rng.scaled(14)).for_each(|_| std::hint::spin_loop());
+            (0..rng.below(1 << 13)).for_each(|_| std::hint::spin_loop());
+            if rng.one_in(STOPS) {
+                stop(pids[w], &mut rng);
+                stops += 1;
+            }
             if !last {
                 kill(&pids[w..=w]);
                 lives[w] += 1;
@@ -198,12 +246,17 @@ fn kill_workers(kills: u64) {
         }
         kill(&pids);
         killed += some + WORKERS as u64;
-        claims += common::words(&shared.lines)[16..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();
-        admitted += check_era(shared, &table, &limit, era);
+        claims += orphans(shared, &table, era);
+        admitted += check_era(shared, &table, &limit, (era, start));
     }
     check_afterwards(shared, era);
-    println!("{killed} kills in {era} eras: {admitted} admissions, {claims} claims left behind");
-    assert!(admitted > killed, "the workers did something");
+    println!(
+        "{killed} kills in {era} eras, {stops} stops: {admitted} admissions, {claims} claims left behind"
+    );
+    assert!(
+        admitted > killed && claims > killed / 200,
+        "the workers did something, and the dead left something"
+    );
 }
 
 #[test]

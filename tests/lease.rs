@@ -243,6 +243,18 @@ fn the_others_miss_exactly_what_is_held_and_only_while_it_is() {
 }
 
 #[test]
+fn a_lease_takes_no_more_ahead_than_its_batch() {
+    let limit = Limit::new(1, 1_000, 1_000).unwrap();
+    for (batch, most) in [(1, 1), (7, 7), (32, 32), (0, 62), (5_000, 1_000)] {
+        let (cell, mut lease, mut top) = (Cell::new(), Lease::with_batch(batch), 0);
+        while lease.check(&cell, &limit, 0, 1).passes() {
+            top = top.max(lease.held(&cell, &limit, 0));
+        }
+        assert!(top <= most && top >= most.min(200) / 2, "batch {batch}: {top} held");
+    }
+}
+
+#[test]
 fn stranded_units_return_within_one_full_burst_time() {
     let limit = Limit::new(1, 10, 64).unwrap();
     let cell = Cell::new();

@@ -202,6 +202,18 @@ fn each_key_of_a_small_table_gets_the_answer_of_its_own_cell() {
     }
 }
 
+/// A look at a key that has drained would otherwise be a debt for a clock that is behind.
+#[test]
+fn a_look_into_a_small_table_writes_nothing() {
+    let limit = SmallLimit32::new(1, 1_000, 3).unwrap();
+    let mut slots: Vec<SmallSlot> = (0..16).map(|_| SmallSlot::EMPTY).collect();
+    let mut table = SmallTable::new(&mut slots, limit, FullPolicy::Deny).unwrap();
+    table.seed([7; 8]);
+    assert_eq!(table.check(0, b"key", 3), Ok(Outcome::Conforming));
+    assert_eq!(table.check(5_000, b"key", 0), Ok(Outcome::Conforming));
+    assert_eq!(table.check(4_500, b"key", 3), Ok(Outcome::Conforming));
+}
+
 #[test]
 fn a_full_set_is_answered_by_the_policy_and_counted() {
     let limit = SmallLimit32::new(1, 1_000, 5).unwrap();

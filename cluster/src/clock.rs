@@ -33,6 +33,12 @@ impl NodeClock {
         now.saturating_add(self.start)
     }
 
+    /// Sets the clock, as no system does that runs while it sleeps.
+    #[cfg(test)]
+    pub(crate) fn set_forward(&mut self, ns: i64) {
+        self.start = self.start.saturating_add_signed(-ns);
+    }
+
     #[inline]
     pub(crate) fn now(&self) -> u64 {
         self.of(self.read())

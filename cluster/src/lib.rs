@@ -48,3 +48,6 @@ pub use verdict::{Completion, Down, Verdict};
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]
 mod model_tests;
+
+#[cfg(all(test, not(tatcell_cluster_loom)))]
+mod capacity_tests;

@@ -4,7 +4,7 @@ use redis::{ClientTlsConfig, TlsCertificates};
 
 /// Certificates for a store whose URL begins with `rediss`. Needs the feature `tls`.
 ///
-/// Without any, the authorities of the system are trusted, or those of the file that the variable `SSL_CERT_FILE` names.
+/// Without any, the authorities of the system are trusted, or those of the file that `SSL_CERT_FILE` names.
 #[derive(Clone, Debug)]
 pub struct Tls {
     certificates: TlsCertificates,

@@ -26,7 +26,9 @@ fn keys_are_spread_and_hash_slots_move_under_load() {
     let Some(cluster) = RedisCluster::start_or_skip("keys_are_spread_and_hash_slots_move", 3, 0) else {
         return;
     };
-    let nodes: Vec<Cluster> = (0..2).map(|_| node(&cluster.url(), 2, limit(), |b| b)).collect();
+    // However busy the machine is: no connection breaks, and what happens is by ASK and MOVED alone.
+    let with = |b: tatcell_cluster::Builder| b.timeout(10 * SECOND);
+    let nodes: Vec<Cluster> = (0..2).map(|_| node(&cluster.url(), 2, limit(), with)).collect();
     let mut stalled = 0;
     let audit = play(&nodes, MANY, 6 * SECOND, || {
         std::thread::sleep(SECOND);
@@ -62,11 +64,17 @@ fn a_key_is_followed_by_ask_and_by_moved() {
     // A unit in a minute: what is charged stays charged.
     let limit = SharedLimit::new("x", 1, 60 * SECOND, 10).reserve(0, 0);
     let open = || {
-        Cluster::builder(&cluster.url(), 2).limit(limit.clone()).keys(64).log(|_| {}).open().expect("a node")
+        Cluster::builder(&cluster.url(), 2)
+            .limit(limit.clone())
+            .keys(64)
+            .timeout(10 * SECOND)
+            .log(|_| {})
+            .open()
+            .expect("a node")
     };
     let node = open();
     let (x, most) = (node.limit("x").expect("it"), 8);
-    let passes = |node: &Cluster| node.acquire(x, b"k{tag}", 1, SECOND).passes();
+    let passes = |node: &Cluster| node.acquire(x, b"k{tag}", 1, 10 * SECOND).passes();
     assert!(passes(&node));
     // Where the key is: what stands in braces in it must not count.
     let here = cluster.servers.iter().position(|s| keys_of(s) == 1).expect("it is somewhere");

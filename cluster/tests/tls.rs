@@ -55,7 +55,7 @@ fn file(server: &Server, name: &str) -> Vec<u8> {
 fn open(server: &Server, tls: Tls) -> Result<Cluster, OpenError> {
     let url = format!("rediss://127.0.0.1:{}/", server.port());
     let limit = SharedLimit::new("x", 100, SECOND, 100);
-    let builder = Cluster::builder(&url, 2).limit(limit).keys(64).tls(tls).log(|_| {});
+    let builder = Cluster::builder(&url, 2).limit(limit).keys(64).tls(tls).timeout(10 * SECOND).log(|_| {});
     builder.open().inspect_err(|error| println!("{error}"))
 }
 

@@ -69,8 +69,10 @@ mod loom_resets;
 mod loom_saves;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
-#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
 mod lost_tests;
+#[cfg(all(test, tatcell_shuttle))]
+mod schedule_tests;
 #[cfg(all(test, tatcell_step))]
 mod step;
 

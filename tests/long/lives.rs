@@ -6,13 +6,15 @@
 //! is compared with the bucket's.
 
 use crate::common::oracle::{seen, Expected, Oracle};
-use crate::common::{memory, Rng, Seed};
+use crate::common::{hash_of, memory, Rng, Seed};
 use tatcell::{
     Cell, Change, Decision, ExclusiveCell, ExclusiveTable, Limit, LimitSpec, Permit, Request, Table,
-    TableLimit, TableOptions,
+    TableLimit, TableOptions, Tracking,
 };
 
 const KEYS: usize = 8;
+/// A set for each key: what a reset leaves takes a slot until it has drained, and no set may fill.
+const LINES: usize = 2 * KEYS;
 /// Decisions compared in a step: one of each form.
 pub const FORMS: u64 = 4;
 
@@ -48,7 +50,7 @@ pub fn life(seed: u64, steps: u64) -> [u64; 2] {
     let unit = period / units;
     let skew = rng.below(4 * unit * burst) + 1;
     let options = TableOptions::new(fast).slowest(slow).caller_hash().resolution(s).skew(skew);
-    let (lines, mut lines_of_one) = (memory(2 + 8), memory(2 + 8));
+    let (lines, mut lines_of_one) = (memory(2 + LINES), memory(2 + LINES));
     let table = Table::init(&lines, &options).expect("it fits by far");
     let one = ExclusiveTable::init_exclusive(&mut lines_of_one, &options).expect("as the shared one");
     let made = |spec: &LimitSpec| spec.resolution(s).skew(skew).build().expect("it fits by far");
@@ -65,7 +67,7 @@ pub fn life(seed: u64, steps: u64) -> [u64; 2] {
         rng.next() >> 2
     };
     let mut keys: [Key; KEYS] = core::array::from_fn(|k| Key {
-        hash: rng.next() & !15 | (k as u64 + 1),
+        hash: hash_of(2 * k as u32 + (k as u32 & 1), LINES as u32, rng.within(1, 0xf_ffff) as u32),
         cell: Cell::new(),
         own: ExclusiveCell::new(),
         oracle: bucket(&limits, 0, burst),
@@ -91,11 +93,11 @@ pub fn life(seed: u64, steps: u64) -> [u64; 2] {
         let now = if rng.one_in(16) { top - rng.below(skew + 1).min(rng.scaled(40)) } else { top };
         let now = now.max(start);
         let key = &mut keys[rng.below(KEYS as u64) as usize];
-        match rng.below(64) {
+        match rng.below(1_024) {
             0 => reset(key, &table, &one, now),
-            1..=2 => change(key, &limits, now),
-            3..=9 => refund(key, &limits, &table, &one, now, &mut rng),
-            10 => peek(key, &limits, &table, now, &mut rng),
+            1..=32 => change(key, &limits, now),
+            33..=150 => refund(key, &limits, &table, &one, now, &mut rng),
+            151..=170 => peek(key, &limits, &table, now, &mut rng),
             _ => {
                 let passed = check(key, &limits, &table, &one, now, &mut rng);
                 counts[usize::from(!passed)] += 1;
@@ -173,6 +175,7 @@ fn check(
 }
 
 fn same(d: &Decision, want: &Expected, now: u64, cost: u32) {
+    assert_eq!(d.tracking, Tracking::Tracked);
     assert_eq!(Expected { stored: want.stored, ..seen(d) }, *want, "cost {cost} at {now}");
 }
 

@@ -150,8 +150,11 @@ impl KeeperSettings {
     pub fn take(settings: &mut Settings) -> Result<KeeperSettings, String> {
         let keys = settings.or("keys", 100_000)?;
         let policy = settings.or("when_full", Word(FullPolicy::Admit))?.0;
-        let Some(url) = settings.one("store")? else { return Ok(KeeperSettings { keys, policy, store: None }) };
-        let nodes = settings.one("nodes")?.ok_or("with a store, give nodes: the most that share the limits")?;
+        let Some(url) = settings.one("store")? else {
+            return Ok(KeeperSettings { keys, policy, store: None });
+        };
+        let nodes =
+            settings.one("nodes")?.ok_or("with a store, give nodes: the most that share the limits")?;
         let prefix = settings.or("store_prefix", "tatcell".to_owned())?;
         let wait = settings.or("store_wait", Time(Duration::from_millis(20)))?.0;
         let down = settings.or("when_down", Word(Down::Reserve))?.0;
@@ -175,7 +178,8 @@ impl KeeperSettings {
         builder = builder.prefix(&store.prefix).keys(self.keys).when_down(store.down);
         let name = |rate: &Rate| format!("{}.{}s.{}", rate.units, rate.period, rate.burst);
         for rate in rates {
-            let limit = SharedLimit::new(&name(rate), rate.units, Duration::from_secs(rate.period), rate.burst);
+            let limit =
+                SharedLimit::new(&name(rate), rate.units, Duration::from_secs(rate.period), rate.burst);
             builder = builder.limit(if store.reserve { limit } else { limit.reserve(0, 0) });
         }
         let node = builder.open().map_err(|e| format!("{e}"))?;

@@ -95,7 +95,8 @@ mod tests {
     use super::*;
 
     fn ask(request: &str, stopping: bool) -> (&'static str, String) {
-        let metrics: Metrics = Arc::new(|out| sample(out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]));
+        let metrics: Metrics =
+            Arc::new(|out| sample(out, "counter", "a_total", "Things.", &[("{b=\"c\"}", 3)]));
         answer(request.as_bytes(), &metrics, stopping)
     }
 

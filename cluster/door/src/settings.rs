@@ -75,7 +75,12 @@ impl Settings {
                     DeValue::String(text) => text.to_string(),
                     DeValue::Integer(number) if number.radix() == 10 => number.as_str().to_owned(),
                     DeValue::Boolean(yes) => yes.to_string(),
-                    _ => return Err(format!("{at}: {} is a text, a whole number, or true or false", name.get_ref())),
+                    _ => {
+                        return Err(format!(
+                            "{at}: {} is a text, a whole number, or true or false",
+                            name.get_ref()
+                        ))
+                    }
                 };
                 settings.give(name.get_ref(), text, at.clone());
             }
@@ -113,9 +118,8 @@ impl Settings {
     /// One of its texts is not what it should be.
     pub fn list<T: FromStr<Err: fmt::Display>>(&mut self, name: &str) -> Result<Vec<T>, String> {
         let given = self.given.remove(name).unwrap_or_default();
-        let parse = |Given { text, at }: Given| {
-            text.parse().map_err(|e| format!("{at}: {name}: {text:?}: {e}"))
-        };
+        let parse =
+            |Given { text, at }: Given| text.parse().map_err(|e| format!("{at}: {name}: {text:?}: {e}"));
         given.into_iter().map(parse).collect()
     }
 
@@ -125,7 +129,9 @@ impl Settings {
     /// Names it.
     pub fn finish(self) -> Result<(), String> {
         match self.given.first_key_value() {
-            Some((name, given)) => Err(format!("{}: there is no setting {name}; --help lists them", given[0].at)),
+            Some((name, given)) => {
+                Err(format!("{}: there is no setting {name}; --help lists them", given[0].at))
+            }
             None => Ok(()),
         }
     }
@@ -188,7 +194,9 @@ mod tests {
         assert!(flags(&["listen"]).is_err());
         let unknown = flags(&["--lisen", "x"]).expect("flags").finish();
         assert_eq!(unknown, Err("--lisen: there is no setting lisen; --help lists them".into()));
-        assert!(Settings::read(["--config".into(), "/does/not/exist".into()]).is_err_and(|e| e.contains("/does")));
+        assert!(
+            Settings::read(["--config".into(), "/does/not/exist".into()]).is_err_and(|e| e.contains("/does"))
+        );
         for wrong in ["", "10", "ms", "1.5s", "10 s", "99999999999999999999s", "18446744073709551615h"] {
             assert!(wrong.parse::<Time>().is_err(), "{wrong}");
         }

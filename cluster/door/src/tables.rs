@@ -18,7 +18,9 @@
 use std::sync::OnceLock;
 
 use tatcell::host::{random_seed, Memory};
-use tatcell::{lines_for, Decision, FullPolicy, Line, LimitSpec, Request, Table, TableLimit, TableOptions, Verdict};
+use tatcell::{
+    lines_for, Decision, FullPolicy, LimitSpec, Line, Request, Table, TableLimit, TableOptions, Verdict,
+};
 
 /// The resolution of each table: its unit of time is 2^-this ns.
 const RESOLUTIONS: [i8; 4] = [6, 0, -10, -20];
@@ -76,7 +78,8 @@ impl Tables {
             if fits.is_err() {
                 continue;
             }
-            let table = place.get_or_init(|| self.table(resolution)).as_ref().ok_or("no memory for its table")?;
+            let table =
+                place.get_or_init(|| self.table(resolution)).as_ref().ok_or("no memory for its table")?;
             let limit = table.limit(&spec).map_err(|_| "no table for it")?;
             return Ok(TablesLimit { table: *table, limit });
         }
@@ -186,7 +189,9 @@ mod tests {
         {
             assert!(tables.limit(units, period, burst).is_err(), "{units} per {period}, {burst}");
         }
-        assert!(Tables::new(0, FullPolicy::Deny).is_err() && Tables::new(usize::MAX, FullPolicy::Deny).is_err());
+        assert!(
+            Tables::new(0, FullPolicy::Deny).is_err() && Tables::new(usize::MAX, FullPolicy::Deny).is_err()
+        );
     }
 
     #[test]
@@ -198,7 +203,10 @@ mod tests {
                 let (unit, resolution) = limit.unit();
                 let kept = unit as f64 * 2f64.powi(-resolution);
                 let asked = (period * SECOND) as f64 / count as f64;
-                assert!(kept >= asked * (1.0 - 1e-12) && kept <= asked * (1.0 + 1.0 / 1024.0), "{kept} {asked}");
+                assert!(
+                    kept >= asked * (1.0 - 1e-12) && kept <= asked * (1.0 + 1.0 / 1024.0),
+                    "{kept} {asked}"
+                );
             }
         }
     }

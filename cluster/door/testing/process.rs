@@ -109,7 +109,16 @@ impl Redis {
         for _ in 0..20 {
             let port = free_port();
             let child = Command::new("redis-server")
-                .args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"])
+                .args([
+                    "--port",
+                    &port.to_string(),
+                    "--bind",
+                    "127.0.0.1",
+                    "--save",
+                    "",
+                    "--appendonly",
+                    "no",
+                ])
                 .args(arguments)
                 .stdout(Stdio::null())
                 .spawn()
@@ -155,7 +164,8 @@ pub fn free_port() -> u16 {
 /// A Python that has these modules; else says in one line that the test is skipped.
 pub fn python_or_skip(test: &str, modules: &str) -> Option<String> {
     let python = std::env::var("TATCELL_PYTHON").unwrap_or_else(|_| "python3".into());
-    let imports = Command::new(&python).args(["-c", &format!("import {modules}")]).stderr(Stdio::null()).status();
+    let imports =
+        Command::new(&python).args(["-c", &format!("import {modules}")]).stderr(Stdio::null()).status();
     if imports.is_ok_and(|status| status.success()) {
         return Some(python);
     }

@@ -1,6 +1,6 @@
 //! The messages of `envoy.service.ratelimit.v3` that are used, by their field numbers, and its service.
 //!
-//! Written here rather than generated: twelve of Envoy's messages are needed, and a crate of all takes minutes to build.
+//! Written here rather than generated: ten of Envoy's messages are needed, and a crate of all takes minutes to build.
 //! Fields that are not named are skipped when they are read, as protobuf has it.
 
 use std::convert::Infallible;

@@ -118,7 +118,7 @@ impl Reader<'_> {
         let map = self.map(&root, ROOT)?;
         match self.text(map, "domain")? {
             Some(domain) => domain.clone_into(&mut self.domain),
-            None => return Err(self.at(root.span(), "a domain is missing: domain: NAME")),
+            None => return Err(self.at(&begin(&root), "a domain is missing: domain: NAME")),
         }
         self.level(map, "")
     }
@@ -126,19 +126,23 @@ impl Reader<'_> {
     fn level(&mut self, parent: &MarkedMappingNode, path: &str) -> Read<Level> {
         let mut level = Level::default();
         let Some(list) = present(parent, "descriptors") else { return Ok(level) };
-        let Some(list) = list.as_sequence() else { return Err(self.at(list.span(), "descriptors are a list")) };
+        let Some(list) = list.as_sequence() else {
+            return Err(self.at(list.span(), "descriptors are a list"));
+        };
         for node in list.iter() {
             let map = self.map(node, DESCRIPTOR)?;
-            let Some(key) = self.text(map, "key")? else { return Err(self.at(node.span(), "a key is missing")) };
+            let Some(key) = self.text(map, "key")? else {
+                return Err(self.at(&begin(node), "a key is missing"));
+            };
             if key.contains('*') {
-                return Err(self.at(node.span(), "a * may stand in a value, not in a key"));
+                return Err(self.at(&begin(node), "a * may stand in a value, not in a key"));
             }
             let value = self.text(map, "value")?;
             let own = value.map_or(key.to_owned(), |value| format!("{key}_{value}"));
             let path = if path.is_empty() { own } else { format!("{path}.{own}") };
             let rule = self.rule(map, value, &path)?;
             if !level.add(key, value, rule) {
-                return Err(self.at(node.span(), &format!("a second rule for '{path}'")));
+                return Err(self.at(&begin(node), &format!("a second rule for '{path}'")));
             }
         }
         Ok(level)
@@ -154,25 +158,37 @@ impl Reader<'_> {
         let shared = match (self.yes(map, "share_threshold")?, value) {
             (false, _) => None,
             (true, Some(value)) if value.contains('*') => Some(value.to_owned()),
-            (true, _) => return Err(self.at(&span(map, "share_threshold"), "share_threshold needs a value with a *")),
+            (true, _) => {
+                return Err(self.at(&span(map, "share_threshold"), "share_threshold needs a value with a *"))
+            }
         };
         let limit = match present(map, "rate_limit") {
             None => None,
             Some(node) => {
                 let map = self.map(node, RATE_LIMIT)?;
-                Some(self.limit(node.span(), map, path)?)
+                Some(self.limit(&begin(node), map, path)?)
             }
         };
         let below = self.level(map, path)?;
-        Ok(Rule { limit, shadow: self.yes(map, "shadow_mode")?, quota: self.yes(map, "quota_mode")?, shared, below })
+        Ok(Rule {
+            limit,
+            shadow: self.yes(map, "shadow_mode")?,
+            quota: self.yes(map, "quota_mode")?,
+            shared,
+            below,
+        })
     }
 
     fn limit(&mut self, at: &Span, map: &MarkedMappingNode, path: &str) -> Read<RuleLimit> {
         let unlimited = self.yes(map, "unlimited")?;
         let pass = match (unlimited, self.text(map, "unit")?) {
-            (true, Some(_)) => return Err(self.at(&span(map, "unit"), "a limit that is unlimited has no unit")),
+            (true, Some(_)) => {
+                return Err(self.at(&span(map, "unit"), "a limit that is unlimited has no unit"))
+            }
             (true, None) => Pass::All,
-            (false, None) => return Err(self.at(at, "a unit is missing: second, minute, hour, day, week, month, year")),
+            (false, None) => {
+                return Err(self.at(at, "a unit is missing: second, minute, hour, day, week, month, year"))
+            }
             (false, Some(name)) => {
                 let unit = Unit::named(name).ok_or_else(|| {
                     let known = "second, minute, hour, day, week, month, year";
@@ -199,8 +215,10 @@ impl Reader<'_> {
         for node in list.iter() {
             let map = self.map(node, REPLACES)?;
             match self.text(map, "name")? {
-                None => return Err(self.at(node.span(), "the name of what is replaced is missing")),
-                Some(name) if name == own => return Err(self.at(node.span(), "a limit cannot replace itself")),
+                None => return Err(self.at(&begin(node), "the name of what is replaced is missing")),
+                Some(name) if name == own => {
+                    return Err(self.at(&begin(node), "a limit cannot replace itself"))
+                }
                 Some(name) => names.push(name.to_owned()),
             }
         }
@@ -254,7 +272,9 @@ impl Reader<'_> {
 
     fn load_error(&self, error: &LoadError) -> String {
         match error {
-            LoadError::TopLevelMustBeMapping(mark) => self.mark(Some(mark), "expected keys and values: domain, descriptors"),
+            LoadError::TopLevelMustBeMapping(mark) => {
+                self.mark(Some(mark), "expected keys and values: domain, descriptors")
+            }
             LoadError::UnexpectedAnchor(mark) => self.mark(Some(mark), "anchors are not read"),
             LoadError::UnexpectedTag(mark) => self.mark(Some(mark), "tags are not read"),
             LoadError::MappingKeyMustBeScalar(mark) => self.mark(Some(mark), "a key is one word"),
@@ -270,6 +290,12 @@ impl Reader<'_> {
 /// What a key holds, unless that is nothing.
 fn present<'n>(map: &'n MarkedMappingNode, key: &str) -> Option<&'n Node> {
     map.get_node(key).filter(|node| node.as_scalar().is_none_or(|scalar| !scalar.as_str().is_empty()))
+}
+
+/// Where something begins: a map with its first key, not with the colon after it.
+fn begin(node: &Node) -> Span {
+    let first = node.as_mapping().and_then(|map| map.keys().next());
+    first.map_or(*node.span(), |key| *key.span())
 }
 
 fn span(map: &MarkedMappingNode, key: &str) -> Span {

@@ -140,7 +140,9 @@ impl Level {
         match value.map(|value| (value, Pattern::new(value))) {
             None if of_key.any.is_some() => return false,
             None => of_key.any = Some(rule),
-            Some((_, Some(pattern))) if of_key.patterns.iter().any(|(known, _)| *known == pattern) => return false,
+            Some((_, Some(pattern))) if of_key.patterns.iter().any(|(known, _)| *known == pattern) => {
+                return false
+            }
             Some((_, Some(pattern))) => of_key.patterns.push((pattern, rule)),
             Some((value, None)) if of_key.values.contains_key(value) => return false,
             Some((value, None)) => drop(of_key.values.insert(value.to_owned(), rule)),

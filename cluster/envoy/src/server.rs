@@ -57,7 +57,8 @@ impl ServerSettings {
         if rules.is_empty() {
             return Err("give the rules: --rules FILE.yaml".into());
         }
-        let options = Options { shadow: settings.or("shadow", false)?, headers: settings.or("headers", false)? };
+        let options =
+            Options { shadow: settings.or("shadow", false)?, headers: settings.or("headers", false)? };
         let taken = ServerSettings {
             rules,
             listen: settings.or("listen", SocketAddr::from(([127, 0, 0, 1], 8081)))?,
@@ -87,7 +88,8 @@ pub fn run(settings: ServerSettings) -> Result<(), String> {
 }
 
 async fn bind(what: &str, address: SocketAddr) -> Result<TcpListener, String> {
-    let listener = TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))?;
+    let listener =
+        TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))?;
     let address = listener.local_addr().map_err(|e| format!("cannot listen at {address}: {e}"))?;
     eprintln!("tatcell-ratelimit: {what} {address}");
     Ok(listener)
@@ -138,10 +140,10 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
     health.set_not_serving::<RateLimitServer>().await;
     let ended = tokio::time::timeout(within, &mut serving).await;
     let how = match ended {
-        Ok(_) => "every request was answered",
+        Ok(_) => "all answered",
         Err(_) => "some connections were cut off",
     };
-    eprintln!("tatcell-ratelimit: stopped; {how}");
+    eprintln!("tatcell-ratelimit: stopped; {} requests, {how}", service.requests());
     let keeper = service.keeper();
     drop(service);
     if let Some(keeper) = Arc::into_inner(keeper) {

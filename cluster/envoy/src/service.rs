@@ -9,7 +9,8 @@ use tatcell_door::{now, pages, Answer, Keeper, KeeperSettings, Rate};
 use tonic::Status;
 
 use crate::api::{
-    Code, CurrentLimit, Descriptor, DescriptorStatus, HeaderValue, Override, RateLimitRequest, RateLimitResponse, Unit,
+    Code, CurrentLimit, Descriptor, DescriptorStatus, HeaderValue, Override, RateLimitRequest,
+    RateLimitResponse, Unit,
 };
 use crate::read::{self, Make, Source};
 use crate::rules::{push, Counters, Pass, Rule, RuleLimit, Rules};
@@ -122,7 +123,9 @@ impl RateLimit {
         let kept = old.filter(|old| !settings.shares() || rates.iter().all(|rate| old.rates.contains(rate)));
         let (keeper, rates) = match kept {
             Some(old) => (old.keeper.clone(), old.rates.clone()),
-            None if settings.shares() && rates.is_empty() => return Err("no rule has a limit to share".into()),
+            None if settings.shares() && rates.is_empty() => {
+                return Err("no rule has a limit to share".into())
+            }
             None => (Arc::new(settings.open(&rates)?), rates),
         };
         let rules = read::rules(sources, &mut Limits(&keeper, counters))?;
@@ -167,8 +170,12 @@ impl RateLimit {
         Counters::add(&self.seen.requests, 1);
         let answer = self.try_decide(request).await;
         match &answer {
-            Ok(response) => Counters::add(&self.seen.over, u64::from(response.overall_code() == Code::OverLimit)),
-            Err(status) if status.code() == tonic::Code::Unavailable => Counters::add(&self.seen.undecided, 1),
+            Ok(response) => {
+                Counters::add(&self.seen.over, u64::from(response.overall_code() == Code::OverLimit))
+            }
+            Err(status) if status.code() == tonic::Code::Unavailable => {
+                Counters::add(&self.seen.undecided, 1)
+            }
             Err(_) => Counters::add(&self.seen.malformed, 1),
         }
         answer
@@ -181,7 +188,9 @@ impl RateLimit {
         if !(1..=MOST).contains(&request.descriptors.len())
             || request.descriptors.iter().any(|d| d.entries.len() > MOST)
         {
-            return Err(Status::invalid_argument("a request has 1 to 100 descriptors, and they at most 100 entries"));
+            return Err(Status::invalid_argument(
+                "a request has 1 to 100 descriptors, and they at most 100 entries",
+            ));
         }
         let in_force = self.in_force();
         let Some(level) = in_force.rules.domains.get(&request.domain) else {
@@ -213,7 +222,12 @@ impl RateLimit {
         Ok(RateLimitResponse { overall_code: code.into(), statuses, response_headers_to_add: headers })
     }
 
-    async fn status(&self, keeper: &Keeper, asked: &Asked<'_>, hits: u64) -> Result<DescriptorStatus, Status> {
+    async fn status(
+        &self,
+        keeper: &Keeper,
+        asked: &Asked<'_>,
+        hits: u64,
+    ) -> Result<DescriptorStatus, Status> {
         let (requests, unit, answer) = match &asked.pass {
             None => {
                 Counters::add(&self.seen.unmatched, 1);
@@ -246,6 +260,12 @@ impl RateLimit {
         })
     }
 
+    /// Requests so far.
+    pub fn requests(&self) -> u64 {
+        // ORDERING: Relaxed; a value.
+        self.seen.requests.load(Ordering::Relaxed)
+    }
+
     /// Writes what was counted.
     pub fn metrics(&self, out: &mut String) {
         let seen = &self.seen;
@@ -256,7 +276,11 @@ impl RateLimit {
             ("over_limit", "Requests answered by OVER_LIMIT.", &seen.over),
             ("malformed", "Requests answered by an error: malformed.", &seen.malformed),
             ("undecided", "Requests answered by an error: not decided in time.", &seen.undecided),
-            ("untracked", "Descriptors decided by the policy, for keys that found no place.", &seen.untracked),
+            (
+                "untracked",
+                "Descriptors decided by the policy, for keys that found no place.",
+                &seen.untracked,
+            ),
             ("unknown_domain", "Requests of a domain that has no rules.", &seen.unknown_domain),
             ("unmatched", "Descriptors without a limit.", &seen.unmatched),
             ("reloads", "Times that rules were read anew.", &seen.reloads),
@@ -322,7 +346,8 @@ impl<'r> Asked<'r> {
             push(&mut key, &entry.value);
         }
         let pass = Pass::some(limit.requests_per_unit, limit.unit(), keeper);
-        let pass = pass.map_err(|why| Status::invalid_argument(format!("the limit of a descriptor: {why}")))?;
+        let pass =
+            pass.map_err(|why| Status::invalid_argument(format!("the limit of a descriptor: {why}")))?;
         Ok(Asked { rule: None, limit: None, pass: Some(pass), key })
     }
 
@@ -343,7 +368,8 @@ impl<'r> Asked<'r> {
 
 /// Takes the limits away that others replace.
 fn replace(asked: &mut [Asked<'_>]) {
-    let replaced: Vec<&String> = asked.iter().filter_map(|a| a.limit).flat_map(|limit| &limit.replaces).collect();
+    let replaced: Vec<&String> =
+        asked.iter().filter_map(|a| a.limit).flat_map(|limit| &limit.replaces).collect();
     if replaced.is_empty() {
         return;
     }

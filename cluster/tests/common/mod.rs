@@ -119,7 +119,7 @@ impl Server {
 
     /// A line of INFO.
     pub fn info(&self, name: &str) -> Option<String> {
-        let info: String = self.say(&["INFO"]).ok()?;
+        let info: String = self.say(&["INFO", "all"]).ok()?;
         info.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':')).map(str::to_owned)
     }
 

@@ -1,8 +1,9 @@
 //! One connection: reads what has come, answers all of it, writes the answers at once.
 //!
 //! ```text
-//!   read --> every whole command is answered --> write --> read ...      a client that does not read its answers is not
-//!                                                                        read from either: they never pile up
+//!   read --> every whole command is answered --> write --> read ...
+//!
+//!   a client that does not read its answers is not read from either: they never pile up
 //!   stop, QUIT, a protocol error: what has come is answered, the sending side is closed, and what still comes is read
 //!   and dropped until the client closes too, or for a second: closing at once would take the answers back (RST)
 //! ```
@@ -98,7 +99,8 @@ impl Connection {
                 Ok(None) => return Ok(Flow::On),
                 Ok(Some((args, used))) => {
                     if !args.is_empty() {
-                        let flow = self.session.run(&self.server, &args, &mut self.output, &mut self.tally).await;
+                        let flow =
+                            self.session.run(&self.server, &args, &mut self.output, &mut self.tally).await;
                         if flow == Flow::Close {
                             return Ok(flow);
                         }

@@ -75,8 +75,12 @@ impl ServerSettings {
         let limits: Vec<Shared> = settings.list("limit")?;
         let limits: Vec<Rate> = limits.into_iter().map(|limit| limit.0).collect();
         match (keeper.shares(), limits.is_empty()) {
-            (true, true) => return Err("with a store, give each limit that is shared: --limit \"15 30 60\"".into()),
-            (false, false) => return Err("limit names what is shared through a store; give one, or no limit".into()),
+            (true, true) => {
+                return Err("with a store, give each limit that is shared: --limit \"15 30 60\"".into())
+            }
+            (false, false) => {
+                return Err("limit names what is shared through a store; give one, or no limit".into())
+            }
             _ => {}
         }
         let taken = ServerSettings {
@@ -103,7 +107,9 @@ impl std::str::FromStr for Shared {
 
     fn from_str(text: &str) -> Result<Shared, String> {
         let words: Vec<&[u8]> = text.split_ascii_whitespace().map(str::as_bytes).collect();
-        throttle::rate(&words).map(Shared).map_err(|e| format!("{e}; max_burst, count and period, as in \"15 30 60\""))
+        throttle::rate(&words)
+            .map(Shared)
+            .map_err(|e| format!("{e}; max_burst, count and period, as in \"15 30 60\""))
     }
 }
 
@@ -193,9 +199,10 @@ impl Server {
     pub fn allows(&self, user: &[u8], password: &[u8]) -> bool {
         let Some(right) = &self.password else { return true };
         let right = right.as_bytes();
-        let differs = right.iter().enumerate().fold(0, |differs, (i, byte)| {
-            differs | byte ^ password.get(i).copied().unwrap_or(!byte)
-        });
+        let differs = right
+            .iter()
+            .enumerate()
+            .fold(0, |differs, (i, byte)| differs | byte ^ password.get(i).copied().unwrap_or(!byte));
         user == b"default" && differs == 0 && password.len() == right.len()
     }
 
@@ -289,7 +296,10 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
     let ended = tokio::time::timeout(settings.stop_within, server.places.acquire_many(all)).await.is_ok();
     let left = if ended { 0 } else { server.connected() };
     let seen = server.counters.read();
-    eprintln!("tatcell-throttled: stopped; {} decided, {} limited, {left} clients cut off", seen.decided, seen.limited);
+    eprintln!(
+        "tatcell-throttled: stopped; {} decided, {} limited, {left} clients cut off",
+        seen.decided, seen.limited
+    );
     if let Some(server) = Arc::into_inner(server) {
         server.keeper.close(settings.stop_within);
     }
@@ -304,7 +314,8 @@ fn say(what: &str, listener: &TcpListener) {
 
 async fn accept(server: Arc<Server>, listener: TcpListener, mut stop: Stop) {
     while !stop.is_said() {
-        let accepted = tokio::select! { biased; () = stop.said() => return, accepted = listener.accept() => accepted };
+        let accepted =
+            tokio::select! { biased; () = stop.said() => return, accepted = listener.accept() => accepted };
         match accepted {
             Ok((stream, _)) => admit(&server, stream, &stop),
             Err(e) => {

@@ -52,7 +52,13 @@ impl Session {
     }
 
     /// Runs a command of at least one word and writes its reply.
-    pub async fn run(&mut self, server: &Server, args: &Args<'_>, out: &mut Vec<u8>, tally: &mut Tally) -> Flow {
+    pub async fn run(
+        &mut self,
+        server: &Server,
+        args: &Args<'_>,
+        out: &mut Vec<u8>,
+        tally: &mut Tally,
+    ) -> Flow {
         tally.commands += 1;
         let name = args[0];
         if name.eq_ignore_ascii_case(b"cl.throttle") && self.allowed {
@@ -75,11 +81,15 @@ impl Session {
         if matches!(name, b"post" | b"host:") {
             return Flow::Close;
         }
-        let known = COMMANDS.iter().find(|(known, ..)| known.as_bytes() == name && args[0].len() == name.len());
+        let known =
+            COMMANDS.iter().find(|(known, ..)| known.as_bytes() == name && args[0].len() == name.len());
         let Some((known, arity, _)) = known else {
             let text = String::from_utf8_lossy(args[0]);
             let text: String = text.chars().take(64).collect();
-            resp::error(out, &format!("ERR unknown command '{text}'; this server knows CL.THROTTLE, see COMMAND"));
+            resp::error(
+                out,
+                &format!("ERR unknown command '{text}'; this server knows CL.THROTTLE, see COMMAND"),
+            );
             return Flow::On;
         };
         let count = args.len() as i64;
@@ -121,7 +131,10 @@ impl Session {
             "info" => resp::bulk(out, server.info().as_bytes()),
             "del" => match server.forget(&args[1..]) {
                 Some(owed) => resp::number(out, owed),
-                None => resp::error(out, "ERR DEL: the limits of this server are shared, delete the keys in the store"),
+                None => resp::error(
+                    out,
+                    "ERR DEL: the limits of this server are shared, delete the keys in the store",
+                ),
             },
             _ => resp::error(out, "ERR not here"),
         }
@@ -130,7 +143,10 @@ impl Session {
 
     fn auth(&mut self, server: &Server, user: &[u8], password: &[u8], out: &mut Vec<u8>) {
         if !server.has_password() {
-            resp::error(out, "ERR AUTH <password> called without any password configured for the default user.");
+            resp::error(
+                out,
+                "ERR AUTH <password> called without any password configured for the default user.",
+            );
         } else if server.allows(user, password) {
             self.allowed = true;
             resp::simple(out, "OK");
@@ -156,7 +172,10 @@ impl Session {
                 [] => break,
                 [word, user, password, more @ ..] if word.eq_ignore_ascii_case(b"auth") => {
                     if server.has_password() && !server.allows(user, password) {
-                        return resp::error(out, "WRONGPASS invalid username-password pair or user is disabled.");
+                        return resp::error(
+                            out,
+                            "WRONGPASS invalid username-password pair or user is disabled.",
+                        );
                     }
                     (allowed, rest) = (true, more);
                 }
@@ -167,7 +186,10 @@ impl Session {
             }
         }
         if !allowed {
-            return resp::error(out, "NOAUTH HELLO must be called with the client already authenticated, or with AUTH");
+            return resp::error(
+                out,
+                "NOAUTH HELLO must be called with the client already authenticated, or with AUTH",
+            );
         }
         (self.allowed, self.resp3) = (allowed, resp3);
         self.name = name.unwrap_or(std::mem::take(&mut self.name));

@@ -46,7 +46,13 @@ fn integer(word: &[u8]) -> Result<i64, String> {
 /// The five integers.
 pub fn integers(answer: &Answer, rate: &Rate) -> [i64; 5] {
     let retry_after = if answer.passes || !answer.ever { -1 } else { seconds(answer.retry_after) };
-    [i64::from(!answer.passes), whole(rate.burst), whole(answer.remaining), retry_after, seconds(answer.reset_after)]
+    [
+        i64::from(!answer.passes),
+        whole(rate.burst),
+        whole(answer.remaining),
+        retry_after,
+        seconds(answer.reset_after),
+    ]
 }
 
 fn seconds(ns: u64) -> i64 {
@@ -86,7 +92,14 @@ mod tests {
 
     #[test]
     fn times_are_cut_to_milliseconds_and_rounded_up_to_seconds() {
-        let cases = [(0, 0), (999_999, 0), (1_000_000, 1), (1_000_000_000, 1), (1_000_999_999, 1), (1_001_000_000, 2)];
+        let cases = [
+            (0, 0),
+            (999_999, 0),
+            (1_000_000, 1),
+            (1_000_000_000, 1),
+            (1_000_999_999, 1),
+            (1_001_000_000, 2),
+        ];
         cases.iter().for_each(|(ns, s)| assert_eq!(seconds(*ns), *s, "{ns}"));
     }
 }

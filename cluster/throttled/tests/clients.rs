@@ -71,7 +71,8 @@ fn redis_py_connects_calls_and_pipelines() {
     let Some(python) = python_or_skip("redis_py_connects", "redis") else { return };
     let server = Server::start(&[]);
     let output = Command::new(&python).args(["-c", PYTHON, server.port()]).output().expect("python");
-    let said = String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
+    let said =
+        String::from_utf8_lossy(&output.stdout).into_owned() + &String::from_utf8_lossy(&output.stderr);
     println!("{said}");
     assert!(output.status.success() && said.starts_with("fine"), "{said}");
 }
@@ -79,8 +80,10 @@ fn redis_py_connects_calls_and_pipelines() {
 #[test]
 fn replies_are_equal_to_those_of_redis_cell_itself() {
     let Ok(path) = std::env::var("TATCELL_REDIS_CELL") else {
-        println!("SKIP replies_are_equal_to_those_of_redis_cell: name its module (libredis_cell.so) in \
-                  TATCELL_REDIS_CELL");
+        println!(
+            "SKIP replies_are_equal_to_those_of_redis_cell: name its module (libredis_cell.so) in \
+                  TATCELL_REDIS_CELL"
+        );
         return;
     };
     let Some(module) = Redis::start_or_skip("replies_are_equal", &["--loadmodule", &path]) else { return };
@@ -96,10 +99,13 @@ fn replies_are_equal_to_those_of_redis_cell_itself() {
         let quantity = random.below(most);
         let call = format!("CL.THROTTLE k{key} {burst} {count} {period} {quantity}");
         let (here, there) = (ours.say(&call), theirs.say(&call));
-        let (Reply::Array(a), Reply::Array(b)) = (&here, &there) else { panic!("{call}: {here:?}, {there:?}") };
+        let (Reply::Array(a), Reply::Array(b)) = (&here, &there) else {
+            panic!("{call}: {here:?}, {there:?}")
+        };
         limited += i64::from(a[0] == Reply::Number(1));
         // The clocks of two processes: a second of retry and reset may lie between two readings.
-        let near = |i: usize| matches!((&a[i], &b[i]), (Reply::Number(x), Reply::Number(y)) if x.abs_diff(*y) <= 1);
+        let near =
+            |i: usize| matches!((&a[i], &b[i]), (Reply::Number(x), Reply::Number(y)) if x.abs_diff(*y) <= 1);
         assert!(a[..3] == b[..3] && near(3) && near(4), "{call}: {here:?}, {there:?}");
         aside += i32::from(a != b);
     }

@@ -17,7 +17,8 @@ fn a_thousand_connections_are_served_side_by_side() {
     for round in 1..=3 {
         clients.iter_mut().for_each(|client| client.send(&command("CL.THROTTLE all 2999 1 10000")));
         let passed = clients.iter_mut().map(|client| client.reply().expect("a reply"));
-        let passed = passed.filter(|reply| matches!(reply, Reply::Array(list) if list[0] == Reply::Number(0))).count();
+        let passed =
+            passed.filter(|reply| matches!(reply, Reply::Array(list) if list[0] == Reply::Number(0))).count();
         assert_eq!(passed, 1_000, "round {round}");
     }
     let Reply::Array(seen) = clients[0].say("CL.THROTTLE all 2999 1 10000 0") else { panic!("no answer") };

@@ -47,6 +47,24 @@ fn a_key_keeps_its_debt_as_a_time_when_its_parameters_change() {
 }
 
 #[test]
+fn the_limits_of_one_connection_are_kept_apart() {
+    let server = Server::start(&[]);
+    let mut client = server.connect();
+    // More periods than a session keeps limits at hand: some take the place of another.
+    for burst in 0..5 {
+        for round in [1, 2] {
+            for period in (1..=20).map(|n| n * 1_000) {
+                let said = client.say(&format!("CL.THROTTLE k{burst}-{period} {burst} 1 {period}"));
+                let passes = burst + 1 >= round;
+                let (left, owed) = if passes { (burst + 1 - round, round) } else { (0, 1) };
+                let retry = if passes { -1 } else { period };
+                assert_eq!(said, numbers([i64::from(!passes), burst + 1, left, retry, owed * period]));
+            }
+        }
+    }
+}
+
+#[test]
 fn what_is_wrong_with_a_call_is_said_and_the_next_one_goes_on() {
     let server = Server::start(&[]);
     let mut client = server.connect();
@@ -160,7 +178,14 @@ fn commands_may_come_in_any_pieces_and_many_at_once() {
 fn malformed_bytes_end_the_connection_with_an_error_and_no_other() {
     let server = Server::start(&[]);
     let mut healthy = server.connect();
-    let cases = [&b"*x\r\n"[..], b"*1\r\n$99999999\r\n", b"*1\r\nPING\r\n", b"*99\r\n", b"PING \"x\"\r\n", &[b'x'; 5_000]];
+    let cases = [
+        &b"*x\r\n"[..],
+        b"*1\r\n$99999999\r\n",
+        b"*1\r\nPING\r\n",
+        b"*99\r\n",
+        b"PING \"x\"\r\n",
+        &[b'x'; 5_000],
+    ];
     for bytes in cases {
         let mut client = server.connect();
         client.send(&[&command("PING")[..], bytes].concat());

@@ -8,7 +8,8 @@ use common::{Redis, Reply, Server};
 
 fn start(redis: &Redis, more: &[&str]) -> Server {
     let url = redis.url();
-    let shared = ["--store", &url, "--nodes", "2", "--limit", "999 1000 10", "--limit", "4 1 1000", "--keys", "1000"];
+    let shared =
+        ["--store", &url, "--nodes", "2", "--limit", "999 1000 10", "--limit", "4 1 1000", "--keys", "1000"];
     Server::start(&[&shared[..], more].concat())
 }
 
@@ -44,7 +45,9 @@ fn two_servers_pass_together_what_one_would() {
     // Of two times 5 and 1000.
     assert_eq!(clients[0].say("CL.THROTTLE few 4 1 1000 6"), common::numbers([1, 5, 0, -1, 5_000]));
     let wrong = clients[0].say("CL.THROTTLE few 4 2 1000");
-    assert!(matches!(wrong, Reply::Error(text) if text.contains("not one of the limits that this server shares")));
+    assert!(
+        matches!(wrong, Reply::Error(text) if text.contains("not one of the limits that this server shares"))
+    );
     assert!(matches!(clients[0].say("DEL few"), Reply::Error(text) if text.contains("in the store")));
     assert!(servers[0].metric("tatcell_cluster_asks_total") > 0);
     for server in servers {

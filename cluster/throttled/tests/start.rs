@@ -36,7 +36,8 @@ fn what_is_wrong_is_said_in_one_line_with_its_place() {
     assert!(refused(PROGRAM, &["--config", "/does/not/exist"]).contains("/does/not/exist"));
     assert!(refused(PROGRAM, &["--password-file", "/does/not/exist"]).contains("/does/not/exist"));
     let taken = Server::start(&[]);
-    assert!(refused(PROGRAM, &["--listen", &taken.address]).contains(&format!("cannot listen at {}", taken.address)));
+    assert!(refused(PROGRAM, &["--listen", &taken.address])
+        .contains(&format!("cannot listen at {}", taken.address)));
 }
 
 #[test]

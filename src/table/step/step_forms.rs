@@ -16,6 +16,11 @@ fn a_burst_beside_single_calls_admits_no_more() {
     let live = [w.live(X, NOW + 5), w.live(Z, NOW + 1)];
     let w = w.start(0, live[0]).start(1, live[1]).thread(&[burst]).thread(&[check(X, NOW)]);
     holds("a burst on a live slot and one that expires", &w.thread(&[check(Y, NOW + 2)]), EXACT);
+    // Room for one unit: whoever stores where it should swap admits two.
+    let w = World::shared(LimitSpec::new(1, T, 2), FullPolicy::Admit, 2, &[0, 8]);
+    let live = w.live(X, NOW + T);
+    let w = w.start(0, live).thread(&[Op::Burst { keys: &[X, Z], now: NOW }]).thread(&[check(X, NOW)]);
+    holds("a burst where there is room for one", &w, EXACT);
 }
 
 #[test]

@@ -67,8 +67,8 @@ fn on_valkey(ctx: &Context, report: &mut Report) -> Result<()> {
     tests.args(["--", "--nocapture", "--test-threads=2"]).current_dir(&ctx.root);
     let status =
         tests.env("TATCELL_STORE_PROGRAM", program).lines(|line| match line.strip_prefix("test ") {
-            Some(test) => report.line(&format!("test valkey: {test}")),
-            None => report.line(line),
+            Some(test) if test.contains(" ... ") => report.line(&format!("test valkey: {test}")),
+            _ => report.line(line),
         })?;
     ensure!(status.success(), "the tests on Valkey ended with {status}");
     Ok(())

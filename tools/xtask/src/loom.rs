@@ -47,6 +47,23 @@ pub fn explorer_long(ctx: &Context, report: &mut Report) -> Result<()> {
     worlds(ctx, report, &["--ignored"])
 }
 
+/// Schedules of eight threads that shuttle draws, and real threads that a seed orders.
+pub fn shuttle(ctx: &Context, report: &mut Report) -> Result<()> {
+    schedules(ctx, report, "2e4")
+}
+
+/// A million of them; quick: ten times the daily ones.
+pub fn shuttle_long(ctx: &Context, report: &mut Report) -> Result<()> {
+    schedules(ctx, report, if ctx.quick { "2e5" } else { "1e6" })
+}
+
+fn schedules(ctx: &Context, report: &mut Report, count: &str) -> Result<()> {
+    let mut tests = cargo_test(ctx, "shuttle")?;
+    tests.env("TATCELL_SCHEDULES", count);
+    tests.args(["--", "table::schedule_tests", "--nocapture", "--test-threads=2"]);
+    report.lines_of(tests)
+}
+
 fn worlds(ctx: &Context, report: &mut Report, which: &[&str]) -> Result<()> {
     let mut tests = cargo_test(ctx, "step")?;
     tests.args(["--", "table::step", "--nocapture", "--test-threads=2"]).args(which);

@@ -10,6 +10,7 @@ mod cluster;
 mod context;
 mod demo;
 mod documents;
+mod doors;
 mod exec;
 mod ffi;
 mod integrations;

@@ -75,9 +75,9 @@ const ORACLES: [&str; 3] = ["counted", "meters_properties", "mark"];
 const STEPS: [(&str, &str); 2] = [("TATCELL_COUNTED_STEPS", "2e7"), ("TATCELL_METER_PACKETS", "2e7")];
 const FEW_STEPS: [(&str, &str); 2] = [("TATCELL_COUNTED_STEPS", "4e6"), ("TATCELL_METER_PACKETS", "4e6")];
 
-/// Traces of the exact bucket through the C ABI: some 2 000 decisions each.
-const TRACES: &str = "50000";
-const FEW_TRACES: &str = "2000";
+/// Traces of the exact bucket through the C ABI: some 6 000 decisions each.
+const TRACES: &str = "17000";
+const FEW_TRACES: &str = "1000";
 
 /// The tests that are too long for every day.
 pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {

@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, demo, documents, ffi, integrations, lint, loom, machines, package, planted, proofs,
-    rust_tests,
+    bench, cluster, demo, documents, doors, ffi, integrations, lint, loom, machines, package, planted,
+    proofs, rust_tests,
 };
 
 /// Tests that are run together.
@@ -61,6 +61,7 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-rust", Usual, None, "semantics, properties, kills, the protocol explorer", rust_tests::run),
     suite("test-ffi", Usual, Some(Tests), "the C ABI, from C and C++; headers; what was built", ffi::run),
+    suite("test-abi", Usual, Some(Tests), "the ABI beside what it was, and on other machines", ffi::abi::run),
     suite(
         "test-package",
         Usual,
@@ -79,6 +80,7 @@ pub const SUITES: &[Suite] = &[
     suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
     suite("test-proofs", Own, Some(Proofs), "the insert protocol by Spin, the arithmetic by z3", proofs::run),
+    suite("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
         "test-firmware-rust",
@@ -112,6 +114,13 @@ pub const SUITES: &[Suite] = &[
         "nodes that share limits through a store of their own",
         cluster::run,
     ),
+    apart(
+        "test-doors",
+        Alone,
+        Some(Store),
+        "the servers for clients of redis-cell and for Envoy, with clients that others made",
+        doors::run,
+    ),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),
     apart(
@@ -123,6 +132,7 @@ pub const SUITES: &[Suite] = &[
     ),
     apart("proofs-long", Own, Some(Proofs), "the Promela model with more slots (minutes)", proofs::long),
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
+    apart("shuttle-long", Own, None, "a million orders of eight threads (minutes)", loom::shuttle_long),
     apart("planted", Own, None, "bugs put into a copy of the tree, and the checks that notice", planted::run),
 ];
 

@@ -67,6 +67,7 @@ const TOOLS: &[Tool] = &[
     tool("i686-linux-gnu-gcc", &["gcc-i686-linux-gnu", "libc6-dev-i386-cross"], &[Machines]),
     tool("/usr/lib/python3/dist-packages/kconfiglib.py", &["python3-kconfiglib"], &[Machines]),
     tool("/usr/lib/python3/dist-packages/yaml", &["python3-yaml"], &[Machines]),
+    tool("abidw", &["abigail-tools"], &[Tests]),
     tool("spin", &["spin"], &[Proofs]),
     tool("/usr/lib/python3/dist-packages/z3", &["python3-z3"], &[Proofs]),
     tool("redis-server", &["redis-server"], &[Store]),

@@ -1,5 +1,6 @@
 //! The library through its C ABI, from C and C++: programs of ffi-tests, headers, and gates on what was built.
 
+pub mod abi;
 mod gates;
 mod header_docs;
 pub mod headers;

@@ -1,0 +1,275 @@
+//! Rules: the examples of the reference service's documentation, and every error with its place.
+
+mod common;
+
+use common::{request, Rules};
+use tatcell_door::{KeeperSettings, Settings};
+use tatcell_ratelimit::api::{Code, DescriptorStatus, Override, RateLimitRequest, RateLimitResponse, Unit};
+use tatcell_ratelimit::read::Source;
+use tatcell_ratelimit::service::{Options, RateLimit};
+use tonic::Status;
+
+fn open_with(text: &str, options: Options) -> Result<RateLimit, String> {
+    let settings =
+        KeeperSettings::take(&mut Settings::file("", "keys = 2000").expect("settings")).expect("all known");
+    RateLimit::open(&[Source { name: "r.yaml".into(), text: text.into() }], settings, options)
+}
+
+fn open(text: &str) -> RateLimit {
+    open_with(text, Options::default()).unwrap_or_else(|e| panic!("{e}\n{text}"))
+}
+
+fn try_decide(service: &RateLimit, request: &RateLimitRequest) -> Result<RateLimitResponse, Status> {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    runtime.block_on(service.decide(request))
+}
+
+fn decide(service: &RateLimit, domain: &str, descriptors: &[&str]) -> RateLimitResponse {
+    try_decide(service, &request(domain, descriptors)).expect("an answer")
+}
+
+/// Whether it is OK, and the limit of each descriptor: none, or so many per unit and what is left.
+fn told(response: &RateLimitResponse) -> (bool, Vec<Option<(u32, Unit, u32)>>) {
+    let limit = |status: &DescriptorStatus| {
+        let limit = status.current_limit.as_ref()?;
+        Some((limit.requests_per_unit, limit.unit(), status.limit_remaining))
+    };
+    (response.overall_code() == Code::Ok, response.statuses.iter().map(limit).collect())
+}
+
+const EXAMPLES: &str = "
+domain: messaging
+descriptors:
+  # Only 5 marketing messages a day to a number
+  - key: message_type
+    value: marketing
+    descriptors:
+      - key: to_number
+        rate_limit:
+          unit: day
+          requests_per_unit: 5
+  - key: to_number
+    rate_limit:
+      unit: day
+      requests_per_unit: 100
+  - key: remote_address
+    rate_limit: {unit: minute, requests_per_unit: 10}
+  - key: remote_address
+    value: 50.0.0.5
+    rate_limit: {unit: second, requests_per_unit: 0}
+  - key: ldap
+    rate_limit:
+      unlimited: true
+";
+
+#[test]
+fn a_descriptor_matches_the_most_specific_rule_of_its_depth() {
+    let service = open(EXAMPLES);
+    let one = |descriptor: &str| told(&decide(&service, "messaging", &[descriptor]));
+    assert_eq!(one("message_type=marketing to_number=206"), (true, vec![Some((5, Unit::Day, 4))]));
+    assert_eq!(one("message_type=marketing to_number=207"), (true, vec![Some((5, Unit::Day, 4))]));
+    assert_eq!(one("to_number=206"), (true, vec![Some((100, Unit::Day, 99))]));
+    assert_eq!(one("remote_address=50.0.0.1"), (true, vec![Some((10, Unit::Minute, 9))]));
+    assert_eq!(one("remote_address=50.0.0.5"), (false, vec![Some((0, Unit::Second, 0))]));
+    for unmatched in ["message_type=marketing", "message_type=other to_number=1", "to_number=1 x=2", "x=1"] {
+        assert_eq!(one(unmatched), (true, vec![None]), "{unmatched}");
+    }
+    let ldap = decide(&service, "messaging", &["ldap=x"]);
+    assert_eq!((told(&ldap).1, ldap.statuses[0].limit_remaining), (vec![None], u32::MAX));
+    assert_eq!(told(&decide(&service, "nobody", &["to_number=1"])), (true, vec![None]));
+    // Several at once: one that is over makes the answer.
+    let both = ["message_type=marketing to_number=206", "to_number=206", "remote_address=50.0.0.5"];
+    let expected = vec![Some((5, Unit::Day, 3)), Some((100, Unit::Day, 98)), Some((0, Unit::Second, 0))];
+    assert_eq!(told(&decide(&service, "messaging", &both)), (false, expected));
+}
+
+#[test]
+fn exactly_the_limit_passes_and_the_cost_counts() {
+    let service = open(EXAMPLES);
+    let passed = (0..20).filter(|_| told(&decide(&service, "messaging", &["remote_address=1"])).0).count();
+    assert_eq!(passed, 10);
+    let mut costly = request("messaging", &["remote_address=2", "to_number=9"]);
+    costly.hits_addend = 7;
+    costly.descriptors[1].hits_addend = Some(30);
+    let expected = (true, vec![Some((10, Unit::Minute, 3)), Some((100, Unit::Day, 70))]);
+    assert_eq!(told(&try_decide(&service, &costly).expect("an answer")), expected);
+    let over = try_decide(&service, &costly).expect("an answer");
+    assert_eq!(told(&over), (false, vec![Some((10, Unit::Minute, 3)), Some((100, Unit::Day, 40))]));
+    let codes: Vec<Code> = over.statuses.iter().map(DescriptorStatus::code).collect();
+    assert_eq!(codes, [Code::OverLimit, Code::Ok]);
+    // 7 have a place when 4 more have come, of 6 s each; the other one is full again when 60 of 864 s have.
+    let until =
+        over.statuses.iter().map(|s| s.duration_until_reset.map_or(0, |d| d.seconds)).collect::<Vec<_>>();
+    assert!((22..=24).contains(&until[0]) && (51_838..=51_840).contains(&until[1]), "{until:?}");
+    // A cost of 0 looks.
+    costly.descriptors.iter_mut().for_each(|descriptor| descriptor.hits_addend = Some(0));
+    assert!(told(&try_decide(&service, &costly).expect("an answer")).0);
+}
+
+#[test]
+fn stars_match_and_share_where_that_was_said() {
+    let service = open(
+        "
+domain: d
+descriptors:
+  - {key: path, value: /api/*/action, rate_limit: {unit: hour, requests_per_unit: 20}}
+  - {key: path, value: /api/1/action, rate_limit: {unit: hour, requests_per_unit: 7}}
+  - {key: file, value: files/*, share_threshold: true, rate_limit: {unit: hour, requests_per_unit: 9}}
+  - {key: file, rate_limit: {unit: hour, requests_per_unit: 3}}
+",
+    );
+    let one = |descriptor: &str| {
+        told(&decide(&service, "d", &[descriptor])).1[0].map(|(limit, _, left)| (limit, left))
+    };
+    assert_eq!(one("path=/api/2/action"), Some((20, 19)));
+    assert_eq!(one("path=/api/3/action"), Some((20, 19)));
+    assert_eq!(one("path=/api/1/action"), Some((7, 6)));
+    assert_eq!(one("path=/api/2/other"), None);
+    assert_eq!(
+        (one("file=files/a"), one("file=files/b"), one("file=c")),
+        (Some((9, 8)), Some((9, 7)), Some((3, 2)))
+    );
+}
+
+#[test]
+fn replaced_shadowed_and_quota_limits_are_as_the_reference_has_them() {
+    let service = open(
+        "
+domain: d
+descriptors:
+  - key: a
+    rate_limit: {name: specific, unit: hour, requests_per_unit: 1}
+  - key: b
+    rate_limit: {replaces: [{name: specific}], unit: hour, requests_per_unit: 2}
+  - key: s
+    shadow_mode: true
+    rate_limit: {unit: hour, requests_per_unit: 1}
+  - key: q1
+    quota_mode: true
+    rate_limit: {unit: hour, requests_per_unit: 1}
+  - key: q2
+    quota_mode: true
+    rate_limit: {unit: hour, requests_per_unit: 2}
+",
+    );
+    let ask = |descriptors: &[&str]| told(&decide(&service, "d", descriptors));
+    for left in [1, 0] {
+        assert_eq!(ask(&["a=1", "b=1"]), (true, vec![None, Some((2, Unit::Hour, left))]));
+    }
+    assert!(!ask(&["a=1", "b=1"]).0);
+    assert!(ask(&["a=1"]).0 && !ask(&["a=1"]).0, "what was replaced was not charged");
+    assert!((0..5).all(|_| ask(&["s=1"]).0));
+    let mut text = String::new();
+    service.metrics(&mut text);
+    assert!(text.contains("{domain=\"d\",rule=\"s\",outcome=\"shadow\"} 4"), "{text}");
+    // Over only when all quotas are.
+    let quotas: Vec<bool> = (0..4).map(|_| ask(&["q1=1", "q2=1"]).0).collect();
+    assert_eq!(quotas, [true, true, false, false]);
+}
+
+#[test]
+fn a_limit_that_the_proxy_sends_along_applies_in_place_of_the_rules() {
+    let service = open(EXAMPLES);
+    let mut asked = request("messaging", &["remote_address=50.0.0.5"]);
+    asked.descriptors[0].limit = Some(Override { requests_per_unit: 2, unit: Unit::Hour.into() });
+    let passed: Vec<bool> =
+        (0..3).map(|_| told(&try_decide(&service, &asked).expect("an answer")).0).collect();
+    assert_eq!(passed, [true, true, false]);
+    asked.descriptors[0].limit = Some(Override { requests_per_unit: 2, unit: 0 });
+    assert_eq!(try_decide(&service, &asked).expect_err("an error").code(), tonic::Code::InvalidArgument);
+}
+
+#[test]
+fn what_no_proxy_sends_is_an_error() {
+    let service = open(EXAMPLES);
+    let code = |request: &RateLimitRequest| try_decide(&service, request).expect_err("an error").code();
+    assert_eq!(code(&request("", &["a=1"])), tonic::Code::InvalidArgument);
+    assert_eq!(code(&request("messaging", &[])), tonic::Code::InvalidArgument);
+    assert_eq!(code(&request("messaging", &vec!["a=1"; 101])), tonic::Code::InvalidArgument);
+    assert_eq!(code(&request("messaging", &[&vec!["a=1"; 101].join(" ")])), tonic::Code::InvalidArgument);
+    // No entries: no limit.
+    let mut empty = request("messaging", &["a=1"]);
+    empty.descriptors[0].entries.clear();
+    assert_eq!(told(&try_decide(&service, &empty).expect("an answer")), (true, vec![None]));
+}
+
+#[test]
+fn the_shadow_of_the_whole_service_refuses_nothing_and_headers_say_the_tightest_limit() {
+    let options = Options { shadow: true, headers: true };
+    let service = open_with(EXAMPLES, options).expect("a service");
+    let asked = ["to_number=1", "remote_address=50.0.0.5", "remote_address=3"];
+    let response = decide(&service, "messaging", &asked);
+    assert!(told(&response).0);
+    let headers = |response: &RateLimitResponse| {
+        let headers = response.response_headers_to_add.iter().map(|h| format!("{}={}", h.key, h.value));
+        headers.collect::<Vec<_>>().join(" ")
+    };
+    assert_eq!(headers(&response), "ratelimit-limit=0 ratelimit-remaining=0 ratelimit-reset=0");
+    let response = decide(&service, "messaging", &["to_number=2", "remote_address=4"]);
+    assert_eq!(headers(&response), "ratelimit-limit=10 ratelimit-remaining=9 ratelimit-reset=6");
+    assert_eq!(headers(&decide(&service, "messaging", &["x=1"])), "");
+}
+
+#[test]
+fn what_is_wrong_with_rules_is_said_with_line_and_column() {
+    let rule = "domain: d\ndescriptors:\n  - key: a\n";
+    let limit = |text: &str| format!("{rule}    rate_limit:\n{text}");
+    let plain = "    rate_limit: {unit: day, requests_per_unit: 1}\n";
+    for (text, said) in [
+        ("descriptors: []\n".into(), "r.yaml:1:1: a domain is missing"),
+        ("domain: ''\n".into(), "a domain is missing"),
+        ("- x\n".into(), "r.yaml:1:1: expected keys and values"),
+        ("domain: d\ndescriptor: []\n".into(), "r.yaml:2:1: unknown key 'descriptor'; here may be: domain"),
+        ("domain: d\ndomain: e\n".into(), "r.yaml:2:1: 'domain' is given twice"),
+        ("domain: d\ndescriptors: {key: a}\n".into(), "r.yaml:2:14: descriptors are a list"),
+        ("domain: d\ndescriptors:\n  - value: a\n".into(), "r.yaml:3:5: a key is missing"),
+        ("domain: d\ndescriptors:\n  - a\n".into(), "r.yaml:3:5: expected keys and values: key, value"),
+        ("domain: d\ndescriptors:\n  - key: [a]\n".into(), "r.yaml:3:10: key is one word or number"),
+        ("domain: d\ndescriptors:\n  - key: a*\n".into(), "r.yaml:3:5: a * may stand in a value"),
+        (format!("{rule}{plain}  - key: a\n{plain}"), "r.yaml:5:5: a second rule for 'a'"),
+        (format!("{rule}    valeu: x\n"), "r.yaml:4:5: unknown key 'valeu'"),
+        (format!("{rule}    shadow_mode: maybe\n"), "r.yaml:4:18: shadow_mode is true or false"),
+        (format!("{rule}    share_threshold: true\n"), "r.yaml:4:22: share_threshold needs a value with a *"),
+        (format!("{rule}    rate_limit: 5\n"), "r.yaml:4:17: expected keys and values: unit, requests_per_unit"),
+        (limit("      requests_per_unit: 5\n"), "r.yaml:5:7: a unit is missing"),
+        (limit("      unit: fortnight\n"), "r.yaml:5:13: 'fortnight' is no unit"),
+        (limit("      unit: unknown\n"), "'unknown' is no unit"),
+        (limit("      unit: day\n"), "r.yaml:5:7: requests_per_unit is missing"),
+        (limit("      unit: day\n      requests_per_unit: -1\n"), "r.yaml:6:26: '-1' is no number of requests"),
+        (limit("      unit: day\n      requests_per_unit: 5000000000\n"), "is no number of requests"),
+        (limit("      unit: second\n      requests_per_unit: 4000000000\n"), "r.yaml:5:7: a unit may take 16 ns"),
+        (limit("      unlimited: true\n      unit: day\n"), "r.yaml:6:13: a limit that is unlimited has no unit"),
+        (
+            limit("      unit: day\n      requests_per_unit: 1\n      name: n\n      replaces:\n        - name: n\n"),
+            "r.yaml:9:11: a limit cannot replace itself",
+        ),
+        (limit("      unit: day\n      requests_per_unit: 1\n      replaces: [{name: ''}]\n"), "is missing"),
+        (format!("{rule}    rate_limit: &x {{unit: day}}\n"), "anchors are not read"),
+        ("domain: d\n  descriptors: []\n".into(), "r.yaml:2:"),
+        ("domain: \"d\n".into(), "r.yaml:"),
+    ] {
+        let error = open_with(&text, Options::default()).expect_err(&text);
+        assert!(error.starts_with("r.yaml:") && error.contains(said), "{text}\n{error}\nnot: {said}");
+    }
+}
+
+#[test]
+fn folders_are_read_whole_and_a_domain_stands_in_one_file() {
+    let rules = Rules::new("folder", EXAMPLES);
+    let folder = rules.0.to_string_lossy().into_owned();
+    std::fs::write(rules.0.join("note.txt"), "no rules").expect("a file");
+    std::fs::write(rules.0.join("other.yml"), "domain: other\n").expect("a file");
+    let sources = tatcell_ratelimit::read::sources(std::slice::from_ref(&folder)).expect("two files");
+    assert_eq!(sources.len(), 2);
+    let settings = || KeeperSettings::take(&mut Settings::default()).expect("settings");
+    assert!(RateLimit::open(&sources, settings(), Options::default()).is_ok());
+    let twice = [&sources[..], &sources[..1]].concat();
+    let error = RateLimit::open(&twice, settings(), Options::default()).expect_err("an error");
+    assert!(error.contains("is in another file, too"), "{error}");
+    assert!(
+        tatcell_ratelimit::read::sources(&["/does/not/exist".into()]).is_err_and(|e| e.contains("/does/not"))
+    );
+    std::fs::remove_file(rules.0.join("other.yml")).expect("removed");
+    std::fs::remove_file(rules.path()).expect("removed");
+    assert!(tatcell_ratelimit::read::sources(&[folder]).is_err_and(|e| e.contains("no rules in")));
+}

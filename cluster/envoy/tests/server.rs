@@ -1,0 +1,124 @@
+//! The service as a process: what it serves, reloads and says when it stops.
+
+mod common;
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use common::{refused, request, Client, Rules, Server, PROGRAM};
+
+const RULES: &str = "
+domain: edge
+descriptors:
+  - key: user
+    rate_limit: {unit: day, requests_per_unit: 10}
+";
+
+fn hits(server: &Server, outcome: &str) -> u64 {
+    server.metric(&format!(
+        "tatcell_ratelimit_hits_total{{domain=\"edge\",rule=\"user\",outcome=\"{outcome}\"}}"
+    ))
+}
+
+#[test]
+fn a_client_of_grpc_is_answered_and_counted() {
+    let rules = Rules::new("grpc", RULES);
+    let server = rules.start(&["--headers", "true"]);
+    let client = Client::to(&server.address);
+    for left in (0..10).rev() {
+        assert_eq!(client.left("edge", &["user=a"]), (true, vec![left]));
+    }
+    assert_eq!(client.left("edge", &["user=a", "user=b"]), (false, vec![0, 9]));
+    assert_eq!((hits(&server, "within"), hits(&server, "over")), (11, 1));
+    assert!(client.ask(request("", &["user=a"])).is_err_and(|e| e.code() == tonic::Code::InvalidArgument));
+    assert_eq!(server.metric("tatcell_ratelimit_malformed_total"), 1);
+    assert!(common::http(&server.metrics, "/healthz").0.contains("200"));
+}
+
+#[test]
+fn rules_are_read_anew_and_what_keys_owe_stays() {
+    let rules = Rules::new("reload", RULES);
+    let server = rules.start(&[]);
+    let client = Client::to(&server.address);
+    (0..6).for_each(|_| drop(client.left("edge", &["user=a"])));
+    // The debt is a time: 6 of 10 a day are 12 of 20.
+    rules.write(&RULES.replace("10", "20").replace("edge", "edge # and more"));
+    server.signal(libc::SIGHUP);
+    server.line_with("read anew");
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![7]));
+    assert_eq!(hits(&server, "within"), 7, "the counters go on");
+    // What is wrong stays out.
+    rules.write(&RULES.replace("day", "fortnight"));
+    server.signal(libc::SIGHUP);
+    let said = server.line_with("the rules stay as they were: ");
+    assert!(said.contains("rules.yaml:5:24: 'fortnight' is no unit"), "{said}");
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![6]));
+    std::fs::remove_file(rules.path()).expect("removed");
+    server.signal(libc::SIGHUP);
+    assert!(server.line_with("the rules stay as they were: ").contains("cannot read"));
+    assert_eq!(client.left("edge", &["user=a"]), (true, vec![5]));
+    let (good, bad) =
+        (server.metric("tatcell_ratelimit_reloads_total"), "tatcell_ratelimit_failed_reloads_total");
+    assert_eq!((good, server.metric(bad)), (1, 2));
+}
+
+#[test]
+fn a_stop_answers_every_request_that_was_begun() {
+    let rules = Rules::new("stop", &RULES.replace("10", "1000000"));
+    let server = rules.start(&[]);
+    let answered = AtomicU64::new(0);
+    let address = server.address.clone();
+    let last = std::thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                let client = Client::to(&address);
+                while client.ask(request("edge", &["user=a"])).is_ok() {
+                    // ORDERING: Relaxed; a value, read after the join.
+                    answered.fetch_add(1, Ordering::Relaxed);
+                }
+            });
+        }
+        std::thread::sleep(Duration::from_millis(500));
+        server.signal(libc::SIGTERM);
+        server.ended()
+    });
+    // ORDERING: Relaxed; the threads have ended.
+    let answered = answered.load(Ordering::Relaxed);
+    assert_eq!(last, format!("{answered} requests, all answered"));
+    assert!(answered > 50);
+}
+
+#[test]
+fn what_is_wrong_is_said_and_nothing_starts() {
+    let rules = Rules::new("wrong", &RULES.replace("day", "fortnight"));
+    let path = rules.path();
+    for (settings, said) in [
+        (&["--rules", path.as_str()][..], "rules.yaml:5:24: 'fortnight' is no unit"),
+        (&["--rules", "/does/not/exist"], "cannot read /does/not/exist"),
+        (&[], "give the rules"),
+        (&["--rules", &path, "--listne", "x"], "there is no setting listne"),
+        (&["--rules", &path, "--headers", "yes"], "--headers: headers: \"yes\""),
+    ] {
+        let line = refused(PROGRAM, settings);
+        assert!(line.starts_with("tatcell-ratelimit: ") && line.contains(said), "{settings:?}: {line}");
+    }
+    rules.write(RULES);
+    let shared = ["--rules", &path, "--store", "redis://127.0.0.1:1/", "--nodes", "2"];
+    assert!(refused(PROGRAM, &shared).contains("the store does not answer"));
+    let check = std::process::Command::new(PROGRAM).args(["--rules", &path, "--check", "true"]).status();
+    assert!(check.is_ok_and(|status| status.success()));
+    let server = rules.start(&[]);
+    let taken = ["--rules", &path, "--listen", &server.address];
+    assert!(refused(PROGRAM, &taken).contains("cannot listen at"));
+}
+
+#[test]
+fn the_example_of_rules_and_settings_is_sound() {
+    let folder = env!("CARGO_MANIFEST_DIR");
+    let text = std::fs::read_to_string(format!("{folder}/ratelimit.toml")).expect("the example");
+    let settings = tatcell_door::Settings::file("ratelimit.toml", &text).expect("settings");
+    tatcell_ratelimit::server::ServerSettings::take(settings).expect("all of them are known");
+    let rules = format!("{folder}/rules.yaml");
+    let check = std::process::Command::new(PROGRAM).args(["--rules", &rules, "--check", "true"]).status();
+    assert!(check.is_ok_and(|status| status.success()));
+}
