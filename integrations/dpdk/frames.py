@@ -80,14 +80,15 @@ def read(path):
 
 
 def run(policer, options, vdevs, eal=EAL, timeout=120):
-    """Runs the policer to its end: its numbers."""
+    """Runs the policer to its end: its numbers, and what it said beside them."""
     command = [policer, *eal, *('--vdev=' + v for v in vdevs), '--', *options]
     done = subprocess.run(command, capture_output=True, text=True, timeout=timeout)
     lines = [line for line in done.stdout.splitlines() if line.startswith('received ')]
     if done.returncode != 0 or len(lines) != 1:
         raise RuntimeError(f'{" ".join(command)}: exit {done.returncode}: {done.stdout}{done.stderr}')
     lines += [line for line in done.stdout.splitlines() if line.startswith('ns ')]
-    return {name: float(n) if '.' in n else int(n) for name, n in NUMBER.findall(' '.join(lines))}
+    numbers = {name: float(n) if '.' in n else int(n) for name, n in NUMBER.findall(' '.join(lines))}
+    return {**numbers, 'said': done.stderr}
 
 
 def bursts(packets):

@@ -66,6 +66,9 @@ struct tatcell_dpdk_policer {
     uint32_t overhead;
     /** Packets without a key (no IP, cut off, no tag): do they pass? They are never charged. */
     int pass_others;
+    /** Packets without a verdict (other lcores won every race for a word, or an error): are they dropped? Else they
+     * pass, yellow where the mode has colours. */
+    int drop_undecided;
     const tatcell_table_t *table;
     const tatcell_limit_t *bytes, *packets;
     const tatcell_mark_t *mark;
@@ -85,9 +88,10 @@ struct tatcell_dpdk_burst {
     /** Once they are split: those that pass and those that do not. */
     struct rte_mbuf *out[TATCELL_DPDK_BURST], *drop[TATCELL_DPDK_BURST];
     uint32_t out_count, drop_count;
-    /** Packets that had no key, and what came of all others: green, yellow, red (without colours: passed, 0, not). */
-    uint64_t others, marked[3];
-    /** Of the table. */
+    /** Packets that had no key, those that got no verdict, and what came of all others: green, yellow, red (without
+     * colours: passed, 0, not). */
+    uint64_t others, undecided, marked[3];
+    /** Of the table. `contended` are first attempts; see `undecided` for what stayed without a verdict. */
     tatcell_counters_t counters;
 
     /* What follows is not for use. With a key are `keyed` packets, number i of them being packet index[i]. */
@@ -251,53 +255,108 @@ static inline void tatcell_dpdk_load(struct tatcell_dpdk_burst *b, const struct 
     b->burst.limit = p->mode == TATCELL_DPDK_BYTES ? p->bytes : p->mode == TATCELL_DPDK_MARK ? NULL : p->packets;
 }
 
+/** Asks the table for packets of one burst or for one packet. `costs` are those of the second limit. */
+static inline int32_t tatcell_dpdk_ask(const struct tatcell_dpdk_policer *p, tatcell_burst_t *burst,
+                                       const uint32_t *costs, uint8_t *colours, tatcell_burst_t *ahead) {
+    switch (p->mode) {
+    case TATCELL_DPDK_BYTES:
+    case TATCELL_DPDK_PACKETS: return tatcell_table_check_burst(p->table, burst, ahead);
+    case TATCELL_DPDK_BOTH: return tatcell_table_check_pairs(p->table, burst, p->bytes, costs, ahead);
+    case TATCELL_DPDK_MARK: return tatcell_table_mark_burst(p->table, burst, p->mark, NULL, colours, NULL, ahead);
+    default: return 0;
+    }
+}
+
+/* A burst tells how many of its packets lost every race, not which. Those that did not pass are asked for once more,
+ * one by one: who was refused is refused again, since a key owes no less at the same time, and who lost gets a verdict,
+ * or is one of those that this gives: bit i, the packet index[i]. (A limit with a penalty takes it twice.) */
+static __rte_unused __rte_noinline __rte_cold uint64_t tatcell_dpdk_again(const struct tatcell_dpdk_policer *p,
+                                                                          struct tatcell_dpdk_burst *b) {
+    tatcell_burst_t one = b->burst;
+    uint64_t undecided = 0;
+    one.count = 1, one.key_lens = NULL;
+    for (uint32_t i = 0; i < b->keyed; i++) {
+        if (b->burst.pass >> i & 1) continue;
+        tatcell_counters_t counters;
+        memset(&counters, 0, sizeof counters);
+        one.keys = b->keys[i], one.key_len = b->lengths[i], one.costs = b->burst.costs == NULL ? NULL : &b->costs[i];
+        one.counters = &counters, one.prepared = one.pass = 0;
+        const int32_t rc = tatcell_dpdk_ask(p, &one, &b->costs[i], &b->keyed_colours[i], NULL);
+        if (rc < 0 || counters.contended != 0) {
+            undecided |= UINT64_C(1) << i;
+        } else if (one.pass != 0) {
+            b->burst.pass |= UINT64_C(1) << i;
+            (void)tatcell_counters_add(&b->counters, &counters);
+        }
+    }
+    return undecided;
+}
+
+/* One meter a packet, by index. Gives those without a verdict. */
+static inline uint64_t tatcell_dpdk_meter(const struct tatcell_dpdk_policer *p, struct tatcell_dpdk_burst *b,
+                                          int32_t *rc) {
+    uint64_t undecided = 0;
+    b->burst.pass = 0;
+    for (uint32_t i = 0; i < b->keyed; i++) {
+        uint32_t colour = TATCELL_RED;
+        const int32_t code = tatcell_meter_check(&p->meters[b->meter[i]], p->meter_params, b->burst.now, b->costs[i],
+                                                 TATCELL_GREEN, &colour);
+        b->keyed_colours[i] = (uint8_t)colour;
+        b->burst.pass |= (uint64_t)(code == TATCELL_PASS) << i;
+        undecided |= (uint64_t)(code == TATCELL_CONTENDED || code < 0) << i;
+        if (code < 0) *rc = code;
+    }
+    return undecided;
+}
+
+/* Packets without a verdict do as they are told. The burst has them among its others already. */
+static __rte_unused __rte_noinline __rte_cold void tatcell_dpdk_undecided(const struct tatcell_dpdk_policer *p,
+                                                                          struct tatcell_dpdk_burst *b,
+                                                                          uint64_t undecided, uint8_t colour) {
+    for (uint32_t i = 0; i < b->keyed; i++) {
+        if ((undecided >> i & 1) == 0) continue;
+        const uint64_t packet = UINT64_C(1) << b->index[i];
+        uint8_t *const of = &b->colours[b->index[i]];
+        b->marked[*of]--, b->undecided++;
+        *of = p->drop_undecided ? TATCELL_RED : colour;
+        b->pass = p->drop_undecided ? b->pass & ~packet : b->pass | packet;
+    }
+}
+
 /** Decides a burst at `now`, and hashes and fetches the keys of the next one; NULL = none follows. 0, or a negative
- * code of tatcell: then nothing is decided. A policer without a mode lets all pass. */
+ * code of tatcell: then none of its packets with a key has a verdict. A policer without a mode lets all pass. */
 static inline int32_t tatcell_dpdk_decide(const struct tatcell_dpdk_policer *p, struct tatcell_dpdk_burst *ready,
                                           struct tatcell_dpdk_burst *next, uint64_t now) {
-    tatcell_burst_t *const ahead = next == NULL ? NULL : &next->burst;
-    uint64_t pass = 0;
+    const uint64_t contended = ready->counters.contended;
+    uint64_t undecided = 0;
     int32_t rc = 0;
-    ready->burst.now = now;
-    memset(ready->keyed_colours, TATCELL_RED, sizeof ready->keyed_colours);
-    switch (p->mode) {
-    case TATCELL_DPDK_NONE: break;
-    case TATCELL_DPDK_BYTES:
-    case TATCELL_DPDK_PACKETS: rc = tatcell_table_check_burst(p->table, &ready->burst, ahead); break;
-    case TATCELL_DPDK_BOTH:
-        rc = tatcell_table_check_pairs(p->table, &ready->burst, p->bytes, ready->costs, ahead);
-        break;
-    case TATCELL_DPDK_MARK:
-        rc = tatcell_table_mark_burst(p->table, &ready->burst, p->mark, NULL, ready->keyed_colours, NULL, ahead);
-        break;
-    case TATCELL_DPDK_METER:
-        for (uint32_t i = 0; i < ready->keyed && rc >= 0; i++) {
-            uint32_t colour = TATCELL_RED;
-            rc = tatcell_meter_check(&p->meters[ready->meter[i]], p->meter_params, now, ready->costs[i], TATCELL_GREEN,
-                                     &colour);
-            ready->keyed_colours[i] = (uint8_t)colour;
-            pass |= (uint64_t)(rc == 0) << i;
-        }
-        break;
-    }
-    if (rc < 0) return rc;
     if (p->mode == TATCELL_DPDK_NONE) {
         ready->pass = ready->count == 0 ? 0 : UINT64_MAX >> (64 - ready->count);
         ready->marked[TATCELL_GREEN] += ready->count;
         return 0;
     }
+    ready->burst.now = now;
+    memset(ready->keyed_colours, TATCELL_RED, sizeof ready->keyed_colours);
+    if (p->mode == TATCELL_DPDK_METER) {
+        undecided = tatcell_dpdk_meter(p, ready, &rc);
+    } else {
+        rc = tatcell_dpdk_ask(p, &ready->burst, ready->costs, ready->keyed_colours, next == NULL ? NULL : &next->burst);
+        if (unlikely(rc < 0)) ready->burst.pass = 0, undecided = UINT64_MAX;
+        else if (unlikely(ready->counters.contended != contended)) undecided = tatcell_dpdk_again(p, ready);
+    }
     const int colours = p->mode == TATCELL_DPDK_MARK || p->mode == TATCELL_DPDK_METER;
-    if (p->mode != TATCELL_DPDK_METER) pass = ready->burst.pass;
     ready->pass = p->pass_others ? ready->others_now : 0;
     ready->others += (uint64_t)__builtin_popcountll(ready->others_now);
     for (uint32_t i = 0; i < ready->keyed; i++) {
-        const uint64_t passes = pass >> i & 1;
+        const uint64_t passes = ready->burst.pass >> i & 1;
         const uint8_t colour = colours ? ready->keyed_colours[i] : passes ? TATCELL_GREEN : TATCELL_RED;
         ready->pass |= passes << ready->index[i];
         ready->colours[ready->index[i]] = colour;
         ready->marked[colour]++;
     }
-    return 0;
+    if (unlikely(undecided != 0))
+        tatcell_dpdk_undecided(p, ready, undecided, colours ? TATCELL_YELLOW : TATCELL_GREEN);
+    return rc;
 }
 
 /** Parts a decided burst, in order: those that pass into `out`, the others into `drop`. Gives how many pass. */

@@ -3,7 +3,6 @@ import argparse
 import ipaddress
 import json
 import os
-import random
 import shutil
 import socket
 import subprocess
@@ -12,86 +11,16 @@ import tempfile
 import time
 import traceback
 
-from frames import BURST, EAL, bursts, dscp_of, frame, network, read, run, write
-
-SECOND = 1000000
-START = 1000 * SECOND
-# Rates of which a byte, and a packet, takes a whole number of microseconds: nothing rounds.
-RATE, SIZES = 125000, (64, 128, 594, 1500)
-
-
-class Bucket:
-    """Exact: the time at which it is full again, in microseconds."""
-
-    def __init__(self, rate, burst):
-        self.each, self.burst, self.full = SECOND // rate, burst, 0
-        assert SECOND % rate == 0
-
-    def fits(self, now, cost):
-        return max(self.full - now, 0) + cost * self.each <= self.burst * self.each
-
-    def pay(self, now, cost):
-        self.full = max(self.full, now) + cost * self.each
-
-
-def all_or_none(*rates):
-    """A function of (now, key, size) that says whether a packet passes; rates are (rate, burst, bytes?)."""
-    flows = {}
-
-    def decide(now, key, size):
-        buckets = flows.setdefault(key, [Bucket(rate, burst) for rate, burst, _ in rates])
-        costs = [size if by_bytes else 1 for *_, by_bytes in rates]
-        passes = all(bucket.fits(now, cost) for bucket, cost in zip(buckets, costs))
-        for bucket, cost in zip(buckets, costs) if passes else ():
-            bucket.pay(now, cost)
-        return passes
-    return decide
-
-
-def marker(kind, committed, second):
-    """A function of (now, key, size) that gives the colour of RFC 2698 or RFC 4115: 0, 1, 2."""
-    flows = {}
-
-    def decide(now, key, size):
-        c, e = flows.setdefault(key, (Bucket(*committed), Bucket(*second)))
-        if kind == 2698:
-            if not e.fits(now, size):
-                return 2
-            e.pay(now, size)
-            if not c.fits(now, size):
-                return 1
-            c.pay(now, size)
-            return 0
-        for colour, bucket in ((0, c), (1, e)):
-            if bucket.fits(now, size):
-                bucket.pay(now, size)
-                return colour
-        return 2
-    return decide
-
-
-def single_rate(rate, cbs, ebs):
-    """RFC 2697, in tokens of a microsecond: what overflows C fills E."""
-    flows, each = {}, SECOND // rate
-
-    def decide(now, key, size):
-        state = flows.setdefault(key, [cbs * each, ebs * each, now])
-        room = cbs * each - state[0]
-        passed = now - state[2]
-        state[0] += min(passed, room)
-        state[1] = min(state[1] + max(passed - room, 0), ebs * each)
-        state[2] = now
-        for colour in (0, 1):
-            if state[colour] >= size * each:
-                state[colour] -= size * each
-                return colour
-        return 2
-    return decide
+from buckets import (RATE, SECOND, SIZES, address, all_or_none, marker, of_flows, of_small_flows, of_sources,
+                     single_rate, stream)
+from frames import EAL, bursts, dscp_of, frame, network, read, run, write
+from refused import refused_settings
 
 
 class Tests:
-    def __init__(self, policer, folder):
-        self.policer, self.folder, self.passed, self.failed, self.skipped = policer, folder, 0, 0, 0
+    def __init__(self, build, folder):
+        self.build, self.policer, self.folder = build, os.path.join(build, 'policer'), folder
+        self.passed = self.failed = self.skipped = 0
 
     def say(self, kind, name, why=''):
         print(f'{kind} {name}{": " if why else ""}{why}', flush=True)
@@ -128,43 +57,6 @@ class Tests:
             raise AssertionError(f'{len(got)} packets came out, not {len(want)}')
 
 
-def stream(n, make, seed, gap=300):
-    """Packets in bursts and pauses; `make(random)` gives a key and a frame."""
-    rng, now, packets, keys = random.Random(seed), START, [], []
-    for i in range(n):
-        if i % BURST == 0:
-            now += rng.randrange(gap * BURST) * (20 if rng.randrange(50) == 0 else 1)
-        key, raw = make(rng)
-        packets.append((now + i % BURST, raw))
-        keys.append(key)
-    return packets, keys
-
-
-def address(i):
-    return f'10.0.0.{i}' if i % 3 else f'2001:db8:0:{i:x}::1'
-
-
-def of_sources(count):
-    def make(rng):
-        i = rng.randrange(count)
-        return i, frame(address(i), rng.choice(SIZES), port=rng.randrange(4))
-    return make
-
-
-def of_flows(count):
-    def make(rng):
-        i, port, proto = rng.randrange(count), 1000 + rng.randrange(3), rng.choice((6, 17))
-        return (i, port, proto), frame(address(i), rng.choice(SIZES), port=port, proto=proto)
-    return make
-
-
-def of_small_flows(count):
-    def make(rng):
-        i, port, tags = rng.randrange(count), 1000 + rng.randrange(3), rng.choice(((), (5,), (5, 6)))
-        return (i, port), frame(address(i), rng.choice((80, 128, 200)), port=port, tags=tags)
-    return make
-
-
 def main():
     arguments = argparse.ArgumentParser()
     for name in ('build', 'stage', 'make'):
@@ -178,7 +70,7 @@ def main():
         print(f'SKIP dpdk: {lacks}\n0 passed, 0 failed, 1 skipped')
         return 0
     with tempfile.TemporaryDirectory(prefix='tatcell-dpdk-') as folder:
-        t = Tests(os.path.join(a.build, 'policer'), folder)
+        t = Tests(a.build, folder)
         made = subprocess.run([a.make, '-s', '-C', here, f'STAGE={a.stage}', f'BUILD={a.build}', 'all'],
                               capture_output=True, text=True)
         if made.returncode != 0:
@@ -359,6 +251,8 @@ def everything(t):
             'mark', kind, marker(kind, (RATE // 5, 3000), (RATE // 5 * 2, 6000)), of_flows(4),
             rates=(f'{RATE // 5}:3000', f'{RATE // 5 * 2}:6000')))
 
+    without_a_verdict(t, limit, colours)
+
     t.test('marks_are_written_across_segments', lambda: colours(
         'mark', 2698, marker(2698, (RATE // 25, 600), (RATE // 25 * 2, 1200)), of_small_flows(4), seed=21,
         rates=(f'{RATE // 25}:600', f'{RATE // 25 * 2}:1200'), more=('--room', '15')))
@@ -427,17 +321,63 @@ def everything(t):
             child.terminate()
             child.wait(30)
     t.test('telemetry_tells_what_was_received_sent_and_dropped', telemetry)
+    refused_settings(t)
 
-    def refused():
-        for options in (['--mode', 'mad'], ['--bytes', '5'], ['--key', 'offset:1:17'], ['--mode', 'bytes'],
-                        ['--bits6', '129'], ['--bits6', '0'], ['--room', '0'],
-                        ['--mode', 'mark', '--committed', '2:1', '--second', '1:1', '--fill', '9'], ['--in', '7']):
-            try:
-                run(t.policer, [*options, '--count', '100'], ['net_null0'])
-            except RuntimeError:
-                continue
-            raise AssertionError(f'{options} were taken')
-    t.test('settings_that_make_no_sense_are_refused', refused)
+
+def without_a_verdict(t, limit, colours):
+    """The policer whose table loses races (contended.c)."""
+    def losing(loses, body):
+        policer, t.policer, os.environ['TATCELL_LOSES'] = t.policer, os.path.join(t.build, 'contended'), loses
+        try:
+            return body()
+        finally:
+            t.policer = policer
+            del os.environ['TATCELL_LOSES']
+    by_bytes, by_packets = ['--mode', 'bytes', '--bytes', f'{RATE}:6000'], ['--mode', 'packets', '--packets', '200:8']
+    both = ['--mode', 'both', '--packets', '100:6', '--bytes', f'{RATE // 5}:3000']
+    for options, rates in ((by_bytes, [(RATE, 6000, True)]), (by_packets, [(200, 8, False)]),
+                           (both, [(100, 6, False), (RATE // 5, 3000, True)])):
+        t.test(f'who_lost_a_race_gets_its_verdict_by_{options[1]}', lambda options=options, rates=rates: losing(
+            'once', lambda: limit(options, all_or_none(*rates), of_sources(25), seed=23)))
+    t.test('who_lost_a_race_gets_its_colour', lambda: losing('once', lambda: colours(
+        'mark', 2698, marker(2698, (RATE, 4000), (RATE * 2, 8000)), of_sources(9), seed=24, more=('--key', 'source'))))
+
+    def always(options, what):
+        """Packets without a verdict do as they are told, the others as their limits say; lines tell of it."""
+        packets, keys = stream(6000, of_sources(25), 25)
+        decide, want, lost = all_or_none((200, 8, False)), [], 0
+        for (now, raw), key in zip(bursts(packets), keys):
+            if key % 3 == 0:
+                lost += 1
+            if what == 'pass' if key % 3 == 0 else decide(now, key, 1):
+                want.append(raw)
+        started = time.monotonic()
+        got, n = t.through(packets, [*options, '--undecided', what])
+        t.same(got, want)
+        assert n['undecided'] == lost and n['green'] + n['red'] == 6000 - lost and n['red'] > 500, (lost, n)
+        lines = [line for line in n['said'].splitlines() if 'got no verdict and ' in line]
+        assert 1 <= len(lines) <= 2 + time.monotonic() - started, n['said']
+        assert ('passed' if what == 'pass' else 'dropped') in lines[0] and 'contended' in lines[0], lines
+    for what in ('pass', 'drop'):
+        t.test(f'packets_without_a_verdict_{what}', lambda what=what: losing(
+            'always', lambda: always(by_packets, what)))
+
+    def roomy(mode, what):
+        """All packets with room for all of them: what comes out, by its colour, is what has a verdict, and the rest."""
+        packets, _ = stream(6000, lambda rng: (0, frame(address(rng.randrange(25)), 128, tags=(5,))), 26)
+        got, n = t.through(packets, ['--mode', mode, '--dscp', '10:12', '--undecided', what, *wide])
+        found = [dscp_of(raw)[0] for raw in got]
+        assert 500 < n['undecided'] < 3000 and n['green'] == 6000 - n['undecided'] and n['red'] == 0, n
+        colour = 12 if mode in ('mark', 'meter') else 10
+        left = n['undecided'] if what == 'pass' else 0
+        assert found.count(colour) == left + (n['green'] if colour == 10 else 0), (found.count(colour), n)
+        assert len(got) == n['green'] + left, (len(got), n)
+    wide = ['--packets', '1000000:10000', '--committed', f'{SECOND}:{SECOND}', '--second', f'{SECOND}:{SECOND}']
+    for loses, mode in (('always', 'mark'), ('always', 'meter'), ('table', 'packets'), ('table', 'mark')):
+        for what in ('pass', 'drop'):
+            name = {'always': 'lost', 'table': 'got_an_error'}[loses]
+            t.test(f'packets_that_{name}_in_{mode}_{what}', lambda loses=loses, mode=mode, what=what: losing(
+                loses, lambda: roomy(mode, what)))
 
 
 if __name__ == '__main__':

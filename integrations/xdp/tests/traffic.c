@@ -1,7 +1,8 @@
 /* traffic.c - packets for a policer, on a veth pair.
  *   traffic send IF MAC SECONDS SOURCE,PPS[,COUNT]...
  *                            UDP from forged sources (COUNT of them, one after the other), PPS packets a second
- *                            together, to port 9999; prints what was sent, and the seconds of a CPU that it took
+ *                            together, to port 9999; prints what was sent, the seconds that it took and those in which
+ *                            nothing was sent for 50 ms or more, and the seconds of a CPU
  *   traffic receive SECONDS  prints "SOURCE PACKETS" lines
  *   traffic series SECONDS WORK
  *                            the same with WORK ns of work for each packet, and before them a line each 100 ms:
@@ -83,7 +84,7 @@ static int do_send(int argc, char **argv) {
     struct iovec vectors[BATCH];
     struct rusage used;
     int count = argc - 5, fd = socket(AF_PACKET, SOCK_RAW, 0);
-    double seconds = atof(argv[4]), passed = 0;
+    double seconds = atof(argv[4]), passed = 0, stalled = 0;
     uint64_t start = now();
     if (fd < 0 || to.sll_ifindex == 0 || count < 1 || count > 16) die("send: %s", strerror(errno));
     if (sscanf(argv[3], "%hhx:%hhx:%hhx:%hhx:%hhx:%hhx", mac, mac + 1, mac + 2, mac + 3, mac + 4, mac + 5) != 6)
@@ -97,7 +98,9 @@ static int do_send(int argc, char **argv) {
         streams[i].pps = atof(pps + 1), streams[i].count = sources ? atoi(sources + 1) : 1;
     }
     while (passed < seconds) {
+        const double before = passed;
         passed = (double)(now() - start) / 1e9;
+        if (passed - before >= 0.05) stalled += passed - before;
         for (int i = 0; i < count; i++) {
             struct stream *s = &streams[i];
             double due = s->pps * (passed < seconds ? passed : seconds) - (double)s->sent;
@@ -116,6 +119,7 @@ static int do_send(int argc, char **argv) {
         if (passed < seconds && streams[0].pps < 50000) usleep(500);
     }
     for (int i = 0; i < count; i++) printf("sent %s %llu\n", argv[5 + i], (unsigned long long)streams[i].sent);
+    printf("took %.3f stalled %.3f\n", (double)(now() - start) / 1e9, stalled);
     getrusage(RUSAGE_SELF, &used);
     printf("cpu %.6f\n", (double)(used.ru_utime.tv_sec + used.ru_stime.tv_sec) +
                              (double)(used.ru_utime.tv_usec + used.ru_stime.tv_usec) / 1e6);
@@ -161,7 +165,7 @@ static int do_receive(double seconds, uint64_t work, int series) {
                    (unsigned long long)classes[1]);
             classes[0] = classes[1] = 0, next += 100;
         }
-        if ((double)ms >= seconds * 1000) break;
+        if ((double)ms >= seconds * 1000 && (got < 0 || series)) break;
         if (got < 0) continue;
         see(&from.sin6_addr);
         classes[!(from.sin6_addr.s6_addr[12] == 10 && from.sin6_addr.s6_addr[13] == 66)]++;
