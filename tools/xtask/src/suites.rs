@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, cluster_c, demo, documents, doors, ffi, fuzz, integrations, lint, loom, machines, package,
-    planted, proofs, rust_tests, sanitizers,
+    bench, cluster, cluster_c, demo, documents, doors, ffi, fuzz, integrations, lint, loom, machines,
+    package, planted, proofs, rust_tests, sanitizers,
 };
 
 /// Tests that are run together.
