@@ -156,8 +156,8 @@ fn orphans(shared: &Shared, table: &Table<'_>, era: u64) -> u64 {
         .count() as u64
 }
 
-/// In a copy of the memory, when all debts and claims have expired: every slot of a set with a claim of the dead takes a
-/// new key.
+/// In a copy of the memory, when all debts and claims have expired: every slot of a set with a claim of the dead takes
+/// a new key.
 fn orphans_block_no_slot(shared: &Shared, latest: u64) {
     let copy = common::memory(LINES);
     let pairs = common::words(&copy).iter().zip(common::words(&shared.lines));

@@ -1,6 +1,7 @@
 /*
- * A poll loop over a node: workers ask for one hot key and for cold ones, the loop takes the answers that come later, and
- * the end is an audit: each pending request had exactly one answer, and no window of the hot key holds more than R*w + B.
+ * A poll loop over a node: workers ask for one hot key and for cold ones, the loop takes the answers that come later,
+ * and the end is an audit: each pending request had exactly one answer, and no window of the hot key holds more than
+ * R*w + B.
  *
  *   cc poll.c -ltatcell_cluster -lpthread -o poll && ./poll redis://127.0.0.1:6379/ [workers [milliseconds]]
  *

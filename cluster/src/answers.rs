@@ -1,7 +1,7 @@
 //! The answers to requests that were pending, in the order in which they came, until whoever asked takes them.
 //!
-//! Each request that is given a token has a place from then on; where no place is left it is Overloaded, so the list has
-//! a bound and no answer is lost. The lock is held for a few instructions, by the store's thread and by who takes.
+//! Each request that is given a token has a place from then on; where no place is left it is Overloaded, so the list
+//! has a bound and no answer is lost. The lock is held for a few instructions, by the store's thread and by who takes.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError, TryLockError};

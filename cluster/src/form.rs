@@ -9,20 +9,22 @@
 //! A change is written into the limit's mark in the store, to be in force `delay` later. Every node looks at the mark
 //! three times in that time, and **what a node holds of a limit is of use only for `delay` after it last saw its
 //! mark**. So when the change is in force, each node either knows of it or holds nothing: no unit of before is spent
-//! beside one of after. A request goes by its reading; those that a round trip and the clocks leave in doubt are denied.
+//! beside one of after. A request goes by its reading; those that a round trip and the clocks leave in doubt are
+//! denied.
 //!
-//! The lines of a limit are found by tags of its version, so what was granted before is not found any more. A debt in the
-//! store keeps its units, and is at most the full one. A reserve that changes begins empty: it is of use once it would
-//! have filled.
+//! The lines of a limit are found by tags of its version, so what was granted before is not found any more. A debt in
+//! the store keeps its units, and is at most the full one. A reserve that changes begins empty: it is of use once it
+//! would have filled.
 //!
 //! **Bound.** Count the key's axis in units, A(t) being what drained until t, at the rate of each moment, and let the
 //! change lie within [s, s + w]. A debt that was cut to the full one: R w and B of before pass until the change, and
-//! from the full debt on no more than R of after for the rest. Else intervals of before start above A(s) - hold R, those
-//! of after at or above A of the change, all are disjoint, and all end at or below A(s + w) + M R. So at most R w + B
-//! pass, by the larger of both rates and of both bursts; where a leased limit becomes strict, which pays no hold, an
-//! eighth of the burst of before more. Reserves: one that starts empty adds its rate. (All by parts: the larger of both
-//! parts of the store, and the larger of both reserves.) Windows before and after the change have their own R w + B; an
-//! ask of before that the store comes to late lets that key drain at the rate of before until the next ask of it.
+//! from the full debt on no more than R of after for the rest. Else intervals of before start above A(s) - hold R,
+//! those of after at or above A of the change, all are disjoint, and all end at or below A(s + w) + M R. So at most
+//! R w + B pass, by the larger of both rates and of both bursts; where a leased limit becomes strict, which pays no
+//! hold, an eighth of the burst of before more. Reserves: one that starts empty adds its rate. (All by parts: the
+//! larger of both parts of the store, and the larger of both reserves.) Windows before and after the change have their
+//! own R w + B; an ask of before that the store comes to late lets that key drain at the rate of before until the next
+//! ask of it.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -144,8 +146,8 @@ impl Plan {
 }
 
 impl Between {
-    /// By a mark that was asked for at `sent`, came at `received`, and said `ahead_us`. The clocks of server and node may
-    /// run apart by a thousandth.
+    /// By a mark that was asked for at `sent`, came at `received`, and said `ahead_us`. The clocks of server and node
+    /// may run apart by a thousandth.
     pub(crate) fn of(ahead_us: u64, sent: u64, received: u64) -> Between {
         let (ahead, hair) = (ahead_us.saturating_mul(1_000), ahead_us);
         Between {

@@ -136,8 +136,8 @@ impl Builder {
         self
     }
 
-    /// Says how long a [change](Cluster::change) of a limit takes until it is in force; 30 s if nothing is said. So long
-    /// is also of use what a node holds, after it last heard from the store. All nodes must be given the same.
+    /// Says how long a [change](Cluster::change) of a limit takes until it is in force; 30 s if nothing is said. So
+    /// long is also of use what a node holds, after it last heard from the store. All nodes must be given the same.
     pub fn change_delay(mut self, delay: Duration) -> Self {
         self.delay = delay;
         self

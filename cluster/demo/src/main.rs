@@ -1,6 +1,6 @@
-//! `make demo-cluster`: four node processes and a redis-server on loopback share a limit under a hot key, keys by Zipf's
-//! law and a flood of keys that come once. One node is killed, the store is stopped for two seconds and goes on. Every
-//! admission is audited against R w + B. Then the same load with one round trip a decision, for comparison.
+//! `make demo-cluster`: four node processes and a redis-server on loopback share a limit under a hot key, keys by
+//! Zipf's law and a flood of keys that come once. One node is killed, the store is stopped for two seconds and goes on.
+//! Every admission is audited against R w + B. Then the same load with one round trip a decision, for comparison.
 
 mod node;
 mod plot;

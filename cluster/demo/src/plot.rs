@@ -30,8 +30,8 @@ fn paint(root: &Area<'_>, leases: &Run, trips: &Run) -> Result<(), String> {
     let said =
         format!("tatcell-cluster: {NODES} nodes, one hot key, {RATE}/s for all of them, burst {BURST}");
     head.draw_text(&said, &title.color(&BLACK), (20, 12)).map_err(|e| failed(&e))?;
-    let about = "admitted by all nodes over time; also Zipf keys and a flood of keys that come once; red: R t + B, above \
-                 which nothing may come";
+    let about = "admitted by all nodes over time; also Zipf keys and a flood of keys that come once; \
+                 red: R t + B, above which nothing may come";
     head.draw_text(about, &small.color(&GREY), (20, 42)).map_err(|e| failed(&e))?;
     let cells = body.split_evenly((1, 2));
     panel(&cells[0], "pieces of the axis and reserves", leases, GREEN)?;

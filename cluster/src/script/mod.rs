@@ -1,13 +1,13 @@
 //! What runs in the store: four scripts of one key each, their arguments and replies.
 //!
 //! [`GRANT`] gives out pieces of a key's time axis, [`GIVE_BACK`] takes back the end of one, [`SLOT`] hands out the
-//! right to a reserve, and [`MARK`] tells all nodes what a limit is. Each names only `KEYS[1]`, so keys need no hash tag, and a batch is a pipeline of calls. A call
-//! goes by the digest of its script; where the store does not have it, the call did not run and is sent once more with
-//! the text.
+//! right to a reserve, and [`MARK`] tells all nodes what a limit is. Each names only `KEYS[1]`, so keys need no hash
+//! tag, and a batch is a pipeline of calls. A call goes by the digest of its script; where the store does not have it,
+//! the call did not run and is sent once more with the text.
 //!
-//! **The value of a key** is `"<us>:<frac>:<Tu>:<Tf>:<version>"`: its TAT in the server's time, and the time of a unit and
-//! the limit's version when it was written, by which a debt keeps its units where the limit is changed. It expires when
-//! the debt has drained.
+//! **The value of a key** is `"<us>:<frac>:<Tu>:<Tf>:<version>"`: its TAT in the server's time, and the time of a unit
+//! and the limit's version when it was written, by which a debt keeps its units where the limit is changed. It expires
+//! when the debt has drained.
 
 mod reply;
 
@@ -78,8 +78,8 @@ pub fn grant(by: By, key: &[u8], split: &Split, ask: &Ask) -> Cmd {
     cmd
 }
 
-/// The call that gives back the last `units` of the grant with this stamp, the value that it left. The reply is how many
-/// were taken: all or 0.
+/// The call that gives back the last `units` of the grant with this stamp, the value that it left. The reply is how
+/// many were taken: all or 0.
 ///
 /// It must not be sent again after a timeout: another node's equal grant may have restored the stamp since, and a
 /// second one would then take back units that were spent.

@@ -1,4 +1,4 @@
-/* Every function and code of tatcell_cluster.h: what is given wrongly is said, and changes nothing. PASS and FAIL lines. */
+/* Every function and code of tatcell_cluster.h: what is given wrongly is said and changes nothing. PASS and FAIL. */
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -65,7 +65,8 @@ static void opening(const char *url) {
     options = options_of(NULL, &limit);
     CLAIM("no_url_is_refused", opened(&options, error, sizeof error) == TATCELL_CLUSTER_ERR_NULL);
     options = options_of("nonsense", &limit);
-    CLAIM("a_bad_url_is_said", opened(&options, error, sizeof error) == TATCELL_CLUSTER_ERR_URL && strstr(error, "redis://"));
+    CLAIM("a_bad_url_is_said",
+          opened(&options, error, sizeof error) == TATCELL_CLUSTER_ERR_URL && strstr(error, "redis://"));
     options = options_of("redis://127.0.0.1:1/", &limit);
     CLAIM("no_server_is_said", opened(&options, error, sizeof error) == TATCELL_CLUSTER_ERR_UNREACHABLE &&
                                    strstr(error, "is it running"));
@@ -121,7 +122,8 @@ static void deciding(const char *url) {
     options.limit_count = 2, options.prefix = "api2", options.keys = 65536;
     if (tatcell_cluster_open(&options, &node, text, sizeof text) != 0) exit((printf("FAIL open: %s\n", text), 1));
 
-    CLAIM("limits_are_found", tatcell_cluster_limit(node, "x", &x) == 0 && tatcell_cluster_limit(node, "y", &y) == 0 && x != y);
+    CLAIM("limits_are_found",
+          tatcell_cluster_limit(node, "x", &x) == 0 && tatcell_cluster_limit(node, "y", &y) == 0 && x != y);
     CLAIM("an_unknown_limit_is_absent", tatcell_cluster_limit(node, "z", &x) == TATCELL_CLUSTER_ERR_ABSENT);
     CLAIM("an_unknown_number_is_absent",
           tatcell_cluster_check(node, 2, "k", 1, 1, 0, 0, NULL) == TATCELL_CLUSTER_ERR_ABSENT);
@@ -135,10 +137,12 @@ static void deciding(const char *url) {
     CLAIM("its_answer_passes", waited(node, 41) == TATCELL_CLUSTER_PASS);
     CLAIM("the_descriptor_is_silent_again", poll(&waits, 1, 0) == 0);
     rc = tatcell_cluster_check(node, y, "k", 1, 2, tatcell_cluster_now(node), 42, &retry);
-    CLAIM("the_second_is_denied_with_a_time", (rc == TATCELL_CLUSTER_PENDING ? waited(node, 42) : rc) == TATCELL_CLUSTER_DENY);
+    CLAIM("the_second_is_denied_with_a_time",
+          (rc == TATCELL_CLUSTER_PENDING ? waited(node, 42) : rc) == TATCELL_CLUSTER_DENY);
     rc = tatcell_cluster_check(node, y, "k", 1, 2, 0, 43, &retry);
     CLAIM("and_then_at_once", rc == TATCELL_CLUSTER_DENY && retry > SECOND / 2 && retry < 3 * SECOND);
-    CLAIM("too_large_a_cost_never_passes", tatcell_cluster_check(node, y, "k", 1, 3, 0, 0, NULL) == TATCELL_CLUSTER_NEVER);
+    CLAIM("too_large_a_cost_never_passes",
+          tatcell_cluster_check(node, y, "k", 1, 3, 0, 0, NULL) == TATCELL_CLUSTER_NEVER);
     rc = tatcell_cluster_check(node, y, NULL, 0, 1, 0, 44, NULL);
     CLAIM("a_key_of_no_bytes_is_one", rc == TATCELL_CLUSTER_PENDING && waited(node, 44) == TATCELL_CLUSTER_PASS);
 
@@ -159,8 +163,9 @@ static void deciding(const char *url) {
     }
     CLAIM("no_more_are_taken_than_there_is_room_for", too_many == 0);
     CLAIM("every_one_was_answered", count == 0);
-    CLAIM("bad_places_are_refused", tatcell_cluster_drain(node, NULL, 1) == TATCELL_CLUSTER_ERR_NULL &&
-                                        tatcell_cluster_drain(node, answers, (size_t)1 << 40) == TATCELL_CLUSTER_ERR_TOO_LARGE);
+    CLAIM("bad_places_are_refused",
+          tatcell_cluster_drain(node, NULL, 1) == TATCELL_CLUSTER_ERR_NULL &&
+              tatcell_cluster_drain(node, answers, (size_t)1 << 40) == TATCELL_CLUSTER_ERR_TOO_LARGE);
 
     CLAIM("metrics_are_told", tatcell_cluster_metrics(node, &metrics) == 0 && metrics.up == 1 && metrics.asks > 4000 &&
                                   metrics.size == sizeof metrics);

@@ -155,13 +155,16 @@ pub fn evader(policy: FullPolicy, load: f64, rho: u64, seconds: u64) -> f64 {
     passed as f64 / (EVADERS * RATE * seconds) as f64
 }
 
+/// The i-th of some keys.
+type Family = fn(u64) -> u64;
+
 /// The largest distance of a set's share of a million keys from the mean, in standard deviations: of keys that a
 /// network's attacker would choose, who does not know the seed.
 pub fn aimed() -> Vec<(&'static str, f64)> {
     const KEYS: u64 = 1_000_000;
     let lines: Vec<Line> = (0..2 + 1_024).map(|_| Line::new()).collect();
     let sets = 512;
-    let families: [(&str, fn(u64) -> u64); 4] = [
+    let families: [(&str, Family); 4] = [
         ("counted up", |i| i),
         ("counted in the highest bits", |i| i << 44),
         ("every pair and triple of bits", |i| {
@@ -170,12 +173,12 @@ pub fn aimed() -> Vec<(&'static str, f64)> {
         ("multiples of the number of lines", |i| i * 1_024),
     ];
     let table = Table::init(&lines, &TableOptions::new(spec()).seed(*b"an unknown seed.")).expect("it fits");
-    let deviation = |key: fn(u64) -> u64| {
+    let deviation = |key: Family| {
         let mut counts = vec![0u64; sets];
         let mut seen = std::collections::HashSet::new();
         for key in (0..KEYS).map(key).filter(|key| seen.insert(*key)) {
             let hash = table.hash(&key.to_le_bytes()).expect("it has a seed");
-            counts[((hash >> 32) * 1_024 >> 33) as usize] += 1;
+            counts[(((hash >> 32) * 1_024) >> 33) as usize] += 1;
         }
         let mean = seen.len() as f64 / sets as f64;
         counts.iter().map(|n| (*n as f64 - mean).abs() / mean.sqrt()).fold(0.0, f64::max)

@@ -1,9 +1,9 @@
 //! Writes the C headers and the export lists: `tatcell-header FOLDER CLUSTER_FOLDER`, run from the repository's root by
 //! `make header`.
 //!
-//! cbindgen reads `src/capi`, and for the second folder `cluster/src/capi`, and gives every constant, structure and function with its comment. The templates beside
-//! this file (`*.h.in`) say in which order a reader meets them, and what stands between. Nothing is left out, nothing
-//! comes twice.
+//! cbindgen reads `src/capi`, and for the second folder `cluster/src/capi`, and gives every constant, structure and
+//! function with its comment. The templates beside this file (`*.h.in`) say in which order a reader meets them, and
+//! what stands between. Nothing is left out, nothing comes twice.
 
 mod items;
 mod plain;

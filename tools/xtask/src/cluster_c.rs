@@ -85,7 +85,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
 }
 
 fn compile(ctx: &Context, flags: &[&str], source: &str, program: &Path) -> Result<()> {
-    let cxx = flags[0].contains("c++");
+    let cxx = flags.first().is_some_and(|flag| flag.contains("c++"));
     let (compiler, language) = if cxx { (&ctx.cxx, "c++") } else { (&ctx.cc, "c") };
     let links = ["-Ltarget/c", "-ltatcell_cluster", "-lpthread"];
     let input = ["-Icluster/include", "-x", language];

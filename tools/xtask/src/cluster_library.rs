@@ -1,5 +1,5 @@
-//! The C library of the companion crate: `libtatcell_cluster.a`, one object that exports its functions and nothing else,
-//! and `libtatcell_cluster.so` of the same object, in `target/c`.
+//! The C library of the companion crate: `libtatcell_cluster.a`, one object that exports its functions and nothing
+//! else, and `libtatcell_cluster.so` of the same object, in `target/c`.
 
 use std::path::{Path, PathBuf};
 
