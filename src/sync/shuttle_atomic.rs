@@ -46,6 +46,7 @@ fn point() {
     });
     match gate {
         None => {}
+        // ORDERING: any; shuttle is sequentially consistent, and the value is of no use.
         Some(Ok(gate)) => drop(gate.load(Ordering::Relaxed)),
         Some(Err((baton, number))) => baton.pass(number),
     }
