@@ -87,7 +87,13 @@ pub const SUITES: &[Suite] = &[
     suite("test-attacks", Usual, None, "floods, evaders and collisions against tables", demo::test_attacks),
     suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
     suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
-    suite("test-proofs", Usual, Some(Proofs), "the insert protocol by Spin, the arithmetic by z3", proofs::run),
+    suite(
+        "test-proofs",
+        Usual,
+        Some(Proofs),
+        "the insert protocol by Spin, the arithmetic by z3",
+        proofs::run,
+    ),
     suite("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
