@@ -170,12 +170,29 @@ pub fn find(name: &str) -> Option<&'static Suite> {
     SUITES.iter().find(|s| s.name == name)
 }
 
-/// Runs one suite; its lines and its counts go to standard output. Returns whether nothing failed.
+/// Writes to standard output and to a log.
+struct Both(std::fs::File);
+
+impl std::io::Write for Both {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        std::io::stdout().write_all(bytes)?;
+        self.0.write_all(bytes)?;
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        std::io::stdout().flush()
+    }
+}
+
+/// Runs one suite; its lines and its counts go to standard output, the lines also to its log. Returns whether nothing
+/// failed.
 pub fn alone(ctx: &Context, suite: &Suite) -> Result<bool> {
     if let Some(user) = suite.tools {
         tools::install(ctx, user);
     }
-    let mut report = Report::new(suite.name, Box::new(std::io::stdout()));
+    let log = ctx.folder("test-logs")?.join(format!("{}.log", suite.name));
+    let mut report = Report::new(suite.name, Box::new(Both(std::fs::File::create(log)?)));
     let result = (suite.run)(ctx, &mut report);
     let closed = report.close(result);
     println!("{}", closed.tally);
