@@ -6,6 +6,7 @@
 //! about what is wrong, in a sentence
 //! core                              two checks at least
 //! check step a_burst_beside         any number; see `check`
+//! open why                          nothing of a day's checks notices: skipped, and said
 //! <<<<
 //! the lines as they are, once in the file
 //! ====
@@ -32,6 +33,8 @@ pub struct Bug {
     pub about: String,
     /// What must notice.
     pub checks: Vec<Check>,
+    /// Why nothing notices it yet, if so.
+    pub open: Option<String>,
     /// What stands there, and what is put in its place.
     pairs: Vec<(String, String)>,
 }
@@ -70,8 +73,8 @@ pub fn all(folder: &Path) -> Result<Vec<Bug>> {
 fn parse(part: &str) -> Result<Bug> {
     let mut lines = part.lines();
     let name = lines.next().unwrap_or_default().trim().to_owned();
-    let mut bug =
-        Bug { name, file: String::new(), about: String::new(), checks: Vec::new(), pairs: Vec::new() };
+    let (file, about) = (String::new(), String::new());
+    let mut bug = Bug { name, file, about, checks: Vec::new(), open: None, pairs: Vec::new() };
     let mut core = false;
     while let Some(line) = lines.next() {
         match line.split_once(' ').unwrap_or((line, "")) {
@@ -79,6 +82,7 @@ fn parse(part: &str) -> Result<Bug> {
             ("about", about) => bug.about = about.to_owned(),
             ("check", check) => bug.checks.push(Check::parse(check)?),
             ("core", "") => core = true,
+            ("open", why) => bug.open = Some(why.to_owned()),
             ("<<<<", "") => {
                 let old: Vec<&str> = lines.by_ref().take_while(|line| *line != "====").collect();
                 let new: Vec<&str> = lines.by_ref().take_while(|line| *line != ">>>>").collect();
@@ -90,7 +94,7 @@ fn parse(part: &str) -> Result<Bug> {
     }
     ensure!(!bug.about.is_empty() && !bug.pairs.is_empty(), "it does not say what is wrong");
     ensure!(bug.pairs.iter().all(|(old, new)| !old.trim().is_empty() && old != new), "it changes nothing");
-    ensure!(bug.checks.len() > usize::from(core), "too few checks");
+    ensure!(bug.open.is_some() || bug.checks.len() > usize::from(core), "too few checks");
     Ok(bug)
 }
 

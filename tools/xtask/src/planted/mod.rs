@@ -22,6 +22,7 @@ use xshell::cmd;
 use crate::context::Context;
 use crate::exec::Run;
 use crate::report::Report;
+use crate::tools::Missing;
 use bug::Bug;
 use check::{Bench, Check, Ended};
 
@@ -44,6 +45,11 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let mut table = Table::read(ctx, &all)?;
     for bug in &chosen {
         let started = Instant::now();
+        if let Some(why) = &bug.open {
+            report.skip(&bug.name, &Missing::new("no check of a day's notices it", why));
+            table.set(bug, &[], 0)?;
+            continue;
+        }
         let caught = plant(&bench, bug, &unharmed, report)?;
         table.set(bug, &caught, started.elapsed().as_secs())?;
     }
