@@ -34,7 +34,7 @@ impl NodeClock {
     }
 
     /// Sets the clock, as no system does that runs while it sleeps.
-    #[cfg(test)]
+    #[cfg(all(test, not(tatcell_cluster_loom)))]
     pub(crate) fn set_forward(&mut self, ns: i64) {
         self.start = self.start.saturating_add_signed(-ns);
     }

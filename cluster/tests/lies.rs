@@ -66,7 +66,7 @@ fn a_replica_that_lacks_the_last_grants_admits_them_once_more() {
 /// server cannot be run on a clock of its own: its timers run by the system's.)
 fn set_clock(server: &Server, seconds: i64) {
     let shift = "for _, key in ipairs(redis.call('KEYS', 'tatcell:*{}:*')) do \
-         local u, f = string.match(redis.call('GET', key), '^(%d+):(%d+)$') \
+         local u, f = string.match(redis.call('GET', key), '^(%d+):(.+)$') \
          redis.call('SET', key, string.format('%.0f:%s', u - ARGV[1], f), 'KEEPTTL') end";
     let by = (seconds * 1_000_000).to_string();
     server.say::<redis::Value>(&["EVAL", shift, "0", &by]).expect("set");
