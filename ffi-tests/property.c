@@ -5,12 +5,13 @@
 
 __extension__ typedef unsigned __int128 u128;
 
-/* ---- The oracle: an exact token bucket, as a debt in q-units. It knows no word, no window and no wrap. ---- */
+/* ---- The oracle: an exact token bucket, as a debt in q-units. It knows no window and no wrap. ---- */
 
 typedef struct bucket {
     u128 t, burst, room, debt_cap, delay, soft, horizon; /* q-units; `room` and `burst` in units */
     u128 tat;
     int s;
+    int cell_bits; /* of a cell's word; 0 in a table */
 } bucket;
 
 typedef struct answer {
@@ -31,11 +32,17 @@ static answer keep(int32_t verdict, u128 lead, u128 wait) {
     return (answer){verdict, 0, lead, wait, 0};
 }
 
+/* A cell whose word is 0 is fresh, so a TAT that would be 0 there is stored as 1: a q-unit late, never early. */
+static void set_tat(bucket *b, u128 tat) {
+    int zero = b->cell_bits && (tat & (((u128)1 << b->cell_bits) - 1)) == 0;
+    b->tat = tat + (u128)zero;
+}
+
 static answer charge_to(bucket *b, u128 q, u128 lead, u128 stored) {
     answer a = keep(0, lead + stored, 0);
     a.stored = stored;
     if (a.lead > b->soft) a.flags |= TATCELL_FLAG_SOFT;
-    if (stored) b->tat = q + a.lead;
+    if (stored) set_tat(b, q + a.lead);
     return a;
 }
 
@@ -170,6 +177,7 @@ static int setup(trace *t, enum kind kind) {
     memset(&b, 0, sizeof b);
     s->kind = kind;
     s->bits = kind == CELL32 ? 32 : kind == TABLE ? 43 : 64;
+    b.cell_bits = kind == TABLE ? 0 : s->bits;
     b.s = (int)below(t, 25) - 12;
     uint64_t units = 1 + below(t, UINT64_C(1) << below(t, 20)), period = 1 + below(t, UINT64_C(1) << below(t, 34));
     u128 num = b.s >= 0 ? (u128)period << b.s : period, den = b.s >= 0 ? units : (u128)units << -b.s;
@@ -286,6 +294,7 @@ static void step(trace *t, int key, u128 now) {
         }
         case 9: /* a refund of the last charge */
             a.stored = oracle_refund(b, q, t->stored[key], t->tat[key]);
+            if (a.stored && tick != 0) set_tat(b, b->tat); /* at tick 0 a full refund makes the cell fresh */
             if (a.stored && lead_at(b, q) == 0) t->earliest = now;
             EQ(do_refund(s, key, tick, permit, &out), 0);
             EQ(out, b->s >= 0 ? a.stored >> b->s : a.stored << -b->s);
