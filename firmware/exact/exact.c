@@ -8,8 +8,8 @@
  *
  * With TRACE one round runs without the timer, for a trace of the instructions that could be interrupted.
  *
- * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE, RESERVE32, RESERVE64, ADJUST32, LOG; and the controls
- * that must fail, where both contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
+ * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE, RESERVE32, RESERVE64, ADJUST32, CANCEL32, LOG; and
+ * the controls that must fail, where both contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
  */
 #include "board.h"
 #include "tatcell_small.h"
@@ -25,6 +25,7 @@
 #define RESERVE64 9
 #define ADJUST32 10
 #define LOG 11
+#define CANCEL32 12
 
 #ifdef TRACE
 enum { ROUNDS = 1 };
@@ -38,6 +39,9 @@ enum { BURST = 24, SOON = 20, PERIOD = 400, KEYS = 2 };
 #define T (1 << 20)
 #if VARIANT == RESERVE32 || VARIANT == RESERVE64
 enum { DELAYED = 4, LEFT = 0 };
+#elif VARIANT == CANCEL32
+/* There is room for units that wait, and none is left there. */
+enum { DELAYED = 4, LEFT = 4 };
 #elif VARIANT == ADJUST32
 /* A request needs three units for a moment, of which it keeps one. */
 enum { DELAYED = 0, LEFT = 2 };
@@ -106,6 +110,14 @@ static uint32_t ask(int who, uint32_t now, uint32_t key, uint32_t cost) {
         return 0;
     const uint32_t back = tatcell_small32_refund(&cell32, &limit32, now, now, 2);
     return back == 2 * T ? 1 : 3;
+#elif VARIANT == CANCEL32
+    /* A place that waits is given up, the last one that was taken first. */
+    const uint32_t wait = tatcell_small32_reserve(&cell32, &limit32, now, 1);
+    if (wait == 0)
+        return 1;
+    if (wait >= TATCELL_SMALL32_REFUSED || tatcell_small32_cancel(&cell32, &limit32, now, now, wait, 1) == T)
+        return 0;
+    return 100;
 #elif VARIANT == LOG
     uint32_t count;
     if (!tatcell_small_log(&line, &limit32, now, &count))
@@ -172,7 +184,7 @@ int main(void) {
             if (total > most)
                 most = total;
         }
-        for (int at = 1; at <= DELAYED; at++)
+        for (int at = 1; at <= DELAYED - LEFT; at++)
             bad |= departures[MAIN][at] + departures[INTERRUPT][at] != 1;
 #if VARIANT == LOG
         bad |= asked[MAIN] + asked[INTERRUPT] - BURST != told[MAIN] + told[INTERRUPT] + line.left_out;
