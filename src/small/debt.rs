@@ -52,7 +52,10 @@ limits!(SmallLimit, u64);
 limits!(SmallLimit32, u32);
 
 macro_rules! operations {
-    ($cell:ident, $limit:ident, $small:ident, $word:ty, $me:ident, ($($recv:tt)+), $step:expr, $load:expr, $store:expr) => {
+    (
+        $cell:ident, $limit:ident, $small:ident, $word:ty, $me:ident, ($($recv:tt)+),
+        $step:expr, $load:expr, $store:expr
+    ) => {
         impl $cell {
             #[inline(always)]
             pub(super) fn small_charge($($recv)+, limit: &$limit, now: $word, cost: u32) -> $small {
