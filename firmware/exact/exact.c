@@ -46,8 +46,8 @@ enum { BURST = 24, SOON = 20, PERIOD = 400, KEYS = 2 };
 #if VARIANT == RESERVE32 || VARIANT == RESERVE64
 enum { DELAYED = 4, LEFT = 0 };
 #elif VARIANT == CANCEL32
-/* There is room for units that wait, and none is left there. */
-enum { DELAYED = 4, LEFT = 4 };
+/* Main gives up what waits, the interrupt keeps it. */
+enum { DELAYED = 24, LEFT = 0 };
 #elif VARIANT == ADJUST32
 /* A request needs three units for a moment, of which it keeps one. */
 enum { DELAYED = 0, LEFT = 2 };
@@ -117,13 +117,14 @@ static uint32_t ask(int who, uint32_t now, uint32_t key, uint32_t cost) {
     const uint32_t back = tatcell_small32_refund(&cell32, &limit32, now, now, 2);
     return back == 2 * T ? 1 : 3;
 #elif VARIANT == CANCEL32
-    /* A place that waits is given up, the last one that was taken first. */
     const uint32_t wait = tatcell_small32_reserve(&cell32, &limit32, now, 1);
-    if (wait == 0)
-        return 1;
-    if (wait >= TATCELL_SMALL32_REFUSED || tatcell_small32_cancel(&cell32, &limit32, now, now, wait, 1) == T)
+    if (wait >= TATCELL_SMALL32_REFUSED)
         return 0;
-    return 100;
+    if (wait == 0 || cost != 2)
+        return 1;
+    /* A place that waits is free again, unless the interrupt has taken one behind it. */
+    const uint32_t back = tatcell_small32_cancel(&cell32, &limit32, now, now, wait, 1);
+    return back == T ? 0 : back == 0 ? 1 : 100;
 #elif VARIANT == LOG
     uint32_t count;
     if (!tatcell_small_log(&line, &limit32, now, &count))
@@ -178,9 +179,9 @@ int main(void) {
         for (uint32_t i = 0; i < 2 * BURST * keys; i++)
             admitted[MAIN][i % keys] += ask(MAIN, 1000, i % keys, 2);
         timer_stop();
-        /* What the costs of 2 and 3 left over. */
+        /* What the costs of 2 and 3, and places given up, left over. */
         for (uint32_t key = 0; key < keys; key++)
-            for (int i = 0; i < 3; i++)
+            for (int i = 0; i < 3 + DELAYED; i++)
                 admitted[MAIN][key] += ask(MAIN, 1007, key, 1);
         uint32_t bad = 0;
         for (uint32_t key = 0; key < keys; key++) {
@@ -190,8 +191,10 @@ int main(void) {
             if (total > most)
                 most = total;
         }
-        for (int at = 1; at <= DELAYED - LEFT; at++)
+#if VARIANT != CANCEL32
+        for (int at = 1; at <= DELAYED; at++)
             bad |= departures[MAIN][at] + departures[INTERRUPT][at] != 1;
+#endif
 #if VARIANT == LOG
         bad |= asked[MAIN] + asked[INTERRUPT] - BURST != told[MAIN] + told[INTERRUPT] + line.left_out;
 #endif
