@@ -8,7 +8,7 @@ use anyhow::{ensure, Result};
 use xshell::cmd;
 
 use super::{first_report, reported};
-use crate::context::{command, Context};
+use crate::context::Context;
 use crate::exec::Run;
 use crate::report::Report;
 use crate::tools::{may_add, Missing};
@@ -41,9 +41,10 @@ const OTHERS: [&str; 2] = ["s390x-unknown-linux-gnu", "i686-unknown-linux-gnu"];
 
 /// The part of the suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
-    let (sh, cargo) = (&ctx.sh, &ctx.cargo);
-    let nightly = ["+nightly", "miri"];
-    let works = || cmd!(sh, "env {cargo...} {nightly...} --version").works();
+    // CARGO is that of one toolchain where cargo runs this, and takes no other's name.
+    const NIGHTLY: [&str; 5] = ["rustup", "run", "nightly", "cargo", "miri"];
+    let sh = &ctx.sh;
+    let works = || cmd!(sh, "env {NIGHTLY...} --version").works();
     if !works() && may_add() {
         // A nightly that is there stays as it is.
         let add = ["component", "add", "miri", "rust-src", "--toolchain", "nightly"];
@@ -58,8 +59,8 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     }
     let target = ctx.folder("miri")?;
     let test = |file: &str, flags: &str, options: &[&str]| -> Result<Command> {
-        let mut cargo = command(&ctx.cargo)?;
-        cargo.args(nightly).args(["test", "--features", "std", "--test", file]).args(options);
+        let mut cargo = Command::new("env");
+        cargo.args(NIGHTLY).args(["test", "--features", "std", "--test", file]).args(options);
         cargo.current_dir(&ctx.root).env("CARGO_TARGET_DIR", &target);
         cargo.env("MIRIFLAGS", format!("-Zmiri-strict-provenance {flags}"));
         Ok(cargo)

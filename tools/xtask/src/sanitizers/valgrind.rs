@@ -43,9 +43,8 @@ const TOOLS: [Tool; 3] = [
         ],
         programs: &[
             ("threads", "1", true),
-            ("arguments", "", true),
             ("refusals", "", true),
-            ("override", "", false),
+            ("override", "", true),
             ("growth", "", false),
             ("counted", "", false),
             ("lease", "", false),
