@@ -3,9 +3,9 @@
 //!
 //! | what runs | under | how |
 //! |---|---|---|
-//! | the crate's tests in Rust | thread and address sanitizer | std is built with them, from the toolchain's rust-src |
-//! | programs of ffi-tests, with an instrumented archive | the same, ASan with UBSan | the archive's symbols must show it |
-//! | programs of ffi-tests, with the archive as shipped | memcheck, helgrind, drd | the library's atomics are suppressed by name |
+//! | the crate's tests in Rust | thread and address sanitizer | with std, from the toolchain's rust-src |
+//! | ffi-tests, with an instrumented archive | the same; UBSan in C | the archive's symbols must show it |
+//! | ffi-tests, with the archive as shipped | memcheck, helgrind, drd | the library's atomics are suppressed |
 //! | tests in Rust | Miri: strict provenance, many seeds | a component of the nightly toolchain |
 
 mod compiled;
