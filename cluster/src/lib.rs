@@ -40,6 +40,7 @@ mod sync;
 #[cfg(feature = "tls")]
 mod tls;
 mod verdict;
+mod waits;
 
 pub use axis::{Span, Q_PER_US};
 pub use cluster::{Cluster, LimitId};

@@ -231,10 +231,10 @@ impl Node {
         }
         let cap = if split.strict { split.largest_cost } else { split.most };
         let first = found.line.queue();
-        // ORDERING: Relaxed; a bound on what waits, begun anew with each answer.
-        let waiting = found.line.waiting.fetch_add(request.cost as u32, Ordering::Relaxed);
         // Only while an ask is under way: its answer is what ends this.
-        if !first && waiting > 0 && u64::from(waiting).saturating_add(request.cost) > cap {
+        if first {
+            found.line.waits.also(request.cost);
+        } else if !found.line.waits.add(request.cost, cap) {
             count(&self.counts.denied_cached);
             return Verdict::Deny { retry_after: nanos(split.min.saturating_mul(split.unit_ns)) };
         }
@@ -300,8 +300,8 @@ impl Node {
             if first {
                 found.line.unqueue();
             }
-            // ORDERING: Relaxed; no answer will begin it anew.
-            found.line.waiting.store(0, Ordering::Relaxed);
+            // No answer will begin it anew.
+            found.line.waits.anew();
         }
         sent
     }
