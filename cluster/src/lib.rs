@@ -28,6 +28,7 @@ mod node;
 mod open;
 mod piece;
 mod place;
+mod plans;
 mod random;
 mod reserve;
 pub mod script;

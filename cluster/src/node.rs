@@ -17,7 +17,6 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use tatcell::Outcome;
 
 use crate::answers::Answers;
@@ -27,6 +26,7 @@ use crate::form::{At, Form, Maker, Plan};
 use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
 use crate::mark::Change;
+use crate::plans::Plans;
 use crate::reserve::Right;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::verdict::{Down, Verdict};
@@ -42,7 +42,7 @@ pub(crate) struct Limited {
     /// Under which key its mark stands.
     pub mark: String,
     /// What it is now.
-    pub plan: ArcSwap<Plan>,
+    pub plan: Plans,
     /// Until when what is held is of use, nanoseconds.
     pub until: AtomicU64,
     pub maker: Mutex<Maker>,
