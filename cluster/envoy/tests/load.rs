@@ -1,6 +1,5 @@
 //! Many requests at once over several connections: each is answered, each key passes its limit to the unit, and what
-//! a request takes is printed (docs/CLUSTER.md has the figures of `cargo test -p tatcell-ratelimit --test load --
-//! --nocapture`).
+//! a request takes is printed by `cargo test -p tatcell-ratelimit --test load -- --nocapture`.
 
 mod common;
 
