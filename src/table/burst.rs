@@ -395,8 +395,8 @@ fn prefetch_outer(line: *const u8) {
     let _ = line;
 }
 
-/// As [`prefetch_line`], for a line that will be written. Compilers make a reading prefetch of their own hint for it, unless told of
-/// the instruction; processors without it take it for no operation.
+/// As [`prefetch_line`], for a line that will be written. Compilers make a reading prefetch of their own hint for it,
+/// unless told of the instruction; processors without it take it for no operation.
 #[inline(always)]
 fn prefetch_to_write(line: *const u8) {
     #[cfg(tatcell_prefetch)]
