@@ -10,8 +10,9 @@ use std::time::Instant;
 pub use crate::row::{Body, Crew, Mix, Row, Visit, Work, DT, GRAIN};
 use crate::{cpu, memory, progress};
 
-/// MiB that must be free for the rows of 1e7 keys.
+/// MiB that must be free for the rows of 1e7 keys, and for those of 1e8.
 const LARGE: u64 = 6144;
+const LARGEST: u64 = 12288;
 
 /// Which rows to build.
 pub enum Wanted {
@@ -36,6 +37,13 @@ impl Suite {
             let why = format!("less than {LARGE} MiB of free memory");
             for rows in ["floor1e7", "table1e7", "peer1e7"] {
                 suite.skip(rows, &why);
+            }
+        }
+        if let Some(mib) = memory::available_mib().filter(|mib| *mib < LARGEST) {
+            let why = format!("{mib} MiB of memory are free, and {LARGEST} are needed");
+            suite.notes.push(format!("rows of 1e8 keys not run: {why}"));
+            for rows in ["floor1e8", "table1e8", "threads.1e8"] {
+                suite.absent(rows, &why);
             }
         }
         suite
