@@ -36,7 +36,7 @@ const LATE: u64 = 1_000_000;
 /// Million requests a second; decisions of a visit: first long enough for debts to be what they are at that rate, then
 /// short, so that a busy machine lets both threads finish now and then.
 const RATES: [(u64, (u64, u64)); 3] =
-    [(1, (1 << 9, 1 << 11)), (10, (1 << 16, 1 << 14)), (100, (1 << 20, 1 << 16))];
+    [(1, (1 << 9, 1 << 9)), (10, (1 << 16, 1 << 12)), (100, (1 << 20, 1 << 15))];
 
 /// Decides a batch at an instant, and returns how many passed.
 type Step = fn(&mut Paced, u64) -> u64;

@@ -14,6 +14,9 @@ use crate::{cpu, memory, progress};
 const LARGE: u64 = 6144;
 const LARGEST: u64 = 12288;
 
+/// Visits of two threads that are begun until one counts; on a busy machine one in many does.
+const TRIES: u32 = 24;
+
 /// Which rows to build.
 pub enum Wanted {
     All,
@@ -164,9 +167,9 @@ fn visit(row: &mut Row) {
         row.samples.push(spent as f64 / row.timed as f64);
         return;
     }
-    // A few tries: only a visit in which the threads ran together counts.
+    // Some tries: only a visit in which the threads ran together counts.
     row.decide(row.warm);
-    for _ in 0..8 {
+    for _ in 0..TRIES {
         match row.decide(row.timed) {
             Some(visit) if visit.together => {
                 row.samples.push(visit.cpu);

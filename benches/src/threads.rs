@@ -23,8 +23,9 @@ use crate::tables::{Step, LARGEST};
 
 const KEYS: u32 = 1_000_000;
 /// Short, so that a busy machine lets both threads finish now and then.
-const TABLE: (u64, u64) = (1 << 18, 1 << 16);
+const TABLE: (u64, u64) = (1 << 18, 1 << 15);
 const CELL: (u64, u64) = (1 << 15, 1 << 18);
+const ONE_WORD: (u64, u64) = (1 << 13, 1 << 15);
 
 pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {
@@ -71,7 +72,8 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     ] {
         for (threads, text, mix) in [(1, "one thread", mix), (2, "two threads", rivals)] {
             let (id, text) = (format!("threads.{id}_{threads}"), format!("{what}, {text}"));
-            suite.add_crew(&id, &text, mix, CELL, |_| crew(on_cell(threads, spec, batch), cpu, start()));
+            let visit = if batch.is_none() && mix != Mix::Deny { ONE_WORD } else { CELL };
+            suite.add_crew(&id, &text, mix, visit, |_| crew(on_cell(threads, spec, batch), cpu, start()));
         }
     }
     suite.add_crew(
@@ -117,7 +119,7 @@ fn bare(suite: &mut Suite, cpu: usize) {
         });
         let text =
             format!("one word, cmpxchg until it is won, {}", ["one thread", "two threads"][threads - 1]);
-        suite.add_crew(&format!("threads.floorhot_{threads}"), &text, Mix::Bare, CELL, |_| {
+        suite.add_crew(&format!("threads.floorhot_{threads}"), &text, Mix::Bare, ONE_WORD, |_| {
             let word: &Apart<AtomicU64> = Box::leak(Box::new(Apart(AtomicU64::new(0))));
             let words = std::slice::from_ref(&word.0);
             let part =
