@@ -1,9 +1,9 @@
 //! What was measured of the cause of a goal that is missed, in the same run: lines under it.
 //!
 //! ```text
-//!  beside a floor   the same floor with as many other instructions between its swaps as the row has. The run has it with
-//!                   none and with 80; between and beyond, a straight line: instructions between two locked swaps cost
-//!                   their retirement, whatever they are. Counts are of the row of 1e3 keys: the code is the same.
+//!  beside a floor   the same floor with as many other instructions between its swaps as the row has. The run has it
+//!                   with none and with 80; between and beyond, a straight line: instructions between two locked swaps
+//!                   cost their retirement, whatever they are. Counts are of the row of 1e3 keys: the code is the same.
 //!  two threads      the bare operations on two threads: what the machine leaves to be had
 //!  others           instructions of both, where they were counted
 //! ```

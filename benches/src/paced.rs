@@ -9,9 +9,9 @@
 //!
 //! The other rows move their clock by a fixed step a decision and never wait, so a word is in one state for ever. Here
 //! 1e6 keys may come 200 times a second each: at 1 Mpps nearly all have drained and their lines are cold, at 100 Mpps
-//! a quarter of the slots is live. Two threads read one clock, so they agree about time as real ones do. A thread
-//! that falls behind by more than a millisecond, because another process had its processor, starts anew from there.
-//! The last column, by wall time, says what was really decided: 1000, 100 and 10 ns at these rates, if a thread keeps up.
+//! a quarter of the slots is live. Two threads read one clock, so they agree about time as real ones do. A thread that
+//! falls behind by more than a millisecond, because another process had its processor, starts anew from there. The
+//! last column, by wall time, says what was really decided: 1000, 100 and 10 ns at these rates, if a thread keeps up.
 
 use std::sync::OnceLock;
 
@@ -34,9 +34,9 @@ pub const PERIOD: u64 = 5_000_000;
 const LATE: u64 = 1_000_000;
 
 /// Million requests a second; decisions of a visit: first long enough for debts to be what they are at that rate, then
-/// short, so that a busy machine lets both threads finish now and then.
+/// short, so that a busy machine lets both threads finish now and then, but longer than a thread takes to warm up.
 const RATES: [(u64, (u64, u64)); 3] =
-    [(1, (1 << 9, 1 << 9)), (10, (1 << 16, 1 << 12)), (100, (1 << 20, 1 << 15))];
+    [(1, (1 << 9, 1 << 11)), (10, (1 << 16, 1 << 14)), (100, (1 << 20, 1 << 16))];
 
 /// Decides a batch at an instant, and returns how many passed.
 type Step = fn(&mut Paced, u64) -> u64;

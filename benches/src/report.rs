@@ -47,7 +47,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("threads", "One thread and two, ns of all together; ratio to one thread; last: by wall time", ""),
     (
         "paced",
-        "Requests at a rate of their own under a clock that is read, once in 64; ratio to one thread; last: by wall time",
+        "Requests at a rate, a clock read once in 64; ratio to one thread; last: by wall time",
         "",
     ),
     ("algorithm", "Other algorithms and meters, one word; ratio to load + lock cmpxchg", "floor.cmpxchg"),

@@ -22,8 +22,8 @@ use crate::suite::{Mix, Suite, Visit, DT};
 use crate::tables::{Step, LARGEST};
 
 const KEYS: u32 = 1_000_000;
-/// Short, so that a busy machine lets both threads finish now and then.
-const TABLE: (u64, u64) = (1 << 18, 1 << 15);
+/// Short, so that a busy machine lets both threads finish now and then, but longer than a thread takes to warm up.
+const TABLE: (u64, u64) = (1 << 18, 1 << 16);
 const CELL: (u64, u64) = (1 << 15, 1 << 18);
 const ONE_WORD: (u64, u64) = (1 << 13, 1 << 15);
 
