@@ -1164,8 +1164,8 @@ public:
     /// No requests.
     burst &clear() noexcept { return form(0), *this; }
 
-    /// Its lines were asked for, by table::prefetch: they are not asked for again (TATCELL_BURST_PREFETCHED). Other keys
-    /// take this back.
+    /// Its lines were asked for, by table::prefetch: they are not asked for again (TATCELL_BURST_PREFETCHED). Other
+    /// keys take this back.
     burst &prefetched() noexcept { return raw_.flags |= TATCELL_BURST_PREFETCHED, *this; }
 
     /// Units of each request; null = one each.

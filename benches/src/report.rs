@@ -35,8 +35,16 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("stagger1e6", "tatcell: 1e6 keys, staggered; ratio to the same call where keys keep their slots", ""),
     ("table1e7", "tatcell: 1e7 keys; ratio to prefetch 64 ahead + lock cmpxchg", "floor1e7.ahead64"),
     ("peer1e7", "Peers: 1e7 keys; ratio to a single call of tatcell", "table1e7.single"),
-    ("floor1e8", "Floors: over the memory of a 1e8 table; ratio to load + lock cmpxchg of one word", "floor.cmpxchg"),
-    ("table1e8", "tatcell: 1e8 keys, staggered; ratio to prefetch 64 ahead + lock cmpxchg", "floor1e8.ahead64"),
+    (
+        "floor1e8",
+        "Floors: over the memory of a 1e8 table; ratio to load + lock cmpxchg of one word",
+        "floor.cmpxchg",
+    ),
+    (
+        "table1e8",
+        "tatcell: 1e8 keys, staggered; ratio to prefetch 64 ahead + lock cmpxchg",
+        "floor1e8.ahead64",
+    ),
     ("churn", "Every key new; ratio to a single call of tatcell", "churn.single"),
     (
         "cost",
@@ -45,11 +53,7 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ),
     ("c", "tatcell from C, through the shared library; ratio to the same from Rust", ""),
     ("threads", "One thread and two, ns of all together; ratio to one thread; last: by wall time", ""),
-    (
-        "paced",
-        "Requests at a rate, a clock read once in 64; ratio to one thread; last: by wall time",
-        "",
-    ),
+    ("paced", "Requests at a rate, a clock read once in 64; ratio to one thread; last: by wall time", ""),
     ("algorithm", "Other algorithms and meters, one word; ratio to load + lock cmpxchg", "floor.cmpxchg"),
     ("algorithm1e3", "Other algorithms, 1e3 keys; ratio to a single call under GCRA", "table1e3.single"),
     ("algorithm1e6", "Other algorithms, 1e6 keys; ratio to a single call under GCRA", "table1e6.single"),
