@@ -41,6 +41,9 @@ fn names(asked: &Asked) {
     // An instruction that fetches a line ahead.
     name("tatcell_prefetch", instructions && (x86_64 || aarch64));
 
+    // Whoever lost a swap lost it to a thread of another processor, which waiting lets finish; not to an interrupt.
+    name("tatcell_back_off", instructions && !asked.is("TARGET_OS", "none") && (x86_64 || aarch64));
+
     // No atomics of 32 bits: such a word is changed in a masked section.
     name("tatcell_masked32", !loom && !atomic32);
     // No atomics of 64 bits: such a word is changed in a masked section.

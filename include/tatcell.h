@@ -2087,6 +2087,11 @@ int32_t tatcell_table_hash(const tatcell_table_t *table,
 
 /** Most keys in one burst. */
 #define TATCELL_BURST_MAX 64
+/**
+ * Flag of a burst, while it is decided: its lines were asked for (tatcell_table_prefetch), so they are not asked for
+ * again. Changes no verdict. For hashes: a burst that was next of a call needs no flag.
+ */
+#define TATCELL_BURST_PREFETCHED 1
 
 /**
  * Up to 64 requests at one instant. Start from TATCELL_BURST_INIT; it may be used again and again.
@@ -2097,7 +2102,7 @@ int32_t tatcell_table_hash(const tatcell_table_t *table,
 typedef struct tatcell_burst_t {
     /** sizeof(tatcell_burst_t). */
     uint32_t size;
-    /** 0. */
+    /** 0, or TATCELL_BURST_PREFETCHED. */
     uint32_t flags;
     /** Requests, 0..64. An empty burst needs nothing else. */
     uint32_t count;
@@ -2196,7 +2201,7 @@ int32_t tatcell_table_check_burst(const tatcell_table_t *table,
 
 /**
  * Starts loading the lines of up to 64 hashes, for calls that come next. (tatcell_table_check_burst does it by
- * itself.)
+ * itself, and again, unless the burst has TATCELL_BURST_PREFETCHED.)
  *
  * @param table  handle; not NULL.
  * @param hashes from tatcell_table_hash, or the caller's own keyed hashes; not NULL unless count is 0.

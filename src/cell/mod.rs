@@ -51,7 +51,7 @@ use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
 use crate::algorithms::{self, Call, Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
 use crate::limit::{Limit, Limit32, LimitError};
-use crate::sync::{update32, update64, AtomicU32, AtomicU64, Ordering};
+use crate::sync::{back_off, update32, update64, AtomicU32, AtomicU64, Ordering};
 use crate::time::ticks_down;
 
 macro_rules! shared_cell {
@@ -263,8 +263,12 @@ macro_rules! operations {
                 let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
                 match gcra::plain(p, lead, cost) {
                     Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
-                    Plain::Store(lead) if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) => {
-                        Some(Outcome::Conforming)
+                    Plain::Store(lead) => {
+                        if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) {
+                            return Some(Outcome::Conforming);
+                        }
+                        back_off(1);
+                        None
                     }
                     _ => None,
                 }
