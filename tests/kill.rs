@@ -1,11 +1,10 @@
 //! Processes that share one table and are killed at any instruction: nothing is over-admitted and no key is stuck.
 //!
 //! Workers are forked over one shared mapping and insert and charge fresh keys by the thousand, one at a time and in
-//! bursts, while the parent kills and replaces them. Time goes by a tick a request within an era, and the workers' clocks are a few ticks apart,
-//! so that the keys of the era before expire for some and not for others. A worker counts an admission after the table
-//! has
-//! granted it: a kill in between loses the count and never the charge, so `counted <= charged <= burst` must hold for
-//! every key, whenever anybody dies.
+//! bursts, while the parent kills and replaces them. Time goes by a tick a request within an era, and the workers'
+//! clocks are a few ticks apart, so that the keys of the era before expire for some and not for others. A worker
+//! counts an admission after the table has granted it: a kill in between loses the count and never the charge, so
+//! `counted <= charged <= burst` must hold for every key, whenever anybody dies.
 #![cfg(all(target_os = "linux", target_has_atomic = "64"))]
 
 mod common;
