@@ -1,14 +1,14 @@
 //! What this processor has, asked once.
 //!
 //! ```text
-//!  leaf 1   ECX  25 AES, 27 OSXSAVE
-//!  XCR0          1, 2, 5, 6, 7                      where OSXSAVE: the system saves the registers of AVX-512
+//!  leaf 1   ECX  25 AES, 27 OSXSAVE, 28 AVX
+//!  XCR0          1, 2; 5, 6, 7                      where OSXSAVE: the system saves the registers of AVX; of AVX-512
 //!  leaf 0   EAX  the highest leaf                   where it does
 //!  leaf 7   EBX  16 AVX512F, 30 AVX512BW
 //!           ECX  6 VBMI2                            where leaf 0 has it
 //!
-//!  kept     31       3    2     1    0
-//!          [    0     |AVX512| AES |looked]         0: nobody has looked yet
+//!  kept     31       4    3    2     1    0
+//!          [    0     |AVX|AVX512| AES |looked]     0: nobody has looked yet
 //! ```
 //!
 //! CPUID is slow: some hundred cycles, and on a virtual machine, where its host answers for the processor, a
@@ -28,6 +28,15 @@ pub(crate) fn aes() -> bool {
     return Cpu::aes();
     #[cfg(not(tatcell_sse2))]
     return cfg!(tatcell_aes_arm);
+}
+
+/// Says whether the instructions of AVX on 128 bits work here: the processor has them, and the system saves the registers.
+#[inline]
+pub(crate) fn avx() -> bool {
+    #[cfg(tatcell_sse2)]
+    return Cpu::now().has(x86::AVX);
+    #[cfg(not(tatcell_sse2))]
+    return false;
 }
 
 /// Says whether a search with AVX-512 works here and pays: the processor has F, BW and VBMI2, and the system saves the
@@ -50,6 +59,7 @@ mod x86 {
     const LOOKED: u32 = 1;
     pub(super) const AES: u32 = 1 << 1;
     pub(super) const AVX512: u32 = 1 << 2;
+    pub(super) const AVX: u32 = 1 << 3;
 
     /// What the library asks about a processor; never 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +121,12 @@ mod x86 {
         #[cold]
         fn look(leaf: impl Fn(u32) -> CpuidResult, saved: impl Fn() -> u32) -> Cpu {
             let one = leaf(1);
-            let cpu = Cpu::of_leaf_1(&one);
-            if one.ecx & 1 << 27 == 0 || saved() & 0xe6 != 0xe6 || leaf(0).eax < 7 {
+            let mut cpu = Cpu::of_leaf_1(&one);
+            let saved = if one.ecx & 1 << 27 == 0 { 0 } else { saved() };
+            if saved & 6 == 6 && one.ecx & 1 << 28 != 0 {
+                cpu.0 |= AVX;
+            }
+            if saved & 0xe6 != 0xe6 || leaf(0).eax < 7 {
                 return cpu;
             }
             let (seven, f_and_bw) = (leaf(7), 1 << 16 | 1 << 30);
@@ -158,6 +172,7 @@ mod x86 {
 
         const AES_BIT: u32 = 1 << 25;
         const OSXSAVE: u32 = 1 << 27;
+        const AVX_BIT: u32 = 1 << 28;
 
         impl Paper {
             /// All that is asked for.

@@ -52,8 +52,14 @@ fn peek(
 
 /// One decision, out of line so that its values find registers beside the arguments of the C function.
 #[inline(never)]
-fn check_one<M: Access>(table: &Table<'_, M>, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-    table.check_owned(limit, now, hash, cost)
+fn check_one<M: Access>(
+    table: &Table<'_, M>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    cost: u64,
+) -> Result<Outcome, TableError> {
+    table.check_hash(limit, now, hash, cost)
 }
 
 /// Hashes a key with the table's secret, for the _hash and burst calls.
@@ -122,11 +128,10 @@ pub unsafe extern "C" fn tatcell_table_check(
         key = c.key(key, key_len),
         retry = c.result_if(retry_after)
     );
-    let outcome = either!(table, t => match t.hash(key).and_then(|hash| t.own(limit).map(|()| hash)) {
-        Ok(hash) => check_one(t, limit, now, hash, cost),
-        Err(e) => return refused(e, limit),
-    });
-    finish(outcome, retry)
+    match either!(table, t => t.hash(key).and_then(|hash| check_one(t, limit, now, hash, cost))) {
+        Ok(outcome) => finish(outcome, retry),
+        Err(e) => refused(e, limit),
+    }
 }
 
 /// As tatcell_table_check for a hash made before.
@@ -150,11 +155,10 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
     retry_after: *mut u64,
 ) -> i32 {
     args!(c, table = c.handle(table), limit = c.table_limit(limit), retry = c.result_if(retry_after));
-    let outcome = either!(table, t => match t.own(limit) {
-        Ok(()) => check_one(t, limit, now, hash, cost),
-        Err(e) => return refused(e, limit),
-    });
-    finish(outcome, retry)
+    match either!(table, t => check_one(t, limit, now, hash, cost)) {
+        Ok(outcome) => finish(outcome, retry),
+        Err(e) => refused(e, limit),
+    }
 }
 
 /// Decides one request with the full answer.

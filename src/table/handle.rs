@@ -10,14 +10,15 @@ use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
 use super::image::{self, Line};
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
-use super::search::{Avx512, Widest};
+use super::search::{Avx512, Base, Scan};
 use super::set::Set;
 use super::word::Tag;
 use crate::algorithms::gcra::{self, Plain};
 use crate::algorithms::{Call, Kind, Op, Operation};
 use crate::answer::Outcome;
-use crate::keys::{home_line, Hasher};
+use crate::keys::{home_of, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
+use crate::sync::AtomicU64;
 
 /// A keyed table in the caller's memory; shared by threads and processes unless `M` is [`Exclusive`].
 ///
@@ -41,6 +42,10 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) hasher: Hasher,
     /// Where this processor has it.
     pub(crate) wide: Option<Avx512>,
+    /// The mark of its limits where a tick is a q-unit of a TAT, else 0, which no limit has.
+    whole: u64,
+    /// Lines of slots, for a multiplication of 64 bits.
+    lines: u64,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
     mode: PhantomData<M::Sharing>,
 }
@@ -181,7 +186,9 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), mode: PhantomData })
+        let whole = geometry.is_gcra() && geometry.resolution() == 0;
+        let (whole, lines) = (if whole { geometry.mark } else { 0 }, geometry.lines as u64);
+        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), whole, lines, mode: PhantomData })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
@@ -269,29 +276,81 @@ impl<'m, M: Access> Table<'m, M> {
         hash: u64,
         cost: u64,
     ) -> Result<Outcome, TableError> {
-        self.own(limit)?;
-        Ok(self.check_owned(limit, now, hash, cost))
+        // For most limits one comparison tells that it is of this table, and that its q-units are ticks.
+        let now_q = if limit.0.mark == self.whole {
+            now
+        } else {
+            self.own(limit)?;
+            self.now_q(now)
+        };
+        Ok(self.check_at(limit, (now, now_q), hash, cost))
     }
 
-    /// The hot path: one attempt on the key's live slot; the rest is out of line.
+    /// As [`check_hash`](Table::check_hash) under a limit of this table.
     #[inline(always)]
     pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        let (p, layout) = (&limit.0, &self.geometry.layout);
-        let now_q = self.now_q(now);
-        let (set, tag) = self.place(hash);
-        if let Some((_, slot, word)) = set.find_by(Widest(self.wide), layout, tag) {
-            match gcra::plain(p, layout.lead(word, now_q), cost) {
-                Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
-                Plain::Store(lead) => {
-                    let next = layout.live(tag, now_q.wrapping_add(lead));
-                    if M::replace(slot, word, next).is_ok() {
-                        return Outcome::Conforming;
-                    }
-                }
-                Plain::Other => {}
-            }
+        self.check_at(limit, (now, self.now_q(now)), hash, cost)
+    }
+
+    #[inline(always)]
+    fn check_at(&self, limit: &TableLimit, now: (u64, u64), hash: u64, cost: u64) -> Outcome {
+        let decided = match self.wide {
+            Some(wide) => self.check_home::<Avx512>(wide, limit, now, hash, cost),
+            None => self.check_home(Base, limit, now, hash, cost),
+        };
+        match decided {
+            Some(outcome) => outcome,
+            None => self.check_far(limit, now.0, hash, cost),
         }
-        self.check_again(limit, now, hash, cost)
+    }
+
+    /// The hot path: one attempt on the key's live slot in its home line; the rest is out of line.
+    #[inline(always)]
+    fn check_home<S: Scan>(
+        &self,
+        scan: S,
+        limit: &TableLimit,
+        now: (u64, u64),
+        hash: u64,
+        cost: u64,
+    ) -> Option<Outcome> {
+        let (set, tag) = self.place(hash);
+        let found = set.find_home(scan, &self.geometry.layout, tag)?;
+        self.attempt(found, tag, limit, now, cost)
+    }
+
+    /// One attempt on a live slot. None: a look, options, a cost above the burst, no limit, or lost to a rival.
+    #[inline(always)]
+    fn attempt(
+        &self,
+        (slot, word): (&AtomicU64, u64),
+        tag: Tag,
+        limit: &TableLimit,
+        (now, now_q): (u64, u64),
+        cost: u64,
+    ) -> Option<Outcome> {
+        let (p, layout) = (&limit.0, &self.geometry.layout);
+        match gcra::plain(p, layout.lead(word ^ tag.0, now_q), cost) {
+            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
+            Plain::Store(lead) => {
+                let next = layout.live(tag, now_q.wrapping_add(lead));
+                M::replace(slot, word, next).ok().map(|()| Outcome::Conforming)
+            }
+            Plain::Other => None,
+        }
+    }
+
+    /// A key that is not in its home line: one attempt in the other line.
+    #[inline(never)]
+    fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+        let (set, tag) = self.place(hash);
+        let far = Set { home: set.next, next: set.home, line: set.line ^ 1 };
+        let found = far.find_home(Base, &self.geometry.layout, tag);
+        let made = found.and_then(|found| self.attempt(found, tag, limit, (now, self.now_q(now)), cost));
+        match made {
+            Some(outcome) => outcome,
+            None => self.check_again(limit, now, hash, cost),
+        }
     }
 
     /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.
@@ -327,7 +386,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// The set and tag of a hash.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> (Set<'m, SLOTS_PER_LINE>, Tag) {
-        let home = home_line(hash, self.geometry.lines);
+        let home = home_of(hash, self.lines);
         // SAFETY: multiply-shift gives home < lines; lines is even, so home ^ 1 < lines too; `over` checked that
         // the slice has exactly `lines` lines.
         let (line, next) = unsafe { (self.slots.get_unchecked(home), self.slots.get_unchecked(home ^ 1)) };
