@@ -178,7 +178,13 @@ mod x86 {
             /// All that is asked for.
             fn full() -> Paper {
                 let seven = (1 << 16 | 1 << 30, 1 << 6);
-                Paper { highest: 7, one_ecx: AES_BIT | OSXSAVE, xcr0: 0xe7, seven, asked: Vec::new().into() }
+                Paper {
+                    highest: 7,
+                    one_ecx: AES_BIT | OSXSAVE | AVX_BIT,
+                    xcr0: 0xe7,
+                    seven,
+                    asked: Vec::new().into(),
+                }
             }
 
             fn look(&self) -> Cpu {
@@ -204,26 +210,30 @@ mod x86 {
         #[test]
         fn a_look_takes_three_leaves_at_most_and_one_without_saved_registers() {
             let full = Paper::full();
-            assert_eq!(full.look(), Cpu(LOOKED | AES | AVX512));
+            assert_eq!(full.look(), Cpu(LOOKED | AES | AVX | AVX512));
             assert_eq!(*full.asked.borrow(), [1, 0, 7]);
-            for poor in [Paper { xcr0: 0x7, ..Paper::full() }, Paper { one_ecx: AES_BIT, ..Paper::full() }] {
-                assert_eq!(poor.look(), Cpu(LOOKED | AES));
+            let without = Paper { one_ecx: AES_BIT | AVX_BIT, ..Paper::full() };
+            for (poor, cpu) in [
+                (Paper { xcr0: 0x7, ..Paper::full() }, LOOKED | AES | AVX),
+                (Paper { xcr0: 0x3, ..Paper::full() }, LOOKED | AES),
+                (Paper { xcr0: 0x5, ..Paper::full() }, LOOKED | AES),
+                (without, LOOKED | AES),
+            ] {
+                assert_eq!(poor.look(), Cpu(cpu));
                 assert_eq!(*poor.asked.borrow(), [1]);
             }
         }
 
         #[test]
         fn avx512_needs_every_bit_that_it_is_told_by() {
-            assert_eq!(Paper { highest: 6, ..Paper::full() }.look(), Cpu(LOOKED | AES));
+            assert_eq!(Paper { highest: 6, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX));
             for bit in [1, 2, 5, 6, 7] {
-                assert_eq!(
-                    Paper { xcr0: 0xe7 & !(1 << bit), ..Paper::full() }.look(),
-                    Cpu(LOOKED | AES),
-                    "{bit}"
-                );
+                let avx = if bit < 5 { 0 } else { AVX };
+                let poor = Paper { xcr0: 0xe7 & !(1 << bit), ..Paper::full() };
+                assert_eq!(poor.look(), Cpu(LOOKED | AES | avx), "{bit}");
             }
             for seven in [(1 << 16, 1 << 6), (1 << 30, 1 << 6), (1 << 16 | 1 << 30, !(1 << 6))] {
-                assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES), "{seven:x?}");
+                assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX), "{seven:x?}");
             }
             let without_aes = Paper { one_ecx: OSXSAVE, ..Paper::full() };
             assert_eq!(without_aes.look(), Cpu(LOOKED | AVX512));
@@ -244,6 +254,7 @@ mod x86 {
             let avx512 = std::is_x86_feature_detected!("avx512f")
                 && std::is_x86_feature_detected!("avx512bw")
                 && std::is_x86_feature_detected!("avx512vbmi2");
+            assert_eq!(crate::cpu::avx(), std::is_x86_feature_detected!("avx"));
             assert_eq!(crate::cpu::aes(), std::is_x86_feature_detected!("aes"));
             assert_eq!(crate::cpu::avx512(), avx512);
             assert_eq!(Cpu::now(), Cpu::look(leaf, saved));

@@ -128,7 +128,7 @@ pub unsafe extern "C" fn tatcell_table_check(
         key = c.key(key, key_len),
         retry = c.result_if(retry_after)
     );
-    match either!(table, t => t.hash(key).and_then(|hash| check_one(t, limit, now, hash, cost))) {
+    match either!(table, t => t.hash_one(key).and_then(|hash| check_one(t, limit, now, hash, cost))) {
         Ok(outcome) => finish(outcome, retry),
         Err(e) => refused(e, limit),
     }

@@ -1,4 +1,4 @@
-//! The handle of a table: a private copy of the geometry beside the caller's memory, and the calls for one key.
+//! The handle of a table: a private copy of the geometry beside the caller's memory, and what all calls ask of it.
 
 use core::marker::PhantomData;
 
@@ -10,15 +10,12 @@ use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
 use super::image::{self, Line};
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
-use super::search::{Avx512, Base, Scan};
+use super::search::Avx512;
 use super::set::Set;
 use super::word::Tag;
-use crate::algorithms::gcra::{self, Plain};
-use crate::algorithms::{Call, Kind, Op, Operation};
-use crate::answer::Outcome;
+use crate::algorithms::{Call, Op, Operation};
 use crate::keys::{home_of, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
-use crate::sync::AtomicU64;
 
 /// A keyed table in the caller's memory; shared by threads and processes unless `M` is [`Exclusive`].
 ///
@@ -43,7 +40,7 @@ pub struct Table<'m, M: Access = Shared> {
     /// Where this processor has it.
     pub(crate) wide: Option<Avx512>,
     /// The mark of its limits where a tick is a q-unit of a TAT, else 0, which no limit has.
-    whole: u64,
+    pub(super) whole: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
@@ -251,120 +248,10 @@ impl<'m, M: Access> Table<'m, M> {
         self.hasher.hash(key).ok_or(TableError::BadHashKind)
     }
 
-    /// Decides one request of a key and charges it if it conforms.
-    ///
-    /// # Errors
-    /// [`TableError::ForeignLimit`], [`TableError::BadHashKind`]; nothing is touched then.
-    ///
-    /// # Concurrency
-    /// Any number of threads and processes. A known key costs one hash, one or two cache lines and one
-    /// compare-and-swap when conforming; only loads when not.
+    /// As [`hash`](Table::hash) for a call that decides about this key.
     #[inline(always)]
-    pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
-        self.check_hash(limit, now, self.hash(key)?, cost)
-    }
-
-    /// As [`check`](Table::check) for a hash made before, by [`hash`](Table::hash) or by the caller.
-    ///
-    /// # Errors
-    /// [`TableError::ForeignLimit`].
-    #[inline(always)]
-    pub fn check_hash(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        hash: u64,
-        cost: u64,
-    ) -> Result<Outcome, TableError> {
-        // For most limits one comparison tells that it is of this table, and that its q-units are ticks.
-        let now_q = if limit.0.mark == self.whole {
-            now
-        } else {
-            self.own(limit)?;
-            self.now_q(now)
-        };
-        Ok(self.check_at(limit, (now, now_q), hash, cost))
-    }
-
-    /// As [`check_hash`](Table::check_hash) under a limit of this table.
-    #[inline(always)]
-    pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        self.check_at(limit, (now, self.now_q(now)), hash, cost)
-    }
-
-    #[inline(always)]
-    fn check_at(&self, limit: &TableLimit, now: (u64, u64), hash: u64, cost: u64) -> Outcome {
-        let decided = match self.wide {
-            Some(wide) => self.check_home::<Avx512>(wide, limit, now, hash, cost),
-            None => self.check_home(Base, limit, now, hash, cost),
-        };
-        match decided {
-            Some(outcome) => outcome,
-            None => self.check_far(limit, now.0, hash, cost),
-        }
-    }
-
-    /// The hot path: one attempt on the key's live slot in its home line; the rest is out of line.
-    #[inline(always)]
-    fn check_home<S: Scan>(
-        &self,
-        scan: S,
-        limit: &TableLimit,
-        now: (u64, u64),
-        hash: u64,
-        cost: u64,
-    ) -> Option<Outcome> {
-        let (set, tag) = self.place(hash);
-        let found = set.find_home(scan, &self.geometry.layout, tag)?;
-        self.attempt(found, tag, limit, now, cost)
-    }
-
-    /// One attempt on a live slot. None: a look, options, a cost above the burst, no limit, or lost to a rival.
-    #[inline(always)]
-    fn attempt(
-        &self,
-        (slot, word): (&AtomicU64, u64),
-        tag: Tag,
-        limit: &TableLimit,
-        (now, now_q): (u64, u64),
-        cost: u64,
-    ) -> Option<Outcome> {
-        let (p, layout) = (&limit.0, &self.geometry.layout);
-        match gcra::plain(p, layout.lead(word ^ tag.0, now_q), cost) {
-            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
-            Plain::Store(lead) => {
-                let next = layout.live(tag, now_q.wrapping_add(lead));
-                M::replace(slot, word, next).ok().map(|()| Outcome::Conforming)
-            }
-            Plain::Other => None,
-        }
-    }
-
-    /// A key that is not in its home line: one attempt in the other line.
-    #[inline(never)]
-    fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        let (set, tag) = self.place(hash);
-        let far = Set { home: set.next, next: set.home, line: set.line ^ 1 };
-        let found = far.find_home(Base, &self.geometry.layout, tag);
-        let made = found.and_then(|found| self.attempt(found, tag, limit, (now, self.now_q(now)), cost));
-        match made {
-            Some(outcome) => outcome,
-            None => self.check_again(limit, now, hash, cost),
-        }
-    }
-
-    /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        if limit.0.t_q == 0 {
-            return Outcome::Conforming;
-        }
-        let op = Op::new(&limit.0, Kind::Check, cost, 0);
-        match self.run(hash, now, &op).answer {
-            Some(answer) => answer.outcome(&limit.0, now),
-            None => Outcome::Contended,
-        }
+    pub(crate) fn hash_one(&self, key: &[u8]) -> Result<u64, TableError> {
+        self.hasher.hash_one(key).ok_or(TableError::BadHashKind)
     }
 
     /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
@@ -406,13 +293,23 @@ impl<'m, M: Access> Table<'m, M> {
     /// As [`run`](Self::run) where words hold a count: apart, so that the other finds its registers.
     #[cold]
     #[inline(never)]
-    fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
+    pub(super) fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
         self.run_as(hash, self.geometry.clock_q(now), &Call::new(op, now))
     }
 
     #[inline(always)]
     fn run_as<O: Operation>(&self, hash: u64, now_q: u64, op: &O) -> Done {
-        let (set, tag) = self.place(hash);
+        self.run_in(self.place(hash), hash, now_q, op)
+    }
+
+    #[inline(always)]
+    pub(super) fn run_in<O: Operation>(
+        &self,
+        (set, tag): (Set<'m, SLOTS_PER_LINE>, Tag),
+        hash: u64,
+        now_q: u64,
+        op: &O,
+    ) -> Done {
         let g = &self.geometry;
         // One in 16, independent of set and tag: the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
