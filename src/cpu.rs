@@ -30,7 +30,8 @@ pub(crate) fn aes() -> bool {
     return cfg!(tatcell_aes_arm);
 }
 
-/// Says whether the instructions of AVX on 128 bits work here: the processor has them, and the system saves the registers.
+/// Says whether the instructions of AVX on 128 bits work here: the processor has them, and the system saves their
+/// registers.
 #[inline]
 pub(crate) fn avx() -> bool {
     #[cfg(tatcell_sse2)]

@@ -77,14 +77,15 @@ impl<'m> Table<'m, Shared> {
     /// The first two lines hold the header, the rest the slots; an odd line at the end stays unused.
     ///
     /// # Errors
-    /// [`TableError`]: too little memory, limits that do not fit one word, a missing seed, bad options. The memory
-    /// is not touched then.
+    /// [`TableError`]: too little memory, limits that do not fit one word, a missing seed, bad options, a header that
+    /// should be zero and is not. The memory is not touched then.
     ///
     /// # Concurrency
     /// One caller, before anyone else uses the memory; other processes [`attach`](Table::attach) afterwards.
     ///
     /// # Cost
-    /// Writes all of the memory, and looks at the processor as [`attach`](Table::attach) does.
+    /// Writes all of the memory, unless it is [zero](TableOptions::zeroed), and looks at the processor as
+    /// [`attach`](Table::attach) does.
     pub fn init(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
         Self::init_as(lines, options)
     }
@@ -157,7 +158,11 @@ impl<'m, M: Access> Table<'m, M> {
         let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref())?;
         geometry.seed_check = check;
         let image = used(lines, &geometry)?;
-        image::format(image, &geometry, M::EXCLUSIVE, |_| 0);
+        if !options.zeroed {
+            image::format(image, &geometry, M::EXCLUSIVE, |_| 0);
+        } else if !image::format_zeroed(image, &geometry, M::EXCLUSIVE) {
+            return Err(TableError::BadMode);
+        }
         Self::over(image, geometry, hasher)
     }
 

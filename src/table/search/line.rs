@@ -26,16 +26,16 @@ pub(in crate::table) trait LineWords<const N: usize> {
     /// tag 0 finds the EMPTY words.
     fn tagged_in(home: &Self, next: &Self, layout: &Layout, tag: Tag) -> u32;
 
-    /// The place in two lines, 0 to 2 N - 1, of the word that has been expired longest at `now_q`, the first of several.
-    /// `None` where no word has expired. EMPTY words count as any other.
+    /// The place in two lines, 0 to 2 N - 1, of the word that has been expired longest at `now_q`, the first of
+    /// several. `None` where no word has expired. EMPTY words count as any other.
     fn oldest(home: &Self, next: &Self, layout: &Layout, now_q: u64) -> Option<usize>;
 }
 
-/// What orders words by age: `NORMAL | rest << 4 | place`, `rest` being how far the word lies beyond the first lead that
-/// has expired, modulo 2^W. The smaller, the longer expired; those of live words lie above all others.
+/// What orders words by age: `NORMAL | rest << 4 | place`, `rest` being how far the word lies beyond the first lead
+/// that has expired, modulo 2^W. The smaller, the longer expired; those of live words lie above all others.
 ///
-/// The bit makes it a positive normal number if it is read as floating point, so that the smaller of two is found by the
-/// one comparison of 64 bits that SSE2 has.
+/// The bit makes it a positive normal number if it is read as floating point, so that the smaller of two is found by
+/// the one comparison of 64 bits that SSE2 has.
 const NORMAL: u64 = 1 << 61;
 
 /// The place in the least number of all, if its word has expired.
