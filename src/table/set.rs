@@ -155,8 +155,8 @@ fn seen_at<'a, S: Scan, const N: usize>(
         return None;
     }
     let first = bits.trailing_zeros() as usize;
-    // SAFETY: `matches` gives `BITS` bits a slot, all of them set or none, and one is: `first` is `BITS` times the place
-    // of a slot of the line, whose words have 8 bytes.
+    // SAFETY: `matches` gives `BITS` bits a slot, all of them set or none, and one is: `first` is `BITS` times the
+    // place of a slot of the line, whose words have 8 bytes.
     let slot = unsafe { &*line.as_ptr().byte_add(first * (8 / S::BITS as usize)) };
     // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
     let word = slot.load(Ordering::Relaxed);

@@ -1,7 +1,7 @@
 //! The short calls for one key: a verdict, and when to come back.
 //!
 //! ```text
-//!  check ---> hash_one --> check_hash    is the limit of this table, and what is now in q-units: one comparison for most
+//!  check ---> hash_one --> check_hash    is the limit of this table, what is now in q-units: mostly one comparison
 //!                             |
 //!                          check_home    inline: the home line searched once, one attempt on what is found there
 //!                             |
