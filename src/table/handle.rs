@@ -41,6 +41,8 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) wide: Option<Avx512>,
     /// The mark of its limits where a tick is a q-unit of a TAT, else 0, which no limit has.
     pub(super) whole: u64,
+    /// The mark of its limits where they are GCRA's, else 0.
+    pub(super) timed: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
@@ -188,9 +190,10 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        let whole = geometry.is_gcra() && geometry.resolution() == 0;
-        let (whole, lines) = (if whole { geometry.mark } else { 0 }, geometry.lines as u64);
-        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), whole, lines, mode: PhantomData })
+        let timed = if geometry.is_gcra() { geometry.mark } else { 0 };
+        let whole = if geometry.resolution() == 0 { timed } else { 0 };
+        let lines = geometry.lines as u64;
+        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), whole, timed, lines, mode: PhantomData })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What

@@ -56,9 +56,10 @@ impl<'m, M: Access> Table<'m, M> {
         // For most limits one comparison tells that it is of this table, and that its q-units are ticks.
         let now_q = if limit.0.mark == self.whole {
             now
-        } else {
-            self.own(limit)?;
+        } else if limit.0.mark == self.timed {
             self.now_q(now)
+        } else {
+            return self.check_counted(limit, now, hash, cost);
         };
         Ok(self.check_at(limit, (now, now_q), hash, cost))
     }
@@ -116,6 +117,20 @@ impl<'m, M: Access> Table<'m, M> {
             }
             Plain::Other => None,
         }
+    }
+
+    /// A limit that counts, of which no attempt decides, or one of another table.
+    #[cold]
+    #[inline(never)]
+    fn check_counted(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u64,
+    ) -> Result<Outcome, TableError> {
+        self.own(limit)?;
+        Ok(self.check_again(limit, now, hash, cost))
     }
 
     /// A key that is not in its home line: one attempt in the other line, else as [`check_again`](Self::check_again).
