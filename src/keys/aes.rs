@@ -20,6 +20,7 @@
 
 /// Round keys K0..K5, as little-endian halves.
 #[derive(Clone, Copy)]
+#[cfg_attr(not(tatcell_sse2), allow(dead_code))] // all but the keys
 pub(crate) struct AesKeys {
     keys: [[u64; 2]; 6],
     /// `K0 ^ 16`: where a key of 16 bytes starts.
