@@ -1045,6 +1045,8 @@ public:
     constexpr table_options &resolution(std::int32_t r) noexcept {
         return raw_.resolution = r, raw_.flags |= TATCELL_TABLE_RESOLUTION, *this;
     }
+    /// The memory is all zero, as the system gives it: init writes the header alone.
+    constexpr table_options &zeroed() noexcept { return raw_.flags |= TATCELL_TABLE_ZEROED, *this; }
     /// One owner at a time: plain loads and stores.
     constexpr table_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
 

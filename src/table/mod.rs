@@ -40,6 +40,7 @@ mod policy;
 mod search;
 mod set;
 mod settle;
+mod single;
 mod size;
 mod top;
 mod upkeep;
