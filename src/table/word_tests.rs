@@ -224,7 +224,7 @@ fn a_tombstone_is_the_next_even_version_above_the_word_and_never_that_of_an_unus
     let key = layout.tag(0x1234);
     for payload in 0..=layout.mask {
         let made = layout.tombstone(key.0 | payload);
-        let above = (payload + 3 & !1) & layout.mask;
+        let above = ((payload + 3) & !1) & layout.mask;
         assert_eq!(made, if above == 0 { 2 } else { above }, "{payload:#x}");
         assert!(layout.is_empty(made) && made & 1 == 0);
     }

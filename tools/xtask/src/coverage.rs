@@ -1,10 +1,10 @@
-//! Branch coverage of the pure modules: every line of them is run by the tests in Rust, and every branch goes both ways.
+//! Branch coverage of the pure modules: the tests in Rust run every line of them and take every branch both ways.
 //!
 //! The tests are built with the counters of rustc (`-Cinstrument-coverage`, branches with `RUSTC_BOOTSTRAP=1`) in a
-//! folder of their own, run, and read with llvm-profdata and llvm-cov of the same toolchain. What is pure is in [`PURE`];
-//! the tests that stand in a file are not looked at. What no test can reach is a line of `docs/coverage.tsv`: file, text
-//! of the line, what of it is not taken (`true`, `false` or `line`), and the reason. A reason that is not needed fails,
-//! so the list tells no more than what is so.
+//! folder of their own, run, and read with llvm-profdata and llvm-cov of the same toolchain. What is pure is in
+//! [`PURE`]; the tests that stand in a file are not looked at. What no test can reach is a line of `docs/coverage.tsv`:
+//! file, text of the line, what of it is not taken (`true`, `false` or `line`), and the reason. A reason that is not
+//! needed fails, so the list tells no more than what is so.
 
 mod lcov;
 

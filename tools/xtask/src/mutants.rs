@@ -1,15 +1,16 @@
 //! Mutation testing: cargo-mutants changes one operator, value or arm of the core at a time, and a test must fail.
 //!
-//! The changes are made in a copy of the tree (`target/mutants/tree`, on files that no test reads). A group of files has
-//! two passes. The first builds the unit tests alone, without optimization, and runs those of the group until one fails:
-//! seconds a mutant. What that misses meets every unit test and the group's files of `tests/`, optimized. What it has not
-//! noticed either has survived, and must be a line of `docs/mutants.tsv`: file, the mutation, the text that it changes,
-//! from there to the end of its line, and a verdict: `equivalent: why`, `killed: by which test` (it has a test now, and
-//! must not survive again), or `open: why`, which is skipped and said. A line that says `equivalent` of what is noticed
+//! The changes are made in a copy of the tree (`target/mutants/tree`). A group of files has two passes. The first
+//! builds the unit tests alone, without optimization, and runs those of the group until one fails: seconds a mutant.
+//! What that misses meets every unit test and the group's files of `tests/`, optimized. What these have not noticed
+//! either has survived, and must be a line of `docs/mutants.tsv`: file, the mutation, the text that it changes, from
+//! there to the end of its line, and a verdict: `equivalent: why`, `killed: by which test` (it has a test now, and must
+//! not survive again), or `open: why`, which is skipped and said. A line that says `equivalent` of what is noticed
 //! fails, too. A run brings `docs/mutants-files.tsv` up to date for the files that it takes.
 //!
 //! `FILE=a,b` takes the files whose names contain one of these. cargo-mutants does not look into macros: the cells'
-//! operations, which are written once for three cells, are not changed here; `tests/planted/cell.txt` changes them.
+//! operations, which are written once for three cells, are not changed here; `tests/planted/cell.txt` changes them. Nor
+//! do the models run here: of the insert's protocol much is noticed by loom and the explorer alone.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
