@@ -92,6 +92,16 @@ fn soft_and_elastic_are_flagged() {
     }
 }
 
+#[test]
+fn a_cell_of_one_owner_that_is_reset_is_fresh() {
+    let limit = spec(5).build().unwrap();
+    let mut cell = ExclusiveCell::new();
+    assert!(cell.check(&limit, 1_000, 5).passes() && !cell.check(&limit, 1_000, 1).passes());
+    cell.reset();
+    assert_eq!(cell.word(), 0);
+    assert!(cell.check(&limit, 1_000, 5).passes());
+}
+
 /// One number in the words of a token bucket and of a leaky bucket.
 #[test]
 fn tokens_are_what_remains_and_the_level_is_the_rest_of_the_burst() {

@@ -3,12 +3,15 @@
 //! Workers are forked over one shared mapping and insert and charge fresh keys by the thousand while the parent kills
 //! and replaces them. Time goes by a tick a request within an era, and the workers' clocks are a few ticks apart,
 //! so that the keys of the era before expire for some and not for others. A worker counts an admission after the table
-//! has
-//! granted it: a kill in between loses the count and never the charge, so `counted <= charged <= burst` must hold for
-//! every key, whenever anybody dies.
+//! has granted it: a kill in between loses the count and never the charge, so `counted <= charged <= burst` must hold
+//! for every key, whenever anybody dies.
+//!
+//! Where the processor has AVX-512 every worker makes sure that its searches use it: loom and the explorer do not.
 #![cfg(all(target_os = "linux", target_has_atomic = "64"))]
 
 mod common;
+#[path = "common/search.rs"]
+mod search;
 
 use common::{size_from, Rng};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
@@ -17,7 +20,7 @@ use tatcell::{
 };
 
 const WORKERS: usize = 4;
-/// One in so many eras has a worker stopped for up to a second.
+/// One in so many deaths is one of a worker that was stopped for up to a second first.
 const STOPS: u64 = 256;
 const KEYS: usize = 1_500;
 /// 4096 slots.
@@ -67,6 +70,9 @@ fn work(shared: &'static Shared, worker: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     let era = shared.era.load(SeqCst);
     shared.started[worker].store(seed, SeqCst);
+    if search::takes_avx512(&table, &limit, now(shared, worker), seed) != search::expects_avx512() {
+        exit(5);
+    }
     loop {
         // Neighbours in the same order as the others, from a random place: rivals meet on fresh keys.
         let first = rng.below(KEYS as u64) as usize;
@@ -242,6 +248,7 @@ fn kill_workers(kills: u64) {
     let options = TableOptions::new(SPEC).caller_hash().resolution(0).policy(FullPolicy::Deny);
     let table = Table::init(&shared.lines, &options).unwrap();
     let limit = table.limit(&SPEC).unwrap();
+    assert_eq!(search::takes_avx512(&table, &limit, now(shared, WORKERS), 1), search::expects_avx512());
     let mut rng = Rng(9);
     let (mut admitted, mut claims, mut killed, mut stops, mut era) = (0, 0, 0u64, 0, 0u64);
     while killed < kills {
@@ -258,7 +265,7 @@ fn kill_workers(kills: u64) {
             let w = rng.below(WORKERS as u64) as usize;
             begun(shared, w, seed(w, lives[w]));
             (0..rng.below(1 << 13)).for_each(|_| std::hint::spin_loop());
-            if rng.one_in(STOPS) {
+            if rng.one_in(size_from("TATCELL_STOPS", STOPS)) {
                 stop(pids[w], &mut rng);
                 stops += 1;
             }
@@ -275,8 +282,9 @@ fn kill_workers(kills: u64) {
         admitted += check_era(shared, &table, &limit, (era, start));
     }
     check_afterwards(shared, era);
+    let with = if search::expects_avx512() { "AVX-512" } else { "the search of every processor" };
     println!(
-        "{killed} kills in {era} eras, {stops} stops: {admitted} admissions, {claims} claims left behind"
+        "{killed} kills in {era} eras, {stops} stops, with {with}: {admitted} admissions, {claims} claims left behind"
     );
     assert!(
         admitted > killed && claims > killed / 200,

@@ -14,6 +14,7 @@ mod context;
 mod coverage;
 mod demo;
 mod documents;
+mod door_files;
 mod doors;
 mod exec;
 mod ffi;
