@@ -22,7 +22,8 @@ CLUSTER_SVG ?= cluster.svg
 COMPARE_SVG ?= compare.svg
 LONG ?=
 LOGS ?=
-export CC CXX MAKE TARGET SECONDS KEEP LONG LOGS
+FILE ?=
+export CC CXX MAKE TARGET SECONDS KEEP LONG LOGS FILE
 export BENCH_SECONDS BENCH_ONLY DEMO_PORT DEMO_SVG CLUSTER_SVG COMPARE_SVG
 
 XTASK := $(CARGO) run --quiet --package tatcell-xtask --
@@ -75,6 +76,8 @@ loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four 
 test-shuttle: ## Eight threads on one set, in orders drawn at random: shuttle's coroutines, and real threads in turn
 shuttle-long: ## The same with a million orders (half an hour); TATCELL_QUICK=1: 2e5
 planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
+coverage: ## The tests in Rust take every branch of the modules without atomics both ways, but for docs/coverage.tsv
+mutants: ## Change each operator of the core in turn: a test must notice (hours; FILE=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
 test-cluster-c: ## The C interface of cluster/, as built and as installed, and the demo's verdict lines
@@ -102,7 +105,7 @@ TASKS := header cluster-lib fuzz demo demo-cluster firmware compare \
     test-loom test-explorer test-proofs test-shuttle test-fuzz test-attacks assurance attacks \
     test-firmware test-firmware-rust test-trace test-recipes test-frames \
     test-integrations test-cluster test-cluster-c test-doors \
-    test-long test-hosts test-sanitizers loom loom-long explorer-long proofs-long shuttle-long planted \
+    test-long test-hosts test-sanitizers loom loom-long explorer-long proofs-long shuttle-long planted coverage mutants \
     bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)
 $(TASKS):

@@ -93,3 +93,32 @@ pub(crate) const fn seconds_up(ticks: u64, ticks_per_second: u64) -> u64 {
         _ => u64::MAX,
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_division_by_nothing_is_the_most_there_is() {
+        assert_eq!([ceil_div(1, 0), ceil_div(0, 0)], [u128::MAX; 2]);
+        assert_eq!([(0, 3), (1, 3), (3, 3), (4, 3)].map(|(n, d)| ceil_div(n, d)), [0, 1, 1, 2]);
+        assert_eq!([seconds_up(1, 0), seconds_up(0, 0)], [u64::MAX; 2]);
+        assert_eq!(
+            [(0, 5), (1, 5), (5, 5), (6, 5), (7, 1)].map(|(t, hz)| seconds_up(t, hz)),
+            [0, 1, 1, 2, 7]
+        );
+        assert_eq!(seconds_up(u64::MAX, 2), 1 << 63);
+    }
+
+    #[test]
+    fn ticks_become_units_and_units_ticks_with_the_rounding_that_is_asked() {
+        assert_eq!([0, 1, 7, 8, 9].map(|t| ticks_to_q_down(t, 0, 3)), [0, 0, 0, 1, 1]);
+        assert_eq!([0, 1, 7, 8, 9].map(|t| ticks_to_q_up(t, 0, 3)), [0, 1, 1, 1, 2]);
+        assert_eq!([ticks_to_q_down(5, 2, 0), ticks_to_q_up(5, 2, 0)], [20; 2]);
+        assert_eq!([ticks_to_q_down(5, 1, 2), ticks_to_q_up(5, 1, 2)], [2, 3]);
+        assert_eq!([ticks_to_q_down(u64::MAX, 1, 0), ticks_to_q_up(u64::MAX, 1, 0)], [u64::MAX; 2]);
+        assert_eq!([ticks_to_q_down(u64::MAX, 0, 0), ticks_to_q_up(u64::MAX, 0, 0)], [u64::MAX; 2]);
+        assert_eq!([ticks_to_q_down(1 << 63, 1, 1), ticks_to_q_up(1 << 63, 1, 1)], [1 << 63; 2]);
+        assert_eq!([max(1, 2), max(2, 1), max(2, 2)], [2; 3]);
+    }
+}

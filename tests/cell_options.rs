@@ -93,6 +93,28 @@ fn soft_and_elastic_are_flagged() {
 }
 
 #[test]
+fn a_cell_of_one_owner_that_is_reset_is_fresh() {
+    let limit = spec(5).build().unwrap();
+    let mut cell = ExclusiveCell::new();
+    assert!(cell.check(&limit, 1_000, 5).passes() && !cell.check(&limit, 1_000, 1).passes());
+    cell.reset();
+    assert_eq!(cell.word(), 0);
+    assert!(cell.check(&limit, 1_000, 5).passes());
+}
+
+/// One number in the words of a token bucket and of a leaky bucket.
+#[test]
+fn tokens_are_what_remains_and_the_level_is_the_rest_of_the_burst() {
+    let limit = spec(5).max_debt(9).build().unwrap();
+    let cell = Cell::new();
+    for (cost, tokens) in [(0, 5), (2, 3), (2, 1), (1, 0), (4, 0)] {
+        let d = cell.charge(&limit, 1_000, cost);
+        assert_eq!((d.tokens(), d.level()), (tokens, 5 - tokens));
+        assert_eq!(d.tokens(), d.remaining);
+    }
+}
+
+#[test]
 fn penalty_has_a_floor_and_ends() {
     for mut form in every(&spec(3).penalty(1)) {
         assert!(form.check(0, 3).passes());

@@ -160,6 +160,28 @@ fn several_policies_stand_in_one_list_and_the_longest_wait_counts() {
     let passes = [policy("a").decision(&pass), policy("b").decision(&decided(Verdict::Conforming, 0, 0, 1))];
     assert_eq!(value(Field::XRemaining, 1_000, &passes), "0");
     assert_eq!(value(Field::XReset, 1_000, &passes), "1");
+    let [a, b] = passes;
+    for list in [[a, b], [b, a]] {
+        assert_eq!(value(Field::XRemaining, 1_000, &list), "0", "the order of a list decides nothing");
+    }
+    // Of two that bind alike the first.
+    let alike = [1, 2].map(|reset| policy("p").decision(&decided(Verdict::Conforming, 3, 0, reset * 1_000)));
+    assert_eq!(value(Field::XReset, 1_000, &alike), "1");
+}
+
+/// Numbers that no limit has, as a caller of the C interface may make them up.
+#[test]
+fn a_window_beyond_all_ticks_is_the_longest() {
+    let mut info = LimitSpec::new(1, 60, 100).resolution(0).build().expect("a limit").info();
+    assert_eq!(value(Field::RateLimitPolicy, 60, &[policy("p").limit(&info)]), "\"p\";q=100;w=100");
+    info.emission_q = u64::MAX;
+    let most = value(Field::RateLimitPolicy, 1, &[policy("p").limit(&info)]);
+    info.emission_q = u64::MAX / 100;
+    let less = value(Field::RateLimitPolicy, 1, &[policy("p").limit(&info)]);
+    assert_eq!(most, less, "both are more than a structured field can say");
+    info.emission_q = u64::MAX;
+    let seconds = value(Field::RateLimitPolicy, 1 << 60, &[policy("p").limit(&info)]);
+    assert_eq!(seconds, "\"p\";q=100;w=16");
 }
 
 #[test]

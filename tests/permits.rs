@@ -230,3 +230,17 @@ fn a_limit_works_with_tables_of_its_own_geometry_only() {
         assert_eq!(other.check_hash(&theirs, 5, KEY, 1), Ok(Outcome::Conforming));
     }
 }
+
+/// A permit of the window before, where a clock that is behind still sees that as its own.
+#[test]
+fn a_permit_of_an_earlier_window_gives_nothing_back_to_a_later_one() {
+    let limit = LimitSpec::fixed_window(5, 100).resolution(0).skew(1_000).build().expect("a limit");
+    let cell = Cell::new();
+    let first = cell.check_ex(&limit, 10, 2, 0).permit;
+    assert!(cell.check(&limit, 150, 3).passes());
+    assert_eq!(cell.refund(&limit, 60, &first), Some(0));
+    assert_eq!(cell.peek(&limit, 150, 1).remaining, 2);
+    // In its own window it would.
+    let second = cell.check_ex(&limit, 160, 1, 0).permit;
+    assert_eq!(cell.refund(&limit, 170, &second), Some(1));
+}

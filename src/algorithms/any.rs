@@ -257,3 +257,7 @@ pub(crate) fn peek(p: &Params, lead: u64, now: u64, cost: u64) -> Answer {
     }
     step.answer
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "any_tests.rs"]
+mod tests;

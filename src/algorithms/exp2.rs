@@ -170,6 +170,20 @@ mod tests {
         assert!(COARSE[64].abs_diff(2 * ONE) < 1 << 7 && FINE[64].abs_diff(COARSE[1]) < 1 << 7);
     }
 
+    /// The tables are made by the compiler; made again, they are the same.
+    #[test]
+    fn tables_made_at_run_time_are_those_that_were_compiled() {
+        use core::hint::black_box;
+        assert!(powers(black_box(6)) == COARSE && powers(black_box(12)) == FINE);
+        assert!(inverses(&powers(6)) == PER_COARSE && inverses(&powers(12)) == PER_FINE);
+        assert_eq!(inverses(&[0; 65]), [ONE; 65]);
+        for x in (0..1_000).chain([u128::MAX >> 2, 1 << 124, (1 << 124) - 1]) {
+            let root = sqrt(x);
+            assert!(root * root <= x && (root + 1) * (root + 1) > x, "sqrt({x}) = {root}");
+        }
+        assert_eq!([ONE - 1, ONE, ONE + 1].map(at_least_one), [ONE, ONE, ONE + 1]);
+    }
+
     #[test]
     fn powers_are_at_least_the_exact_ones_by_a_hair_and_in_order() {
         for whole in [-32, -10, -1, 0, 1, 20, 30] {

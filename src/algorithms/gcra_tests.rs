@@ -290,3 +290,81 @@ fn steps_by_their_numbers() {
     // What comes back is at most what is owed.
     assert_eq!((refund(15, 20).answer.lead, refund(15, 20).answer.stored), (0, 15));
 }
+
+fn of(spec: LimitSpec) -> Params {
+    spec.build().expect("a limit").0
+}
+
+/// Whatever stores a lead says whether it lies above the soft threshold: at it not yet.
+#[test]
+fn a_charge_and_a_reservation_above_the_soft_threshold_are_flagged() {
+    let p = of(LimitSpec::new(1, 1 << 20, 5).soft(3).max_debt(5).max_delay(5 << 20).resolution(0));
+    let lead = |units: u64| units << 20;
+    for (start, cost, soft) in [(0, 3, false), (0, 4, true), (2, 1, false), (2, 2, true), (5, 1, true)] {
+        let flags = if soft { Decision::SOFT } else { 0 };
+        assert_eq!(charge(&p, lead(start), cost).answer.flags, flags, "charge {cost} at {start}");
+        assert_eq!(reserve(&p, lead(start), cost, 0).answer.flags, flags, "reserve {cost} at {start}");
+    }
+    assert_eq!(charge(&p, lead(3) + 1, 0).answer.flags, Decision::SOFT);
+    assert_eq!(charge(&p, lead(3), 0).answer.flags, 0);
+}
+
+/// Of a limit without an interval no debt is left to count in units.
+#[test]
+fn a_debt_under_no_limit_is_none_in_units() {
+    let (mut none, new) = (of(LimitSpec::new(1, 1 << 20, 5)), of(LimitSpec::new(1, 1 << 10, 5)));
+    none.t_q = 0;
+    assert_eq!(change(&none, &new, 5, 0, Change::KeepUnits), 0);
+    assert_ne!(change(&new, &new, 5, 0, Change::KeepUnits), 0);
+}
+
+/// A permit is for what lies above the claim, and a commit is no earlier than it.
+#[test]
+fn a_commit_lies_no_earlier_than_its_claim_and_a_permit_is_for_what_lies_above() {
+    let p = of(LimitSpec::new(1, 1 << 20, 5));
+    let op = Op::new(&p, Kind::Check, 1, 0);
+    assert_eq!([(5, 3), (3, 5), (4, 4), (0, 9)].map(|(a, b)| op.commit_lead(a, b)), [5, 5, 4, 9]);
+    assert_eq!([(5, 3), (3, 5), (4, 4), (0, 9)].map(|(a, b)| op.refundable(a, b)), [3, 3, 4, 0]);
+}
+
+/// What may not leave before `ahead` is charged from there on, and refused where that is beyond the longest delay.
+#[test]
+fn a_reservation_ahead_is_charged_from_there_and_refused_beyond_the_delay() {
+    let p = of(LimitSpec::new(1, 100, 2).max_delay(1_000).resolution(0));
+    let made = |lead, ahead| reserve(&p, lead, 1, ahead);
+    for (lead, ahead, next, wait) in [
+        (0, 0, 100, 0),
+        (0, 50, 150, 50),
+        (50, 50, 150, 50),
+        (90, 50, 190, 50),
+        (400, 50, 500, 300),
+        (0, 1_000, 1_100, 1_000),
+    ] {
+        let step = made(lead, ahead);
+        assert_eq!((step.store, step.answer.wait), (Some(next), wait), "{ahead} ahead of {lead}");
+    }
+    for (lead, ahead, late) in
+        [(0, 1_001, 1), (50, 1_500, 500), (0, u64::MAX, u64::MAX - 1_000), (1_150, 1_001, 50)]
+    {
+        let step = made(lead, ahead);
+        assert_eq!(
+            (step.store, step.answer.verdict),
+            (None, Verdict::NonConforming),
+            "{ahead} ahead of {lead}"
+        );
+        assert_eq!(step.answer.wait, late, "{ahead} ahead of {lead}");
+    }
+}
+
+#[test]
+fn the_first_step_of_any_operation_is_that_of_an_absent_key() {
+    let mut seed = 3;
+    for _ in 0..20_000 {
+        let p = some_params(&mut seed);
+        let (cost, amount) = (random(&mut seed) % (p.burst + 3), random(&mut seed) % 3 * (p.t_q / 2));
+        for kind in [Kind::Check, Kind::Charge, Kind::Reserve, Kind::Refund] {
+            let op = Op::new(&p, kind, cost, amount);
+            assert_eq!(op.first_step(), op.step(0), "{op:?}");
+        }
+    }
+}

@@ -27,13 +27,14 @@ fn remaining(p: &Params, then: u64, lead: u64, now: u64) -> u64 {
 
 #[test]
 fn a_merged_word_never_leaves_more_than_either_of_the_two() {
-    let (units, w, then) = (12, 100, 1 << 40);
+    let (units, then) = (12, 1 << 40);
     let mut seed = 1;
-    for spec in [
-        LimitSpec::fixed_window(units, w),
-        LimitSpec::sliding_counter(units, w),
-        LimitSpec::quota_linear(units, w),
-    ] {
+    for (w, spec) in [100; 3].into_iter().chain([2_000]).zip([
+        LimitSpec::fixed_window(units, 100),
+        LimitSpec::sliding_counter(units, 100),
+        LimitSpec::quota_linear(units, 100),
+        LimitSpec::decay(units, 2_000),
+    ]) {
         let p = spec.resolution(0).build().expect("limit").0;
         let mut less = 0;
         for _ in 0..20_000 {

@@ -183,3 +183,16 @@ pub(super) fn merge(bits: u32, a: State, b: State) -> State {
     let previous = (a.aux & mask).max(b.aux & mask);
     State { ahead: a.ahead.max(b.ahead), aux: current.wrapping_shl(half) | previous }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    /// No window is empty and nobody waits for a window that counts nothing: what would divide by zero answers at once.
+    #[test]
+    fn windows_that_count_nothing_let_nobody_wait() {
+        let empty = Windows { length: 10, ahead: 15, current: 0, previous: 0 };
+        assert_eq!((empty.wait(1, 5), empty.room(5)), (0, 5));
+        assert_eq!(Windows { length: 0, ahead: 0, ..empty }.room(5), 5);
+    }
+}

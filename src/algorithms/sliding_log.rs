@@ -131,3 +131,22 @@ impl Tally {
         }
     }
 }
+
+#[cfg(all(test, target_pointer_width = "64"))]
+mod tests {
+    use super::*;
+
+    /// A permit names its stamp with 32 bits.
+    #[test]
+    fn a_log_of_more_stamps_than_a_permit_can_name_is_refused() {
+        let most = u32::MAX as usize;
+        assert!(Window::new(most, 10, None).is_ok());
+        assert_eq!(Window::new(most.wrapping_add(1), 10, None), Err(LimitError::TooManyUnits));
+        assert_eq!(Window::new(0, 10, None), Err(LimitError::ZeroRate));
+        assert_eq!(Window::new(1, 0, None), Err(LimitError::ZeroPeriod));
+        let both = |window: u64, skew: u64| Window::new(1, window, Some(skew)).map(|w| w.both);
+        assert_eq!(both(1 << 62, (1 << 62) - 1), Ok((1 << 63) - 1));
+        assert_eq!(both(1 << 62, 1 << 62), Err(LimitError::HorizonTooLong));
+        assert_eq!(both(u64::MAX, 1), Err(LimitError::HorizonTooLong));
+    }
+}

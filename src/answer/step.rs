@@ -122,3 +122,19 @@ impl Answer {
         }
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use crate::limit::LimitSpec;
+
+    #[test]
+    fn the_short_answer_is_the_verdict_and_the_wait_in_ticks() {
+        let p = LimitSpec::new(1, 1 << 20, 5).resolution(-4).build().expect("a limit").0;
+        let said = |verdict| Step::keep(verdict, 0, 0, 3).answer.outcome(&p, 0);
+        assert_eq!(said(Verdict::Conforming), Outcome::Conforming);
+        assert_eq!(said(Verdict::NonConforming), Outcome::NonConforming { retry_after: 48 });
+        assert_eq!(said(Verdict::Never), Outcome::Never);
+        assert_eq!(said(Verdict::Contended), Outcome::Contended);
+    }
+}

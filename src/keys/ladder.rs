@@ -142,3 +142,19 @@ impl Rungs {
         Ok(made)
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_default_is_the_ladder_of_the_documents() {
+        let ladder = Ladder::default();
+        let rungs = |of: &[(u8, u32)]| {
+            of.iter().map(|(bits, times)| rung(*bits, *times)).collect::<std::vec::Vec<_>>()
+        };
+        assert_eq!(ladder.rungs(true), rungs(&[(32, 1), (24, 32), (20, 256), (18, 768)]));
+        assert_eq!(ladder.rungs(false), rungs(&[(128, 1), (64, 2), (56, 3), (48, 4), (32, 64)]));
+        assert_eq!(ladder.widest(), 768);
+    }
+}

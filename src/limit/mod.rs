@@ -13,6 +13,8 @@
 #![warn(clippy::arithmetic_side_effects)]
 
 pub(crate) mod algorithm;
+#[cfg(all(test, not(tatcell_loom)))]
+mod edge_tests;
 mod error;
 mod info;
 pub(crate) mod meter;

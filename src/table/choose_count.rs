@@ -207,3 +207,7 @@ pub(super) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<Params, Tabl
         Err(e) => Err(e),
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "choose_count_tests.rs"]
+mod tests;

@@ -192,3 +192,64 @@ fn only_what_has_expired_is_reusable() {
         }
     }
 }
+
+#[test]
+fn tombstones_and_debts_of_dropped_takeovers_are_told_by_tag_parity_and_lead_alone() {
+    let layout = small(8_192, 100);
+    let key = layout.tag(0x1234);
+    for now in nows() {
+        for payload in 0..=layout.mask {
+            let (lead, odd) = (layout.lead(payload, now), payload & 1 == 1);
+            // An EMPTY word, with and without what was its claim bit.
+            for word in [payload, CLAIM | payload] {
+                let reset = !odd && word != 0;
+                assert_eq!(
+                    layout.tombstone_lead(word, now),
+                    if reset { lead } else { 0 },
+                    "{word:#x} at {now}"
+                );
+                assert_eq!(layout.holds_debt(word, now), odd && lead != 0, "{word:#x} at {now}");
+            }
+            for word in [key.0 | payload, key.0 | CLAIM | payload] {
+                assert_eq!(layout.tombstone_lead(word, now), 0, "{word:#x} at {now}");
+                assert!(!layout.holds_debt(word, now), "{word:#x} at {now}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_tombstone_is_the_next_even_version_above_the_word_and_never_that_of_an_unused_slot() {
+    let layout = small(8_192, 100);
+    let key = layout.tag(0x1234);
+    for payload in 0..=layout.mask {
+        let made = layout.tombstone(key.0 | payload);
+        let above = ((payload + 3) & !1) & layout.mask;
+        assert_eq!(made, if above == 0 { 2 } else { above }, "{payload:#x}");
+        assert!(layout.is_empty(made) && made & 1 == 0);
+    }
+    assert_eq!([layout.mask, layout.mask - 1].map(|last| layout.tombstone(key.0 | last)), [2, 2]);
+}
+
+/// An empty word is a version: a quarter of the span passes before it is swept, a window for what has a tag.
+#[test]
+fn the_version_of_an_empty_slot_outlives_a_quarter_of_the_span() {
+    let layout = small(100, 2);
+    let key = layout.tag(0x1234);
+    let quarter = layout.mask / 4;
+    for now in nows() {
+        let at = |age: u64| now.wrapping_sub(age) & layout.mask;
+        for (age, empty, tagged) in [
+            (0, false, false),
+            (100, false, false),
+            (101, false, true),
+            (quarter, false, true),
+            (quarter + 1, true, true),
+            (2 * quarter, true, true),
+        ] {
+            let word = at(age);
+            assert_eq!(layout.is_sweepable(word, now), empty && word != 0, "{age} at {now}");
+            assert_eq!(layout.is_sweepable(key.0 | word, now), tagged, "{age} at {now}");
+        }
+    }
+}

@@ -87,3 +87,19 @@ const fn rounding_ppb(bucket: &Bucket) -> u64 {
         ppb as u64
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    /// T is at least one q-unit, so M is at least 2^k; what is forged saturates.
+    #[test]
+    fn a_rounding_is_one_q_unit_of_the_interval_and_saturates() {
+        let bucket = |m, k| Bucket { burst: 1, m, add: 1, k };
+        assert_eq!(rounding_ppb(&bucket(1 << 40, 40)), 1_000_000_000);
+        assert_eq!(rounding_ppb(&bucket(3 << 40, 40)), 333_333_334);
+        assert_eq!(rounding_ppb(&bucket(1, 40)), u64::MAX);
+        assert_eq!(rounding_ppb(&bucket(0, 40)), u64::MAX);
+        assert_eq!(rounding_ppb(&Bucket { add: 0, ..bucket(1, 40) }), 0);
+    }
+}

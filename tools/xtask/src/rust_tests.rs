@@ -36,7 +36,7 @@ pub fn races(ctx: &Context, report: &mut Report) -> Result<()> {
 }
 
 /// The names of the files in tests/, each a program.
-fn targets(ctx: &Context) -> Result<Vec<String>> {
+pub fn targets(ctx: &Context) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for entry in ctx.root.join("tests").read_dir()? {
         let path = entry?.path();

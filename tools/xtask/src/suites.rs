@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, cluster_c, demo, documents, doors, ffi, fuzz, integrations, lint, loom, machines,
-    package, planted, proofs, rust_tests, sanitizers,
+    bench, cluster, cluster_c, coverage, demo, documents, doors, ffi, fuzz, integrations, lint, loom,
+    machines, mutants, package, planted, proofs, rust_tests, sanitizers,
 };
 
 /// Tests that are run together.
@@ -161,6 +161,14 @@ pub const SUITES: &[Suite] = &[
     apart("proofs-long", Own, Some(Proofs), "the Promela model with more slots (minutes)", proofs::long),
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
     apart("shuttle-long", Own, None, "a million orders of eight threads (minutes)", loom::shuttle_long),
+    apart("coverage", Own, None, "every branch of the pure modules both ways (minutes)", coverage::run),
+    apart(
+        "mutants",
+        Own,
+        None,
+        "every operator of the core changed in turn, and a test that notices (hours)",
+        mutants::run,
+    ),
     apart("planted", Own, None, "bugs put into a copy of the tree, and the checks that notice", planted::run),
 ];
 

@@ -111,7 +111,7 @@ fn choose<'b>(ctx: &Context, all: &'b [Bug]) -> Result<Vec<&'b Bug>> {
 }
 
 /// Brings the copy up to date: what is the same is not touched, so that nothing is built twice.
-fn copy(ctx: &Context, tree: &Path) -> Result<()> {
+pub fn copy(ctx: &Context, tree: &Path) -> Result<()> {
     let listed = cmd!(ctx.sh, "git ls-files --cached --others --exclude-standard").done()?.must()?;
     let names: Vec<&str> = listed.lines().filter(|name| ctx.root.join(name).is_file()).collect();
     for name in &names {

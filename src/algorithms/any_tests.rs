@@ -1,0 +1,102 @@
+//! What any algorithm is asked, and what one that counts is asked without units, windows or a limit of its own.
+
+#![allow(clippy::arithmetic_side_effects)]
+
+use super::*;
+use crate::limit::LimitSpec;
+
+fn params(spec: LimitSpec) -> Params {
+    spec.build().expect("a limit").0
+}
+
+/// Tables refuse such a limit; a forged one is counted by nobody.
+#[test]
+fn a_limit_that_counts_nothing_here_admits_nothing_and_gives_nothing_back() {
+    let p = params(LimitSpec::new(1, 10, 5));
+    let (at, state) = (At { p: &p, now: 7 }, State { ahead: 3, aux: 2 });
+    assert_eq!(fit(at, state, 1, 5), Err(u64::MAX));
+    assert_eq!(add(at, state, 1), (state, 0));
+    assert_eq!(give_back(at, state, state, 1), (state, 0));
+    let numbers = numbers_of(at, state);
+    assert_eq!((numbers.remaining, numbers.next_unit, numbers.reset_after), (0, 0, 0));
+    assert_eq!([merge(Algorithm::Gcra, 0, 3, 9), merge(Algorithm::Gcra, 0, 9, 3)], [9, 9]);
+}
+
+#[test]
+fn limits_are_alike_where_nothing_that_words_hang_on_differs() {
+    let spec = LimitSpec::fixed_window(5, 1_000);
+    let p = params(spec);
+    assert!(is_alike(&p, &params(LimitSpec { skew: Some(7), ..spec })));
+    let others = [
+        LimitSpec::sliding_counter(5, 1_000),
+        LimitSpec::fixed_window(5_000, 1_000),
+        LimitSpec::fixed_window(5, 1_001),
+        spec.resolution(-3),
+    ];
+    for (i, other) in others.into_iter().enumerate() {
+        let other = params(other);
+        assert!(!is_alike(&p, &other) && !is_alike(&other, &p), "{i}");
+    }
+}
+
+/// An insert commits at the claim's time at the earliest, with the count that it made.
+#[test]
+fn a_commit_lies_no_earlier_than_its_claim_and_counts_the_same() {
+    let p = params(LimitSpec::fixed_window(5, 1_000).resolution(0));
+    let op = Op::new(&p, Kind::Check, 1, 0);
+    let lead = |ahead, aux| State { ahead, aux }.lead(&p);
+    for (ahead, claim, committed) in [(10, 4, 10), (10, 10, 10), (10, 11, 11), (10, 40, 40)] {
+        let made = Call::new(&op, 0).commit_lead(lead(ahead, 3), lead(claim, 1));
+        assert_eq!(made, lead(committed, 3), "{ahead} beside a claim {claim} ahead");
+    }
+    assert_eq!(Call::new(&op, 0).refundable(3, 1), 3);
+}
+
+#[test]
+fn a_shadow_limit_shadows_checks_alone() {
+    for (spec, shadows) in
+        [(LimitSpec::fixed_window(5, 1_000), false), (LimitSpec::fixed_window(5, 1_000).shadow(), true)]
+    {
+        let p = params(spec);
+        let asked = |kind| Call::new(&Op::new(&p, kind, 1, 0), 0).shadows();
+        assert_eq!(asked(Kind::Check), shadows);
+        assert!(![Kind::Charge, Kind::Reserve, Kind::Refund].into_iter().any(asked));
+    }
+}
+
+/// Aligned windows of a table keep their slot for `guard` units after their end.
+#[test]
+fn nothing_comes_back_to_a_window_that_is_over() {
+    let mut p = params(LimitSpec::fixed_window(5, 100).resolution(0));
+    p.guard = 8;
+    let at = At { p: &p, now: 0 };
+    for (ahead, back) in [(9, 2), (8, 0), (1, 0)] {
+        let state = State { ahead, aux: 3 };
+        assert_eq!(fixed_window::refund(at, state, state, 2).1, back, "{ahead} ahead");
+        let other = State { ahead: ahead + 1, aux: 3 };
+        assert_eq!(fixed_window::refund(at, state, other, 2), (state, 0));
+    }
+}
+
+/// A look at a quota that is used up starts no smooth mode, and a request of all of it that finds no window neither.
+#[test]
+fn only_the_unit_that_uses_up_a_quota_of_others_switches_to_smooth() {
+    let p = params(LimitSpec::quota_linear(4, 1_000).resolution(0));
+    let at = At { p: &p, now: 0 };
+    let bursty = |state: State| state.aux >> (p.shl as u32 - 1) == 0;
+    let full = State { ahead: 500, aux: 4 };
+    assert_eq!(quota_linear::fit(at, full, 0, p.burst_q), Ok(full));
+    let whole = quota_linear::fit(at, State::ABSENT, 4, p.burst_q).expect("conforms");
+    assert!(bursty(whole) && whole.aux == 4, "{whole:?}");
+    let switched = quota_linear::fit(at, State { ahead: 500, aux: 3 }, 1, p.burst_q).expect("conforms");
+    assert!(!bursty(switched), "{switched:?}");
+}
+
+/// A limit from C may be forged: what would divide by nothing answers nothing.
+#[test]
+fn a_forged_limit_of_no_interval_or_window_has_nothing_left() {
+    let mut p = params(LimitSpec::quota_linear(4, 1_000).resolution(0));
+    p.t_q = 0;
+    let smooth = State { ahead: 500, aux: 1 << (p.shl as u32 - 1) };
+    assert_eq!(quota_linear::numbers(At { p: &p, now: 0 }, smooth).remaining, 0);
+}

@@ -1,0 +1,102 @@
+//! What a table of limits that count chooses, and what it refuses.
+
+use super::*;
+use crate::limit::LimitError::{BadAlgorithm, TooManyUnits};
+
+const W: u64 = 1 << 20;
+
+fn made(options: TableOptions) -> Result<Geometry, TableError> {
+    choose(&options, 64)
+}
+
+fn aligned(window: u64) -> LimitSpec {
+    LimitSpec::fixed_window(5, window).aligned(0)
+}
+
+#[test]
+fn clocks_of_aligned_windows_may_differ_by_an_eighth_or_as_said() {
+    let options = |guard: Option<u64>, skew: Option<u64>| {
+        made(TableOptions { guard, skew, ..TableOptions::new(aligned(W)).resolution(0) })
+            .map(|g| g.guard as u64)
+    };
+    assert_eq!(options(None, None), Ok(W / 8));
+    assert_eq!(options(Some(1_000), None), Ok(1_000));
+    assert_eq!(options(Some(1_000), Some(5_000)), Ok(1_000));
+    assert_eq!(options(None, Some(5_000)), Ok(5_000));
+    assert_eq!(options(None, Some(W / 8)), Ok(W / 8));
+    assert_eq!(options(None, Some(W / 8 - 1)), Ok(W / 8 - 1));
+    assert_eq!(options(None, Some(W)), Ok(W / 8));
+    // The tombstone of a reset: one unit is reusable with a count of three bits, and two more.
+    assert_eq!(options(Some(0), None), Ok(3));
+    assert_eq!(options(Some(1 << 32), None), Err(TableError::SpanTooShort));
+}
+
+#[test]
+fn one_aligned_limit_makes_the_table_aligned_and_the_shorter_window_decides() {
+    let anchored = |window| LimitSpec::fixed_window(5, window);
+    let guard = |fastest, slowest: LimitSpec| {
+        made(TableOptions::new(fastest).slowest(slowest).resolution(0)).map(|g| g.guard as u64)
+    };
+    assert_eq!(guard(anchored(W), anchored(2 * W)), Ok(0));
+    assert_eq!(guard(anchored(W), aligned(2 * W)), Ok(W / 8));
+    assert_eq!(guard(aligned(W), anchored(2 * W)), Ok(W / 8));
+    assert_eq!(guard(aligned(2 * W), anchored(W)), Ok(W / 8));
+}
+
+#[test]
+fn the_unit_of_time_keeps_a_thousand_of_them_in_the_shorter_window() {
+    let shr = |fast, slow| {
+        let window = |w| LimitSpec::fixed_window(5, w);
+        made(TableOptions::new(window(fast)).slowest(window(slow))).map(|g| g.shr)
+    };
+    assert_eq!([shr(1 << 10, 1 << 20), shr(1 << 20, 1 << 10)], [Ok(0); 2]);
+    assert_eq!([shr(1 << 11, 1 << 20), shr((1 << 11) - 1, 1 << 20)], [Ok(1), Ok(0)]);
+    assert_eq!([shr(1 << 20, 1 << 20), shr(1 << 20, 1 << 14), shr(1 << 14, 1 << 20)], [Ok(10), Ok(4), Ok(4)]);
+}
+
+#[test]
+fn more_units_than_any_word_counts_are_refused_aligned_or_not() {
+    for spec in [LimitSpec::fixed_window(u64::MAX, W), LimitSpec::fixed_window(u64::MAX, W).aligned(0)] {
+        assert_eq!(made(TableOptions::new(spec)).err(), Some(TableError::Limit(TooManyUnits)));
+    }
+}
+
+/// The options' fastest limit fits and the slowest does not.
+#[test]
+fn the_slowest_limit_is_validated_too() {
+    let spec = LimitSpec::quota_linear(5, W);
+    let slow = LimitSpec { max_room: 1, ..spec };
+    let error = made(TableOptions::new(spec).slowest(slow)).err();
+    assert_eq!(error, Some(TableError::Limit(BadAlgorithm)));
+    let error = made(TableOptions::new(slow).slowest(spec)).err();
+    assert_eq!(error, Some(TableError::Limit(BadAlgorithm)));
+}
+
+#[test]
+fn a_limit_with_an_option_that_its_algorithm_lacks_is_no_limit_of_the_table() {
+    let spec = LimitSpec::quota_linear(5, W);
+    let g = made(TableOptions::new(spec)).expect("a table");
+    assert!(limit(&g, &spec).is_ok());
+    assert_eq!(limit(&g, &LimitSpec { max_room: 1, ..spec }).err(), Some(TableError::Limit(BadAlgorithm)));
+    assert_eq!(limit(&g, &LimitSpec::quota_linear(5, 2 * W)).err(), Some(TableError::LimitTooFast));
+    assert_eq!(limit(&g, &LimitSpec::quota_linear(50, W)).err(), Some(TableError::LimitTooFast));
+}
+
+/// H + S fits the word and is too long for 63 bits of ticks.
+#[test]
+fn a_skew_beyond_the_clock_is_refused() {
+    let spec = LimitSpec::fixed_window(1, 1 << 60);
+    let options = |skew| TableOptions::new(spec).resolution(-55).skew(skew);
+    assert_eq!(made(options(1 << 60)).err(), None);
+    assert_eq!(made(options(1 << 63)).err(), Some(TableError::SpanTooShort));
+}
+
+#[test]
+fn a_claim_lives_for_a_unit_of_time_at_the_most() {
+    let options = TableOptions::new(LimitSpec::fixed_window(5, W)).resolution(0);
+    let lifetime = |ticks| made(TableOptions { lifetime: ticks, ..options }).map(|g| g.layout.lifetime);
+    // Counts of three bits: a unit of time is 8 q-units, and a tick.
+    assert_eq!(lifetime(None), Ok(8));
+    assert_eq!([lifetime(Some(1)), lifetime(Some(0))], [Ok(8), Ok(2)]);
+    assert_eq!(lifetime(Some(2)), Err(TableError::BadLifetime));
+}

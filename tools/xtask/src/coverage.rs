@@ -1,0 +1,266 @@
+//! Branch coverage of the pure modules: the tests in Rust run every line of them and take every branch both ways.
+//!
+//! The tests are built with the counters of rustc (`-Cinstrument-coverage`, branches with `RUSTC_BOOTSTRAP=1`) in a
+//! folder of their own, run, and read with llvm-profdata and llvm-cov of the same toolchain. What is pure is in
+//! [`PURE`]; the tests that stand in a file are not looked at. What no test can reach is a line of `docs/coverage.tsv`:
+//! file, text of the line, what of it is not taken (`true`, `false` or `line`), and the reason. A reason that is not
+//! needed fails, so the list tells no more than what is so.
+
+mod lcov;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{bail, ensure, Context as _, Result};
+use xshell::cmd;
+
+use crate::context::{command, files, Context};
+use crate::exec::{tail, Run};
+use crate::report::Report;
+use crate::tools::{may_add, Missing};
+use lcov::{Gap, Seen};
+
+pub use lcov::tests_of;
+
+/// Files, and folders with all below them, whose functions are of plain values: no atomic, no pointer.
+const PURE: [&str; 14] = [
+    "src/time.rs",
+    "src/algorithms/",
+    "src/limit/",
+    "src/answer/",
+    "src/http/",
+    "src/keys/hash.rs",
+    "src/keys/address.rs",
+    "src/keys/ladder.rs",
+    "src/table/geometry.rs",
+    "src/table/word.rs",
+    "src/table/choose.rs",
+    "src/table/choose_count.rs",
+    "src/table/options.rs",
+    "src/table/size.rs",
+];
+/// What is left out of these: tests in files of their own.
+const TESTS: [&str; 2] = ["_tests.rs", "/tests.rs"];
+/// Ways of branches that there are at least: fewer were not counted, rather than taken.
+const LEAST: usize = 850;
+/// Tests that take long, whose threads race, or that look at files: they reach no line of a pure module that the others
+/// do not.
+const NOT_RUN: [&str; 14] = [
+    "chain_explorer",
+    "clock",
+    "explorer",
+    "few_threads",
+    "kill",
+    "layout",
+    "lease_cost",
+    "long",
+    "planted",
+    "race",
+    "refusals",
+    "small_header",
+    "small_shared",
+    "threads",
+];
+/// What is not taken and why.
+const EXCUSED: &str = "docs/coverage.tsv";
+/// Counters, those of branches among them.
+const FLAGS: &str = "-Cinstrument-coverage -Zcoverage-options=branch";
+
+/// The suite.
+pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    let Some([profdata, cov]) = tools(ctx)? else {
+        let get = "rustup component add llvm-tools";
+        report.skip("coverage", &Missing::new("llvm-cov of the toolchain is not installed", get));
+        return Ok(());
+    };
+    let programs = programs(ctx)?;
+    let raw = ctx.empty_folder("coverage/raw")?;
+    for program in &programs {
+        let mut tests = Command::new(program);
+        tests.arg("--test-threads=2").current_dir(&ctx.root);
+        tests.env("LLVM_PROFILE_FILE", raw.join("%m_%p.profraw"));
+        let done = tests.done()?;
+        ensure!(done.ok(), "{}: {}\n{}", program.display(), done.how(), tail(&done.all, 30));
+    }
+    let seen = Seen::read(&exported(ctx, &profdata, &cov, &raw, &programs)?, &ctx.root)?;
+    ctx.empty_folder("coverage/raw")?;
+    judge(ctx, report, &seen)
+}
+
+/// llvm-profdata and llvm-cov, got where that is allowed.
+fn tools(ctx: &Context) -> Result<Option<[PathBuf; 2]>> {
+    let sysroot = cmd!(ctx.sh, "rustc --print sysroot").must()?;
+    let version = cmd!(ctx.sh, "rustc -vV").must()?;
+    let host = version.lines().find_map(|line| line.strip_prefix("host: ")).context("rustc has no host")?;
+    let folder = Path::new(sysroot.trim()).join("lib/rustlib").join(host).join("bin");
+    let both = ["llvm-profdata", "llvm-cov"].map(|name| folder.join(name));
+    let there = |both: &[PathBuf; 2]| both.iter().all(|tool| tool.is_file());
+    if !there(&both) && may_add() {
+        let _ = cmd!(ctx.sh, "rustup component add llvm-tools").done();
+    }
+    Ok(there(&both).then_some(both))
+}
+
+/// Builds the tests with counters.
+fn programs(ctx: &Context) -> Result<Vec<PathBuf>> {
+    let mut build = command(&ctx.cargo)?;
+    build.args(["test", "--no-run", "--features", "std,host,heapless,single-core,capi", "--lib"]);
+    for name in crate::rust_tests::targets(ctx)? {
+        if !NOT_RUN.contains(&name.as_str()) {
+            build.args(["--test", &name]);
+        }
+    }
+    build.current_dir(&ctx.root).env("CARGO_TARGET_DIR", ctx.folder("coverage/build")?);
+    build.env("RUSTC_BOOTSTRAP", "1").env("RUSTFLAGS", FLAGS).env("CARGO_INCREMENTAL", "0");
+    build.env("CARGO_PROFILE_TEST_OPT_LEVEL", "1").env("CARGO_PROFILE_TEST_DEBUG", "0");
+    // Build scripts have counters, too.
+    build.env("LLVM_PROFILE_FILE", ctx.folder("coverage/scripts")?.join("%m_%p.profraw"));
+    let said = build.done()?.must().context("the tests do not compile with counters")?;
+    ctx.empty_folder("coverage/scripts")?;
+    // "Executable unittests src/lib.rs (target/coverage/build/debug/deps/...)"
+    let lines = said.lines().filter(|line| line.trim_start().starts_with("Executable "));
+    let paths = lines.filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
+    let paths: Vec<PathBuf> = paths.map(|path| ctx.root.join(path)).collect();
+    ensure!(paths.len() > 20, "cargo does not say what it built");
+    Ok(paths)
+}
+
+/// What all of them have run, in lcov's form.
+fn exported(ctx: &Context, profdata: &Path, cov: &Path, raw: &Path, programs: &[PathBuf]) -> Result<String> {
+    let merged = raw.with_file_name("all.profdata");
+    let counts = files(raw, ".profraw")?;
+    cmd!(ctx.sh, "{profdata} merge -sparse {counts...} -o {merged}").must()?;
+    let objects = programs.iter().flat_map(|program| ["-object".into(), program.clone()]);
+    let mut export = Command::new(cov);
+    export.args(["export", "-format=lcov", "-instr-profile"]).arg(&merged);
+    export.args(objects.skip(1)).current_dir(&ctx.root);
+    let done = export.done()?;
+    ensure!(done.ok(), "llvm-cov: {}\n{}", done.how(), tail(&done.all, 10));
+    Ok(done.stdout)
+}
+
+/// A line of the list.
+struct Excuse {
+    file: String,
+    line: String,
+    what: String,
+}
+
+impl Excuse {
+    fn all(text: &str) -> Result<Vec<Excuse>> {
+        let rows = text.lines().filter(|row| !row.starts_with('#') && !row.is_empty());
+        let excuse = |row: &str| match row.split('\t').collect::<Vec<_>>()[..] {
+            [file, line, what @ ("true" | "false" | "line"), why] if !why.is_empty() => {
+                Ok(Excuse { file: file.into(), line: line.into(), what: what.into() })
+            }
+            _ => bail!("{EXCUSED}: not a file, a line, what and a reason: {row}"),
+        };
+        rows.map(excuse).collect()
+    }
+}
+
+/// A claim a file, and one for the list.
+fn judge(ctx: &Context, report: &mut Report, seen: &Seen) -> Result<()> {
+    let excuses = Excuse::all(&ctx.read(EXCUSED)?)?;
+    let mut needed = vec![false; excuses.len()];
+    let (mut branches, mut lines) = (0, 0);
+    for name in pure(ctx)? {
+        let Some(file) = seen.files.get(&name) else {
+            // Constants and types alone.
+            report.note(&format!("{name}: no function"));
+            continue;
+        };
+        let text = ctx.read(&name)?;
+        let (ways, of) = file.counts(&text);
+        (branches, lines) = (branches + ways, lines + of);
+        let mut left = Vec::new();
+        for Gap { number, line, what } in file.gaps(&text) {
+            let excuse = |e: &Excuse| e.file == name && e.line == line && e.what == what;
+            match excuses.iter().position(excuse) {
+                Some(found) => needed.iter_mut().skip(found).take(1).for_each(|needed| *needed = true),
+                None => left.push(format!("{name}:{number}: {what} never: {line}")),
+            }
+        }
+        report.claim(&format!("coverage_{name}"), || {
+            ensure!(left.is_empty(), "{} not taken\n{}", left.len(), left.join("\n"));
+            Ok(())
+        });
+    }
+    for (excuse, needed) in excuses.iter().zip(needed) {
+        if !needed {
+            report.fail(&format!("coverage_{}", excuse.file), &format!("excused and taken: {}", excuse.line));
+        }
+    }
+    report.note(&format!("{branches} ways of branches, {lines} lines, {} excused", excuses.len()));
+    report.claim("coverage_counts_branches", || {
+        ensure!(branches >= LEAST, "{branches} ways of branches, and there should be {LEAST}");
+        Ok(())
+    });
+    Ok(())
+}
+
+/// The files of [`PURE`].
+fn pure(ctx: &Context) -> Result<Vec<String>> {
+    sources(ctx, &PURE)
+}
+
+/// These files, and of folders all but their tests.
+pub fn sources(ctx: &Context, parts: &[&str]) -> Result<Vec<String>> {
+    let mut names = Vec::new();
+    for part in parts {
+        let path = ctx.root.join(part);
+        let found = if part.ends_with('/') { files(&path, ".rs")? } else { vec![path] };
+        for file in found {
+            ensure!(file.is_file(), "there is no {}", file.display());
+            let name = file.strip_prefix(&ctx.root)?.to_string_lossy().into_owned();
+            if !TESTS.iter().any(|end| name.ends_with(end)) {
+                names.push(name);
+            }
+        }
+    }
+    names.sort();
+    Ok(names)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_excuse_is_of_a_pure_file_and_of_one_of_its_lines() -> Result<()> {
+        let ctx = Context::new()?;
+        let pure = pure(&ctx)?;
+        ensure!(pure.len() > 40, "{}", pure.len());
+        for excuse in Excuse::all(&ctx.read(EXCUSED)?)? {
+            ensure!(pure.contains(&excuse.file), "{}", excuse.file);
+            let text = ctx.read(&excuse.file)?;
+            ensure!(text.lines().any(|line| line.trim() == excuse.line), "{}", excuse.line);
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn a_row_without_a_reason_is_no_excuse() {
+        for row in ["src/time.rs\tx\ttrue\t", "src/time.rs\tx\ttrue", "src/time.rs\tx\tboth\twhy"] {
+            assert!(Excuse::all(row).is_err(), "{row}");
+        }
+        assert!(Excuse::all("# file\nsrc/time.rs\tx\ttrue\twhy\n").is_ok_and(|all| all.len() == 1));
+    }
+
+    #[test]
+    fn every_file_that_is_not_run_is_there() -> Result<()> {
+        let names: Vec<String> = crate::rust_tests::targets(&Context::new()?)?;
+        ensure!(NOT_RUN.iter().all(|name| names.iter().any(|other| other == name)));
+        Ok(())
+    }
+
+    #[test]
+    fn no_pure_file_names_an_atomic() -> Result<()> {
+        let ctx = Context::new()?;
+        for name in pure(&ctx)? {
+            let text = ctx.read(&name)?;
+            ensure!(!text.contains("sync::atomic") && !text.contains("crate::sync"), "{name}");
+        }
+        Ok(())
+    }
+}
