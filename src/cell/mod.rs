@@ -275,13 +275,10 @@ macro_rules! operations {
             }
 
             #[inline(always)]
-            fn attempt(
-                $($recv)+,
-                limit: &$limit,
-                now_q: u64,
-                cost: u64,
-                ticks: impl FnOnce(u64) -> u64,
-            ) -> Option<Outcome> {
+            fn attempt<F>($($recv)+, limit: &$limit, now_q: u64, cost: u64, ticks: F) -> Option<Outcome>
+            where
+                F: FnOnce(u64) -> u64,
+            {
                 let (p, word) = (&limit.0, $me.word());
                 let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
                 match gcra::plain(p, lead, cost) {
@@ -303,10 +300,7 @@ macro_rules! operations {
             pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
                 let op = Op::new(&limit.0, Kind::Check, cost, 0);
                 let made = if limit.0.is_gcra() { $me.drive(&op, now) } else { $me.drive_count(&op, now) };
-                match made {
-                    Some(answer) => answer.outcome(&limit.0, now),
-                    None => Outcome::Contended,
-                }
+                made.map_or(Outcome::Contended, |answer| answer.outcome(&limit.0, now))
             }
 
             /// Decides one request with the full answer; `room` units above the burst are allowed for this call, at

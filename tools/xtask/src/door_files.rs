@@ -46,7 +46,7 @@ fn unit(ctx: &Context, folder: &str, program: &str) -> Result<()> {
 fn container(ctx: &Context, folder: &str, program: &str) -> Result<()> {
     let text = ctx.read(format!("cluster/{folder}/Containerfile"))?;
     let line = |word: &str| {
-        let found = text.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')).last();
+        let found = text.lines().filter_map(|line| line.strip_prefix(word)?.strip_prefix(' ')).next_back();
         found.with_context(|| format!("no {word}"))
     };
     ensure!(line("RUN")?.ends_with(&format!(" -p {program}")), "it builds something else");
@@ -57,7 +57,8 @@ fn container(ctx: &Context, folder: &str, program: &str) -> Result<()> {
     let help = help_of(ctx, &built)?;
     let mut ports = Vec::new();
     for pair in settings.chunks(2) {
-        ensure!(help.contains(&format!("{} ", pair[0])), "{} is no setting of {program}", pair[0]);
+        let name = pair.first().copied().unwrap_or_default();
+        ensure!(help.contains(&format!("{name} ")), "{name} is no setting of {program}");
         ports.extend(pair.get(1).and_then(|value| value.strip_prefix("0.0.0.0:")));
     }
     ensure!(line("EXPOSE")? == ports.join(" "), "ports {ports:?} are listened at");
