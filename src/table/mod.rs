@@ -24,6 +24,8 @@ mod choose_count;
 mod counters;
 mod error;
 mod geometry;
+#[cfg(any(tatcell_sse2, test))]
+mod groups;
 mod handle;
 mod image;
 mod info;
@@ -36,6 +38,7 @@ mod override_word;
 mod overrides;
 mod pair;
 mod policy;
+mod run;
 mod search;
 mod set;
 mod settle;
@@ -79,7 +82,6 @@ mod step;
 // Its files name it as `super::access`.
 use crate::sync::access;
 pub use crate::sync::{Access, Exclusive, Shared};
-pub use burst::Burst;
 #[cfg(feature = "capi")]
 pub(crate) use burst_list::Keys;
 pub use counters::Counters;
@@ -95,5 +97,6 @@ pub use options::{AttachOptions, TableOptions};
 pub use overrides::Override;
 pub(crate) use pair::{Half, Known};
 pub use policy::FullPolicy;
+pub use run::Burst;
 pub use size::{full_set_ppb, lines_for_load};
 pub use upkeep::{Slot, Stats};
