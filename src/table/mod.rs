@@ -59,6 +59,8 @@ mod loom_counts;
 #[cfg(all(test, tatcell_loom))]
 mod loom_full;
 #[cfg(all(test, tatcell_loom))]
+mod loom_groups;
+#[cfg(all(test, tatcell_loom))]
 mod loom_insert;
 #[cfg(all(test, tatcell_loom))]
 pub(crate) mod loom_kit;

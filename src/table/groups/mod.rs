@@ -46,9 +46,9 @@
 //! 4.3 -> 3.4; denied 3.0 -> 2.5 and 4.3 -> 3.8. Where each request passes and its swap is a locked one, they do not:
 //! 6.6 -> 6.9 and 7.5 -> 9.2 ns, whether B of the next group stood before the swaps or between them, C before or after
 //! them, the keys were hashed in vectors or not. What lies between two locked swaps there costs the same however it is
-//! spread, and a group adds its start and the stores that its first swap waits for. So an exclusive table goes by groups
-//! at once, and a shared one when [`DENIED`] requests of the burst were denied: a burst that passes never leaves the
-//! scalar loop.
+//! spread, and a group adds its start and the stores that its first swap waits for. So an exclusive table goes by
+//! groups at once, and a shared one when [`DENIED`] requests of the burst were denied: a burst that passes never leaves
+//! the scalar loop.
 //!
 //! With 256-bit vectors a line takes two loads, two compares and a join instead of one each, and there is neither a
 //! compare of unsigned words nor a mask register; NEON has two words a vector. Neither was written.

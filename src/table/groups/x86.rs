@@ -37,9 +37,9 @@ macro_rules! search {
 impl Step<8> for Avx512 {
     #[inline(always)]
     fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, 8>, side: &mut Side<'m, 8>, hashes: &[u64; 8]) {
-        // SAFETY: whoever has an `Avx512` has found it. Loads from `hashes` and `rule`, stores to `homes` and to the tags
-        // of `side`, which are aligned to 64 bytes. Multiply-shift gives numbers below `lines`, so what is stored to `homes` are
-        // lines of the table, of which `base` is the first.
+        // SAFETY: whoever has an `Avx512` has found it. Loads from `hashes` and `rule`, stores to `homes` and to the
+        // tags of `side`, which are aligned to 64 bytes. Multiply-shift gives numbers below `lines`, so what is stored
+        // to `homes` are lines of the table, of which `base` is the first.
         unsafe {
             asm!(
                 "vmovdqu64 zmm16, [{hashes}]",
