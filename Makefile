@@ -83,7 +83,7 @@ test-sanitizers: ## Sanitizers in Rust and C, valgrind, Miri; each must see a pl
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
 test-frames: ## Firmware on a board with an Ethernet controller polices and shapes real UDP flows
-test-firmware-rust: ## Firmware in Rust: the example on four boards in QEMU, embassy-time and fugit, sizes
+test-firmware-rust: ## Firmware in Rust: the example on four boards in QEMU, tasks of embassy, fugit, sizes
 test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
 cluster-lib: ## Build the C library of cluster/: libtatcell_cluster.a and libtatcell_cluster.so
 demo-cluster: ## Four nodes and a redis-server on loopback: killed, stopped, audited; verdict and cluster.svg

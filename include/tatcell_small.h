@@ -525,9 +525,9 @@ int32_t tatcell_small32_limit_init(tatcell_small32_limit_t *limit, uint64_t unit
 uint64_t tatcell_small_charge(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint32_t cost);
 
 /**
- * Gives back units that a check or charge took: a transmission that was not made, or the rest of it. What has drained
- * since then is not given back; the charge counts as draining from `then` on, so that no order of refunds gives a unit
- * twice.
+ * Gives back units that a check or charge took: a transmission that was not made, or the rest of it. A reservation is
+ * given up with tatcell_small_cancel instead. What has drained since then is not given back; the charge counts as
+ * draining from `then` on, so that no order of refunds gives a unit twice.
  *
  * @param cell  as tatcell_small_check.
  * @param limit the cell's limit.
@@ -540,6 +540,24 @@ uint64_t tatcell_small_charge(tatcell_cell_t *cell, const tatcell_small_limit_t 
  */
 uint64_t tatcell_small_refund(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint64_t then,
                               uint32_t cost);
+
+/**
+ * Gives up a place in the line: a reservation that does not leave. The last place is undone whole; where another waits
+ * behind it nothing is given back, because that one leaves when it was told, and whoever reserved next would leave too
+ * soon after it. (A refund knows of no line: it is for checks.)
+ *
+ * @param cell  as tatcell_small_check.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @param then  `now` of the reservation: cancel it once, and before it leaves.
+ * @param wait  what the reservation answered. After 0, as after a check, what has drained is not given back.
+ * @param cost  units, as reserved.
+ * @retval TATCELL_SMALL_CONTENDED nothing changed; ask again.
+ * @retval others ticks of debt taken off, rounded down; 0 where another waits behind it.
+ * Thread: any context. Cost: as tatcell_small_check. Since 0.4.
+ */
+uint64_t tatcell_small_cancel(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint64_t then,
+                              uint64_t wait, uint32_t cost);
 
 /**
  * Reads the debt, for keeping it over a reset or a sleep that stops the clock.
@@ -595,6 +613,22 @@ uint32_t tatcell_small32_charge(tatcell_cell32_t *cell, const tatcell_small32_li
  */
 uint32_t tatcell_small32_refund(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
                                 uint32_t then, uint32_t cost);
+
+/**
+ * As tatcell_small_cancel; 32-bit ticks that wrap.
+ *
+ * @param cell  as tatcell_small32_check.
+ * @param limit the cell's limit.
+ * @param now   your clock, ticks.
+ * @param then  `now` of the reservation: cancel it once, and before it leaves.
+ * @param wait  what the reservation answered. After 0, as after a check, what has drained is not given back.
+ * @param cost  units, as reserved.
+ * @retval TATCELL_SMALL32_CONTENDED nothing changed; ask again.
+ * @retval others ticks of debt taken off, rounded down; 0 where another waits behind it.
+ * Thread: any context. Cost: as tatcell_small32_check. Since 0.4.
+ */
+uint32_t tatcell_small32_cancel(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
+                                uint32_t then, uint32_t wait, uint32_t cost);
 
 /**
  * As tatcell_small_debt; 32-bit ticks that wrap.

@@ -73,8 +73,11 @@ fn specs() -> impl Iterator<Item = [u64; 4]> {
 }
 
 fn words64(limit: SmallLimit) -> [u64; 5] {
-    // SAFETY: repr(C), four u64, a u32 and two u16, no padding.
-    unsafe { core::mem::transmute(limit) }
+    #[repr(C)]
+    struct Fields([u64; 4], u32, [u16; 2]);
+    // SAFETY: both are repr(C): four u64, a u32 and two u16, no padding.
+    let Fields([t, limit, window, delay], burst, [shift, back]) = unsafe { core::mem::transmute(limit) };
+    [t, limit, window, delay, u64::from(burst) | u64::from(shift) << 32 | u64::from(back) << 48]
 }
 
 fn words32(limit: SmallLimit32) -> [u32; 6] {

@@ -149,12 +149,16 @@ int main(void) {
     CASE("tatcell_small_charge conforming", tatcell_small_charge(&cell, &limit, now64, 2));
     CASE("tatcell_small_charge denied", tatcell_small_charge(&cell, &limit, now64, 5));
     CASE("tatcell_small_refund conforming", tatcell_small_refund(&cell, &limit, now64, now64, 2));
+    uint64_t place = tatcell_small_reserve(&cell, &shaped, now64, 2);
+    CASE("tatcell_small_cancel conforming", tatcell_small_cancel(&cell, &shaped, now64, now64, place, 2));
     CASE("tatcell_small_debt read", tatcell_small_debt(&cell, &limit, now64));
     CASE("tatcell_small_set_debt set", (tatcell_small_set_debt(&cell, &limit, now64, 300), 0));
     busy();
     CASE("tatcell_small32_charge conforming", tatcell_small32_charge(&cell32, &limit32, now32, 2));
     CASE("tatcell_small32_charge denied", tatcell_small32_charge(&cell32, &limit32, now32, 5));
     CASE("tatcell_small32_refund conforming", tatcell_small32_refund(&cell32, &limit32, now32, now32, 2));
+    uint32_t place32 = tatcell_small32_reserve(&cell32, &shaped32, now32, 2);
+    CASE("tatcell_small32_cancel conforming", tatcell_small32_cancel(&cell32, &shaped32, now32, now32, place32, 2));
     CASE("tatcell_small32_debt read", tatcell_small32_debt(&cell32, &limit32, now32));
     CASE("tatcell_small32_set_debt set", (tatcell_small32_set_debt(&cell32, &limit32, now32, 300), 0));
     uint32_t left_out = 0;

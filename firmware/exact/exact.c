@@ -8,8 +8,8 @@
  *
  * With TRACE one round runs without the timer, for a trace of the instructions that could be interrupted.
  *
- * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE, RESERVE32, RESERVE64, ADJUST32, LOG; and the controls
- * that must fail, where both contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
+ * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE, RESERVE32, RESERVE64, ADJUST32, CANCEL32, LOG; and
+ * the controls that must fail, where both contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
  */
 #include "board.h"
 #include "tatcell_small.h"
@@ -25,6 +25,7 @@
 #define RESERVE64 9
 #define ADJUST32 10
 #define LOG 11
+#define CANCEL32 12
 
 #ifdef TRACE
 enum { ROUNDS = 1 };
@@ -38,6 +39,9 @@ enum { BURST = 24, SOON = 20, PERIOD = 400, KEYS = 2 };
 #define T (1 << 20)
 #if VARIANT == RESERVE32 || VARIANT == RESERVE64
 enum { DELAYED = 4, LEFT = 0 };
+#elif VARIANT == CANCEL32
+/* Main gives up what waits, the interrupt keeps it. */
+enum { DELAYED = 24, LEFT = 0 };
 #elif VARIANT == ADJUST32
 /* A request needs three units for a moment, of which it keeps one. */
 enum { DELAYED = 0, LEFT = 2 };
@@ -106,6 +110,15 @@ static uint32_t ask(int who, uint32_t now, uint32_t key, uint32_t cost) {
         return 0;
     const uint32_t back = tatcell_small32_refund(&cell32, &limit32, now, now, 2);
     return back == 2 * T ? 1 : 3;
+#elif VARIANT == CANCEL32
+    const uint32_t wait = tatcell_small32_reserve(&cell32, &limit32, now, 1);
+    if (wait >= TATCELL_SMALL32_REFUSED)
+        return 0;
+    if (wait == 0 || cost != 2)
+        return 1;
+    /* A place that waits is free again, unless the interrupt has taken one behind it. */
+    const uint32_t back = tatcell_small32_cancel(&cell32, &limit32, now, now, wait, 1);
+    return back == T ? 0 : back == 0 ? 1 : 100;
 #elif VARIANT == LOG
     uint32_t count;
     if (!tatcell_small_log(&line, &limit32, now, &count))
@@ -156,13 +169,18 @@ int main(void) {
         /* So that the soonest interrupts come before the first request, and later ones inside it. */
         for (volatile int i = 0; i < 8;)
             i++;
+#if VARIANT == CANCEL32
+        /* An instruction of its first request lies between two ticks of the timer: not in all rounds, so. */
+        for (uint32_t i = 0; i < (round_number & 3); i++)
+            __asm__ volatile("nop");
+#endif
         window();
         for (uint32_t i = 0; i < 2 * BURST * keys; i++)
             admitted[MAIN][i % keys] += ask(MAIN, 1000, i % keys, 2);
         timer_stop();
-        /* What the costs of 2 and 3 left over. */
+        /* What the costs of 2 and 3, and places given up, left over. */
         for (uint32_t key = 0; key < keys; key++)
-            for (int i = 0; i < 3; i++)
+            for (int i = 0; i < 3 + DELAYED; i++)
                 admitted[MAIN][key] += ask(MAIN, 1007, key, 1);
         uint32_t bad = 0;
         for (uint32_t key = 0; key < keys; key++) {
@@ -172,8 +190,10 @@ int main(void) {
             if (total > most)
                 most = total;
         }
+#if VARIANT != CANCEL32
         for (int at = 1; at <= DELAYED; at++)
             bad |= departures[MAIN][at] + departures[INTERRUPT][at] != 1;
+#endif
 #if VARIANT == LOG
         bad |= asked[MAIN] + asked[INTERRUPT] - BURST != told[MAIN] + told[INTERRUPT] + line.left_out;
 #endif

@@ -389,7 +389,8 @@ pub unsafe extern "C" fn tatcell_table_refund_hash(
 /// Makes one key full again at once. An absent key is full already.
 ///
 /// Its slot is nobody's until the debt that it held has drained, at most one horizon, and no permit of before the
-/// reset is worth anything meanwhile.
+/// reset is worth anything meanwhile. A key that has drained by now is full already and is left as it is: to a clock
+/// behind now the rest of its debt still counts.
 ///
 /// @param table   handle; not NULL.
 /// @param now     the caller's clock, ticks.

@@ -195,6 +195,17 @@ exports! {
         cell.small_refund(limit, now, then, cost)
     }
 
+    pub unsafe extern "C" fn tatcell_small_cancel(
+        cell: &Cell,
+        limit: &SmallLimit,
+        now: u64,
+        then: u64,
+        wait: u64,
+        cost: u32,
+    ) -> Small {
+        cell.small_cancel(limit, now, then, wait, cost)
+    }
+
     pub unsafe extern "C" fn tatcell_small_debt(cell: &Cell, limit: &SmallLimit, now: u64) -> u64 {
         cell.debt(limit, now)
     }
@@ -220,6 +231,17 @@ exports! {
         cost: u32,
     ) -> Small32 {
         cell.small_refund(limit, now, then, cost)
+    }
+
+    pub unsafe extern "C" fn tatcell_small32_cancel(
+        cell: &Cell32,
+        limit: &SmallLimit32,
+        now: u32,
+        then: u32,
+        wait: u32,
+        cost: u32,
+    ) -> Small32 {
+        cell.small_cancel(limit, now, then, wait, cost)
     }
 
     pub unsafe extern "C" fn tatcell_small32_debt(cell: &Cell32, limit: &SmallLimit32, now: u32) -> u32 {

@@ -6,12 +6,16 @@
 //!         <---- debt ---->
 //!  charge   TAT + c * T, up to now + H; what found no room is answered
 //!  refund   TAT - what of c * T has not drained since it was charged
+//!  cancel   TAT - c * T, where TAT is still the end of the place that is given up
 //!  set      now + debt, up to now + H
 //! ```
 //!
 //! A refund is safe without a permit, because it takes the charge to have drained from its own tick on: of `c * T` at
 //! `then` at most `c * T - (now - then)` is left, whatever debt lay before it. It is the rule of
 //! [`strict_refunds`](crate::LimitSpec::strict_refunds): no order of refunds gives a unit twice.
+//!
+//! A reservation that waits is cancelled, not refunded: those behind it have been told when they leave, and a TAT that
+//! is set back below their places would let the next one leave too soon after them.
 //!
 //! Nothing here is called by a check: firmware that does not call it has none of it.
 #![forbid(unsafe_code)]
@@ -21,7 +25,7 @@ use super::cell::{Small, Small32};
 use super::limit::{fresh, SmallLimit, SmallLimit32};
 use crate::algorithms::gcra::encode;
 use crate::answer::Outcome;
-use crate::cell::{Cell, Cell32};
+use crate::cell::{Cell, Cell32, ExclusiveCell};
 use crate::sync::{step32, step64, Ordering};
 
 macro_rules! limits {
@@ -48,15 +52,18 @@ limits!(SmallLimit, u64);
 limits!(SmallLimit32, u32);
 
 macro_rules! operations {
-    ($cell:ident, $limit:ident, $small:ident, $word:ty, $step:ident) => {
+    (
+        $cell:ident, $limit:ident, $small:ident, $word:ty, $me:ident, ($($recv:tt)+),
+        $step:expr, $load:expr, $store:expr
+    ) => {
         impl $cell {
             #[inline(always)]
-            pub(super) fn small_charge(&self, limit: &$limit, now: $word, cost: u32) -> $small {
+            pub(super) fn small_charge($($recv)+, limit: &$limit, now: $word, cost: u32) -> $small {
                 if cost > limit.burst {
                     return $small::NEVER;
                 }
                 let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
-                $step(&self.word, |word| {
+                $step($me, |word| {
                     let (lead, most) = (limit.lead(word, now_q), limit.most());
                     // Both terms are below a half of the word.
                     let wanted = lead.wrapping_add(charge);
@@ -70,16 +77,51 @@ macro_rules! operations {
             }
 
             #[inline(always)]
-            pub(super) fn small_refund(&self, limit: &$limit, now: $word, then: $word, cost: u32) -> $small {
+            pub(super) fn small_refund($($recv)+, limit: &$limit, now: $word, then: $word, cost: u32) -> $small {
                 if cost > limit.burst {
                     return $small(0);
                 }
                 let now_q = limit.now_q(now);
                 let age = now_q.wrapping_sub(limit.now_q(then));
                 let credit = limit.charge(cost).saturating_sub(age);
-                $step(&self.word, |word| {
+                $step($me, |word| {
                     let lead = limit.lead(word, now_q);
                     let back = if credit < lead { credit } else { lead };
+                    let next = if back == 0 { None } else { Some(stored(now_q, lead.wrapping_sub(back))) };
+                    ($small(limit.ticks_down(back)), next)
+                })
+                .unwrap_or($small::CONTENDED)
+            }
+
+            #[inline(always)]
+            pub(super) fn small_cancel(
+                $($recv)+,
+                limit: &$limit,
+                now: $word,
+                then: $word,
+                wait: $word,
+                cost: u32,
+            ) -> $small {
+                let now_q = limit.now_q(now);
+                let age = now_q.wrapping_sub(limit.now_q(then));
+                // The most that was owed when the place was taken, for `wait` is rounded up; below a half of the word.
+                let place = fresh(&limit.limit).wrapping_add(limit.now_q(wait));
+                if cost > limit.burst || age >= place {
+                    return $small(0);
+                }
+                let charge = limit.charge(cost);
+                let credit = if wait == 0 { charge.saturating_sub(age) } else { charge };
+                $step($me, |word| {
+                    let lead = limit.lead(word, now_q);
+                    // Whoever reserved later owes more. No overflow: age < place.
+                    let last = lead.wrapping_add(age) <= place;
+                    let back = if !last {
+                        0
+                    } else if credit < lead {
+                        credit
+                    } else {
+                        lead
+                    };
                     let next = if back == 0 { None } else { Some(stored(now_q, lead.wrapping_sub(back))) };
                     ($small(limit.ticks_down(back)), next)
                 })
@@ -95,8 +137,8 @@ macro_rules! operations {
             /// # Errors
             /// Nothing was charged: `Never` where the cost is above the burst (charge it in parts), or `Contended`.
             #[inline]
-            pub fn charge_small(&self, limit: &$limit, now: $word, cost: u32) -> Result<$word, Outcome> {
-                match self.small_charge(limit, now, cost) {
+            pub fn charge_small($($recv)+, limit: &$limit, now: $word, cost: u32) -> Result<$word, Outcome> {
+                match $me.small_charge(limit, now, cost) {
                     $small::NEVER => Err(Outcome::Never),
                     $small::CONTENDED => Err(Outcome::Contended),
                     $small(left) => Ok(left),
@@ -114,13 +156,38 @@ macro_rules! operations {
             /// `Contended`: nothing changed, ask again.
             #[inline]
             pub fn refund_small(
-                &self,
+                $($recv)+,
                 limit: &$limit,
                 now: $word,
                 then: $word,
                 cost: u32,
             ) -> Result<$word, Outcome> {
-                match self.small_refund(limit, now, then, cost) {
+                match $me.small_refund(limit, now, then, cost) {
+                    $small::CONTENDED => Err(Outcome::Contended),
+                    $small(ticks) => Ok(ticks),
+                }
+            }
+
+            /// Gives up a place in the line: a reservation of `cost` units at tick `then`, which was told to wait for
+            /// `wait` ticks and does not leave. Returns the ticks of debt taken off, rounded down.
+            ///
+            /// All of it is taken off where it was the last place (of one that could leave at once, what has not
+            /// drained). Where another waits behind it nothing is: that one leaves when it was told, and whoever
+            /// reserved next would leave too soon after it. Cancel a reservation once, by the clock that reserved it,
+            /// and refund no checks of a cell that is reserved from.
+            ///
+            /// # Errors
+            /// `Contended`: nothing changed, ask again.
+            #[inline]
+            pub fn cancel_small(
+                $($recv)+,
+                limit: &$limit,
+                now: $word,
+                then: $word,
+                wait: $word,
+                cost: u32,
+            ) -> Result<$word, Outcome> {
+                match $me.small_cancel(limit, now, then, wait, cost) {
                     $small::CONTENDED => Err(Outcome::Contended),
                     $small(ticks) => Ok(ticks),
                 }
@@ -130,9 +197,7 @@ macro_rules! operations {
             /// a sleep that stops the clock, and to be [set](Self::set_debt) afterwards.
             #[inline]
             pub fn debt(&self, limit: &$limit, now: $word) -> $word {
-                // ORDERING: Relaxed; single word, value only.
-                let word = self.word.load(Ordering::Relaxed);
-                limit.ticks_up(limit.lead(word, limit.now_q(now)).wrapping_neg())
+                limit.ticks_up(limit.lead($load(self), limit.now_q(now)).wrapping_neg())
             }
 
             /// Sets the debt, whatever it was: the full burst is available `ticks` after `now`. What no charge could
@@ -144,19 +209,11 @@ macro_rules! operations {
             /// # Concurrency
             /// One store: a charge of another context at the same time is lost.
             #[inline]
-            pub fn set_debt(&self, limit: &$limit, now: $word, ticks: $word) {
+            pub fn set_debt($($recv)+, limit: &$limit, now: $word, ticks: $word) {
                 let most = limit.most();
                 let lead = if ticks > limit.ticks_down(most) { most } else { limit.now_q(ticks) };
                 let word = if lead == 0 { 0 } else { stored(limit.now_q(now), lead) };
-                // ORDERING: Relaxed; as above.
-                self.word.store(word, Ordering::Relaxed);
-            }
-        }
-
-        impl Stored for $word {
-            #[inline(always)]
-            fn stored(now_q: $word, lead: $word) -> $word {
-                encode(now_q as u64, lead as u64, <$word>::MAX as u64) as $word
+                $store($me, word);
             }
         }
     };
@@ -167,11 +224,58 @@ trait Stored {
     fn stored(now_q: Self, lead: Self) -> Self;
 }
 
+impl Stored for u64 {
+    #[inline(always)]
+    fn stored(now_q: u64, lead: u64) -> u64 {
+        encode(now_q, lead, u64::MAX)
+    }
+}
+
+impl Stored for u32 {
+    #[inline(always)]
+    fn stored(now_q: u32, lead: u32) -> u32 {
+        encode(now_q as u64, lead as u64, u32::MAX as u64) as u32
+    }
+}
+
 /// The word of a lead.
 #[inline(always)]
 fn stored<W: Stored>(now_q: W, lead: W) -> W {
     W::stored(now_q, lead)
 }
 
-operations!(Cell, SmallLimit, Small, u64, step64);
-operations!(Cell32, SmallLimit32, Small32, u32, step32);
+operations!(
+    Cell,
+    SmallLimit,
+    Small,
+    u64,
+    self,
+    (&self),
+    |me: &Cell, f| step64(&me.word, f),
+    // ORDERING: Relaxed, load and store; single word, value only.
+    |me: &Cell| me.word.load(Ordering::Relaxed),
+    |me: &Cell, word| me.word.store(word, Ordering::Relaxed)
+);
+operations!(
+    Cell32,
+    SmallLimit32,
+    Small32,
+    u32,
+    self,
+    (&self),
+    |me: &Cell32, f| step32(&me.word, f),
+    // ORDERING: Relaxed, as above.
+    |me: &Cell32| me.word.load(Ordering::Relaxed),
+    |me: &Cell32, word| me.word.store(word, Ordering::Relaxed)
+);
+operations!(
+    ExclusiveCell,
+    SmallLimit,
+    Small,
+    u64,
+    self,
+    (&mut self),
+    |me: &mut ExclusiveCell, f| me.update(f),
+    |me: &ExclusiveCell| me.word(),
+    |me: &mut ExclusiveCell, word| *me = ExclusiveCell::from_word(word)
+);

@@ -4,7 +4,7 @@
 //!   the device.
 //! - `check_small`, `check_unit`, `reserve_small`, `idle` on [`Cell`](crate::Cell), [`Cell32`](crate::Cell32) and
 //!   [`ExclusiveCell`](crate::ExclusiveCell): the same words and answers in a third of the code.
-//! - `charge_small`, `refund_small`, `debt`, `set_debt` on [`Cell`](crate::Cell) and [`Cell32`](crate::Cell32).
+//! - `charge_small`, `refund_small`, `cancel_small`, `debt`, `set_debt` on the same cells.
 //! - [`SmallLog`]: log lines at a rate, and how many were left out.
 //! - [`SmallTable`]: many keys in 8 bytes each, 32-bit ticks, exclusive or shared with interrupts.
 

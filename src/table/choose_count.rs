@@ -78,11 +78,16 @@ pub(super) const fn choose(options: &TableOptions, lines: u32) -> Result<Geometr
         Ok(frame) => frame,
         Err(e) => return Err(e),
     };
-    if let Some(shift) = options.shift {
-        return at(options, lines, shift as i32, frame);
-    }
     let (fast, slow) = (&options.fastest, &options.slowest);
     let shortest = if fast.period < slow.period { fast.period } else { slow.period };
+    if let Some(shift) = options.shift {
+        // Else the table would be made, and refuse its own limit.
+        let coarser = shift < 0 && shift >= -62 && !options.overrides;
+        if coarser && too_coarse(shortest, shift.unsigned_abs() as u32) {
+            return Err(TableError::Limit(LimitError::NotRepresentable));
+        }
+        return at(options, lines, shift as i32, frame);
+    }
     // An override ends at its unit of time, so that is the finest there is.
     let least = if options.overrides { u64::MAX } else { max(PRECISE, within_decay(fast, slow)) };
     let mut z = 0u32;
@@ -97,6 +102,11 @@ pub(super) const fn choose(options: &TableOptions, lines: u32) -> Result<Geometr
             made => return made,
         }
     }
+}
+
+/// Has a window of so many ticks too few units of 2^z of them?
+const fn too_coarse(period: u64, z: u32) -> bool {
+    window_units(period, z) < COARSEST
 }
 
 /// Units in a half-life that keep the loss of a greedy client below 1 %, with some to spare; 0 for windows.
@@ -191,9 +201,7 @@ pub(super) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<Params, Tabl
         // The window and all that it may count were sized for the options' limits, as were the unit of time and what
         // aligned windows need.
         Ok(p) if p.horizon_q > g.horizon => Err(TableError::LimitTooFast),
-        Ok(_) if g.shr > 0 && window_units(spec.period, g.shr as u32) < COARSEST => {
-            Err(TableError::LimitTooFast)
-        }
+        Ok(_) if g.shr > 0 && too_coarse(spec.period, g.shr as u32) => Err(TableError::LimitTooFast),
         Ok(_) if spec.phase.is_some() && g.guard == 0 => Err(TableError::LimitTooFast),
         Ok(p) => Ok(Params { window_q: g.layout.window, ..p }),
         Err(e) => Err(e),

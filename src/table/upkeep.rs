@@ -120,7 +120,8 @@ impl<M: Access> Table<'_, M> {
     /// Makes one key full again at once; an absent key already is. Returns false when contended.
     ///
     /// The key's slot is left as a tombstone until the debt that it held has drained: the slot is nobody's for that
-    /// time, at most one horizon, and no permit of before the reset can be refunded.
+    /// time, at most one horizon, and no permit of before the reset can be refunded. A key that has drained by `now` is
+    /// full already and is left as it is: to a clock behind `now` the rest of its debt still counts.
     ///
     /// Of a table of overrides it [lifts](Table::lift) that of the key.
     ///

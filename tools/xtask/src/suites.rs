@@ -100,7 +100,7 @@ pub const SUITES: &[Suite] = &[
         "test-firmware-rust",
         Own,
         Some(Machines),
-        "Rust: the example on four boards, timers and durations, sizes",
+        "Rust: the example on four boards, tasks of embassy, durations, sizes",
         machines::rust_example,
     ),
     suite("test-trace", Own, Some(Machines), "one trace, the same answers on every machine", machines::trace),

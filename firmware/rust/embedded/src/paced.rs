@@ -70,7 +70,8 @@ impl Paced {
     /// Takes the next place in the line and waits for it: tasks leave in the order in which they asked. The limit needs
     /// a delay ([`SmallLimit::shaped`]), the longest time that one waits.
     ///
-    /// Dropped while it waits, what it took is given back, as far as it has not drained.
+    /// Dropped while it waits, it gives its place up: to the next to ask where it was the last in the line, else to
+    /// nobody, for those behind it are told when they leave.
     ///
     /// # Errors
     /// [`Refused`].
@@ -80,7 +81,7 @@ impl Paced {
             match self.cell.reserve_small(&self.limit, now.as_ticks(), cost) {
                 Ok(0) => return Ok(()),
                 Ok(wait) => {
-                    let place = Place { paced: self, then: now.as_ticks(), cost };
+                    let place = Place { paced: self, then: now.as_ticks(), wait, cost };
                     // From the instant of the reservation, however late the executor comes to it.
                     Timer::at(Instant::from_ticks(now.as_ticks().saturating_add(wait))).await;
                     place.leave();
@@ -94,10 +95,11 @@ impl Paced {
     }
 }
 
-/// A place in the line; given up, its units go back.
+/// A place in the line; given up where it is dropped.
 struct Place<'a> {
     paced: &'a Paced,
     then: u64,
+    wait: u64,
     cost: u32,
 }
 
@@ -113,7 +115,8 @@ impl Drop for Place<'_> {
         let Paced { cell, limit } = self.paced;
         // Contended is the one error, and bounded: interrupts may win a few times, not for ever.
         for _ in 0..4 {
-            if cell.refund_small(limit, Instant::now().as_ticks(), self.then, self.cost).is_ok() {
+            let now = Instant::now().as_ticks();
+            if cell.cancel_small(limit, now, self.then, self.wait, self.cost).is_ok() {
                 break;
             }
         }

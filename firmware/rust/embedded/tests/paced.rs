@@ -60,6 +60,17 @@ fn tasks_wait_for_their_turn_and_give_back_what_they_do_not_use() {
         let (waited, left) = finish(task.as_mut());
         assert_eq!((waited, left), (1_000, Ok(())), "one each millisecond, in order");
     }
+    // One that leaves the line from its middle takes nobody's place: departures stay a millisecond apart.
+    let mut tasks: Vec<_> = (0..4).map(|_| Box::pin(shaped.reserve(1))).collect();
+    for task in &mut tasks {
+        assert!(poll(task.as_mut()).is_pending());
+    }
+    drop(tasks.remove(1));
+    let mut next = Box::pin(shaped.reserve(1));
+    assert!(poll(next.as_mut()).is_pending());
+    tasks.push(next);
+    let waits: Vec<_> = tasks.iter_mut().map(|task| finish(task.as_mut())).collect();
+    assert_eq!(waits, [(1_000, Ok(())), (2_000, Ok(())), (1_000, Ok(())), (1_000, Ok(()))]);
     // What was used is not given back.
     assert_eq!(shaped.check(1), Outcome::NonConforming { retry_after: 1_000 });
 }

@@ -20,12 +20,14 @@ use crate::tools::{missing, Missing};
 pub const MAP: &str = "include/tatcell_small.map";
 
 /// Functions with an object of their own.
-pub const APART: [&str; 12] = [
+pub const APART: [&str; 14] = [
+    "tatcell_small32_cancel",
     "tatcell_small32_charge",
     "tatcell_small32_debt",
     "tatcell_small32_limit_init",
     "tatcell_small32_refund",
     "tatcell_small32_set_debt",
+    "tatcell_small_cancel",
     "tatcell_small_charge",
     "tatcell_small_debt",
     "tatcell_small_limit_init",

@@ -100,6 +100,8 @@ const BUDGETS: &[Budget] = &[
     m3("tatcell_small32_reserve", Waiting, 52, 52, "M3 32-bit, reservation"),
     m0("tatcell_small32_charge", Text, 106, 106, "M0 32-bit, charge"),
     m0("tatcell_small32_refund", Text, 98, 98, "M0 32-bit, refund"),
+    m0("tatcell_small32_cancel", Text, 150, 150, "M0 32-bit, place cancelled"),
+    m0("tatcell_small32_cancel", Conforming, 67, 67, "M0 32-bit, place cancelled"),
     m0("tatcell_small32_debt", Text, 44, 44, "M0 32-bit, debt read"),
     m0("tatcell_small32_set_debt", Text, 60, 60, "M0 32-bit, debt set"),
     m0("tatcell_small32_limit_init", Text, 1024, 504, "M0 limit at run time"),

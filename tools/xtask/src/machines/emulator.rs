@@ -33,6 +33,16 @@ impl Board {
         Ok(done)
     }
 
+    /// As [`run`](Self::run), with the bytes of its standard output in a file.
+    pub fn run_into(&self, elf: &Path, shift: u32, into: &Path) -> Result<Done> {
+        let mut command = Command::new("sh");
+        command.args(["-c", "exec \"$@\" > \"$0\""]).arg(into);
+        let emulator = self.emulator(elf);
+        command.arg(emulator.get_program()).args(emulator.get_args());
+        command.args(["-icount", &format!("shift={shift},sleep=off")]);
+        command.done_within(PATIENCE)
+    }
+
     /// Runs a program and writes each executed instruction into a file.
     pub fn trace(&self, elf: &Path, into: &Path) -> Result<Done> {
         let mut command = self.emulator(elf);

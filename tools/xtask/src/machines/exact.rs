@@ -18,7 +18,7 @@ use crate::machines::steps::{each_step, Code, Mask};
 use crate::report::Report;
 
 /// Forms that sections protect.
-const FORMS: [&str; 9] = [
+const FORMS: [&str; 10] = [
     "CELL32",
     "CELL32_WEIGHTED",
     "CELL64",
@@ -27,6 +27,7 @@ const FORMS: [&str; 9] = [
     "RESERVE32",
     "RESERVE64",
     "ADJUST32",
+    "CANCEL32",
     "LOG",
 ];
 /// Forms for one owner. They use neither choice, so one of the two is enough.

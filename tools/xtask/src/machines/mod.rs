@@ -3,6 +3,7 @@
 pub mod archive;
 mod boards;
 mod budget;
+mod defmt;
 mod embedded;
 mod emulator;
 mod exact;
@@ -15,6 +16,7 @@ mod rust_example;
 mod rust_target;
 mod small_header;
 mod steps;
+mod tasks;
 mod trace;
 
 pub use frames::run as frames;

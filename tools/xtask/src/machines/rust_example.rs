@@ -13,6 +13,7 @@ use crate::machines::boards::{short, Board, BOARDS, CHOICES};
 use crate::machines::embedded;
 use crate::machines::emulator::Program;
 use crate::machines::rust_target::{self, RustTarget};
+use crate::machines::tasks;
 use crate::report::Report;
 use crate::tools::missing;
 
@@ -42,7 +43,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         let mut text = String::new();
         report.claim(&name, || {
             let options: Vec<&str> = ["--locked"].into_iter().chain(features.iter().copied()).collect();
-            let elf = build(ctx, &rust, &ctx.root.join(EXAMPLE), triple, &options)?;
+            let elf = build(ctx, &rust, &ctx.root.join(EXAMPLE), triple, &options)?.join("firmware-rust");
             let done = board.run(&elf, SHIFT)?;
             text.clone_from(&done.all);
             if !done.ok() || done.all.lines().last() != Some("PASS") {
@@ -53,6 +54,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         as_in_c(ctx, report, board, &text, &out)?;
     }
     bad_limit(ctx, report, &out)?;
+    tasks::run(ctx, report)?;
     embedded::run(ctx, report)
 }
 
@@ -115,12 +117,19 @@ fn bad_limit(ctx: &Context, report: &mut Report, out: &Path) -> Result<()> {
     Ok(())
 }
 
-fn build(ctx: &Context, rust: &RustTarget, folder: &Path, triple: &str, options: &[&str]) -> Result<PathBuf> {
+/// Builds the program of a folder; returns where it lies.
+pub fn build(
+    ctx: &Context,
+    rust: &RustTarget,
+    folder: &Path,
+    triple: &str,
+    options: &[&str],
+) -> Result<PathBuf> {
     let target = ctx.cargo_target.join("fw-rust");
     let mut cargo = rust.cargo(ctx, "build")?;
     cargo.args(["--quiet", "--release", "--manifest-path"]).arg(folder.join("Cargo.toml"));
     cargo.args(["--target", triple]).args(options).env("CARGO_TARGET_DIR", &target);
     let done = cargo.done()?;
     ensure!(done.ok(), "does not build\n{}", done.all);
-    Ok(target.join(triple).join("release/firmware-rust"))
+    Ok(target.join(triple).join("release"))
 }
