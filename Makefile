@@ -92,7 +92,7 @@ firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
 fuzz: ## Search for inputs that break TARGET= of fuzz/ for SECONDS=; KEEP=1 adds what reached new code to its corpus
 demo: ## Attack a UDP server, without the limiter, then with it; verdict and demo.svg (half a minute)
 compare: ## Send the same arrivals through every algorithm; a table, claims and compare.svg (seconds)
-bench: ## Time tatcell beside bare atomics and other limiters, count instructions, judge the goals (3 min)
+bench: ## Time tatcell beside bare atomics and other limiters, count instructions, judge the goals, compare with kept runs (minutes)
 bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which rows (parts of names)
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK

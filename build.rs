@@ -2,8 +2,9 @@
 //!
 //! A condition on the target, the features or the checker that the sources ask in more than one place has its name
 //! and its meaning here, once; a name that is not in this list is a warning. The model checker is asked for by
-//! `RUSTFLAGS="--cfg tatcell_loom"`. Neither loom nor Miri knows an instruction by its name: under them every
-//! condition on instructions is false. Whether tests are compiled is not known here: that stays `cfg(test)`.
+//! `RUSTFLAGS="--cfg tatcell_loom"`. Neither loom nor Miri knows an instruction by its name, and no sanitizer sees what
+//! assembly reads: under them every condition on instructions is false. (Valgrind reads machine code, and watches the
+//! library as it is shipped.) Whether tests are compiled is not known here: that stays `cfg(test)`.
 
 use std::env;
 
@@ -15,14 +16,15 @@ fn main() {
 
 /// Prints every name, and whether it holds.
 fn names(asked: &Asked) {
-    let [loom, step, miri] = ["TATCELL_LOOM", "TATCELL_STEP", "MIRI"].map(|name| asked.is_set(name));
+    let [loom, step, miri, sanitizer] =
+        ["TATCELL_LOOM", "TATCELL_STEP", "MIRI", "SANITIZE"].map(|name| asked.is_set(name));
     let [x86_64, aarch64, arm] = ["x86_64", "aarch64", "arm"].map(|arch| asked.is("TARGET_ARCH", arch));
     let riscv = asked.is("TARGET_ARCH", "riscv32") || asked.is("TARGET_ARCH", "riscv64");
     let little = asked.is("TARGET_ENDIAN", "little");
     let [atomic32, atomic64] = ["32", "64"].map(|bits| asked.is("TARGET_HAS_ATOMIC", bits));
     let linux = asked.is("TARGET_OS", "linux") || asked.is("TARGET_OS", "android");
     let [apple, openbsd] = [asked.is("TARGET_VENDOR", "apple"), asked.is("TARGET_OS", "openbsd")];
-    let instructions = !loom && !step && !miri;
+    let instructions = !loom && !step && !miri && !sanitizer;
 
     // Given by who compiles: loom's atomics instead of the processor's.
     println!("cargo::rustc-check-cfg=cfg(tatcell_loom)");
@@ -38,6 +40,9 @@ fn names(asked: &Asked) {
     name("tatcell_aes_arm", instructions && aarch64 && little && asked.is("TARGET_FEATURE", "aes"));
     // An instruction that fetches a line ahead.
     name("tatcell_prefetch", instructions && (x86_64 || aarch64));
+
+    // Whoever lost a swap lost it to a thread of another processor, which waiting lets finish; not to an interrupt.
+    name("tatcell_back_off", instructions && !asked.is("TARGET_OS", "none") && (x86_64 || aarch64));
 
     // No atomics of 32 bits: such a word is changed in a masked section.
     name("tatcell_masked32", !loom && !atomic32);

@@ -93,7 +93,8 @@ TEST(a_burst_refuses_bad_arguments_and_changes_nothing) {
             WITH(b.size, sizes[i], TATCELL_ERR_SIZE);
             WITH(n.size, sizes[i], TATCELL_ERR_SIZE);
         }
-        WITH(b.flags, 1, TATCELL_ERR_OPTION);
+        WITH(b.flags, 2, TATCELL_ERR_OPTION);
+        WITH(b.flags, 2 | TATCELL_BURST_PREFETCHED, TATCELL_ERR_OPTION);
         WITH(n.flags, UINT32_C(1) << 31, TATCELL_ERR_OPTION);
         WITH(b.count, 65, TATCELL_ERR_COUNT);
         WITH(n.count, UINT32_MAX, TATCELL_ERR_COUNT);
@@ -315,6 +316,69 @@ TEST(hashes_of_the_caller_are_decided_and_looked_ahead_at) {
     EQ(a.pass, 0);
 }
 
+/* Verdicts and memory of bursts whose lines were asked for, beside single calls: repeated keys, costs, every form of
+ * keys, asked for or not. */
+TEST(a_burst_that_was_prefetched_is_decided_as_single_calls_are) {
+    enum { KEYS, POINTERS, HASHES, PREPARED, FORMS };
+    for (uint32_t hash = 0; hash <= TATCELL_HASH_AES; hash += TATCELL_HASH_AES) {
+        if (tatcell_hash_available(hash) != 0) continue;
+        for (int form = 0; form < FORMS; form++) {
+            NOTE("hash %u form %d", hash, form);
+            DO(setup(hash));
+            kit_table one;
+            tatcell_table_options_t o = kit_options(NULL);
+            o.hash = hash;
+            EQ(kit_make(&one, k.spec, 1024, &o), 0);
+            uint32_t passed = 0;
+            for (uint64_t round = 0; round < 40; round++) {
+                uint64_t now = round * 40000000, want = 0;
+                uint32_t count = (uint32_t)(round * 7 % 65);
+                for (uint32_t i = 0; i < count; i++) {
+                    w.costs[i] = (uint32_t)(i + round) % 5;
+                    want |= (uint64_t)(tatcell_table_check(&one.table, &one.limit, now, w.keys[i], 16, w.costs[i],
+                                                           NULL) == 0) << i;
+                }
+                tatcell_burst_t b = kit_burst(&w.limit, now, w.keys, 16, 16, count), none = TATCELL_BURST_INIT;
+                b.costs = w.costs;
+                if (form == POINTERS) b.keys = NULL, b.key_pointers = w.pointers;
+                if (form == HASHES) b.keys = NULL, b.hashes = w.hashes;
+                if (form == PREPARED) EQ(tatcell_table_check_burst(&k.table, &none, &b), 0);
+                if (round % 4 != 0) EQ(tatcell_table_prefetch(&k.table, w.hashes, count), 0);
+                b.flags = TATCELL_BURST_PREFETCHED;
+                EQ(tatcell_table_check_burst(&k.table, &b, NULL), 0);
+                EQ(b.pass, want);
+                EQ(b.flags, TATCELL_BURST_PREFETCHED);
+                while (want != 0) want &= want - 1, passed++;
+            }
+            EXPECT(passed > 100);
+            EXPECT(memcmp(one.memory, k.memory, one.bytes) == 0);
+            kit_free(&one);
+        }
+    }
+}
+
+TEST(pairs_that_were_prefetched_are_decided_alike) {
+    tatcell_burst_t b[2];
+    kit_table other;
+    uint64_t any = 0, all = UINT64_MAX;
+    DO(setup(0));
+    EQ(kit_make(&other, k.spec, 1024, NULL), 0);
+    for (uint64_t round = 0; round < 20; round++) {
+        for (int i = 0; i < 2; i++) {
+            const kit_table *t = i == 0 ? &k : &other;
+            b[i] = kit_burst(&t->limit, round * 60000000, w.keys, 16, 16, 40);
+            b[i].flags = i == 0 ? TATCELL_BURST_PREFETCHED : 0;
+            EQ(tatcell_table_check_pairs(&t->table, &b[i], &t->limit, w.costs, NULL), 0);
+        }
+        EQ(b[0].pass, b[1].pass);
+        any |= b[0].pass;
+        all &= b[0].pass;
+    }
+    EXPECT(any != 0 && all == 0);
+    EXPECT(memcmp(other.memory, k.memory, k.bytes) == 0);
+    kit_free(&other);
+}
+
 /* The loop of the header's comment: every key of every burst is decided once, in order. */
 static uint32_t received, forwarded;
 static int turn;
@@ -361,6 +425,8 @@ int main(void) {
     RUN(a_limit_a_request_is_that_request_s_limit);
     RUN(a_prepared_burst_is_decided_by_what_its_keys_were);
     RUN(hashes_of_the_caller_are_decided_and_looked_ahead_at);
+    RUN(a_burst_that_was_prefetched_is_decided_as_single_calls_are);
+    RUN(pairs_that_were_prefetched_are_decided_alike);
     RUN(the_loop_of_the_header_decides_every_request);
     kit_free(&k);
     kit_free(&caller);

@@ -93,10 +93,11 @@ TEST(table_options_say_every_option_of_the_structure) {
     const auto options = tatcell::table_options(limit_spec(1, 1s, 2))
                              .slowest(limit_spec(1, 1min, 2)).seed(secret).hash(tatcell::hash_kind::aes)
                              .policy(tatcell::full_set::deny).tag_bits(16).skew(3s).claim_lifetime(4us)
-                             .clock(tatcell::frequency(5)).resolution(-6).exclusive();
+                             .clock(tatcell::frequency(5)).resolution(-6).exclusive().zeroed();
     const tatcell_table_options_t raw = options.get();
     EQ(raw.size, sizeof raw);
-    EXPECT(raw.flags == (TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION) && raw.policy == TATCELL_FULL_DENY);
+    EXPECT(raw.flags == (TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION | TATCELL_TABLE_ZEROED));
+    EXPECT(raw.policy == TATCELL_FULL_DENY);
     EXPECT(raw.hash == TATCELL_HASH_AES && raw.tag_bits == 16 && raw.resolution == -6 && raw.skew == 3000000000);
     EXPECT(raw.claim_lifetime == 4000 && raw.tick_hz == 5 && raw.reserved == nullptr);
     EXPECT(raw.fastest->period == 1000000000 && raw.slowest->period == 60000000000);

@@ -655,6 +655,33 @@ TEST(an_image_can_be_attached_where_it_was_copied) {
     kit_free(&k);
 }
 
+TEST(zeroed_memory_is_a_table_once_its_header_is_there) {
+    tatcell_table_options_t o = kit_options(NULL);
+    tatcell_table_t t;
+    for (int exclusive = 0; exclusive < 2; exclusive++) {
+        kit_table plain;
+        o.flags = TATCELL_TABLE_ZEROED | (exclusive ? TATCELL_TABLE_EXCLUSIVE : 0);
+        EQ(kit_make(&plain, kit_spec(7, T, 4), 256, NULL), 0);
+        void *fresh = kit_memory(plain.bytes);
+        memset(fresh, 0, plain.bytes);
+        tatcell_limit_spec_t spec = kit_spec(7, T, 4);
+        tatcell_limit_t limit;
+        o.fastest = &spec;
+        EQ(tatcell_table_init(&t, fresh, plain.bytes, &o), 0);
+        EQ(tatcell_limit_init_table(&limit, &t, &spec), 0);
+        for (uint64_t i = 0; i < 2000; i++) {
+            uint64_t now = i * (T / 50), key = i * i % 41;
+            NOTE("request %llu", (unsigned long long)i);
+            EQ(tatcell_table_check(&t, &limit, now, &key, 8, 1, NULL),
+               tatcell_table_check(&plain.table, &plain.limit, now, &key, 8, 1, NULL));
+        }
+        EQ(tatcell_table_init(&t, fresh, plain.bytes, &o), TATCELL_ERR_MODE);
+        EQ(tatcell_table_attach(&t, fresh, plain.bytes, kit_attach(kit_seed, o.flags & TATCELL_TABLE_EXCLUSIVE)), 0);
+        free(fresh);
+        kit_free(&plain);
+    }
+}
+
 TEST(an_exclusive_table_answers_as_a_shared_one) {
     tatcell_table_options_t o = kit_options(NULL);
     tatcell_table_t t;

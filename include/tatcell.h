@@ -211,7 +211,10 @@ extern "C" {
 #define TATCELL_ERR_GEOMETRY -18
 /** The image was made with another seed. */
 #define TATCELL_ERR_WRONG_SEED -19
-/** The image is exclusive or shared, or has a policy or clock frequency, other than was asked for. */
+/**
+ * The image is exclusive or shared, or has a policy or clock frequency, other than was asked for; or memory that
+ * should be zero is not.
+ */
 #define TATCELL_ERR_MODE -20
 /** The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key. */
 #define TATCELL_ERR_HASH -21
@@ -1389,6 +1392,8 @@ uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
 #define TATCELL_TABLE_RESOLUTION 2
 /** flags of attach options: the image must have the given policy. */
 #define TATCELL_TABLE_POLICY 4
+/** flags of table options: the memory is all zero, as the system gives it; init writes the header alone. */
+#define TATCELL_TABLE_ZEROED 8
 
 /** policy: admit a new key untracked when its set is full. */
 #define TATCELL_FULL_ADMIT 0
@@ -1422,7 +1427,14 @@ int32_t tatcell_hash_available(uint32_t hash);
 typedef struct tatcell_table_options_t {
     /** sizeof(tatcell_table_options_t). */
     uint32_t size;
-    /** Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION. */
+    /**
+     * Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION, TATCELL_TABLE_ZEROED.
+     *
+     * ZEROED promises memory that is all zero, from mmap, calloc or static storage: its pages are then touched when
+     * their first key comes, and init does not wait for them (1 to 4 s a GiB). Touch the memory before the first
+     * request where no decision may wait for a page. A header that is not zero is refused; slots are not looked at,
+     * and those that are not zero are debts of strangers until they drain.
+     */
     uint32_t flags;
     /** A TATCELL_FULL_ constant. */
     uint32_t policy;
@@ -1514,8 +1526,9 @@ typedef struct tatcell_attach_options_t {
  * @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
  * @retval TATCELL_ERR_INHERIT counts cannot be inherited, nor overrides dropped: TATCELL_FULL_DENY fails closed,
  *         too.
+ * @retval TATCELL_ERR_MODE with TATCELL_TABLE_ZEROED: the header is not zero.
  * @retval a limit's error from fastest or slowest. Nothing is changed on error.
- * Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+ * Thread: one, before anybody uses the memory. Cost: writes all of it, but with TATCELL_TABLE_ZEROED. Since 0.1.
  */
 TATCELL_API
 int32_t tatcell_table_init(tatcell_table_t *table,
@@ -2087,6 +2100,11 @@ int32_t tatcell_table_hash(const tatcell_table_t *table,
 
 /** Most keys in one burst. */
 #define TATCELL_BURST_MAX 64
+/**
+ * Flag of a burst, while it is decided: its lines were asked for (tatcell_table_prefetch), so they are not asked for
+ * again. Changes no verdict. For hashes: a burst that was next of a call needs no flag.
+ */
+#define TATCELL_BURST_PREFETCHED 1
 
 /**
  * Up to 64 requests at one instant. Start from TATCELL_BURST_INIT; it may be used again and again.
@@ -2097,7 +2115,7 @@ int32_t tatcell_table_hash(const tatcell_table_t *table,
 typedef struct tatcell_burst_t {
     /** sizeof(tatcell_burst_t). */
     uint32_t size;
-    /** 0. */
+    /** 0, or TATCELL_BURST_PREFETCHED. */
     uint32_t flags;
     /** Requests, 0..64. An empty burst needs nothing else. */
     uint32_t count;
@@ -2196,7 +2214,7 @@ int32_t tatcell_table_check_burst(const tatcell_table_t *table,
 
 /**
  * Starts loading the lines of up to 64 hashes, for calls that come next. (tatcell_table_check_burst does it by
- * itself.)
+ * itself, and again, unless the burst has TATCELL_BURST_PREFETCHED.)
  *
  * @param table  handle; not NULL.
  * @param hashes from tatcell_table_hash, or the caller's own keyed hashes; not NULL unless count is 0.

@@ -1045,6 +1045,8 @@ public:
     constexpr table_options &resolution(std::int32_t r) noexcept {
         return raw_.resolution = r, raw_.flags |= TATCELL_TABLE_RESOLUTION, *this;
     }
+    /// The memory is all zero, as the system gives it: init writes the header alone.
+    constexpr table_options &zeroed() noexcept { return raw_.flags |= TATCELL_TABLE_ZEROED, *this; }
     /// One owner at a time: plain loads and stores.
     constexpr table_options &exclusive() noexcept { return raw_.flags |= TATCELL_TABLE_EXCLUSIVE, *this; }
 
@@ -1164,6 +1166,10 @@ public:
     /// No requests.
     burst &clear() noexcept { return form(0), *this; }
 
+    /// Its lines were asked for, by table::prefetch: they are not asked for again (TATCELL_BURST_PREFETCHED). Other
+    /// keys take this back.
+    burst &prefetched() noexcept { return raw_.flags |= TATCELL_BURST_PREFETCHED, *this; }
+
     /// Units of each request; null = one each.
     burst &costs(const std::uint32_t *each) noexcept { return raw_.costs = each, *this; }
     /// Gets the full answer of each request; null = not wanted.
@@ -1192,6 +1198,7 @@ private:
         raw_.key_len = 0;
         raw_.stride = 0;
         raw_.prepared = 0;
+        raw_.flags &= ~TATCELL_BURST_PREFETCHED;
         raw_.count = count > max ? static_cast<std::uint32_t>(max) + 1 : static_cast<std::uint32_t>(count);
     }
     burst &stride(const void *first, std::size_t key_len, std::size_t stride, std::size_t count) noexcept {

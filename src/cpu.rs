@@ -1,14 +1,14 @@
 //! What this processor has, asked once.
 //!
 //! ```text
-//!  leaf 1   ECX  25 AES, 27 OSXSAVE
-//!  XCR0          1, 2, 5, 6, 7                      where OSXSAVE: the system saves the registers of AVX-512
+//!  leaf 1   ECX  25 AES, 27 OSXSAVE, 28 AVX
+//!  XCR0          1, 2; 5, 6, 7                      where OSXSAVE: the system saves the registers of AVX; of AVX-512
 //!  leaf 0   EAX  the highest leaf                   where it does
 //!  leaf 7   EBX  16 AVX512F, 17 AVX512DQ, 30 AVX512BW, 31 AVX512VL
 //!           ECX  6 VBMI2                            where leaf 0 has it
 //!
-//!  kept     31       3    2     1    0
-//!          [    0     |AVX512| AES |looked]         0: nobody has looked yet
+//!  kept     31       4    3    2     1    0
+//!          [    0     |AVX|AVX512| AES |looked]     0: nobody has looked yet
 //! ```
 //!
 //! CPUID is slow: some hundred cycles, and on a virtual machine, where its host answers for the processor, a
@@ -28,6 +28,16 @@ pub(crate) fn aes() -> bool {
     return Cpu::aes();
     #[cfg(not(tatcell_sse2))]
     return cfg!(tatcell_aes_arm);
+}
+
+/// Says whether the instructions of AVX on 128 bits work here: the processor has them, and the system saves their
+/// registers.
+#[inline]
+pub(crate) fn avx() -> bool {
+    #[cfg(tatcell_sse2)]
+    return Cpu::now().has(x86::AVX);
+    #[cfg(not(tatcell_sse2))]
+    return false;
 }
 
 /// Says whether searches and groups with AVX-512 work here and pay: the processor has F, DQ, BW, VL and VBMI2, and the
@@ -50,6 +60,7 @@ mod x86 {
     const LOOKED: u32 = 1;
     pub(super) const AES: u32 = 1 << 1;
     pub(super) const AVX512: u32 = 1 << 2;
+    pub(super) const AVX: u32 = 1 << 3;
 
     /// What the library asks about a processor; never 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -111,8 +122,12 @@ mod x86 {
         #[cold]
         fn look(leaf: impl Fn(u32) -> CpuidResult, saved: impl Fn() -> u32) -> Cpu {
             let one = leaf(1);
-            let cpu = Cpu::of_leaf_1(&one);
-            if one.ecx & 1 << 27 == 0 || saved() & 0xe6 != 0xe6 || leaf(0).eax < 7 {
+            let mut cpu = Cpu::of_leaf_1(&one);
+            let saved = if one.ecx & 1 << 27 == 0 { 0 } else { saved() };
+            if saved & 6 == 6 && one.ecx & 1 << 28 != 0 {
+                cpu.0 |= AVX;
+            }
+            if saved & 0xe6 != 0xe6 || leaf(0).eax < 7 {
                 return cpu;
             }
             let (seven, ebx, ecx) = (leaf(7), 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
@@ -158,12 +173,19 @@ mod x86 {
 
         const AES_BIT: u32 = 1 << 25;
         const OSXSAVE: u32 = 1 << 27;
+        const AVX_BIT: u32 = 1 << 28;
 
         impl Paper {
             /// All that is asked for.
             fn full() -> Paper {
                 let seven = (1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
-                Paper { highest: 7, one_ecx: AES_BIT | OSXSAVE, xcr0: 0xe7, seven, asked: Vec::new().into() }
+                Paper {
+                    highest: 7,
+                    one_ecx: AES_BIT | OSXSAVE | AVX_BIT,
+                    xcr0: 0xe7,
+                    seven,
+                    asked: Vec::new().into(),
+                }
             }
 
             fn look(&self) -> Cpu {
@@ -189,28 +211,32 @@ mod x86 {
         #[test]
         fn a_look_takes_three_leaves_at_most_and_one_without_saved_registers() {
             let full = Paper::full();
-            assert_eq!(full.look(), Cpu(LOOKED | AES | AVX512));
+            assert_eq!(full.look(), Cpu(LOOKED | AES | AVX | AVX512));
             assert_eq!(*full.asked.borrow(), [1, 0, 7]);
-            for poor in [Paper { xcr0: 0x7, ..Paper::full() }, Paper { one_ecx: AES_BIT, ..Paper::full() }] {
-                assert_eq!(poor.look(), Cpu(LOOKED | AES));
+            let without = Paper { one_ecx: AES_BIT | AVX_BIT, ..Paper::full() };
+            for (poor, cpu) in [
+                (Paper { xcr0: 0x7, ..Paper::full() }, LOOKED | AES | AVX),
+                (Paper { xcr0: 0x3, ..Paper::full() }, LOOKED | AES),
+                (Paper { xcr0: 0x5, ..Paper::full() }, LOOKED | AES),
+                (without, LOOKED | AES),
+            ] {
+                assert_eq!(poor.look(), Cpu(cpu));
                 assert_eq!(*poor.asked.borrow(), [1]);
             }
         }
 
         #[test]
         fn avx512_needs_every_bit_that_it_is_told_by() {
-            assert_eq!(Paper { highest: 6, ..Paper::full() }.look(), Cpu(LOOKED | AES));
+            assert_eq!(Paper { highest: 6, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX));
             for bit in [1, 2, 5, 6, 7] {
-                assert_eq!(
-                    Paper { xcr0: 0xe7 & !(1 << bit), ..Paper::full() }.look(),
-                    Cpu(LOOKED | AES),
-                    "{bit}"
-                );
+                let avx = if bit < 5 { 0 } else { AVX };
+                let poor = Paper { xcr0: 0xe7 & !(1 << bit), ..Paper::full() };
+                assert_eq!(poor.look(), Cpu(LOOKED | AES | avx), "{bit}");
             }
             let (ebx, ecx) = Paper::full().seven;
             let without = |(b, c): (u32, u32)| (ebx & !b, ecx & !c);
             for seven in [(1 << 16, 0), (1 << 17, 0), (1 << 30, 0), (1 << 31, 0), (0, 1 << 6)].map(without) {
-                assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES), "{seven:x?}");
+                assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX), "{seven:x?}");
             }
             let without_aes = Paper { one_ecx: OSXSAVE, ..Paper::full() };
             assert_eq!(without_aes.look(), Cpu(LOOKED | AVX512));
@@ -233,6 +259,7 @@ mod x86 {
                 && std::is_x86_feature_detected!("avx512bw")
                 && std::is_x86_feature_detected!("avx512vl")
                 && std::is_x86_feature_detected!("avx512vbmi2");
+            assert_eq!(crate::cpu::avx(), std::is_x86_feature_detected!("avx"));
             assert_eq!(crate::cpu::aes(), std::is_x86_feature_detected!("aes"));
             assert_eq!(crate::cpu::avx512(), avx512);
             assert_eq!(Cpu::now(), Cpu::look(leaf, saved));

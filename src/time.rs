@@ -6,12 +6,24 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+/// Is a q-unit a tick? One comparison: both shifts are 0.
+#[inline(always)]
+pub(crate) const fn is_whole(shl: u8, shr: u8) -> bool {
+    u16::from_ne_bytes([shl, shr]) == 0
+}
+
 /// The caller's clock in q-units, mod 2^64. A shift of 64 or more cannot be configured.
 #[inline(always)]
 pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
-    if u16::from_ne_bytes([shl, shr]) == 0 {
+    if is_whole(shl, shr) {
         return now;
     }
+    shifted(now, shl, shr)
+}
+
+/// As [`now_q`] without asking whether there is anything to shift.
+#[inline(always)]
+pub(crate) const fn shifted(now: u64, shl: u8, shr: u8) -> u64 {
     now.wrapping_shr(shr as u32).wrapping_shl(shl as u32)
 }
 
@@ -19,7 +31,7 @@ pub(crate) const fn now_q(now: u64, shl: u8, shr: u8) -> u64 {
 /// H + S.
 #[inline(always)]
 pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
-    if q == 0 || u16::from_ne_bytes([shl, shr]) == 0 {
+    if q == 0 || is_whole(shl, shr) {
         return q;
     }
     let up = 1u64.wrapping_shl(shl as u32).wrapping_sub(1);

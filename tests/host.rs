@@ -599,3 +599,63 @@ fn seeds_need_no_file_of_the_system() {
         status => assert_eq!(status, 0),
     }
 }
+
+/// Small pages of this memory that are there, as the kernel tells.
+#[cfg(target_os = "linux")]
+fn resident(memory: &Memory) -> usize {
+    let bytes = memory.lines().len() * 64;
+    let mut pages = vec![0u8; bytes.div_ceil(4096)];
+    // SAFETY: whole pages of a mapping that lives, and a byte for each of them.
+    let rc = unsafe { libc::mincore(memory.as_ptr().cast(), bytes, pages.as_mut_ptr()) };
+    assert_eq!(rc, 0, "{}", std::io::Error::last_os_error());
+    pages.iter().filter(|page| **page & 1 == 1).count()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_table_in_zeroed_memory_touches_what_its_keys_need() {
+    let spec = LimitSpec::new(1, 1_000_000, 2);
+    let options = TableOptions::new(spec).seed([7; 16]);
+    let bytes = lines_for(1 << 20) * 64;
+    for shared in [false, true] {
+        let memory = Memory::new(bytes, false, shared).unwrap();
+        assert_eq!(resident(&memory), 0);
+        let table = Table::init(memory.lines(), &options.zeroed()).unwrap();
+        assert_eq!(resident(&memory), 1, "the header lies on one page");
+        let limit = table.limit(&spec).unwrap();
+        for key in 0u32..100 {
+            let check = |_| table.check(&limit, 1_000, &key.to_le_bytes(), 1).unwrap().passes();
+            let verdicts: Vec<_> = (0..3).map(check).collect();
+            assert_eq!(verdicts, [true, true, false]);
+        }
+        assert!((2..=101).contains(&resident(&memory)), "{}", resident(&memory));
+        // Others attach to it as to any; a second init takes it for no fresh memory, but without the promise.
+        assert!(Table::attach(memory.lines(), &AttachOptions::new().seed([7; 16])).is_ok());
+        assert_eq!(Table::init(memory.lines(), &options.zeroed()).unwrap_err(), TableError::BadMode);
+        assert!(
+            !table.check(&limit, 1_000, &7u32.to_le_bytes(), 1).unwrap().passes(),
+            "refused, not cleared"
+        );
+        let again = Table::init(memory.lines(), &options).unwrap();
+        assert!(again.check(&limit, 1_000, &7u32.to_le_bytes(), 1).unwrap().passes());
+        assert_eq!(resident(&memory), bytes.div_ceil(4096), "a plain init writes all of it");
+    }
+}
+
+/// The promise is the caller's: what it breaks are verdicts.
+#[test]
+fn slots_that_are_not_zero_are_words_like_any_other() {
+    let spec = LimitSpec::new(1, 1_000_000, 2);
+    let options = TableOptions::new(spec).seed([7; 16]);
+    let memory = Memory::new(lines_for(64) * 64, false, false).unwrap();
+    let bytes = memory.lines().len() * 64;
+    // SAFETY: all bytes behind the header, of memory that nobody else uses yet.
+    unsafe { std::ptr::write_bytes(memory.as_ptr().add(128), 0x5a, bytes - 128) };
+    let table = Table::init(memory.lines(), &options.zeroed()).unwrap();
+    let limit = table.limit(&spec).unwrap();
+    for now in [0, 1, 1 << 40, u64::MAX] {
+        for key in 0u32..200 {
+            let _ = table.check(&limit, now, &key.to_le_bytes(), 1).unwrap();
+        }
+    }
+}

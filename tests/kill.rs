@@ -1,23 +1,26 @@
 //! Processes that share one table and are killed at any instruction: nothing is over-admitted and no key is stuck.
 //!
-//! Workers are forked over one shared mapping and insert and charge fresh keys by the thousand while the parent kills
-//! and replaces them. Time goes by a tick a request within an era, and the workers' clocks are a few ticks apart,
-//! so that the keys of the era before expire for some and not for others. A worker counts an admission after the table
-//! has
-//! granted it: a kill in between loses the count and never the charge, so `counted <= charged <= burst` must hold for
-//! every key, whenever anybody dies.
+//! Workers are forked over one shared mapping and insert and charge fresh keys by the thousand, one at a time and in
+//! bursts, while the parent kills and replaces them. Time goes by a tick a request within an era, and the workers'
+//! clocks are a few ticks apart, so that the keys of the era before expire for some and not for others. A worker
+//! counts an admission after the table has granted it: a kill in between loses the count and never the charge, so
+//! `counted <= charged <= burst` must hold for every key, whenever anybody dies.
+//!
+//! Where the processor has AVX-512 every worker makes sure that its searches use it: loom and the explorer do not.
 #![cfg(all(target_os = "linux", target_has_atomic = "64"))]
 
 mod common;
+#[path = "common/search.rs"]
+mod search;
 
-use common::{size_from, Rng};
+use common::{size_from, Rng, Seed};
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use tatcell::{
     AttachOptions, FullPolicy, LimitSpec, Line, Outcome, Request, Table, TableLimit, TableOptions, Tracking,
 };
 
 const WORKERS: usize = 4;
-/// One in so many eras has a worker stopped for up to a second.
+/// One in so many deaths is one of a worker that was stopped for up to a second first.
 const STOPS: u64 = 256;
 const KEYS: usize = 1_500;
 /// 4096 slots.
@@ -67,12 +70,26 @@ fn work(shared: &'static Shared, worker: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     let era = shared.era.load(SeqCst);
     shared.started[worker].store(seed, SeqCst);
+    if search::takes_avx512(&table, &limit, now(shared, worker), seed) != search::expects_avx512() {
+        exit(5);
+    }
     loop {
         // Neighbours in the same order as the others, from a random place: rivals meet on fresh keys.
         let first = rng.below(KEYS as u64) as usize;
         for i in (first..first + 32).map(|i| i % KEYS) {
-            if let Ok(Outcome::Conforming) = table.check_hash(&limit, now(shared, worker), key(era, i), 1) {
-                shared.counted[i].fetch_add(1, SeqCst);
+            if rng.one_in(2) {
+                if let Ok(Outcome::Conforming) = table.check_hash(&limit, now(shared, worker), key(era, i), 1)
+                {
+                    shared.counted[i].fetch_add(1, SeqCst);
+                }
+            } else {
+                // As many again by a burst, the first one twice.
+                let at = [i, (i + 1) % KEYS, i, (i + 2) % KEYS, (i + 3) % KEYS];
+                let hashes = at.map(|i| key(era, i));
+                let pass = table.check_burst(&limit, now(shared, worker), &hashes, None).unwrap_or(0);
+                for (_, i) in at.iter().enumerate().filter(|(bit, _)| pass >> bit & 1 == 1) {
+                    shared.counted[*i].fetch_add(1, SeqCst);
+                }
             }
             // Keys that nobody counts come and go, so that whoever dies dies in an insert.
             for _ in 0..4 {
@@ -122,11 +139,15 @@ fn kill(pids: &[i32]) {
     }
 }
 
-/// Waits until a worker has begun.
-fn begun(shared: &Shared, worker: usize, seed: u64) {
-    while shared.started[worker].load(SeqCst) != seed {
-        // SAFETY: no arguments; gives the processor away.
-        unsafe { libc::sched_yield() };
+/// Waits until one of these workers has begun, whose seeds these are; gives the first from `from` on.
+fn begun(shared: &Shared, from: usize, seed: impl Fn(usize) -> u64) -> usize {
+    let begun = |w: &usize| shared.started[*w].load(SeqCst) == seed(*w);
+    loop {
+        if let Some(w) = (from..from + WORKERS).map(|w| w % WORKERS).find(begun) {
+            return w;
+        }
+        // Asleep and not yielding: who sleeps is woken before those who have worked meanwhile, on a busy machine, too.
+        std::thread::sleep(std::time::Duration::from_micros(20));
     }
 }
 
@@ -236,13 +257,30 @@ fn check_afterwards(shared: &'static Shared, era: u64) {
     assert_eq!(shared.wrong.load(SeqCst), 0, "keys are stuck");
 }
 
-/// Kills this many workers, a few of them in each era, and checks every key of every era.
-fn kill_workers(kills: u64) {
+/// Kills this many workers at their work, in worlds that run beside each other: most of the time goes by while the
+/// killed wait for a processor to die on.
+fn kill_workers(kills: u64, worlds: u64) {
+    let seed = size_from("TATCELL_KILL_SEED", 9);
+    std::thread::scope(|scope| {
+        let all: Vec<_> = (0..worlds)
+            .map(|world| {
+                scope.spawn(move || kill_in_a_world(kills.div_ceil(worlds), Rng(seed + world).next()))
+            })
+            .collect();
+        let killed = all.into_iter().map(|world| world.join().expect("its panic says why"));
+        println!("{} kills in {worlds} worlds", killed.sum::<u64>());
+    });
+}
+
+/// Kills so many, a few of them in each era, and checks every key of every era.
+fn kill_in_a_world(kills: u64, seed: u64) -> u64 {
+    let _shown = Seed(seed);
     let shared = map();
     let options = TableOptions::new(SPEC).caller_hash().resolution(0).policy(FullPolicy::Deny);
     let table = Table::init(&shared.lines, &options).unwrap();
     let limit = table.limit(&SPEC).unwrap();
-    let mut rng = Rng(9);
+    assert_eq!(search::takes_avx512(&table, &limit, now(shared, WORKERS), 1), search::expects_avx512());
+    let mut rng = Rng(seed);
     let (mut admitted, mut claims, mut killed, mut stops, mut era) = (0, 0, 0u64, 0, 0u64);
     while killed < kills {
         era += 1;
@@ -255,10 +293,9 @@ fn kill_workers(kills: u64) {
         // Some die and are replaced while the others go on, then all die at once.
         let some = rng.below(6);
         for last in (0..=some).map(|i| i == some) {
-            let w = rng.below(WORKERS as u64) as usize;
-            begun(shared, w, seed(w, lives[w]));
+            let w = begun(shared, rng.below(WORKERS as u64) as usize, |w| seed(w, lives[w]));
             (0..rng.below(1 << 13)).for_each(|_| std::hint::spin_loop());
-            if rng.one_in(STOPS) {
+            if rng.one_in(size_from("TATCELL_STOPS", STOPS)) {
                 stop(pids[w], &mut rng);
                 stops += 1;
             }
@@ -268,29 +305,33 @@ fn kill_workers(kills: u64) {
                 pids[w] = spawn(|| work(shared, w, seed(w, lives[w])));
             }
         }
+        // One that has not begun yet dies, too, but shows nothing.
+        let at_work = (0..WORKERS).filter(|w| shared.started[*w].load(SeqCst) == seed(*w, lives[*w])).count();
         kill(&pids);
-        killed += some + WORKERS as u64;
+        killed += some + at_work as u64;
         claims += orphans(shared, &table, era);
         orphans_block_no_slot(shared, now(shared, WORKERS));
         admitted += check_era(shared, &table, &limit, (era, start));
     }
     check_afterwards(shared, era);
+    let with = if search::expects_avx512() { "AVX-512" } else { "the search of every processor" };
     println!(
-        "{killed} kills in {era} eras, {stops} stops: {admitted} admissions, {claims} claims left behind"
+        "{killed} kills in {era} eras, {stops} stops, with {with}: {admitted} admissions, {claims} claims left behind"
     );
     assert!(
         admitted > killed && claims > killed / 200,
         "the workers did something, and the dead left something"
     );
+    killed
 }
 
 #[test]
 fn killed_workers_over_admit_nothing_and_leave_no_key_stuck() {
-    kill_workers(size_from("TATCELL_KILLS", 10_000));
+    kill_workers(size_from("TATCELL_KILLS", 10_000), 2);
 }
 
 #[test]
 #[ignore = "a minute: 1e5 kills"]
 fn a_hundred_thousand_kills_over_admit_nothing_either() {
-    kill_workers(size_from("TATCELL_KILLS", 100_000));
+    kill_workers(size_from("TATCELL_KILLS", 100_000), 6);
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{
     AtomicU64, Ordering::AcqRel, Ordering::Acquire, Ordering::Relaxed, Ordering::SeqCst,
 };
 use std::sync::Mutex;
-use tatcell::{Counters, LimitSpec, Outcome, Request, Table, TableLimit, TableOptions};
+use tatcell::{Burst, Counters, LimitSpec, Line, Outcome, Request, Table, TableLimit, TableOptions};
 
 const T: u64 = 1 << 12;
 const W: u32 = 43;
@@ -38,6 +38,24 @@ impl Insert for Protocol<'_> {
     fn ask(&self, now: u64, tag: u64, counters: &mut Counters) -> Outcome {
         let request = Request { limit: &self.1, now, cost: 1, room: 0 };
         self.0.check_ex(&request, tag, Some(counters)).unwrap().outcome()
+    }
+}
+
+/// The same by bursts that ask twice for the key, so that one is a hit, or lost to the rival.
+struct Bursts<'m>(Table<'m>, TableLimit);
+
+impl Insert for Bursts<'_> {
+    fn ask(&self, now: u64, tag: u64, counters: &mut Counters) -> Outcome {
+        let before = counters.contended;
+        let burst = Burst { limit: &self.1, now, hashes: &[tag; 2], costs: None, last: 0 };
+        match self.0.check_burst_counted(&burst, counters).unwrap() {
+            0 if counters.contended > before => Outcome::Contended,
+            0 => Outcome::NonConforming { retry_after: 1 },
+            pass => {
+                assert_ne!(pass, 3, "a burst admitted a key twice");
+                Outcome::Conforming
+            }
+        }
     }
 }
 
@@ -137,22 +155,33 @@ fn key(round: u64) -> u64 {
     2 + round % 0xf_fff0
 }
 
-#[test]
-fn a_million_races_for_a_fresh_key_admit_it_once() {
-    let rounds = size_from("TATCELL_RACES", 1_000_000);
-    let lines = memory(4);
+/// Races on a table by this form: none admits a key twice.
+fn admits_once<I: Insert>(rounds: u64, form: impl FnOnce(Table<'static>, TableLimit) -> I) -> Found {
+    let lines: &'static [Line] = Box::leak(memory(4).into_boxed_slice());
     let spec = LimitSpec::new(1, T, 1).max_debt(7);
-    let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
+    let table = Table::init(lines, &TableOptions::new(spec).caller_hash()).unwrap();
     let limit = table.limit(&spec).unwrap();
-    let found = race(&Protocol(table, limit), rounds);
+    let found = race(&form(table, limit), rounds);
     println!("{rounds} races: {} double, {} contended", found.double, found.contended);
     assert_eq!(found.double, 0, "a key was admitted twice");
-    assert_eq!(found.contended, found.counted, "every contended call is counted");
     assert_eq!(found.strangers, rounds, "a slot was aged in every round");
     // Contended is rare, and a race without a winner rarer.
     assert!(found.admitted >= rounds - rounds / 100, "{} of {rounds}", found.admitted);
-    let claims = words(&lines)[16..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();
+    let claims = words(lines)[16..].iter().filter(|w| w.load(Relaxed) >> 63 == 1).count();
     assert!(claims <= 1, "claims are cleaned up: {claims}");
+    found
+}
+
+#[test]
+fn a_million_races_for_a_fresh_key_admit_it_once() {
+    let found = admits_once(size_from("TATCELL_RACES", 1_000_000), Protocol);
+    assert_eq!(found.contended, found.counted, "every contended call is counted");
+}
+
+#[test]
+fn half_as_many_races_of_bursts_for_a_fresh_key_admit_it_once() {
+    let found = admits_once(size_from("TATCELL_RACES", 1_000_000) / 2, Bursts);
+    assert!(found.contended <= found.counted, "every contended request is counted");
 }
 
 #[test]

@@ -76,7 +76,8 @@ fn words64(limit: SmallLimit) -> [u64; 5] {
     #[repr(C)]
     struct Fields([u64; 4], u32, [u16; 2]);
     // SAFETY: both are repr(C): four u64, a u32 and two u16, no padding.
-    let Fields([t, limit, window, delay], burst, [shift, back]) = unsafe { core::mem::transmute(limit) };
+    let fields = unsafe { core::mem::transmute::<SmallLimit, Fields>(limit) };
+    let Fields([t, limit, window, delay], burst, [shift, back]) = fields;
     [t, limit, window, delay, u64::from(burst) | u64::from(shift) << 32 | u64::from(back) << 48]
 }
 

@@ -7,7 +7,8 @@ use common::{memory, size_from, Rng};
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed, Ordering::SeqCst};
 use std::sync::Barrier;
 use tatcell::{
-    Cell, Cell32, Counters, FullPolicy, LimitSpec, Outcome, Permit, Request, Table, TableOptions, Tracking,
+    Burst, Cell, Cell32, Counters, FullPolicy, LimitSpec, Outcome, Permit, Request, Table, TableLimit,
+    TableOptions, Tracking,
 };
 
 const THREADS: u64 = 4;
@@ -77,6 +78,18 @@ fn verdict(mut ask: impl FnMut() -> Outcome) -> bool {
     }
 }
 
+/// Asks for so many units of a key by bursts, again for those that were contended; gives how many passed.
+fn burst(table: &Table<'_>, limit: &TableLimit, now: u64, key: u64, units: usize) -> u64 {
+    let (mut left, mut passed) = (units, 0);
+    while left > 0 {
+        let mut counters = Counters::default();
+        let burst = Burst { limit, now, hashes: &[key; 64][..left], costs: None, last: 0 };
+        passed += u64::from(table.check_burst_counted(&burst, &mut counters).unwrap().count_ones());
+        left = counters.contended as usize;
+    }
+    passed
+}
+
 #[test]
 fn threads_at_one_instant_admit_exactly_the_burst() {
     const B: u64 = 7;
@@ -86,9 +99,10 @@ fn threads_at_one_instant_admit_exactly_the_burst() {
     let table = Table::init(&lines, &options).unwrap();
     let (wide, narrow, keyed) = (spec.build().unwrap(), spec.build32().unwrap(), table.limit(&spec).unwrap());
     let (cell, cell32) = (Cell::new(), Cell32::new());
-    let admitted = [const { AtomicU64::new(0) }; 4];
+    let admitted = [const { AtomicU64::new(0) }; 6];
     let now = |round: u64| round * (B << 13);
     let count = |which: usize, passes: bool| admitted[which].fetch_add(passes as u64, Relaxed);
+    let fresh = |round: u64, from: u64| (1 << 63) | (round % 1_000 + from);
     in_rounds(
         rounds(),
         |_, round| {
@@ -98,14 +112,15 @@ fn threads_at_one_instant_admit_exactly_the_burst() {
                 count(1, verdict(|| cell32.check(&narrow, now, 1)));
                 // A key that has its slot, and one that is new in every round.
                 count(2, verdict(|| table.check_hash(&keyed, now, 5, 1).unwrap()));
-                count(
-                    3,
-                    verdict(|| table.check_hash(&keyed, now, (1 << 63) | (round % 1_000 + 1), 1).unwrap()),
-                );
+                count(3, verdict(|| table.check_hash(&keyed, now, fresh(round, 1), 1).unwrap()));
+            }
+            for (which, key) in [(4, 6), (5, fresh(round, 2_000))] {
+                admitted[which].fetch_add(burst(&table, &keyed, now, key, 4), Relaxed);
             }
         },
         |round| {
-            for (form, n) in ["Cell", "Cell32", "Table", "Table, new key"].iter().zip(&admitted) {
+            let forms = ["Cell", "Cell32", "Table", "Table, new key", "Burst", "Burst, new key"];
+            for (form, n) in forms.iter().zip(&admitted) {
                 assert_eq!(n.swap(0, Relaxed), B, "{form}, round {round}");
             }
         },
@@ -114,13 +129,21 @@ fn threads_at_one_instant_admit_exactly_the_burst() {
 
 /// All threads ask as fast as they can, at one instant, until each is refused. Contended is asked again.
 fn drain(rounds: u64, burst: u64, form: &str, ask: impl Fn(u64) -> Outcome + Sync) {
+    drain_units(rounds, burst, form, |now| u64::from(verdict(|| ask(now))));
+}
+
+/// The same for a form that asks for some units at once: it gives how many passed.
+fn drain_units(rounds: u64, burst: u64, form: &str, ask: impl Fn(u64) -> u64 + Sync) {
     let admitted = AtomicU64::new(0);
     in_rounds(
         rounds,
         |_, round| {
             let mut passed = 0;
-            while verdict(|| ask(round << 40)) {
-                passed += 1;
+            loop {
+                match ask(round << 40) {
+                    0 => break,
+                    units => passed += units,
+                }
             }
             admitted.fetch_add(passed, Relaxed);
         },
@@ -145,6 +168,12 @@ fn threads_that_drain_a_large_burst_admit_exactly_it() {
     drain(rounds, B, "Table", |now| table.check_hash(&keyed, now, 7, 1).unwrap());
     let request = |now| Request { limit: &keyed, now, cost: 1, room: 0 };
     drain(rounds, B, "Table, full", |now| table.check_ex(&request(now), 8, None).unwrap().outcome());
+    // Threads that burst beside threads that ask for one unit after the other.
+    let turn = AtomicU64::new(0);
+    drain_units(rounds, B, "Table, bursts", |now| match turn.fetch_add(1, Relaxed) % 4 {
+        0 => u64::from(verdict(|| table.check_hash(&keyed, now, 9, 1).unwrap())),
+        n => burst(&table, &keyed, now, 9, 8 * n as usize),
+    });
     let narrow = LimitSpec::new(1, 16, B).resolution(0).build32().unwrap();
     let cell = Cell32::new();
     // Rounds are 2^28 ticks apart in the 32-bit word.
@@ -159,18 +188,22 @@ fn every_admission_of_every_thread_is_in_the_word() {
     let lines = memory(4);
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash().tag_bits(12)).unwrap();
     let (wide, keyed, now) = (spec.build().unwrap(), table.limit(&spec).unwrap(), 1 << 40);
-    let (cell, admitted) = (Cell::new(), [const { AtomicU64::new(0) }; 2]);
+    let (cell, admitted) = (Cell::new(), [const { AtomicU64::new(0) }; 3]);
     // Tens of milliseconds a thread, so that they meet whenever they wake up.
     let each = rounds() * 400;
     in_rounds(
         1,
         |_, _| {
-            let mut passed = [0; 2];
+            let mut passed = [0; 3];
             for _ in 0..each {
                 passed[0] += cell.check(&wide, now, 1).passes() as u64;
             }
             for _ in 0..each {
                 passed[1] += table.check_hash(&keyed, now, 3, 1).unwrap().passes() as u64;
+            }
+            for _ in 0..each / 9 {
+                passed[2] += u64::from(table.check_burst(&keyed, now, &[4; 8], None).unwrap().count_ones());
+                passed[2] += table.check_hash(&keyed, now, 4, 1).unwrap().passes() as u64;
             }
             for (sum, n) in admitted.iter().zip(passed) {
                 sum.fetch_add(n, Relaxed);
@@ -178,8 +211,10 @@ fn every_admission_of_every_thread_is_in_the_word() {
         },
         |_| (),
     );
-    let debt = [cell.peek(&wide, now, 0), table.peek(&keyed, now, 3, 0).unwrap()].map(|d| d.reset_after);
-    for (form, (debt, sum)) in ["Cell", "Table"].iter().zip(debt.iter().zip(&admitted)) {
+    let looks = [cell.peek(&wide, now, 0), table.peek(&keyed, now, 3, 0).unwrap()];
+    let looks = [looks[0], looks[1], table.peek(&keyed, now, 4, 0).unwrap()];
+    let debt = looks.map(|d| d.reset_after);
+    for (form, (debt, sum)) in ["Cell", "Table", "Table, bursts"].iter().zip(debt.iter().zip(&admitted)) {
         let n = sum.load(Relaxed);
         assert_eq!(*debt, n << 10, "{form}: {n} admitted");
         assert!(n > THREADS * each * 9 / 10, "{form}: contended too often: {n}");
@@ -196,7 +231,7 @@ fn threads_with_their_own_clocks_stay_below_the_envelope() {
     let table = Table::init(&lines, &TableOptions::new(spec).caller_hash().skew(1 << 36)).unwrap();
     let (wide, keyed) = (spec.build().unwrap(), table.limit(&spec).unwrap());
     let cell = Cell::new();
-    let (clock, admitted) = (AtomicU64::new(1 << 20), [const { AtomicU64::new(0) }; 2]);
+    let (clock, admitted) = (AtomicU64::new(1 << 20), [const { AtomicU64::new(0) }; 3]);
     std::thread::scope(|scope| {
         for thread in 0..THREADS {
             let (cell, clock, admitted, table) = (&cell, &clock, &admitted, &table);
@@ -207,12 +242,13 @@ fn threads_with_their_own_clocks_stay_below_the_envelope() {
                     admitted[0].fetch_add(verdict(|| cell.check(&wide, now, 1)) as u64, Relaxed);
                     admitted[1]
                         .fetch_add(verdict(|| table.check_hash(&keyed, now, 9, 1).unwrap()) as u64, Relaxed);
+                    admitted[2].fetch_add(burst(table, &keyed, now, 10, 2), Relaxed);
                 }
             });
         }
     });
     let elapsed = clock.load(Relaxed) - (1 << 20) + T;
-    for (form, n) in ["Cell", "Table"].iter().zip(&admitted) {
+    for (form, n) in ["Cell", "Table", "Table, bursts"].iter().zip(&admitted) {
         let n = n.load(Relaxed);
         assert!(n <= B + elapsed / T, "{form}: {n} above {}", B + elapsed / T);
         assert!(n > elapsed / T / 2, "{form}: {n} of {elapsed} ticks is too few to show anything");
@@ -242,6 +278,10 @@ fn refunds_and_charges_conserve_what_they_move() {
                 let mut permits: Vec<(Permit, Permit)> = Vec::new();
                 barrier.wait();
                 for _ in 0..rounds() {
+                    if rng.one_in(4) {
+                        let passed = burst(table, &keyed, now, hash, 3);
+                        in_table.fetch_add(passed * t_table, Relaxed);
+                    }
                     let cost = rng.within(1, 9) as u32;
                     if rng.one_in(2) || permits.is_empty() {
                         let (a, b) = if rng.one_in(2) {
@@ -300,7 +340,15 @@ fn threads_in_a_full_set_admit_no_more_than_its_slots_under_inherit() {
             let mut rng = Rng(round << 8 | thread);
             let mut counters = Counters::default();
             for _ in 0..40 {
-                let hash = rng.below(2) << 63 | rng.within(1, 40);
+                let mut hash = || rng.below(2) << 63 | rng.within(1, 40);
+                let hashes = [hash(), hash(), hash()];
+                if hashes[0] % 2 == 0 {
+                    let burst =
+                        Burst { limit: &limit, now: round << 20, hashes: &hashes, costs: None, last: 0 };
+                    table.check_burst_counted(&burst, &mut counters).unwrap();
+                    continue;
+                }
+                let hash = hashes[0];
                 let request = Request { limit: &limit, now: round << 20, cost: 1, room: 0 };
                 let d = table.check_ex(&request, hash, Some(&mut counters)).unwrap();
                 assert_ne!(d.tracking, Tracking::Untracked);

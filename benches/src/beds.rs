@@ -6,6 +6,8 @@
 //! denied      each key has one unit in 1024 of its visits and spent it: nearly every decision is a denied hit
 //! mixed       each key comes at its rate and has a burst of 1: every other request passes
 //! Zipf        the most frequent key comes at half its rate; nearly all other words have expired when they come again
+//! each turn   each key comes once a pass, at an instant of its own, and has drained when it comes again; no new ones
+//! paced       each key may come 200 times a second by a clock that is read: see paced
 //! staggered   each key comes at an instant of its own and has drained when it comes again: see stagger
 //! churn       every key is new; it occupies its slot for as long as a quarter of all slots need to fill
 //! ```
@@ -58,6 +60,9 @@ pub fn zipf_spec(keys: u32) -> (u64, u64) {
 /// The emission interval that keeps a quarter of the slots of the 1e6 table busy when every key is new.
 pub const CHURN_PERIOD: u64 = slots_for(1_000_000) as u64 / 4 * DT;
 
+/// Live slots of 100 slots where keys come in turn.
+const LOAD_OF_TURNS: u64 = 5;
+
 /// Who hashes.
 #[derive(Clone, Copy, PartialEq)]
 pub enum Hashing {
@@ -85,6 +90,10 @@ pub enum Order {
     Zipf,
     /// Uniform, from one or two threads: each key comes at a quarter or at half of its rate.
     Threads,
+    /// Each key in turn; loads of tables too large for a stream of all their keys.
+    EachTurn,
+    /// Uniform, under a clock that is read.
+    Paced,
     /// Every key new.
     Churn,
     /// Keys that the caller inserts, each in turn; `home` tells two such tables apart.
@@ -120,6 +129,8 @@ impl What {
             Order::Uniform | Order::Cycle { .. } => spec(self.keys, self.mix),
             Order::Threads => (u64::from(self.keys) * DT / 4, 32),
             Order::Zipf => zipf_spec(self.keys),
+            Order::EachTurn => (self.slots() as u64 * LOAD_OF_TURNS / 100 * DT, 32),
+            Order::Paced => (crate::paced::PERIOD, 32),
             Order::Churn => (CHURN_PERIOD, 1),
             Order::Staggered(traffic) => (traffic.period, 32),
         }
@@ -136,6 +147,7 @@ impl What {
         match self.order {
             Order::Zipf => Stream::zipf(self.keys),
             Order::Staggered(traffic) => traffic.stream(),
+            Order::EachTurn => Stream::turns(self.keys),
             _ => Stream::uniform(self.keys),
         }
     }
@@ -229,10 +241,22 @@ fn make<M: Access>(
     }
     let limit = table.limit(&spec).expect("a limit");
     let mut bed = Bed { table, limit, stream: what.stream(), now: 1 << 40, fresh: 0 };
-    if !matches!(order, Order::Churn | Order::Cycle { .. } | Order::Staggered(_)) {
+    if order == Order::EachTurn {
+        turn(&mut bed, keys);
+    } else if !matches!(order, Order::Churn | Order::Cycle { .. } | Order::Staggered(_)) {
         fill(&mut bed, &what, period);
     }
     bed
+}
+
+/// Lets each key come once, one after the other.
+fn turn<M: Access>(bed: &mut Bed<M>, keys: u32) {
+    let mut left = u64::from(keys);
+    while left > 0 {
+        let n = left.min(1 << 18).next_multiple_of(64);
+        crate::steps::ahead::<M, 64, 16>(bed, n, crate::keys::key);
+        left = left.saturating_sub(n);
+    }
 }
 
 /// Inserts all keys, then lets time pass until the mix is what it will be.

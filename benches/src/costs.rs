@@ -7,7 +7,7 @@
 //!               one_line     keys chosen so that each has a slot in its home line: the second one is never read (it is
 //!                            prefetched in both); either way each visit takes the first 3/4 of the keys in turn
 //! policy        the same stream over tables of another policy; at a load of 0.48 a set is full now and then
-//! counters      check_burst_counted, beside check_burst
+//! counters      the same call, counted
 //! ```
 
 use std::cell::RefCell;
@@ -56,7 +56,8 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
 #[inline(never)]
 fn counted(bed: &mut Bed<Shared>, counters: &mut Counters, n: u64) -> u64 {
     next_with::<_, 32>(bed, n, keyed, |table, limit, now, hashes| {
-        table.check_burst_counted(&Burst { limit, now, hashes, costs: None, last: 0 }, counters).unwrap_or(0)
+        let burst = Burst { limit, now, hashes, costs: None, last: 0 };
+        table.check_burst_prefetched(&burst, Some(&mut *counters)).unwrap_or(0)
     })
 }
 

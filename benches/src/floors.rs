@@ -11,6 +11,7 @@ use crate::beds::{slots_for, visits};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
+use crate::tables::LARGEST;
 
 const CELL: (u64, u64) = (1 << 10, 1 << 17);
 
@@ -34,7 +35,7 @@ pub fn add(suite: &mut Suite) {
             suite.skip(id, "no AES in this processor");
         }
     }
-    for (keys, size) in [(1_000_000, "1e6"), (10_000_000, "1e7")] {
+    for (keys, size) in [(1_000_000, "1e6"), (10_000_000, "1e7"), (LARGEST, "1e8")] {
         let mut made: Option<Rc<RefCell<Words>>> = None;
         let mut add = |id: &str, text: &str, step: fn(&mut Words, u64) -> u64| {
             let (id, text) = (format!("floor{size}.{id}"), format!("{size} keys, {text}"));
@@ -43,17 +44,27 @@ pub fn add(suite: &mut Suite) {
                 Box::new(move |n| step(&mut words.borrow_mut(), n))
             });
         };
-        add("random", "lock cmpxchg", random);
-        add("two_phase32", "32 prefetches, 32 cmpxchg", two_phase::<32>);
-        add("two_phase64", "64 prefetches, 64 cmpxchg", two_phase::<64>);
+        add("random", "lock cmpxchg", |state, n| random(state, n, || {}));
+        add("two_phase32", "32 prefetches, 32 cmpxchg", |state, n| two_phase::<32>(state, n, || {}));
+        add("two_phase64", "64 prefetches, 64 cmpxchg", |state, n| two_phase::<64>(state, n, || {}));
         add("ahead32", "prefetch 32 ahead, cmpxchg", |state, n| ahead::<32>(state, n, || {}));
         add("ahead64", "prefetch 64 ahead, cmpxchg", |state, n| ahead::<64>(state, n, || {}));
+        if keys == LARGEST {
+            add("ahead128", "prefetch 128 ahead, cmpxchg", |state, n| ahead::<128>(state, n, || {}));
+            add("ahead256", "prefetch 256 ahead, cmpxchg", |state, n| ahead::<256>(state, n, || {}));
+        }
         #[cfg(target_arch = "x86_64")]
-        add("ahead64_80", "the same, 80 other instructions", |state, n| {
-            ahead::<64>(state, n, || {
-                others::<20>();
-            })
-        });
+        {
+            add("random_80", "lock cmpxchg, 80 other instructions", |state, n| {
+                random(state, n, others::<20>)
+            });
+            add("two_phase32_80", "32 prefetches, 32 cmpxchg, 80 other instructions each", |state, n| {
+                two_phase::<32>(state, n, others::<20>)
+            });
+            add("ahead64_80", "prefetch 64 ahead, cmpxchg, 80 other instructions", |state, n| {
+                ahead::<64>(state, n, others::<20>)
+            });
+        }
     }
 }
 
@@ -163,8 +174,9 @@ fn words(keys: u32) -> Words {
 }
 
 #[inline(always)]
-fn touch(word: &AtomicU64) -> u64 {
+fn touch(word: &AtomicU64, between: impl Fn()) -> u64 {
     let seen = word.load(Relaxed);
+    between();
     word.compare_exchange(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_ok() as u64
 }
 
@@ -181,20 +193,20 @@ fn prefetch(word: &AtomicU64) {
 }
 
 #[inline(never)]
-fn random(state: &mut Words, n: u64) -> u64 {
+fn random(state: &mut Words, n: u64, between: impl Fn()) -> u64 {
     let words = state.words;
     let (ids, turn) = state.stream.take(n as usize);
-    ids.iter().map(|&i| touch(&words[turn.id(i) as usize])).sum()
+    ids.iter().map(|&i| touch(&words[turn.id(i) as usize], &between)).sum()
 }
 
 #[inline(never)]
-fn two_phase<const K: usize>(state: &mut Words, n: u64) -> u64 {
+fn two_phase<const K: usize>(state: &mut Words, n: u64, between: impl Fn()) -> u64 {
     let words = state.words;
     let (ids, turn) = state.stream.take(n as usize);
     let mut won = 0;
     for burst in ids.chunks_exact(K) {
         burst.iter().for_each(|&i| prefetch(&words[turn.id(i) as usize]));
-        won += burst.iter().map(|&i| touch(&words[turn.id(i) as usize])).sum::<u64>();
+        won += burst.iter().map(|&i| touch(&words[turn.id(i) as usize], &between)).sum::<u64>();
     }
     won
 }
@@ -210,10 +222,8 @@ fn ahead<const K: usize>(state: &mut Words, n: u64, between: impl Fn()) -> u64 {
         .zip(&ids[K..])
         .map(|(&i, &next)| {
             prefetch(word(next));
-            let (word, seen) = (word(i), word(i).load(Relaxed));
-            between();
-            word.compare_exchange(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_ok() as u64
+            touch(word(i), &between)
         })
         .sum();
-    rolling + ids[ids.len() - K..].iter().map(|&i| touch(word(i))).sum::<u64>()
+    rolling + ids[ids.len() - K..].iter().map(|&i| touch(word(i), || {})).sum::<u64>()
 }

@@ -101,6 +101,12 @@ impl Stream {
         Stream::cycle((0..passes).flat_map(pass).collect())
     }
 
+    /// All numbers below `n` (2^21 at least) in turn, again and again: hashed, they fall anywhere.
+    pub fn turns(n: u32) -> Stream {
+        let length = 1 << 21;
+        Stream { ids: (0..length).collect(), at: 0, turn: Turn { by: 0, n }, stride: length }
+    }
+
     /// Zipf with exponent 1: rank k comes with probability 1 / (k H(n)). Ranks are scattered over the numbers.
     pub fn zipf(n: u32) -> Stream {
         let mut sum = 0.0;

@@ -5,6 +5,8 @@ use tatcell::HashKind;
 pub struct Machine {
     /// Processor, pinning, load.
     pub text: String,
+    /// Maker and family of the processor: runs of one family are compared.
+    pub family: String,
     /// Date and time, UTC.
     pub date: String,
 }
@@ -23,7 +25,10 @@ impl Machine {
         let pinned = cpu.map_or("not pinned".into(), |cpu| format!("pinned to cpu {cpu} of {cpus}"));
         let load = file("/proc/loadavg");
         let load = load.split(' ').next().unwrap_or("?");
-        Machine { text: format!("{model}{family}, {pinned}, load {load}"), date: date() }
+        let maker = field("vendor_id").unwrap_or_else(|| std::env::consts::ARCH.into());
+        let number = field("cpu family").unwrap_or_default();
+        let kept = format!("{maker} {number}").trim_end().to_string();
+        Machine { family: kept, text: format!("{model}{family}, {pinned}, load {load}"), date: date() }
     }
 }
 

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! tatcell-bench run [--seconds S] [--only TEXT,TEXT] [--count] [--lib libtatcell.so] [--tsv FILE] [--svg FILE]
+//!                   [--kept FOLDER]                      and compares it with a run of the same family
 //! tatcell-bench count [--rows ROW,ROW] [--lib SO]        instructions per decision, through valgrind
 //! tatcell-bench gate FILE [--write] [--lib SO]           holds them to the file of counts, or writes it
 //! tatcell-bench loop ROW N [--lib SO]                    N decisions of one row and nothing else, for profilers
@@ -29,12 +30,13 @@
 //!
 //! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
 //! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
-//! [`peers`], [`foreign`], [`threads`]. What becomes of them: [`report`], [`chart`], [`goals`], [`count`],
-//! [`gate`]; beside them [`machine`] and [`progress`].
+//! [`peers`], [`foreign`], [`threads`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goals`], [`cause`],
+//! [`kept`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
 
 mod algorithms;
 mod beds;
 mod capi;
+mod cause;
 mod cells;
 mod chart;
 mod costs;
@@ -45,9 +47,11 @@ mod floors;
 mod foreign;
 mod gate;
 mod goals;
+mod kept;
 mod keys;
 mod machine;
 mod memory;
+mod paced;
 mod peers;
 mod progress;
 mod report;
@@ -77,6 +81,7 @@ struct Args {
     lib: Option<String>,
     tsv: Option<String>,
     svg: Option<String>,
+    kept: Option<String>,
 }
 
 impl Args {
@@ -95,6 +100,7 @@ impl Args {
                 "--lib" => args.lib = Some(value()?),
                 "--tsv" => args.tsv = Some(value()?),
                 "--svg" => args.svg = Some(value()?),
+                "--kept" => args.kept = Some(value()?),
                 _ => args.rest.push(word),
             }
         }
@@ -115,6 +121,7 @@ fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
     peers::add(&mut suite);
     foreign::add(&mut suite);
     threads::add(&mut suite, &mut beds, cpus);
+    paced::add(&mut suite, &mut beds, cpus);
     suite
 }
 
@@ -133,6 +140,9 @@ fn run(args: &Args) -> Result<(), String> {
         counts.print();
     }
     goals::print(&suite, &counts);
+    if let Some(folder) = &args.kept {
+        kept::print(&suite, &machine, folder);
+    }
     if let Some(path) = &args.tsv {
         report::write_tsv(&suite, &counts, &machine, rounds, path)?;
         println!("numbers: {path}");
@@ -156,7 +166,8 @@ fn main() -> ExitCode {
             ("counted", [id, n]) => count::counted(id, n, lib),
             _ => {
                 Err("usage: tatcell-bench run | count | gate FILE | loop ROW N   [--seconds S] [--only TEXT,TEXT] \
-                      [--count] [--rows ROW,ROW] [--write] [--lib SO] [--tsv FILE] [--svg FILE]"
+                      [--count] [--rows ROW,ROW] [--write] [--lib SO] [--tsv FILE] [--svg FILE] \
+                      [--kept FOLDER]"
                     .into())
             }
         }

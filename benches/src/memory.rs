@@ -1,10 +1,12 @@
-//! Table memory on huge pages where the system gives them.
+//! Table memory on huge pages where the system gives them: of 1 GiB from the reserved pool for the largest tables, else
+//! of 2 MiB as the kernel finds them.
 
 use std::sync::atomic::AtomicU64;
 
 use tatcell::Line;
 
 const HUGE: usize = 2 << 20;
+const GIANT: usize = 1 << 30;
 
 /// Zeroed memory that lives as long as the program, aligned to 2 MiB, asked to be huge pages.
 pub struct Memory {
@@ -23,6 +25,11 @@ impl Memory {
     }
 
     fn on(bytes: usize, pages: libc::c_int) -> Memory {
+        if pages == libc::MADV_HUGEPAGE && bytes >= GIANT / 2 {
+            if let Some(at) = giant(bytes) {
+                return Memory { at, bytes };
+            }
+        }
         let whole = bytes + HUGE;
         let (prot, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
         // SAFETY: a fresh anonymous mapping.
@@ -69,6 +76,10 @@ impl Memory {
             });
             if let Some((from, to)) = range {
                 inside = (from..to).contains(&(self.at as usize));
+            } else if inside
+                && line.strip_prefix("KernelPageSize:").is_some_and(|kib| kib.trim() == "1048576 kB")
+            {
+                return format!("all of a {:.1} MiB table, pages of 1 GiB", self.bytes as f64 / 1048576.0);
             } else if let (true, Some(kib)) = (inside, line.strip_prefix("AnonHugePages:")) {
                 let kib: usize = kib.trim().trim_end_matches(" kB").parse().unwrap_or(0);
                 // A mapping is merged with its neighbours: it may hold more than this table.
@@ -81,6 +92,23 @@ impl Memory {
         }
         "unknown (no smaps)".into()
     }
+}
+
+/// Memory on pages of 1 GiB from the reserved pool, where there are any left.
+#[cfg(target_os = "linux")]
+fn giant(bytes: usize) -> Option<*mut u8> {
+    let whole = bytes.next_multiple_of(GIANT);
+    // 30 is log2 of 1 GiB, in the bits that mmap reads it from.
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB | 30 << 26;
+    // SAFETY: a fresh anonymous mapping.
+    let at =
+        unsafe { libc::mmap(std::ptr::null_mut(), whole, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0) };
+    (at != libc::MAP_FAILED).then_some(at.cast())
+}
+
+#[cfg(not(target_os = "linux"))]
+fn giant(_: usize) -> Option<*mut u8> {
+    None
 }
 
 /// MiB that can be had without swapping.

@@ -35,6 +35,16 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ("stagger1e6", "tatcell: 1e6 keys, staggered; ratio to the same call where keys keep their slots", ""),
     ("table1e7", "tatcell: 1e7 keys; ratio to prefetch 64 ahead + lock cmpxchg", "floor1e7.ahead64"),
     ("peer1e7", "Peers: 1e7 keys; ratio to a single call of tatcell", "table1e7.single"),
+    (
+        "floor1e8",
+        "Floors: over the memory of a 1e8 table; ratio to load + lock cmpxchg of one word",
+        "floor.cmpxchg",
+    ),
+    (
+        "table1e8",
+        "tatcell: 1e8 keys, staggered; ratio to prefetch 64 ahead + lock cmpxchg",
+        "floor1e8.ahead64",
+    ),
     ("churn", "Every key new; ratio to a single call of tatcell", "churn.single"),
     (
         "cost",
@@ -43,6 +53,10 @@ const GROUPS: &[(&str, &str, &str)] = &[
     ),
     ("c", "tatcell from C, through the shared library; ratio to the same from Rust", ""),
     ("threads", "One thread and two, ns of all together; ratio to one thread; last: by wall time", ""),
+    ("paced", "Requests at a rate, a clock read once in 64; ratio to one thread; last: by wall time", ""),
+    ("algorithm", "Other algorithms and meters, one word; ratio to load + lock cmpxchg", "floor.cmpxchg"),
+    ("algorithm1e3", "Other algorithms, 1e3 keys; ratio to a single call under GCRA", "table1e3.single"),
+    ("algorithm1e6", "Other algorithms, 1e6 keys; ratio to a single call under GCRA", "table1e6.single"),
 ];
 
 /// The row that this one's ratio is to.
@@ -52,11 +66,14 @@ fn base(row: &Row) -> String {
         "single1e3" => "table1e3.single".into(),
         "ahead64_1e3" => "table1e3.ahead64".into(),
         "single1e6" => "table1e6.single".into(),
+        "next32" => "table1e6.ahead32".into(),
         _ => format!("table1e6.{name}"),
     };
     match row.id.split_once('.') {
         Some(("c", name)) => of_c(name),
-        Some(("threads", name)) => format!("threads.{}_1", name.split('_').next().unwrap_or(name)),
+        Some((group @ ("threads" | "paced"), name)) => {
+            format!("{group}.{}_1", name.rsplit_once('_').map_or(name, |(name, _)| name))
+        }
         Some((group, name)) if group.starts_with("stagger") => {
             let call = if name.contains("ahead64") { "ahead64" } else { "single" };
             format!("table{}.{call}", &group["stagger".len()..])
@@ -116,7 +133,7 @@ fn passed(row: &Row) -> String {
     }
 }
 
-/// Tab-separated: one line a row, after two lines that start with #.
+/// Tab-separated: one line a row, after lines that start with #.
 pub fn write_tsv(
     suite: &Suite,
     counts: &Counts,
@@ -124,7 +141,8 @@ pub fn write_tsv(
     rounds: usize,
     path: &str,
 ) -> Result<(), String> {
-    let mut text = format!("# machine: {}\n# date: {}\n", machine.text, machine.date);
+    let mut text =
+        format!("# family: {}\n# machine: {}\n# date: {}\n", machine.family, machine.text, machine.date);
     text += "row\tunit\tmin\tmedian\trounds\tdecided\tpassed\n";
     for row in &suite.rows {
         let Row { id, decided, passed, .. } = row;

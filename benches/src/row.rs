@@ -80,6 +80,14 @@ impl Row {
         sorted.get(sorted.len() / 2).copied().unwrap_or(f64::INFINITY)
     }
 
+    /// What a tenth of the visits stayed below, and what a tenth was above.
+    pub fn spread(&self) -> (f64, f64) {
+        let mut sorted = self.samples.clone();
+        sorted.sort_by(f64::total_cmp);
+        let at = |tenths: usize| sorted.get((sorted.len().saturating_sub(1)) * tenths / 10);
+        (at(1).copied().unwrap_or(f64::INFINITY), at(9).copied().unwrap_or(f64::INFINITY))
+    }
+
     /// The group is the first part of the id.
     pub fn group(&self) -> &str {
         self.id.split('.').next().unwrap_or("")

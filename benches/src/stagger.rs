@@ -23,8 +23,8 @@ use crate::keys::{key, Stream};
 use crate::steps::{ahead, single};
 use crate::suite::{Mix, Suite, DT};
 
-/// Load in hundredths, and how the names of its rows begin.
-const LOADS: [(u64, &str); 2] = [(5, ""), (48, "busy_")];
+/// Load in thousandths, and how the names of its rows begin.
+const LOADS: [(u64, &str); 3] = [(5, "idle_"), (50, ""), (500, "busy_")];
 /// Requests by new keys, in hundredths.
 const NEW: [u32; 4] = [0, 1, 5, 20];
 /// Numbers of keys that come once: first those that fill the table, then, for each visit, those of its new keys.
@@ -40,7 +40,7 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
         }
     }
     // The same in cache, small enough to be counted.
-    add_bed(suite, beds, (1_000, "1e3"), LOADS[0], 5);
+    add_bed(suite, beds, (1_000, "1e3"), LOADS[1], 5);
 }
 
 /// What comes to one bed.
@@ -57,7 +57,7 @@ pub struct Traffic {
 impl Traffic {
     fn new(keys: u32, load: u64, new: u32) -> Traffic {
         let slots = keys as usize * 2;
-        Traffic { keys, known: keys - keys / 100 * new, slots, period: slots as u64 * load / 100 * DT }
+        Traffic { keys, known: keys - keys / 100 * new, slots, period: slots as u64 * load / 1_000 * DT }
     }
 
     /// Passes before the stream repeats: one, or enough for a visit.
@@ -96,7 +96,7 @@ fn add_bed(
 ) {
     let traffic = Traffic::new(keys, load, new);
     let what = What { order: Order::Staggered(traffic), ..What::new(keys) };
-    let name = format!("{size} keys, load 0.{load:02}, {new} % new");
+    let name = format!("{size} keys, load {}, {new} % new", load as f64 / 1_000.0);
     let mut add = |id: &str, text: &str, step: Step| {
         let (id, text) = (format!("stagger{size}.{prefix}{id}_new{new}"), format!("{name}, {text}"));
         suite.add(&id, &text, Mix::All, (traffic.visit(), traffic.visit()), |notes| {

@@ -4,6 +4,7 @@
 use tatcell::{Access, Burst, Table, TableLimit};
 
 use crate::beds::{keyed, Bed};
+use crate::keys::key;
 use crate::suite::DT;
 
 #[inline(never)]
@@ -34,6 +35,53 @@ pub fn lone<M: Access, const K: usize>(
         *now += DT * K as u64;
         let hashes: [u64; K] = std::array::from_fn(|i| hash(table, turn.id(ids[i])));
         passed += u64::from(table.check_burst(limit, *now, &hashes, None).unwrap_or(0).count_ones());
+    }
+    passed
+}
+
+/// The same, each key prefetched as soon as it is hashed.
+#[inline(never)]
+pub fn prepared<M: Access, const K: usize, const N: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    key: impl Fn(u64) -> [u8; N] + Copy,
+) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let (mut passed, mut last, mut hashes) = (0, 0u64, [0; K]);
+    let (ids, turn) = stream.take(n as usize);
+    for ids in ids.chunks_exact(K) {
+        *now += DT * K as u64;
+        let _ = table.prepare_burst(&mut hashes, |i| key(turn.id(ids[i])));
+        let burst = Burst { limit, now: *now, hashes: &hashes, costs: None, last };
+        last = table.check_burst_prefetched(&burst, None).unwrap_or(0);
+        passed += u64::from(last.count_ones());
+    }
+    passed
+}
+
+/// Bursts of K, each prepared B bursts before it is decided: a longer look-ahead than one burst.
+#[inline(never)]
+pub fn far<M: Access, const K: usize, const B: usize, const N: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    key: impl Fn(u64) -> [u8; N] + Copy,
+) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let (mut passed, mut last, mut ring) = (0, 0u64, [[0; K]; B]);
+    let (ids, turn) = stream.take(n as usize);
+    let mut coming = ids.chunks_exact(K);
+    for (hashes, ids) in ring.iter_mut().zip(&mut coming) {
+        let _ = table.prepare_burst(hashes, |i| key(turn.id(ids[i])));
+    }
+    for at in 0..n as usize / K {
+        *now += DT * K as u64;
+        let hashes = &mut ring[at % B];
+        let burst = Burst { limit, now: *now, hashes, costs: None, last };
+        last = table.check_burst_prefetched(&burst, None).unwrap_or(0);
+        passed += u64::from(last.count_ones());
+        if let Some(ids) = coming.next() {
+            let _ = table.prepare_burst(hashes, |i| key(turn.id(ids[i])));
+        }
     }
     passed
 }
@@ -70,7 +118,7 @@ fn plain<M: Access, const K: usize>(
     now: u64,
     hashes: &[u64; K],
 ) -> u64 {
-    table.check_burst(limit, now, hashes, None).unwrap_or(0)
+    table.check_burst_prefetched(&Burst { limit, now, hashes, costs: None, last: 0 }, None).unwrap_or(0)
 }
 
 #[inline(always)]
@@ -147,4 +195,27 @@ pub fn churn_next<M: Access, const K: usize>(bed: &mut Bed<M>, n: u64) -> u64 {
         })
     });
     rolling::<M, K>(table, limit, now, bursts, plain)
+}
+
+/// As [`ahead`] with keys that are all new.
+#[inline(never)]
+pub fn churn_ahead<M: Access, const K: usize>(bed: &mut Bed<M>, n: u64) -> u64 {
+    let Bed { table, limit, now, fresh, .. } = bed;
+    let (mut passed, mut last) = (0, 0u64);
+    let (mut hashes, mut next) = ([0; K], [0; K]);
+    let mut from = *fresh + 1;
+    let _ = table.hash_burst(&mut hashes, |i| key(from + i as u64));
+    table.prefetch(&hashes);
+    for _ in 1..n / K as u64 {
+        from += K as u64;
+        *now += DT * K as u64;
+        let burst = Burst { limit, now: *now, hashes: &hashes, costs: None, last };
+        let pass = table.check_burst_ahead(&burst, None, &mut next, move |i| key(from + i as u64));
+        last = pass.unwrap_or(0);
+        passed += u64::from(last.count_ones());
+        std::mem::swap(&mut hashes, &mut next);
+    }
+    *fresh = from + K as u64;
+    *now += DT * K as u64;
+    passed + u64::from(plain(table, limit, *now, &hashes).count_ones())
 }

@@ -8,8 +8,11 @@ use tatcell::{Access, Exclusive, HashKind, Shared};
 use crate::beds::{self, keyed, keyed4, mix64, Bed, Beds, Hashing, Order, What};
 pub use crate::beds::{spec, visits, zipf_spec, CHURN_PERIOD};
 use crate::keys::{key, key4};
-use crate::steps::{ahead, churn, churn_next, lone, next, single};
+use crate::steps::{ahead, churn, churn_ahead, churn_next, far, lone, next, prepared, single};
 use crate::suite::{Body, Mix, Suite};
+
+/// Keys of the largest table.
+pub const LARGEST: u32 = 100_000_000;
 
 pub type Step<M> = fn(&mut Bed<M>, u64) -> u64;
 
@@ -30,6 +33,9 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
         let what = What::new(keys);
         add("single", "single call", what, |bed, n| single(bed, n, keyed));
         add("burst32", "burst of 32", what, |bed, n| lone::<_, 32>(bed, n, keyed));
+        add("prepared32", "burst of 32, prefetched key by key", what, |bed, n| {
+            prepared::<_, 32, 16>(bed, n, key)
+        });
         add("next32", "burst of 32, next prefetched", what, |bed, n| next::<_, 32>(bed, n, keyed));
         add("next64", "burst of 64, next prefetched", what, |bed, n| next::<_, 64>(bed, n, keyed));
         add("ahead32", "burst of 32, next one in between", what, |bed, n| ahead::<_, 32, 16>(bed, n, key));
@@ -63,12 +69,30 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
             owned(suite, what, size);
         }
     }
+    largest(suite, beds);
     let what = What { order: Order::Churn, ..What::new(1_000_000) };
     let mut add = |id: &str, text: &str, step: Step<Shared>| {
         suite.add(id, text, Mix::Pass, visits(1_000_000), |notes| body(beds.get(what, notes), step));
     };
     add("churn.single", "every key new, single call", churn);
     add("churn.next32", "every key new, burst of 32, next prefetched", churn_next::<_, 32>);
+    add("churn.ahead64", "every key new, burst of 64, next one in between", churn_ahead::<_, 64>);
+}
+
+/// 1e8 keys, each of which comes in turn, once a pass.
+fn largest(suite: &mut Suite, beds: &mut Beds) {
+    let what = What { order: Order::EachTurn, ..What::new(LARGEST) };
+    let mut add = |id: &str, text: &str, step: Step<Shared>| {
+        let (id, text) = (format!("table1e8.{id}"), format!("1e8 keys, staggered, {text}"));
+        suite.add(&id, &text, what.mix, visits(LARGEST), |notes| body(beds.get(what, notes), step));
+    };
+    add("single", "single call", |bed, n| single(bed, n, keyed));
+    add("burst32", "burst of 32", |bed, n| lone::<_, 32>(bed, n, keyed));
+    add("prepared32", "burst of 32, prefetched key by key", |bed, n| prepared::<_, 32, 16>(bed, n, key));
+    add("next64", "burst of 64, next prefetched", |bed, n| next::<_, 64>(bed, n, keyed));
+    add("ahead64", "burst of 64, next one in between", |bed, n| ahead::<_, 64, 16>(bed, n, key));
+    add("far128", "burst of 64, prepared 2 bursts ahead", |bed, n| far::<_, 64, 2, 16>(bed, n, key));
+    add("far256", "burst of 64, prepared 4 bursts ahead", |bed, n| far::<_, 64, 4, 16>(bed, n, key));
 }
 
 /// What is measured at one size only.
@@ -77,6 +101,9 @@ fn more(add: &mut impl FnMut(&str, &str, What, Step<Shared>), what: What) {
     add("single_mixed", "single call, half denied", mixed, |bed, n| single(bed, n, keyed));
     add("next64_mixed", "burst of 64, next prefetched, half denied", mixed, |bed, n| {
         next::<_, 64>(bed, n, keyed)
+    });
+    add("ahead64_mixed", "burst of 64, next one in between, half denied", mixed, |bed, n| {
+        ahead::<_, 64, 16>(bed, n, key)
     });
     let zipf = What { order: Order::Zipf, ..what };
     add("zipf_single", "Zipf(1.0), single call", zipf, |bed, n| single(bed, n, keyed));
@@ -116,4 +143,5 @@ fn owned(suite: &mut Suite, what: What, size: &str) {
     };
     add("exclusive", "single call", |bed, n| single(bed, n, keyed));
     add("exclusive_next32", "burst of 32, next prefetched", |bed, n| next::<_, 32>(bed, n, keyed));
+    add("exclusive_ahead64", "burst of 64, next one in between", |bed, n| ahead::<_, 64, 16>(bed, n, key));
 }

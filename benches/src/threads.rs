@@ -1,4 +1,5 @@
-//! Two threads beside one: distinct keys of one table, one denied key, one hot key with and without leases.
+//! Two threads beside one: distinct keys of one table, one denied key, one hot key with and without leases; and the
+//! bare operations under the first and the last of these, which tell what the machine leaves to be had.
 //!
 //! Rows come in pairs, `_1` and `_2`: the same loop on one thread and on two; ns per decision of all threads
 //! together, so two threads that do not disturb each other take half. `handover` is what it costs at least when they
@@ -8,53 +9,61 @@ use std::cell::Cell as Now;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tatcell::{Cell, Lease, Limit, Shared};
+use tatcell::{lines_for, Cell, Lease, Limit, Shared};
 
-use crate::beds::{keyed, Bed, Beds, Order, What};
+use crate::beds::{keyed, slots_for, Bed, Beds, Order, What};
 use crate::cells::{decide, Apart, BATCH, HOT, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
-use crate::crew::{visit, Member};
+use crate::crew::{crew, Member};
 use crate::keys::{key, Stream};
+use crate::memory::Memory;
 use crate::steps::{ahead, single};
-use crate::suite::{Crew, Mix, Suite, Visit, DT};
-use crate::tables::Step;
+use crate::suite::{Mix, Suite, Visit, DT};
+use crate::tables::{Step, LARGEST};
 
 const KEYS: u32 = 1_000_000;
-/// The second thread's keys, from here on, are never asked for by the first.
-const HALF: u64 = 500_000;
-/// Short, so that a busy machine lets both threads finish now and then.
+/// Short, so that a busy machine lets both threads finish now and then, but longer than a thread takes to warm up.
 const TABLE: (u64, u64) = (1 << 18, 1 << 16);
 const CELL: (u64, u64) = (1 << 15, 1 << 18);
+const ONE_WORD: (u64, u64) = (1 << 13, 1 << 15);
 
 pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {
         suite.skip("threads.", "needs two processors that a thread can be pinned to");
         return;
     };
-    let now = Rc::new(Now::new(1 << 41));
-    let one: [Step<Shared>; 2] = [|bed, n| ahead::<_, 64, 16>(bed, n, key), |bed, n| single(bed, n, keyed)];
-    let upper: [Step<Shared>; 2] = [
-        |bed, n| ahead::<_, 64, 16>(bed, n, |id| key(id + HALF)),
-        |bed, n| single(bed, n, |table, id| keyed(table, id + HALF)),
-    ];
-    for (i, name, text) in [(0, "ahead64", "64 ahead"), (1, "single", "single call")] {
-        let mut add = |threads: usize| {
-            let text = format!("1e6 keys, {text}, {}", ["one thread", "two, distinct keys"][threads - 1]);
-            let id = format!("threads.{name}_{threads}");
-            suite.add_crew(&id, &text, Mix::Pass, TABLE, |notes| {
-                let bed = beds.get(What { order: Order::Threads, ..What::new(KEYS) }, notes);
-                let bed = bed.borrow();
-                let part = |step, keys| OnTable { bed: bed.with(Stream::uniform(keys)), step };
-                let members = match threads {
-                    1 => vec![part(one[i], KEYS)],
-                    _ => vec![part(one[i], KEYS / 2), part(upper[i], KEYS / 2)],
-                };
-                crew(members, cpu, now.clone())
-            });
-        };
-        add(1);
-        add(2);
+    let steady = What { order: Order::Threads, ..What::new(KEYS) };
+    let turns = What { order: Order::EachTurn, ..What::new(KEYS) };
+    let largest = What { order: Order::EachTurn, ..What::new(LARGEST) };
+    for (name, text, what, steps) in [
+        ("", "1e6 keys", steady, steps::<{ KEYS as u64 / 2 }>()),
+        ("stagger_", "1e6 keys, staggered", turns, steps::<{ KEYS as u64 / 2 }>()),
+        ("1e8_", "1e8 keys, staggered", largest, steps::<{ LARGEST as u64 / 2 }>()),
+    ] {
+        let clock = Rc::new(Now::new(1 << 41));
+        for (call, how, lower, upper) in steps {
+            for (threads, who) in [(1, "one thread"), (2, "two, distinct keys")] {
+                let (id, text) = (format!("threads.{name}{call}_{threads}"), format!("{text}, {how}, {who}"));
+                suite.add_crew(&id, &text, Mix::Pass, TABLE, |notes| {
+                    let bed = beds.get(what, notes);
+                    let bed = bed.borrow();
+                    // What has been made later may have decided later.
+                    clock.set(clock.get().max(bed.now));
+                    let stream = |keys| match what.order {
+                        Order::EachTurn => Stream::turns(keys),
+                        _ => Stream::uniform(keys),
+                    };
+                    let part = |step, keys| OnTable { bed: bed.with(stream(keys)), step };
+                    let members = match threads {
+                        1 => vec![part(lower, what.keys)],
+                        _ => vec![part(lower, what.keys / 2), part(upper, what.keys / 2)],
+                    };
+                    crew(members, cpu, clock.clone())
+                });
+            }
+        }
     }
+    bare(suite, cpu);
     let lease = format!("one hot key, Lease of {BATCH}");
     for (id, what, mix, rivals, spec, batch) in [
         ("denied", "one denied key, Cell", Mix::Deny, Mix::Deny, SPENT, None),
@@ -63,7 +72,8 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     ] {
         for (threads, text, mix) in [(1, "one thread", mix), (2, "two threads", rivals)] {
             let (id, text) = (format!("threads.{id}_{threads}"), format!("{what}, {text}"));
-            suite.add_crew(&id, &text, mix, CELL, |_| crew(on_cell(threads, spec, batch), cpu, start()));
+            let visit = if batch.is_none() && mix != Mix::Deny { ONE_WORD } else { CELL };
+            suite.add_crew(&id, &text, mix, visit, |_| crew(on_cell(threads, spec, batch), cpu, start()));
         }
     }
     suite.add_crew(
@@ -75,18 +85,100 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     );
 }
 
-fn start() -> Rc<Now<u64>> {
-    Rc::new(Now::new(DT))
+type Call = (&'static str, &'static str, Step<Shared>, Step<Shared>);
+
+/// Ways to call, for the first thread and for the second, whose keys begin at HALF.
+fn steps<const HALF: u64>() -> [Call; 2] {
+    [
+        (
+            "ahead64",
+            "64 ahead",
+            |bed, n| ahead::<_, 64, 16>(bed, n, key),
+            |bed, n| ahead::<_, 64, 16>(bed, n, |id| key(id + HALF)),
+        ),
+        (
+            "single",
+            "single call",
+            |bed, n| single(bed, n, keyed),
+            |bed, n| single(bed, n, |table, id| keyed(table, id + HALF)),
+        ),
+    ]
 }
 
-/// Rows over one table share its clock.
-fn crew<M: Member + 'static>(mut members: Vec<M>, cpu: usize, clock: Rc<Now<u64>>) -> Crew {
-    Box::new(move |n| {
-        let mut now = clock.get();
-        let visit = visit(&mut members, cpu, n, &mut now);
-        clock.set(now);
-        visit
-    })
+/// What the bare operations do on two threads: words of their own on lines that both use, and one word.
+fn bare(suite: &mut Suite, cpu: usize) {
+    for threads in [1, 2] {
+        let who = ["one thread", "two, distinct words of all lines"][threads - 1];
+        let text = format!("words of 1e6 keys, write prefetch 64 ahead + cmpxchg, {who}");
+        suite.add_crew(&format!("threads.floor64_{threads}"), &text, Mix::Bare, TABLE, |_| {
+            let words = Memory::new((lines_for(slots_for(KEYS as usize)) - 1) * 64).words();
+            words.iter().for_each(|word| word.store(1, Relaxed));
+            let part =
+                |first| OnWords { words, first, apart: threads, stream: stream(words, threads), now: 0 };
+            crew((0..threads).map(part).collect(), cpu, start())
+        });
+        let text =
+            format!("one word, cmpxchg until it is won, {}", ["one thread", "two threads"][threads - 1]);
+        suite.add_crew(&format!("threads.floorhot_{threads}"), &text, Mix::Bare, ONE_WORD, |_| {
+            let word: &Apart<AtomicU64> = Box::leak(Box::new(Apart(AtomicU64::new(0))));
+            let words = std::slice::from_ref(&word.0);
+            let part =
+                |_| OnWords { words, first: 0, apart: 1, stream: Stream::cycle(vec![0; 1 << 12]), now: 0 };
+            crew((0..threads).map(part).collect(), cpu, start())
+        });
+    }
+}
+
+fn stream(words: &[AtomicU64], threads: usize) -> Stream {
+    Stream::uniform((words.len() / threads) as u32)
+}
+
+/// One thread's words: number `first` and each `apart` further ones.
+struct OnWords {
+    words: &'static [AtomicU64],
+    first: usize,
+    apart: usize,
+    stream: Stream,
+    now: u64,
+}
+
+impl Member for OnWords {
+    fn decide(&mut self, n: u64) -> u64 {
+        let (words, first, apart) = (self.words, self.first, self.apart);
+        let (ids, turn) = self.stream.take(n as usize);
+        let word = |i: u32| &words[turn.id(i) as usize * apart + first];
+        let mut coming = ids.iter().skip(64);
+        for &id in ids {
+            if let Some(&next) = coming.next() {
+                prefetch_to_write(word(next));
+            }
+            let word = word(id);
+            while {
+                let seen = word.load(Relaxed);
+                word.compare_exchange_weak(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_err()
+            } {}
+        }
+        n
+    }
+
+    fn now(&mut self) -> Option<&mut u64> {
+        Some(&mut self.now)
+    }
+}
+
+#[inline(always)]
+fn prefetch_to_write(word: &AtomicU64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of a live word.
+    unsafe {
+        std::arch::asm!("prefetchw [{0}]", in(reg) word, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
+}
+
+fn start() -> Rc<Now<u64>> {
+    Rc::new(Now::new(DT))
 }
 
 struct OnTable {
@@ -99,8 +191,8 @@ impl Member for OnTable {
         (self.step)(&mut self.bed, n)
     }
 
-    fn now(&mut self) -> &mut u64 {
-        &mut self.bed.now
+    fn now(&mut self) -> Option<&mut u64> {
+        Some(&mut self.bed.now)
     }
 }
 
@@ -134,8 +226,8 @@ impl Member for Apart<OnCell> {
         }
     }
 
-    fn now(&mut self) -> &mut u64 {
-        &mut self.0.now
+    fn now(&mut self) -> Option<&mut u64> {
+        Some(&mut self.0.now)
     }
 }
 

@@ -129,6 +129,16 @@ impl Plan {
         }
     }
 
+    /// Whether readers would not notice the other in its place.
+    pub(crate) fn is(&self, other: &Plan) -> bool {
+        let next = match (&self.next, &other.next) {
+            (None, None) => true,
+            (Some(a), Some(b)) => Arc::ptr_eq(&a.form, &b.form) && a.between == b.between,
+            _ => false,
+        };
+        next && Arc::ptr_eq(&self.now, &other.now)
+    }
+
     pub(crate) fn newest(&self) -> &Form {
         self.next.as_ref().map_or(&self.now, |next| &next.form)
     }
@@ -240,6 +250,29 @@ mod tests {
         // The server's clock was set by an hour.
         let set = Between::of(3_601_000_000, 30_000_000_000, 30_001_000_000);
         assert_eq!(first.and(set), set);
+    }
+
+    #[test]
+    fn a_plan_is_another_one_where_a_reader_would_notice() {
+        let mut maker = Maker {
+            nodes: 1,
+            round_trip: Duration::from_millis(4),
+            keys: 8,
+            delay: Duration::from_secs(30),
+            tables: Vec::new(),
+        };
+        let limit = SharedLimit::new("x", 100, Duration::from_secs(1), 100).reserve(0, 0);
+        let [a, b] =
+            [1, 2].map(|version| Arc::new(maker.form(version, limit.clone(), None).expect("a form")));
+        let plan = |now: &Arc<Form>, next: Option<(&Arc<Form>, u64)>| Plan {
+            now: now.clone(),
+            next: next.map(|(form, late)| Next { form: form.clone(), between: Between { early: 5, late } }),
+        };
+        let all = [plan(&a, None), plan(&b, None), plan(&a, Some((&b, 9))), plan(&a, Some((&b, 8)))];
+        for (i, x) in all.iter().enumerate() {
+            all.iter().enumerate().for_each(|(j, y)| assert_eq!(x.is(y), i == j, "{i} {j}"));
+        }
+        assert!(plan(&a, Some((&b, 9))).is(&all[2]));
     }
 
     #[test]

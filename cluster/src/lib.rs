@@ -28,6 +28,7 @@ mod node;
 mod open;
 mod piece;
 mod place;
+mod plans;
 mod random;
 mod reserve;
 pub mod script;
@@ -40,6 +41,7 @@ mod sync;
 #[cfg(feature = "tls")]
 mod tls;
 mod verdict;
+mod waits;
 
 pub use axis::{Span, Q_PER_US};
 pub use cluster::{Cluster, LimitId};

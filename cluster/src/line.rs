@@ -27,6 +27,7 @@
 
 use crate::piece::{Piece, Word};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::waits::Waits;
 
 /// Swaps of the word that a worker may lose to others before it takes nothing.
 pub(crate) const MAX_LOST: u32 = 8;
@@ -79,7 +80,7 @@ pub(crate) struct Line {
     /// Units offered since the last ask.
     pub(crate) offered: AtomicU32,
     /// Units that wait since the last answer.
-    pub(crate) waiting: AtomicU32,
+    pub(crate) waits: Waits,
     /// Whether the share was used since the store was last asked.
     pub(crate) share_used: AtomicU32,
 }
@@ -101,7 +102,7 @@ impl Line {
             share_until: zero(),
             owner: small(),
             offered: small(),
-            waiting: small(),
+            waits: Waits::new(),
             share_used: small(),
         }
     }
@@ -238,18 +239,24 @@ impl Line {
             field.store(0, Ordering::Relaxed);
         }
         // ORDERING: Relaxed; as above.
-        for field in [&self.offered, &self.waiting, &self.share_used] {
+        for field in [&self.offered, &self.share_used] {
             field.store(0, Ordering::Relaxed);
         }
+        self.waits.anew();
         // ORDERING: Release; pairs with the Acquire of take.
         at.store(to, Ordering::Release);
         self.disown();
         true
     }
 
-    /// Marks that an ask goes into the queue; False: one is there already, or the line is owned.
+    /// Marks that an ask goes into the queue, and begins the count of what waits for it; False: one is there already,
+    /// or the line is owned.
     pub(crate) fn queue(&self) -> bool {
-        self.own(FREE, QUEUED)
+        let first = self.own(FREE, QUEUED);
+        if first {
+            self.waits.anew();
+        }
+        first
     }
 
     /// The queue did not take it.

@@ -1,5 +1,5 @@
 //! Models of a lease line, every schedule and weak memory included up to the bound: what two keys and two pieces admit,
-//! and three weakenings that must be caught.
+//! what waits for an answer, and weakenings that must be caught.
 //!
 //! Loom sees SeqCst as AcqRel, and one last access an atomic: a schedule in which only an older load matters may be
 //! left out. The weakenings show that the schedules that matter here are run. Not shown: more threads or takes than
@@ -227,4 +227,87 @@ fn loom_an_answer_for_one_key_is_never_settled_for_another() {
 #[test]
 fn loom_an_answer_that_is_settled_without_a_look_at_the_tag_is_caught() {
     must_fail(|| settle_beside_change(|line, _, _| line.own(FREE, STORE)));
+}
+
+/// What may wait in the models of waiting.
+const MOST: u64 = 2;
+
+/// A worker that is told of an answer asks again at once, beside one that asks and waits for nobody. `answer` begins
+/// the count anew and calls its argument, which tells; `queue` marks an ask.
+fn told_asks_again(answer: fn(&Line, &dyn Fn()), queue: fn(&Line) -> bool) {
+    let shared = Shared::with(FIRST);
+    assert!(shared.line.own_for_store(&shared.at, OLD));
+    // What is answered now filled all the room.
+    assert!(shared.line.waits.add(MOST, MOST));
+    let told = Arc::new(AtomicU32::new(0));
+    let waits = move |line: &Line| {
+        if queue(line) {
+            line.waits.also(1);
+            return true;
+        }
+        line.waits.add(1, MOST)
+    };
+    let (worker, hears) = (shared.clone(), told.clone());
+    let worker = thread::spawn(move || hears.load(Ordering::Acquire) == 0 || waits(&worker.line));
+    let other = shared.clone();
+    let other = thread::spawn(move || waits(&other.line));
+    answer(&shared.line, &|| told.store(1, Ordering::Release));
+    shared.line.disown();
+    assert!(worker.join().unwrap(), "refused by what was answered");
+    other.join().unwrap();
+}
+
+#[test]
+fn loom_who_is_told_is_not_refused_by_what_was_answered() {
+    explore(|| {
+        told_asks_again(
+            |line, tell| {
+                line.waits.anew();
+                tell();
+            },
+            Line::queue,
+        );
+    });
+}
+
+#[test]
+fn loom_a_count_that_begins_anew_after_the_telling_is_caught() {
+    must_fail(|| {
+        told_asks_again(
+            |line, tell| {
+                tell();
+                line.waits.anew();
+            },
+            Line::queue,
+        );
+    });
+}
+
+/// What is left of the count while a line is let go, and the next ask.
+fn next_ask_after_a_late_count(queue: fn(&Line) -> bool) {
+    let shared = Shared::with(FIRST);
+    assert!(shared.line.own_for_store(&shared.at, OLD));
+    let late = shared.clone();
+    let late = thread::spawn(move || {
+        // Found the line owned, and counts whenever it comes to it.
+        if !late.line.is_free() {
+            late.line.waits.add(MOST, MOST);
+        }
+    });
+    shared.line.waits.anew();
+    shared.line.disown();
+    late.join().unwrap();
+    assert!(queue(&shared.line), "nobody asks");
+    shared.line.waits.also(1);
+    assert!(shared.line.waits.add(1, MOST), "refused by what nobody waits for");
+}
+
+#[test]
+fn loom_a_late_count_is_forgotten_by_the_next_ask() {
+    explore(|| next_ask_after_a_late_count(Line::queue));
+}
+
+#[test]
+fn loom_an_ask_that_begins_no_count_is_caught() {
+    must_fail(|| next_ask_after_a_late_count(|line| line.own(FREE, QUEUED)));
 }

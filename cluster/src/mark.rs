@@ -119,7 +119,7 @@ fn ask(
 /// Goes by the mark of a limit as a node opens: one that says otherwise without having been changed is an error.
 pub(crate) fn agree(node: &Node, limited: &Limited, store: &mut Store) -> Result<(), OpenError> {
     let sent = node.clock.now();
-    let ours = limited.plan.load_full().now.text.clone();
+    let ours = limited.plan.load().now.text.clone();
     let mine = Mark { version: 0, ..limited.plan.load().mark(sent) };
     let mark = ask(node, limited, store, &mine, None)?;
     let adopted = limited.adopt(&mark, sent, node.clock.now(), node.delay);
@@ -156,7 +156,7 @@ impl Limited {
         received: u64,
         delay: Duration,
     ) -> Result<Option<String>, Fault> {
-        let (plan, version) = (self.plan.load_full(), mark.version.max(1));
+        let (plan, version) = (self.plan.load(), mark.version.max(1));
         let (known, between) = (plan.newest(), Between::of(mark.ahead_us, sent, received));
         let (now, next) = if known.is(version, &mark.next) {
             (plan.now.clone(), plan.next.as_ref().map(|next| (next.form.clone(), next.between.and(between))))
@@ -175,7 +175,11 @@ impl Limited {
         let new = (known.text != mark.next)
             .then(|| format!("limit {:?}: {}, in force after {after:?}", self.name, mark.next));
         self.lines.drains(now.drained_ns().max(next.as_ref().map_or(0, |next| next.form.drained_ns())));
-        self.plan.store(Arc::new(Plan { now, next }));
+        let new_plan = Plan { now, next };
+        // Most marks say what the last one said.
+        if !new_plan.is(&plan) {
+            self.plan.store(Arc::new(new_plan));
+        }
         let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         // A thousandth for the clocks' rates.
         // ORDERING: Release; pairs with the Acquire of holds: who sees the time sees the plan that it is of.

@@ -17,7 +17,6 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use tatcell::Outcome;
 
 use crate::answers::Answers;
@@ -27,6 +26,7 @@ use crate::form::{At, Form, Maker, Plan};
 use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
 use crate::mark::Change;
+use crate::plans::Plans;
 use crate::reserve::Right;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
 use crate::verdict::{Down, Verdict};
@@ -42,7 +42,7 @@ pub(crate) struct Limited {
     /// Under which key its mark stands.
     pub mark: String,
     /// What it is now.
-    pub plan: ArcSwap<Plan>,
+    pub plan: Plans,
     /// Until when what is held is of use, nanoseconds.
     pub until: AtomicU64,
     pub maker: Mutex<Maker>,
@@ -231,10 +231,10 @@ impl Node {
         }
         let cap = if split.strict { split.largest_cost } else { split.most };
         let first = found.line.queue();
-        // ORDERING: Relaxed; a bound on what waits, begun anew with each answer.
-        let waiting = found.line.waiting.fetch_add(request.cost as u32, Ordering::Relaxed);
         // Only while an ask is under way: its answer is what ends this.
-        if !first && waiting > 0 && u64::from(waiting).saturating_add(request.cost) > cap {
+        if first {
+            found.line.waits.also(request.cost);
+        } else if !found.line.waits.add(request.cost, cap) {
             count(&self.counts.denied_cached);
             return Verdict::Deny { retry_after: nanos(split.min.saturating_mul(split.unit_ns)) };
         }
@@ -300,8 +300,8 @@ impl Node {
             if first {
                 found.line.unqueue();
             }
-            // ORDERING: Relaxed; no answer will begin it anew.
-            found.line.waiting.store(0, Ordering::Relaxed);
+            // No answer will begin it anew.
+            found.line.waits.anew();
         }
         sent
     }

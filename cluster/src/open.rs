@@ -5,7 +5,6 @@ use std::sync::mpsc::{sync_channel, Receiver};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use arc_swap::ArcSwap;
 use tatcell::host::random_seed;
 
 use crate::answers::{Answers, Wake};
@@ -20,6 +19,7 @@ use crate::log::{Log, Sink};
 use crate::mark::agree;
 use crate::node::{Job, Limited, Node, PROBE_MAX};
 use crate::place::{Login, Place, Shape};
+use crate::plans::Plans;
 use crate::random::Random;
 use crate::reserve::Right;
 use crate::script::{self, Ask, By, Grant};
@@ -250,7 +250,7 @@ impl Builder {
             prefix: format!("{}:{:016x}{{}}:", self.prefix, digest(limit.name(), nodes, delay)),
             mark: format!("{}:limit:{}", self.prefix, limit.name()),
             lines: Lines::new(keys, form.drained_ns()),
-            plan: ArcSwap::from_pointee(Plan { now: form, next: None }),
+            plan: Plans::new(Plan { now: form, next: None }),
             until: AtomicU64::new(u64::MAX),
             maker: Mutex::new(maker),
         })

@@ -63,11 +63,15 @@ impl Batch {
             let found = node.limits[limit].lines.get(index);
             if !found.line.own_for_store(found.at, tag) {
                 jobs.into_iter().for_each(|job| answer(node, job, Verdict::Overloaded, node.clock.now()));
-            } else if up {
+                continue;
+            }
+            // Some may be told now; those that go on waiting are counted again.
+            found.line.waits.anew();
+            if up {
                 self.calls_of(node, found, jobs, &mut calls);
             } else {
                 without_store(node, found, jobs, false);
-                release(found);
+                found.line.disown();
             }
         }
         calls
@@ -81,11 +85,11 @@ impl Batch {
         // ORDERING: Relaxed; a time. They were queued before a fault that is not over.
         if now < found.line.share_until.load(Ordering::Relaxed) {
             without_store(node, found, jobs, true);
-            return release(found);
+            return found.line.disown();
         }
         if !node.limits[limit].goes_by(&form, now) {
             changed(node, jobs, now);
-            return release(found);
+            return found.line.disown();
         }
         let ahead = jobs.iter().any(|job| job.waits_for_nobody());
         // An answer that came since they were queued may do for them.
@@ -101,8 +105,9 @@ impl Batch {
             }
         }
         if rest.is_empty() && (!ahead || form.split.strict) {
-            return release(found);
+            return found.line.disown();
         }
+        found.line.waits.also(rest.iter().map(|job| job.cost).sum());
         let demand = &mut self.demands[limit][index];
         if demand.tag != tag {
             *demand = Demand::new(tag, form.version, key.clone());
@@ -143,6 +148,8 @@ impl Batch {
             let found = node.limits[call.limit].lines.get(call.index);
             let last_of_line = call.last_of_line;
             count(&node.counts.asks);
+            // Before anybody is told: who comes again at once is not refused by what was counted until now.
+            found.line.waits.anew();
             match reply {
                 Ok(grant) => {
                     if call.ask.grace_us > 0 {
@@ -158,7 +165,7 @@ impl Batch {
                 Err(_) => faulted(node, found, call.jobs),
             }
             if last_of_line {
-                release(found);
+                found.line.disown();
             }
         }
     }
@@ -267,14 +274,6 @@ impl Job {
     fn waits_for_nobody(&self) -> bool {
         matches!(self.waiter, crate::node::Waiter::None)
     }
-}
-
-/// Ends the ownership, and then begins the count of what waits anew: who counted before and found the line owned is
-/// forgotten with it, so no count is left behind that nothing would end.
-fn release(found: Found<'_>) {
-    found.line.disown();
-    // ORDERING: Relaxed; a bound, not a state.
-    found.line.waiting.store(0, Ordering::Relaxed);
 }
 
 /// The store knows of the share now: it goes on for the grace, and the line may be forgotten.

@@ -1,6 +1,7 @@
 //! What answers come to, without a store: the answers are made up here.
 
 use std::sync::mpsc::Receiver;
+use std::sync::{Arc, Mutex, OnceLock};
 use std::time::Duration;
 
 use super::*;
@@ -103,7 +104,8 @@ fn a_refusal_counts_for_each_cost_by_its_own_end_and_no_ask_goes_out() {
     let Verdict::Deny { retry_after } = submit(&node, 300) else { panic!("300 are further away") };
     // The spread is at most half of what the fewest units take.
     let (least, most) = (Duration::from_millis(230), Duration::from_millis(280 + 51));
-    assert!(retry_after > least && retry_after < most, "{retry_after:?}");
+    let passed = nanos(node.clock.now() - sent);
+    assert!(retry_after + passed > least && retry_after < most, "{retry_after:?}");
     assert!(jobs.try_iter().next().is_none());
     while matches!(submit(&node, 10), Verdict::Deny { .. }) {
         assert!(node.clock.now() < sent + 45 * MS, "10 units could be there");
@@ -245,4 +247,35 @@ fn a_full_queue_is_overloaded_and_ends_when_it_is_read() {
     let (sent, count) = (node.clock.now(), calls.len());
     batch.settle(&node, calls, sent, (0..count).map(|_| granted(50_000, 0)).collect());
     assert!(answers(&node).iter().all(|(_, v)| v.passes()));
+}
+
+/// Who is told asks again at once, on the thread that tells: nothing of before may refuse it.
+#[test]
+fn who_is_told_of_an_answer_may_wait_for_the_next_one_at_once() {
+    for (burst, cost) in [(1_000, 200), (5, 5)] {
+        let limit = SharedLimit::new("x", 1_000, Duration::from_secs(1), burst).reserve(0, 0);
+        let builder = Cluster::builder("redis://127.0.0.1/", 1).limit(limit).keys(8);
+        let (seat, again) = (Arc::new(OnceLock::<Node>::new()), Arc::new(Mutex::new(Vec::new())));
+        let (told, verdicts) = (seat.clone(), again.clone());
+        let wake = Box::new(move || {
+            let verdict = submit(told.get().expect("a node"), cost);
+            verdicts.lock().expect("a list").push(verdict);
+        });
+        let (node, jobs) = builder.node(Some(wake)).expect("a node");
+        let node = seat.get_or_init(|| node);
+        let mut batch = Batch::new(node);
+        assert_eq!(submit(node, cost), Verdict::Pending);
+        for round in 1..=3 {
+            let calls = batch.prepare(node, jobs.try_iter().collect(), true);
+            let (sent, count) = (node.clock.now(), calls.len());
+            assert_eq!(count, 1, "one request waits");
+            batch.settle(node, calls, sent, vec![granted(cost, 0)]);
+            assert!(answers(node).iter().all(|(_, verdict)| verdict.passes()));
+            assert_eq!(*again.lock().expect("a list"), vec![Verdict::Pending; round], "burst {burst}");
+        }
+        // While its ask is under way there is no room for as much again.
+        let calls = batch.prepare(node, jobs.try_iter().collect(), true);
+        assert_eq!(calls.len(), 1);
+        assert!(matches!(submit(node, cost), Verdict::Deny { .. }), "what goes on waiting is counted");
+    }
 }

@@ -4,9 +4,10 @@ mod common;
 
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
-use common::load::SECOND;
-use common::{have_or_skip, program, Server};
+use common::load::{play, within, Load, SECOND};
+use common::{have_or_skip, program, until, Server};
 use tatcell_cluster::{Cluster, OpenError, SharedLimit, Tls, Verdict};
 
 /// Two authorities, a certificate of a server and one of a client by the first, and keys.
@@ -41,11 +42,17 @@ fn server_or_skip(test: &str, certificate: &str, more: &[&str]) -> Option<Server
     }
     Some(Server::start_at(|port, folder| {
         certificates(folder);
-        let (cert, key) = (format!("{certificate}.pem"), format!("{certificate}.key"));
-        let port = port.to_string();
-        let usual = ["--port", "0", "--tls-port", &port, "--tls-cert-file", &cert, "--tls-key-file", &key];
-        usual.iter().chain(&["--tls-ca-cert-file", "ours.pem"]).chain(more).map(|a| a.to_string()).collect()
+        by_tls(port, folder, certificate, more)
     }))
+}
+
+/// Arguments of a server that speaks TLS alone, with a certificate that lies in this folder.
+fn by_tls(port: u16, folder: &Path, certificate: &str, more: &[&str]) -> Vec<String> {
+    let file = |name: &str| folder.join(name).display().to_string();
+    let (cert, key) = (file(&format!("{certificate}.pem")), file(&format!("{certificate}.key")));
+    let (port, authority) = (port.to_string(), file("ours.pem"));
+    let usual = ["--port", "0", "--tls-port", &port, "--tls-cert-file", &cert, "--tls-key-file", &key];
+    usual.iter().chain(&["--tls-ca-cert-file", &authority]).chain(more).map(|a| a.to_string()).collect()
 }
 
 fn file(server: &Server, name: &str) -> Vec<u8> {
@@ -100,4 +107,79 @@ fn a_store_that_asks_for_a_certificate_is_shown_one() {
     assert!(matches!(none, Err(OpenError::Certificate(_))), "{none:?}");
     let node = open(&server, trusting().client(file(&server, "client.pem"), file(&server, "client.key")));
     works(&node.expect("a node"));
+}
+
+/// Three primaries that speak TLS alone, to clients and to each other. The certificates are the first one's.
+fn cluster_or_skip(test: &str) -> Option<Vec<Server>> {
+    if !have_or_skip(test, "redis-cli", "redis-tools") {
+        return None;
+    }
+    let more = ["--tls-cluster", "yes", "--tls-replication", "yes", "--cluster-enabled", "yes"];
+    let first = server_or_skip(test, "server", &more)?;
+    let of_first = first.folder().to_owned();
+    let another = || Server::start_at(|port, _| by_tls(port, &of_first, "server", &more));
+    let (second, third) = (another(), another());
+    let servers = vec![first, second, third];
+    let at: Vec<String> = servers.iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
+    let mut words = vec!["--cluster", "create"];
+    words.extend(at.iter().map(String::as_str));
+    words.push("--cluster-yes");
+    redis_cli(&servers, 0, &words);
+    let serves = |i| redis_cli(&servers, i, &["CLUSTER", "INFO"]).contains("cluster_state:ok");
+    until("all serve", || (0..servers.len()).all(serves));
+    Some(servers)
+}
+
+/// What redis-cli prints, by TLS.
+fn redis_cli(servers: &[Server], server: usize, words: &[&str]) -> String {
+    let mut command = Command::new("redis-cli");
+    command.args(["--tls", "--cacert", "ours.pem", "--cert", "client.pem", "--key", "client.key"]);
+    command.args(["-p", &servers[server].port().to_string()]).args(words);
+    let done = command.current_dir(servers[0].folder()).stdin(Stdio::null()).output().expect("redis-cli");
+    let said = String::from_utf8_lossy(&done.stdout).into_owned();
+    assert!(done.status.success(), "{words:?}: {said}{}", String::from_utf8_lossy(&done.stderr));
+    said
+}
+
+/// MOVED and ASK name servers that no connection was made to by the URL: they, too, are asked by TLS, and trusted by
+/// the same authority alone.
+#[test]
+fn a_redis_cluster_is_asked_by_tls_and_its_hash_slots_move_under_load() {
+    let Some(servers) = cluster_or_skip("a_redis_cluster_is_asked_by_tls") else { return };
+    let (ours, others) = (file(&servers[0], "ours.pem"), file(&servers[0], "others.pem"));
+    let (cert, key) = (file(&servers[0], "client.pem"), file(&servers[0], "client.key"));
+    let open = |scheme: &str, tls: Tls| {
+        let url = format!("{scheme}://127.0.0.1:{}", servers[0].port());
+        let limit = SharedLimit::new("x", 100, SECOND, 100).reserve(0, 0);
+        let builder = Cluster::builder(&url, 2).limit(limit).keys(4_096).tls(tls).timeout(10 * SECOND);
+        builder.log(|_| {}).open().inspect_err(|error| println!("{error}"))
+    };
+    let trusting = || Tls::new().authorities(ours.clone()).client(cert.clone(), key.clone());
+    let stranger = open("rediss+cluster", Tls::new().authorities(others).client(cert.clone(), key.clone()));
+    assert!(matches!(stranger, Err(OpenError::Certificate(_))), "{stranger:?}");
+    let nobody = open("rediss+cluster", Tls::new().authorities(ours.clone()));
+    assert!(matches!(nobody, Err(OpenError::Certificate(_))), "{nobody:?}");
+    let plain = open("redis+cluster", trusting());
+    assert!(matches!(plain, Err(OpenError::Unreachable(_))), "{plain:?}");
+
+    let nodes = [0, 1].map(|_| open("rediss+cluster", trusting()).expect("a node"));
+    let keys = |i| redis_cli(&servers, i, &["DBSIZE"]).trim().parse::<u64>().expect("a number");
+    let load = Load { keys: 300, zipf: false, largest_cost: 3, pause: Duration::from_micros(50) };
+    let audit = play(&nodes, load, 4 * SECOND, || {
+        std::thread::sleep(SECOND);
+        let spread = [0, 1, 2].map(keys);
+        assert!(spread.iter().all(|keys| *keys > 50), "{spread:?}");
+        let id = |i| redis_cli(&servers, i, &["CLUSTER", "MYID"]).trim().to_owned();
+        let (from, to, at) = (id(0), id(1), format!("127.0.0.1:{}", servers[0].port()));
+        let words = ["--cluster", "reshard", &at, "--cluster-slots", "500", "--cluster-from", &from];
+        redis_cli(&servers, 0, &[&words[..], &["--cluster-to", &to, "--cluster-yes"]].concat());
+    });
+    let found = audit.replay(100.0, 100.0);
+    within(&found);
+    assert!(found.units as f64 > 0.5 * 300.0 * 100.0 * found.seconds.min(4.0), "{found:?}");
+    for node in &nodes {
+        let metrics = node.metrics();
+        println!("{metrics:?}");
+        assert!(metrics.redirected > 0 && metrics.outages == 0 && metrics.up, "{metrics:?}");
+    }
 }

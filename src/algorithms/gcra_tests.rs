@@ -3,7 +3,7 @@
 #![allow(clippy::arithmetic_side_effects)]
 
 use super::*;
-use crate::answer::Tracking;
+use crate::answer::{Place, Tracking};
 use crate::limit::params::{Width, FLAGS_NOT_PLAIN};
 use crate::limit::rate::build;
 use crate::limit::LimitSpec;
@@ -248,4 +248,45 @@ fn a_permit_older_than_the_horizon_credits_nothing_however_the_word_has_wrapped(
         }
     }
     assert!(credited > 200_000, "{credited}");
+}
+
+/// Each rule of the steps by its numbers, at T = 10, a burst of 4 and all options.
+#[test]
+fn steps_by_their_numbers() {
+    let spec = LimitSpec::new(1, 10, 4).max_room(2).max_delay(20).max_debt(6).epoch(3);
+    let p = spec.resolution(0).build().expect("a limit").0;
+    assert_eq!(p.t_q, 10);
+    // What a charge leaves is what it reports, up to the cap of the debt.
+    let made = charge(&p, 20, 3);
+    assert_eq!((made.answer.lead, made.answer.stored, made.store), (50, 30, Some(50)));
+    let capped = charge(&p, p.debt_q - 1, 3);
+    assert_eq!((capped.answer.lead, capped.answer.stored), (p.debt_q, 1));
+    // Room is what the limit has, whatever a call asks for.
+    for (lead, room, fits) in
+        [(30, 0, true), (40, 0, false), (40, 1, true), (50, 2, true), (51, 2, false), (60, 9, false)]
+    {
+        let passes = check(&p, lead, 1, room).answer.verdict == Verdict::Conforming;
+        assert_eq!(passes, fits, "lead {lead} room {room}");
+    }
+    // A look tells what is, not what a charge would leave.
+    assert_eq!((peek(&p, 20, 1, 0).answer.lead, peek(&p, 20, 1, 0).store), (20, None));
+    // A departure is at most the maximum delay away.
+    for (lead, verdict) in
+        [(30, Verdict::Conforming), (50, Verdict::Conforming), (51, Verdict::NonConforming)]
+    {
+        let made = reserve(&p, lead, 1, 0).answer;
+        assert_eq!(
+            (made.verdict, made.wait),
+            (verdict, if lead == 51 { 1 } else { lead - 30 }),
+            "lead {lead}"
+        );
+    }
+    // A permit is of its epoch.
+    let place = Place { now: 1_000, mask: u64::MAX, generation: 1, slot: 0 };
+    let permit = charge(&p, 0, 2).answer.permit(&p, place);
+    let of = |epoch| Permit { epoch, ..permit };
+    assert_eq!([3, 2, 4].map(|epoch| credit(&p, &of(epoch), 1, 1_000, u64::MAX)), [20, 0, 0]);
+    assert_eq!(credit(&p, &permit, 2, 1_000, u64::MAX), 0, "another generation");
+    // What comes back is at most what is owed.
+    assert_eq!((refund(15, 20).answer.lead, refund(15, 20).answer.stored), (0, 15));
 }

@@ -64,11 +64,29 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// What the common case leaves, out of line and last, so that the common case saves no register for it.
-#[cold]
+/// A check of a shared cell where a q-unit is not a tick, and what the common case leaves: out of line and last, so
+/// that the common case has no shifts in its way and saves no register.
 #[inline(never)]
-fn again(cell: &Cell, limit: &Limit, now: u64, cost: u64, retry_after: Option<Out<'_, u64>>) -> i32 {
-    finish(cell.check_again(limit, now, cost), retry_after)
+fn shifted(cell: &Cell, limit: &Limit, now: u64, cost: u64, retry_after: Option<Out<'_, u64>>) -> i32 {
+    match cell.check_shifted(limit, now, cost) {
+        Some(outcome) => finish(outcome, retry_after),
+        None => finish(cell.check_again(limit, now, cost), retry_after),
+    }
+}
+
+/// As [`shifted`] of a cell with one owner.
+#[inline(never)]
+fn shifted_owned(
+    cell: &mut ExclusiveCell,
+    limit: &Limit,
+    now: u64,
+    cost: u64,
+    retry_after: Option<Out<'_, u64>>,
+) -> i32 {
+    match cell.check_shifted(limit, now, cost) {
+        Some(outcome) => finish(outcome, retry_after),
+        None => finish(cell.check_again(limit, now, cost), retry_after),
+    }
 }
 
 /// Decides one request and charges it if it conforms.
@@ -94,9 +112,9 @@ pub unsafe extern "C" fn tatcell_cell_check(
     retry_after: *mut u64,
 ) -> i32 {
     args!(c, cell = c.cell(cell), limit = c.limit64(limit), retry = c.result_if(retry_after));
-    match cell.check_plain(limit, now, cost) {
+    match cell.check_whole(limit, now, cost) {
         Some(outcome) => finish(outcome, retry),
-        None => again(cell, limit, now, cost, retry),
+        None => shifted(cell, limit, now, cost, retry),
     }
 }
 
@@ -306,7 +324,10 @@ pub unsafe extern "C" fn tatcell_cell_check_exclusive(
     retry_after: *mut u64,
 ) -> i32 {
     args!(c, cell = c.exclusive_cell(cell), limit = c.limit64(limit), retry = c.result_if(retry_after));
-    finish(cell.check(limit, now, cost), retry)
+    match cell.check_whole(limit, now, cost) {
+        Some(outcome) => finish(outcome, retry),
+        None => shifted_owned(cell, limit, now, cost, retry),
+    }
 }
 
 /// Gives sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE.

@@ -54,7 +54,8 @@ pub const TATCELL_ERR_VERSION: i32 = -17;
 pub const TATCELL_ERR_GEOMETRY: i32 = -18;
 /// The image was made with another seed.
 pub const TATCELL_ERR_WRONG_SEED: i32 = -19;
-/// The image is exclusive or shared, or has a policy or clock frequency, other than was asked for.
+/// The image is exclusive or shared, or has a policy or clock frequency, other than was asked for; or memory that
+/// should be zero is not.
 pub const TATCELL_ERR_MODE: i32 = -20;
 /// The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key.
 pub const TATCELL_ERR_HASH: i32 = -21;

@@ -35,7 +35,7 @@ pub(super) struct Handle {
 }
 
 /// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Table` or `Geometry` change.
-const READY: u64 = 0x7461_7463_656c_6802;
+const READY: u64 = 0x7461_7463_656c_6803;
 
 /// Either form of a table.
 pub(super) enum Any {
@@ -112,8 +112,9 @@ fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
 /// @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
 /// @retval TATCELL_ERR_INHERIT counts cannot be inherited, nor overrides dropped: TATCELL_FULL_DENY fails closed,
 ///         too.
+/// @retval TATCELL_ERR_MODE with TATCELL_TABLE_ZEROED: the header is not zero.
 /// @retval a limit's error from fastest or slowest. Nothing is changed on error.
-/// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+/// Thread: one, before anybody uses the memory. Cost: writes all of it, but with TATCELL_TABLE_ZEROED. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_init(
     table: *mut tatcell_table_t,

@@ -15,6 +15,10 @@ use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
 pub const TATCELL_BURST_MAX: u32 = 64;
 const _: () = assert!(TATCELL_BURST_MAX as usize == MAX_BURST);
 
+/// Flag of a burst, while it is decided: its lines were asked for (tatcell_table_prefetch), so they are not asked for
+/// again. Changes no verdict. For hashes: a burst that was next of a call needs no flag.
+pub const TATCELL_BURST_PREFETCHED: u32 = 1;
+
 /// Bytes of a tatcell_burst_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_BURST_MIN: usize = 48 + 10 * size_of::<*const u8>() + 8 * MAX_BURST;
 
@@ -26,7 +30,7 @@ const TATCELL_BURST_MIN: usize = 48 + 10 * size_of::<*const u8>() + 8 * MAX_BURS
 pub struct tatcell_burst_t {
     /// sizeof(tatcell_burst_t).
     pub size: u32,
-    /// 0.
+    /// 0, or TATCELL_BURST_PREFETCHED.
     pub flags: u32,
     /// Requests, 0..64. An empty burst needs nothing else.
     pub count: u32,
@@ -140,6 +144,23 @@ pub(super) fn two(burst: *const tatcell_burst_t, next: *const tatcell_burst_t) -
     apart(burst, next)
 }
 
+/// What was done for a burst before the call that decides it.
+#[derive(Clone, Copy)]
+pub(super) struct Before {
+    /// Its keys were hashed, into its scratch.
+    pub hashed: bool,
+    /// Its lines were asked for.
+    pub fetched: bool,
+}
+
+impl Before {
+    #[inline(always)]
+    pub(super) fn of(b: &tatcell_burst_t, ticket: u64) -> Before {
+        let hashed = b.prepared == ticket.wrapping_add(b.count as u64);
+        Before { hashed, fetched: hashed | (b.flags & TATCELL_BURST_PREFETCHED != 0) }
+    }
+}
+
 /// Where the hashes of a burst come from.
 #[derive(Clone, Copy)]
 pub(super) enum Source<'a> {
@@ -162,7 +183,7 @@ impl<'a> Source<'a> {
         written: &Written,
     ) -> Result<Source<'a>, i32> {
         let count = b.count as usize;
-        if b.flags != 0 {
+        if b.flags & !TATCELL_BURST_PREFETCHED != 0 {
             return Err(TATCELL_ERR_OPTION);
         }
         if count > MAX_BURST {
@@ -231,7 +252,7 @@ impl<'a> Limits<'a> {
 struct Work<'a> {
     now: u64,
     source: Source<'a>,
-    /// The lines of the caller's own hashes were asked for.
+    /// Its lines were asked for.
     fetched: bool,
     limits: Option<Limits<'a>>,
     costs: Option<&'a [u32]>,
@@ -250,7 +271,7 @@ impl<'a> Work<'a> {
         ticket: u64,
     ) -> Result<Work<'a>, i32> {
         let count = burst.count as usize;
-        let fetched = burst.prepared == ticket.wrapping_add(count as u64);
+        let Before { hashed, fetched } = Before::of(burst, ticket);
         let decisions = c.rows(burst.decisions, burst.decision_size, count)?;
         // What the call writes: both structures, decisions and counters.
         let this = Span::of(burst, 1);
@@ -266,7 +287,7 @@ impl<'a> Work<'a> {
         let costs = if burst.costs.is_null() { None } else { Some(c.array(burst.costs, count)?) };
         Ok(Work {
             now: burst.now,
-            source: Source::new(c, burst, fetched, written)?,
+            source: Source::new(c, burst, hashed, written)?,
             fetched,
             limits: if count == 0 { None } else { Some(Limits::new(c, burst, written)?) },
             costs,
@@ -292,8 +313,11 @@ impl<'a> Work<'a> {
         }
         let own = burst.scratch.get_mut(..count).unwrap_or(&mut []);
         if let Source::Keys(keys) = self.source {
-            table.hash_keys(own, &keys).map_err(table_code)?;
-            table.prefetch(own);
+            let hashed = match self.fetched {
+                true => table.hash_keys(own, &keys),
+                false => table.prepare_keys(own, &keys),
+            };
+            hashed.map_err(table_code)?;
         }
         let hashes: &[u64] = match self.source {
             Source::Hashes(hashes) => hashes,
@@ -318,10 +342,7 @@ impl<'a> Work<'a> {
             }
             (limits, decisions) => {
                 match &self.next {
-                    Source::Keys(keys) => {
-                        table.hash_keys(ahead, keys).map_err(table_code)?;
-                        table.prefetch(ahead);
-                    }
+                    Source::Keys(keys) => table.prepare_keys(ahead, keys).map_err(table_code)?,
                     Source::Hashes(next) => table.prefetch(next),
                     _ => {}
                 }

@@ -4,10 +4,9 @@ use core::ffi::c_void;
 
 use super::codes::{table_code, TATCELL_PASS};
 use super::decision::{fill, finish, tatcell_decision_t};
-use super::kit::{apart, args, Report};
+use super::kit::{apart, args, Out, Report};
 use super::limit::{not_own, tatcell_limit_t};
 use super::table::{either, tatcell_table_t, Handle};
-use crate::answer::Outcome;
 use crate::limit::TableLimit;
 use crate::table::{Access, Counters, Request, Table, TableError};
 
@@ -50,10 +49,21 @@ fn peek(
     }
 }
 
-/// One decision, out of line so that its values find registers beside the arguments of the C function.
+/// One decision, out of line so that its values find registers beside the arguments of the C function, which ends with
+/// this call and so saves none for itself.
 #[inline(never)]
-fn check_one<M: Access>(table: &Table<'_, M>, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-    table.check_owned(limit, now, hash, cost)
+fn check_one<M: Access>(
+    table: &Table<'_, M>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    retry: Option<Out<'_, u64>>,
+) -> i32 {
+    match table.check_hash(limit, now, hash, cost) {
+        Ok(outcome) => finish(outcome, retry),
+        Err(e) => refused(e, limit),
+    }
 }
 
 /// Hashes a key with the table's secret, for the _hash and burst calls.
@@ -122,11 +132,10 @@ pub unsafe extern "C" fn tatcell_table_check(
         key = c.key(key, key_len),
         retry = c.result_if(retry_after)
     );
-    let outcome = either!(table, t => match t.hash(key).and_then(|hash| t.own(limit).map(|()| hash)) {
-        Ok(hash) => check_one(t, limit, now, hash, cost),
-        Err(e) => return refused(e, limit),
-    });
-    finish(outcome, retry)
+    either!(table, t => match t.hash_one(key) {
+        Ok(hash) => check_one(t, limit, now, hash, cost, retry),
+        Err(e) => refused(e, limit),
+    })
 }
 
 /// As tatcell_table_check for a hash made before.
@@ -150,11 +159,7 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
     retry_after: *mut u64,
 ) -> i32 {
     args!(c, table = c.handle(table), limit = c.table_limit(limit), retry = c.result_if(retry_after));
-    let outcome = either!(table, t => match t.own(limit) {
-        Ok(()) => check_one(t, limit, now, hash, cost),
-        Err(e) => return refused(e, limit),
-    });
-    finish(outcome, retry)
+    either!(table, t => check_one(t, limit, now, hash, cost, retry))
 }
 
 /// Decides one request with the full answer.

@@ -9,7 +9,7 @@ use super::limit::tatcell_limit_t;
 use super::meter::{colour, finish};
 use super::meter_params::{TATCELL_METER_RFC2698, TATCELL_METER_RFC4115};
 use super::table::{either, tatcell_table_t, Handle};
-use super::table_burst::{tatcell_burst_t, two, Source};
+use super::table_burst::{tatcell_burst_t, two, Before, Source};
 use super::table_check::{hash_of, refused};
 use super::table_pair::hash_both;
 use crate::answer::{Colour, Marking};
@@ -277,7 +277,7 @@ impl<'a> Work<'a> {
         table: &Handle,
     ) -> Result<Work<'a>, i32> {
         let count = burst.count as usize;
-        let fetched = burst.prepared == table.ticket.wrapping_add(count as u64);
+        let Before { hashed, fetched } = Before::of(burst, table.ticket);
         if !burst.limit.is_null() || !burst.limits.is_null() || !burst.decisions.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
@@ -299,10 +299,10 @@ impl<'a> Work<'a> {
         if !counts.is_null() {
             // The fifth place that is written.
             let sums = &Written::new(summed, [summed; 4]);
-            Source::new(c, burst, fetched, sums)?;
+            Source::new(c, burst, hashed, sums)?;
             next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, sums))?;
         }
-        let source = Source::new(c, burst, fetched, written)?;
+        let source = Source::new(c, burst, hashed, written)?;
         let next = next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, written))?;
         let mark = if count == 0 { None } else { Some(mark(c, table, given)?) };
         let costs = if burst.costs.is_null() { None } else { Some(c.array(burst.costs, count)?) };

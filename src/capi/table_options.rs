@@ -15,6 +15,9 @@ pub const TATCELL_TABLE_RESOLUTION: u32 = 2;
 /// flags of attach options: the image must have the given policy.
 pub const TATCELL_TABLE_POLICY: u32 = 4;
 
+/// flags of table options: the memory is all zero, as the system gives it; init writes the header alone.
+pub const TATCELL_TABLE_ZEROED: u32 = 8;
+
 /// policy: admit a new key untracked when its set is full.
 pub const TATCELL_FULL_ADMIT: u32 = 0;
 /// policy: take over the slot with the smallest lead, debt included.
@@ -48,7 +51,12 @@ const TATCELL_TABLE_OPTIONS_MIN: usize = 48 + 4 * size_of::<*const u8>();
 pub struct tatcell_table_options_t {
     /// sizeof(tatcell_table_options_t).
     pub size: u32,
-    /// Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION.
+    /// Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION, TATCELL_TABLE_ZEROED.
+    ///
+    /// ZEROED promises memory that is all zero, from mmap, calloc or static storage: its pages are then touched when
+    /// their first key comes, and init does not wait for them (1 to 4 s a GiB). Touch the memory before the first
+    /// request where no decision may wait for a page. A header that is not zero is refused; slots are not looked at,
+    /// and those that are not zero are debts of strangers until they drain.
     pub flags: u32,
     /// A TATCELL_FULL_ constant.
     pub policy: u32,
@@ -128,7 +136,8 @@ fn hash_kind(number: u32) -> Result<HashKind, i32> {
 impl Contract<'_> {
     /// Options from C.
     pub(super) fn table_options(self, o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
-        let unknown = o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION) != 0;
+        let unknown =
+            o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION | TATCELL_TABLE_ZEROED) != 0;
         if unknown || !o.reserved.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
@@ -165,6 +174,9 @@ impl Contract<'_> {
         }
         if o.guard != 0 {
             made = made.guard(o.guard);
+        }
+        if o.flags & TATCELL_TABLE_ZEROED != 0 {
+            made = made.zeroed();
         }
         Ok(made)
     }

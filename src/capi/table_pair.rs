@@ -5,7 +5,7 @@ use super::codes::{table_code, TATCELL_ERR_OPTION, TATCELL_PASS};
 use super::kit::{args, placed, Contract, Span, Written};
 use super::limit::tatcell_limit_t;
 use super::table::{either, tatcell_table_t, Handle};
-use super::table_burst::{tatcell_burst_t, two, Source};
+use super::table_burst::{tatcell_burst_t, two, Before, Source};
 use super::table_check::refused;
 use crate::combine::PairBurst;
 use crate::keys::second_hash;
@@ -82,7 +82,7 @@ impl<'a> Work<'a> {
         [this, that]: [Span; 2],
     ) -> Result<Work<'a>, i32> {
         let count = burst.count as usize;
-        let fetched = burst.prepared == table.ticket.wrapping_add(count as u64);
+        let Before { hashed, fetched } = Before::of(burst, table.ticket);
         if !burst.limits.is_null() || !burst.decisions.is_null() {
             return Err(TATCELL_ERR_OPTION);
         }
@@ -95,7 +95,7 @@ impl<'a> Work<'a> {
         for limit in [burst.limit, second] {
             written.apart(Span::of(limit, 1))?;
         }
-        let source = Source::new(c, burst, fetched, written)?;
+        let source = Source::new(c, burst, hashed, written)?;
         let next = next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, written))?;
         let given = |p: *const u32| if p.is_null() { Ok(None) } else { c.array(p, count).map(Some) };
         let costs = [given(burst.costs)?, given(second_costs)?];

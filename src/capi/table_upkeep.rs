@@ -93,7 +93,7 @@ pub extern "C" fn tatcell_table_full_ppb(load_ppm: u64) -> u64 {
 }
 
 /// Starts loading the lines of up to 64 hashes, for calls that come next. (tatcell_table_check_burst does it by
-/// itself.)
+/// itself, and again, unless the burst has TATCELL_BURST_PREFETCHED.)
 ///
 /// @param table  handle; not NULL.
 /// @param hashes from tatcell_table_hash, or the caller's own keyed hashes; not NULL unless count is 0.

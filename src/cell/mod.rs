@@ -51,8 +51,8 @@ use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
 use crate::algorithms::{self, Call, Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
 use crate::limit::{Limit, Limit32, LimitError};
-use crate::sync::{update32, update64, AtomicU32, AtomicU64, Ordering};
-use crate::time::ticks_down;
+use crate::sync::{back_off, update32, update64, AtomicU32, AtomicU64, Ordering};
+use crate::time::{shifted, ticks_down};
 
 macro_rules! shared_cell {
     ($(#[$doc:meta])* $name:ident, $atomic:ident, $word:ty, $update:ident) => {
@@ -257,14 +257,41 @@ macro_rules! operations {
             /// The common case: no options, a cost within the burst, and one attempt.
             #[inline(always)]
             pub(crate) fn check_plain($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
-                let p = &limit.0;
-                let now_q = p.now_q(now);
-                let word = $me.word();
+                $me.attempt(limit, limit.0.now_q(now), cost, |q| limit.0.ticks_up(q, now))
+            }
+
+            /// As [`check_plain`](Self::check_plain) where q-units are ticks; elsewhere nothing is tried.
+            #[inline(always)]
+            #[allow(dead_code)] // the C layer asks
+            pub(crate) fn check_whole($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
+                if limit.0.is_whole() { $me.attempt(limit, now, cost, |q| q) } else { None }
+            }
+
+            /// As [`check_plain`](Self::check_plain), always shifting.
+            #[inline(always)]
+            #[allow(dead_code)] // as above
+            pub(crate) fn check_shifted($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
+                $me.attempt(limit, shifted(now, limit.0.shl, limit.0.shr), cost, |q| limit.0.ticks_late(q, now))
+            }
+
+            #[inline(always)]
+            fn attempt(
+                $($recv)+,
+                limit: &$limit,
+                now_q: u64,
+                cost: u64,
+                ticks: impl FnOnce(u64) -> u64,
+            ) -> Option<Outcome> {
+                let (p, word) = (&limit.0, $me.word());
                 let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
                 match gcra::plain(p, lead, cost) {
-                    Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
-                    Plain::Store(lead) if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) => {
-                        Some(Outcome::Conforming)
+                    Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
+                    Plain::Store(lead) => {
+                        if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) {
+                            return Some(Outcome::Conforming);
+                        }
+                        back_off(1);
+                        None
                     }
                     _ => None,
                 }

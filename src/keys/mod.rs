@@ -7,7 +7,7 @@ mod hash;
 mod ladder;
 
 pub use address::{Address, PrefixKey};
-pub(crate) use hash::{home_line, Hasher, NoHasher};
+pub(crate) use hash::{home_line, home_of, Hasher, NoHasher};
 pub use hash::{second_hash, HashKind};
 pub(crate) use ladder::MAX_RUNGS;
 pub use ladder::{Ladder, LadderError, Rung};

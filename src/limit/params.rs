@@ -245,6 +245,13 @@ impl Params {
         self.now_q(now) | self.aux_mask()
     }
 
+    /// Is a q-unit a tick? GCRA only.
+    #[inline(always)]
+    #[allow(dead_code)] // the C layer asks
+    pub const fn is_whole(&self) -> bool {
+        time::is_whole(self.shl, self.shr)
+    }
+
     /// The caller's clock in q-units, mod 2^64.
     #[inline(always)]
     pub const fn now_q(&self, now: u64) -> u64 {
@@ -267,6 +274,13 @@ impl Params {
     #[inline(always)]
     pub const fn ticks_up(&self, q: u64, now: u64) -> u64 {
         time::ticks_up(q, now, self.shl, self.shr)
+    }
+
+    /// As [`ticks_up`](Params::ticks_up), out of line: a check that passes then keeps no shift for it.
+    #[inline(never)]
+    #[allow(dead_code)] // the C layer asks
+    pub fn ticks_late(&self, q: u64, now: u64) -> u64 {
+        self.ticks_up(q, now)
     }
 
     /// Says whether the given option flag is set.

@@ -18,6 +18,22 @@ pub const MAX_LOST: u32 = 8;
 /// A spurious failure (LL/SC targets) is no loss to a rival; these many are tolerated on top.
 const MAX_SPURIOUS: u32 = 64;
 
+/// Waits after a lost swap: 16, then 32 hints to the processor, tenths of a microsecond, a few microseconds in all. The
+/// line then stays with the rival, who makes many swaps on it, instead of going to and fro at each.
+#[cfg(tatcell_back_off)]
+#[cold]
+#[inline(never)]
+pub(crate) fn back_off(lost: u32) {
+    for _ in 0..8u32.wrapping_shl(lost.min(2)) {
+        core::hint::spin_loop();
+    }
+}
+
+/// Where waiting brings nothing: an interrupt has ended when its victim goes on.
+#[cfg(not(tatcell_back_off))]
+#[inline(always)]
+pub(crate) fn back_off(_: u32) {}
+
 macro_rules! update {
     ($(#[$doc:meta])* $name:ident, $atomic:ident, $int:ty) => {
         $(#[$doc])*
@@ -43,6 +59,11 @@ macro_rules! update {
                 }
                 if lost >= MAX_LOST || spurious >= MAX_SPURIOUS {
                     return None;
+                }
+                if cfg!(tatcell_back_off) && lost != 0 {
+                    back_off(lost);
+                    // ORDERING: Relaxed; as above. What was found is old by now.
+                    old = word.load(Ordering::Relaxed);
                 }
             }
         }

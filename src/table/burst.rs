@@ -245,7 +245,8 @@ impl<M: Access> Table<'_, M> {
 }
 
 /// Asks for both lines of a set: a new key looks at all of it, and a few known keys are in the second. Only the home
-/// line is likely to be written.
+/// line is likely to be written, and only it goes to the first cache: most keys never read the second one, but whoever
+/// does without having asked for it waits for memory.
 #[inline(always)]
 fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
     let home = home_line(hash, lines);
@@ -253,31 +254,44 @@ fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
     let (line, next) = (slots.wrapping_add(home), slots.wrapping_add(home ^ 1));
     match write {
         true => prefetch_to_write(line.cast()),
-        false => prefetch_line(line.cast()),
+        false => prefetch_line::<false>(line.cast()),
     }
-    prefetch_line(next.cast());
+    prefetch_line::<true>(next.cast());
 }
 
-/// Asks the processor for a line; nothing where there is no such instruction.
+/// Asks the processor for a line, into the first cache or (`OUTER`) the second; nothing where there is no such
+/// instruction.
 #[inline(always)]
-fn prefetch_line(line: *const u8) {
+fn prefetch_line<const OUTER: bool>(line: *const u8) {
     #[cfg(all(tatcell_prefetch, target_arch = "x86_64"))]
     {
-        use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0};
+        use core::arch::x86_64::{_mm_prefetch, _MM_HINT_T0, _MM_HINT_T1};
         // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
-        unsafe { _mm_prefetch::<_MM_HINT_T0>(line.cast()) }
+        unsafe {
+            match OUTER {
+                true => _mm_prefetch::<_MM_HINT_T1>(line.cast()),
+                false => _mm_prefetch::<_MM_HINT_T0>(line.cast()),
+            }
+        }
     }
     #[cfg(all(tatcell_prefetch, target_arch = "aarch64"))]
     // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
     unsafe {
-        core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        match OUTER {
+            true => {
+                core::arch::asm!("prfm pldl2keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            }
+            false => {
+                core::arch::asm!("prfm pldl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+            }
+        }
     }
     #[cfg(not(tatcell_prefetch))]
     let _ = line;
 }
 
-/// The same for a line that will be written. Compilers make a reading prefetch of their own hint for it, unless told of
-/// the instruction; processors without it take it for no operation.
+/// As [`prefetch_line`], for a line that will be written. Compilers make a reading prefetch of their own hint for it,
+/// unless told of the instruction; processors without it take it for no operation.
 #[inline(always)]
 fn prefetch_to_write(line: *const u8) {
     #[cfg(tatcell_prefetch)]

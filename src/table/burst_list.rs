@@ -37,6 +37,19 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
+    /// As [`hash_keys`](Table::hash_keys), and starts loading the lines of each key as soon as it is hashed.
+    pub(crate) fn prepare_keys(&self, hashes: &mut [u64], keys: &impl Keys) -> Result<(), TableError> {
+        if let Some(key) = keys.reader::<16>() {
+            self.prepare_burst(hashes, key)
+        } else if let Some(key) = keys.reader::<4>() {
+            self.prepare_burst(hashes, key)
+        } else {
+            self.hash_keys(hashes, keys)?;
+            self.prefetch(hashes);
+            Ok(())
+        }
+    }
+
     /// Decides a burst that was prefetched before and, in between where that can be, hashes and prefetches the keys
     /// of the next one.
     pub(crate) fn check_then_keys(

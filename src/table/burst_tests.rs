@@ -64,8 +64,9 @@ fn play<M: Access>(
         table
     };
     let (singles, plain, narrow, ahead) = (table(true), table(true), table(false), table(true));
+    let prepared = table(true);
     let limit = singles.limit(&world.spec).unwrap();
-    let mut counters = [Counters::default(); 3];
+    let mut counters = [Counters::default(); 4];
     let (mut seed, mut now) = (7, 1u64 << 40);
     // More keys than the table has slots, some of them often.
     let mut ids = move |n: usize| -> Vec<u64> {
@@ -102,12 +103,17 @@ fn play<M: Access>(
         let next = next.as_slice();
         let passed = ahead.check_burst_ahead(&burst, Some(&mut counters[2]), &mut made, |i| key(next[i]));
         assert_eq!((passed, &made), (Ok(expected), &hash(next)));
+        let mut early = std::vec![0; next.len()];
+        assert_eq!(prepared.prepare_burst(&mut early, |i| key(next[i])), Ok(()));
+        assert_eq!(prepared.check_burst_prefetched(&burst, Some(&mut counters[3])), Ok(expected));
+        assert_eq!(early, made);
         hashes = made;
     }
     assert_eq!(counters[1], counters[0]);
     assert_eq!(counters[2], counters[0]);
+    assert_eq!(counters[3], counters[0]);
     assert!(counters[0].conforming > 500 && counters[0].non_conforming + counters[0].shadow > 500);
-    for other in [&plain, &narrow, &ahead] {
+    for other in [&plain, &narrow, &ahead, &prepared] {
         assert_eq!(image(other, now), image(&singles, now));
     }
     counters[0]
@@ -184,6 +190,7 @@ fn a_wrong_burst_decides_counts_and_hashes_nothing() {
         assert_eq!(table.check_burst_counted(burst, &mut counters), Err(wrong));
         let ahead = table.check_burst_ahead(burst, Some(&mut counters), &mut next, |_| [0; 4]);
         assert_eq!(ahead, Err(wrong));
+        assert_eq!(table.check_burst_prefetched(burst, Some(&mut counters)), Err(wrong));
     }
     let good = Burst { limit: &limit, now: 0, hashes: &one, costs: None, last: 0 };
     let mut too_many = [77; MAX_BURST + 1];
@@ -195,6 +202,9 @@ fn a_wrong_burst_decides_counts_and_hashes_nothing() {
     let caller = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
     let ahead = caller.check_burst_ahead(&good, None, &mut next, |_| [0; 4]);
     assert_eq!((ahead, next), (Err(TableError::BadHashKind), [77; 2]));
+    let prepared = caller.prepare_burst(&mut next, |_| [0; 4]);
+    assert_eq!((prepared, next), (Err(TableError::BadHashKind), [77; 2]));
+    assert_eq!(caller.prepare_burst(&mut [], |_| [0; 4]), Ok(()));
     assert_eq!(image(&caller, 0)[16..], empty[16..]);
 }
 

@@ -44,7 +44,7 @@ pub enum TableError {
     /// The image was made with another seed.
     WrongSeed,
     /// The image is exclusive and a shared one was asked for, or the other way round; or it has another policy or clock
-    /// frequency than was asked for.
+    /// frequency than was asked for; or the memory for a new table is not zero, as its options say.
     BadMode,
     /// The buffer is too small for the image.
     BufferTooSmall,

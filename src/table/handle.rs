@@ -1,4 +1,4 @@
-//! The handle of a table: a private copy of the geometry beside the caller's memory, and the calls for one key.
+//! The handle of a table: a private copy of the geometry beside the caller's memory, and what all calls ask of it.
 
 use core::marker::PhantomData;
 
@@ -10,13 +10,11 @@ use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
 use super::image::{self, Line};
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
-use super::search::{Avx512, Widest};
+use super::search::Avx512;
 use super::set::Set;
 use super::word::Tag;
-use crate::algorithms::gcra::{self, Plain};
-use crate::algorithms::{Call, Kind, Op, Operation};
-use crate::answer::Outcome;
-use crate::keys::{home_line, Hasher};
+use crate::algorithms::{Call, Op, Operation};
+use crate::keys::{home_of, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
 
 /// A keyed table in the caller's memory; shared by threads and processes unless `M` is [`Exclusive`].
@@ -41,6 +39,12 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) hasher: Hasher,
     /// Where this processor has it.
     pub(crate) wide: Option<Avx512>,
+    /// The mark of its limits where a tick is a q-unit of a TAT, else 0, which no limit has.
+    pub(super) whole: u64,
+    /// The mark of its limits where they are GCRA's, else 0.
+    pub(super) timed: u64,
+    /// Lines of slots, for a multiplication of 64 bits.
+    lines: u64,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
     mode: PhantomData<M::Sharing>,
 }
@@ -75,14 +79,15 @@ impl<'m> Table<'m, Shared> {
     /// The first two lines hold the header, the rest the slots; an odd line at the end stays unused.
     ///
     /// # Errors
-    /// [`TableError`]: too little memory, limits that do not fit one word, a missing seed, bad options. The memory
-    /// is not touched then.
+    /// [`TableError`]: too little memory, limits that do not fit one word, a missing seed, bad options, a header that
+    /// should be zero and is not. The memory is not touched then.
     ///
     /// # Concurrency
     /// One caller, before anyone else uses the memory; other processes [`attach`](Table::attach) afterwards.
     ///
     /// # Cost
-    /// Writes all of the memory, and looks at the processor as [`attach`](Table::attach) does.
+    /// Writes all of the memory, unless it is [zero](TableOptions::zeroed), and looks at the processor as
+    /// [`attach`](Table::attach) does.
     pub fn init(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
         Self::init_as(lines, options)
     }
@@ -155,7 +160,11 @@ impl<'m, M: Access> Table<'m, M> {
         let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref())?;
         geometry.seed_check = check;
         let image = used(lines, &geometry)?;
-        image::format(image, &geometry, M::EXCLUSIVE, |_| 0);
+        if !options.zeroed {
+            image::format(image, &geometry, M::EXCLUSIVE, |_| 0);
+        } else if !image::format_zeroed(image, &geometry, M::EXCLUSIVE) {
+            return Err(TableError::BadMode);
+        }
         Self::over(image, geometry, hasher)
     }
 
@@ -181,7 +190,10 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), mode: PhantomData })
+        let timed = if geometry.is_gcra() { geometry.mark } else { 0 };
+        let whole = if geometry.resolution() == 0 { timed } else { 0 };
+        let lines = geometry.lines as u64;
+        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), whole, timed, lines, mode: PhantomData })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
@@ -244,68 +256,10 @@ impl<'m, M: Access> Table<'m, M> {
         self.hasher.hash(key).ok_or(TableError::BadHashKind)
     }
 
-    /// Decides one request of a key and charges it if it conforms.
-    ///
-    /// # Errors
-    /// [`TableError::ForeignLimit`], [`TableError::BadHashKind`]; nothing is touched then.
-    ///
-    /// # Concurrency
-    /// Any number of threads and processes. A known key costs one hash, one or two cache lines and one
-    /// compare-and-swap when conforming; only loads when not.
+    /// As [`hash`](Table::hash) for a call that decides about this key.
     #[inline(always)]
-    pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
-        self.check_hash(limit, now, self.hash(key)?, cost)
-    }
-
-    /// As [`check`](Table::check) for a hash made before, by [`hash`](Table::hash) or by the caller.
-    ///
-    /// # Errors
-    /// [`TableError::ForeignLimit`].
-    #[inline(always)]
-    pub fn check_hash(
-        &self,
-        limit: &TableLimit,
-        now: u64,
-        hash: u64,
-        cost: u64,
-    ) -> Result<Outcome, TableError> {
-        self.own(limit)?;
-        Ok(self.check_owned(limit, now, hash, cost))
-    }
-
-    /// The hot path: one attempt on the key's live slot; the rest is out of line.
-    #[inline(always)]
-    pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        let (p, layout) = (&limit.0, &self.geometry.layout);
-        let now_q = self.now_q(now);
-        let (set, tag) = self.place(hash);
-        if let Some((_, slot, word)) = set.find_by(Widest(self.wide), layout, tag) {
-            match gcra::plain(p, layout.lead(word, now_q), cost) {
-                Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
-                Plain::Store(lead) => {
-                    let next = layout.live(tag, now_q.wrapping_add(lead));
-                    if M::replace(slot, word, next).is_ok() {
-                        return Outcome::Conforming;
-                    }
-                }
-                Plain::Other => {}
-            }
-        }
-        self.check_again(limit, now, hash, cost)
-    }
-
-    /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.
-    #[cold]
-    #[inline(never)]
-    pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        if limit.0.t_q == 0 {
-            return Outcome::Conforming;
-        }
-        let op = Op::new(&limit.0, Kind::Check, cost, 0);
-        match self.run(hash, now, &op).answer {
-            Some(answer) => answer.outcome(&limit.0, now),
-            None => Outcome::Contended,
-        }
+    pub(crate) fn hash_one(&self, key: &[u8]) -> Result<u64, TableError> {
+        self.hasher.hash_one(key).ok_or(TableError::BadHashKind)
     }
 
     /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
@@ -327,7 +281,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// The set and tag of a hash.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> (Set<'m, SLOTS_PER_LINE>, Tag) {
-        let home = home_line(hash, self.geometry.lines);
+        let home = home_of(hash, self.lines);
         // SAFETY: multiply-shift gives home < lines; lines is even, so home ^ 1 < lines too; `over` checked that
         // the slice has exactly `lines` lines.
         let (line, next) = unsafe { (self.slots.get_unchecked(home), self.slots.get_unchecked(home ^ 1)) };
@@ -347,13 +301,23 @@ impl<'m, M: Access> Table<'m, M> {
     /// As [`run`](Self::run) where words hold a count: apart, so that the other finds its registers.
     #[cold]
     #[inline(never)]
-    fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
+    pub(super) fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
         self.run_as(hash, self.geometry.clock_q(now), &Call::new(op, now))
     }
 
     #[inline(always)]
     fn run_as<O: Operation>(&self, hash: u64, now_q: u64, op: &O) -> Done {
-        let (set, tag) = self.place(hash);
+        self.run_in(self.place(hash), hash, now_q, op)
+    }
+
+    #[inline(always)]
+    pub(super) fn run_in<O: Operation>(
+        &self,
+        (set, tag): (Set<'m, SLOTS_PER_LINE>, Tag),
+        hash: u64,
+        now_q: u64,
+        op: &O,
+    ) -> Done {
         let g = &self.geometry;
         // One in 16, independent of set and tag: the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;

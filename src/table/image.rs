@@ -130,6 +130,23 @@ pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl F
     for (i, word) in slots.iter().flat_map(|line| &line.words).enumerate() {
         word.store(slot(i), Ordering::Relaxed);
     }
+    publish(head, magic, g, exclusive);
+}
+
+/// As [`format`] in memory that is all zero, of which it touches the header alone. False where that is not zero.
+pub(crate) fn format_zeroed(lines: &[Line], g: &Geometry, exclusive: bool) -> bool {
+    let Some((head, _)) = lines.split_at_checked(HEADER_LINES) else { return false };
+    let Some(magic) = head.first().and_then(|line| line.words.first()) else { return false };
+    // ORDERING: Relaxed; nobody may use the memory before it is published below.
+    let zero = head.iter().flat_map(|line| &line.words).all(|word| word.load(Ordering::Relaxed) == 0);
+    if zero {
+        publish(head, magic, g, exclusive);
+    }
+    zero
+}
+
+/// Writes the header, magic last.
+fn publish(head: &[Line], magic: &AtomicU64, g: &Geometry, exclusive: bool) {
     for (word, value) in head.iter().flat_map(|line| &line.words).skip(1).zip(header(g, exclusive)) {
         // ORDERING: Relaxed; published by the Release store below.
         word.store(value, Ordering::Relaxed);

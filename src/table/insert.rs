@@ -38,7 +38,7 @@
 use super::access::Access;
 use super::ask::{Ask, Done, Met};
 use super::policy::FullPolicy;
-use super::search::line::{slot_of, LineWords, Words};
+use super::search::line::{LineWords, Words};
 use super::set::{Seen, Set};
 use super::word::{Layout, Tag};
 use crate::algorithms::Operation;
@@ -129,16 +129,9 @@ impl<const N: usize> Set<'_, N> {
         next: Words<N>,
     ) -> Option<(usize, &AtomicU64, u64)> {
         let Ask { layout, tag, now_q, .. } = *ask;
-        let empty = home.empty(layout) | next.empty(layout) << N;
-        let at = if empty != 0 {
-            empty.trailing_zeros() as usize
-        } else {
-            let (near, far) = (home.oldest(layout, now_q), next.oldest(layout, now_q));
-            match near.max(far) {
-                0 => return None,
-                oldest if oldest == near => slot_of(oldest),
-                oldest => N + slot_of(oldest),
-            }
+        let at = match Words::tagged_in(&home, &next, layout, Tag(0)) {
+            0 => Words::oldest(&home, &next, layout, now_q)?,
+            empty => empty.trailing_zeros() as usize,
         };
         let slot = self.slot(at);
         // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
@@ -149,7 +142,7 @@ impl<const N: usize> Set<'_, N> {
     /// Is the word at this position the only one of its tag in the set?
     #[inline(always)]
     fn is_alone<O>(&self, ask: &Ask<'_, O>, at: usize) -> bool {
-        let bits = |line| Words::load(line).tagged(ask.layout, ask.tag);
-        bits(self.home) | bits(self.next) << N == 1 << at
+        let (home, next) = (Words::load(self.home), Words::load(self.next));
+        Words::tagged_in(&home, &next, ask.layout, ask.tag) == 1 << at
     }
 }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::vec::Vec;
 
 use super::access::Shared;
-use super::loom_kit::{admitted, explore, race, Bound, Slots, World, NOW, T};
+use super::loom_kit::{admitted, explore, race, race3, Bound, Slots, World, NOW, T};
 use super::policy::FullPolicy;
 use crate::sync::loom_atomic::spawn;
 
@@ -175,6 +175,28 @@ fn three_inserts_beside_a_stalled_claim_admit_one_burst() {
         &[NOW, NOW + 10, NOW],
         &[],
     );
+}
+
+/// A look is not one instant: who meets a claim at its end may have read another slot before a rival took that. One
+/// who is behind finds no slot free and looks at two strangers; ahead of it one inserts into the first, and one whose
+/// look is long past claims the second and stops there. Whoever looks commits that claim not before it has looked
+/// again. Does not show: the stopped thread going on.
+#[test]
+fn a_claim_that_is_met_once_is_not_committed() {
+    explore("a claim met once", Bound::At(2, 3), || {
+        let w = World::new(1, 2, FullPolicy::Deny);
+        let (y, z) = (w.live(Y, NOW + 1), w.live(Z, NOW + 1));
+        let slots = Slots::new([[y], [z]]);
+        let (a, b, c) = (Arc::clone(&slots), Arc::clone(&slots), Arc::clone(&slots));
+        let (behind, ahead, _) = race3(
+            move || w.check::<Shared, 1>(&a, X, NOW),
+            move || w.check::<Shared, 1>(&b, X, NOW + 2),
+            move || c.swap(1, z, w.layout.claim_of_reusable(w.tag(X), z, NOW + 2)),
+        );
+        let words = slots.words();
+        assert!(w.lives(words, X) <= 1, "two live words of one key: {words:x?}");
+        assert!(admitted(&[behind, ahead]) <= 1, "{behind:?} {ahead:?} {words:x?}");
+    });
 }
 
 /// A stranger is not blocked by a stalled claim beyond its lifetime, nor by one in another slot. Does not show: a

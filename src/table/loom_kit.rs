@@ -216,6 +216,11 @@ impl<const N: usize> Slots<N> {
         Set { home, next, line: self.line }
     }
 
+    /// One swap of a slot, by its number in address order, as of a thread that does nothing else. Did it win?
+    pub fn swap(&self, number: usize, old: u64, new: u64) -> bool {
+        Shared::replace(&self.lines[number / N][number % N], old, new).is_ok()
+    }
+
     /// All words in address order, once the threads have been joined.
     pub fn words(&self) -> [[u64; N]; 2] {
         // ORDERING: Relaxed; the joins order the last stores before these loads.

@@ -19,6 +19,7 @@ mod ask;
 mod burst;
 #[cfg(feature = "capi")]
 mod burst_list;
+mod burst_prepared;
 mod choose;
 mod choose_count;
 mod counters;
@@ -42,6 +43,7 @@ mod run;
 mod search;
 mod set;
 mod settle;
+mod single;
 mod size;
 mod top;
 mod upkeep;

@@ -26,6 +26,7 @@ pub struct TableOptions {
     pub(crate) tick_hz: u64,
     pub(crate) guard: Option<u64>,
     pub(crate) overrides: bool,
+    pub(crate) zeroed: bool,
 }
 
 impl TableOptions {
@@ -44,6 +45,7 @@ impl TableOptions {
             tick_hz: 0,
             guard: None,
             overrides: false,
+            zeroed: false,
         }
     }
 
@@ -126,6 +128,22 @@ impl TableOptions {
     /// computed from it.
     pub const fn tick_hz(mut self, hz: u64) -> Self {
         self.tick_hz = hz;
+        self
+    }
+
+    /// Promises that the memory is all zero, as a system gives it: init then writes the header alone, and a page is
+    /// touched first when a key of it comes.
+    ///
+    /// Writing the slots of memory that was never touched takes the system's page faults, 1 to 4 seconds a GiB of small
+    /// pages; zero slots are empty ones, so there is nothing to write. Leave it out, or touch the memory before the
+    /// first request, where no decision may wait for a fault (0.1 to 1 us a small page, up to some 0.1 ms a huge one),
+    /// and where the memory must be there: a page that the system cannot give ends the process at its first request.
+    ///
+    /// A header that is not zero is refused ([`TableError::BadMode`](crate::TableError::BadMode)): an old table is not
+    /// taken for fresh memory. The slots are not looked at, for that would touch them. Whatever they hold is a valid
+    /// word, so a broken promise costs verdicts, not memory safety: strangers' debts, until they have drained.
+    pub const fn zeroed(mut self) -> Self {
+        self.zeroed = true;
         self
     }
 }

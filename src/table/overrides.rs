@@ -39,7 +39,6 @@ use super::error::TableError;
 use super::handle::Table;
 use super::override_word::{BAN, EXEMPT, NONE, WITNESS};
 use super::policy::FullPolicy;
-use super::search::Widest;
 use super::set::Set;
 use super::word::{Layout, Tag};
 use crate::algorithms::{Operation, State};
@@ -244,7 +243,7 @@ impl<M: Access> Table<'_, M> {
     fn state_at(&self, now: u64, hash: u64) -> Option<State> {
         let (layout, now_q) = (&self.geometry.layout, self.geometry.clock_q(now));
         let (set, tag) = self.place(hash);
-        let (_, _, word) = set.find_by(Widest(self.wide), layout, tag)?;
+        let (_, _, word) = set.find_wide(self.wide, layout, tag)?;
         match State::split(OVERRIDE_BITS, layout.lead(word, now_q)) {
             State { ahead: 0, .. } => None,
             // Nothing is stored so far ahead: what is has come round, and nobody is exempt by it.

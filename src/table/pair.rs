@@ -6,7 +6,7 @@
 
 use super::access::Access;
 use super::handle::Table;
-use super::search::{Avx512, Base, Scan, Widest};
+use super::search::{Avx512, Base, Scan};
 use super::word::Tag;
 use crate::algorithms::gcra::{self, Plain};
 use crate::answer::{Answer, Place, Verdict};
@@ -37,7 +37,7 @@ impl<M: Access> Table<'_, M> {
     #[inline(always)]
     pub(crate) fn known(&self, hash: u64) -> Option<Known<'_>> {
         let (set, tag) = self.place(hash);
-        let (_, slot, word) = set.find_by(Widest(self.wide), &self.geometry.layout, tag)?;
+        let (_, slot, word) = set.find_wide(self.wide, &self.geometry.layout, tag)?;
         Some(Known { slot, word, tag })
     }
 

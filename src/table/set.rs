@@ -1,7 +1,7 @@
 //! The set of a key: its home line and the neighbour of that, and how a live slot is found and changed in it.
 
 use super::access::Access;
-use super::search::{Base, Scan};
+use super::search::{Avx512, Base, Scan};
 use super::word::{Layout, Tag};
 use crate::sync::{AtomicU64, Ordering, MAX_LOST};
 
@@ -55,20 +55,34 @@ impl<'a, const N: usize> Set<'a, N> {
     /// As [`find`](Set::find), with another way to search a line.
     #[inline(always)]
     pub fn find_by(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(usize, &'a AtomicU64, u64)> {
-        let (line, first, bits) = match scan.matches(self.home, &layout.mask, tag.0) {
-            0 => (self.next, N, scan.matches(self.next, &layout.mask, tag.0)),
+        let (line, first, bits) = match scan.matches(self.home, layout, tag) {
+            0 => (self.next, N, scan.matches(self.next, layout, tag)),
             bits => (self.home, 0, bits),
         };
-        if bits == 0 {
-            return None;
+        let (i, slot, word) = seen_at(scan, line, bits, layout, tag)?;
+        Some((first + i, slot, word))
+    }
+
+    /// As [`find`](Set::find), with AVX-512 where there is one: a branch that never changes.
+    #[inline(always)]
+    pub fn find_wide(
+        &self,
+        wide: Option<Avx512>,
+        layout: &Layout,
+        tag: Tag,
+    ) -> Option<(usize, &'a AtomicU64, u64)> {
+        match wide {
+            Some(wide) => self.find_by(wide, layout, tag),
+            None => self.find_by(Base, layout, tag),
         }
-        let i = bits.trailing_zeros() as usize;
-        // SAFETY: `matches` gives N bits, and one of them is set.
-        let slot = unsafe { line.get_unchecked(i) };
-        // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
-        let word = slot.load(Ordering::Relaxed);
-        // Changed hands in between: the insert path looks at the whole set.
-        layout.is_live_of(word, tag).then_some((first + i, slot, word))
+    }
+
+    /// Finds the key's live slot in the home line alone; gives it with its word.
+    #[inline(always)]
+    pub fn find_home(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(&'a AtomicU64, u64)> {
+        let bits = scan.matches(self.home, layout, tag);
+        let (_, slot, word) = seen_at(scan, self.home, bits, layout, tag)?;
+        Some((slot, word))
     }
 
     /// Every slot with its position, in search order.
@@ -125,6 +139,29 @@ impl<'a, const N: usize> Set<'a, N> {
         }
         None
     }
+}
+
+/// The first slot of those that a search of this line gave, its place in the line and its word, if that is still LIVE
+/// with this tag.
+#[inline(always)]
+fn seen_at<'a, S: Scan, const N: usize>(
+    _: S,
+    line: &'a [AtomicU64; N],
+    bits: u32,
+    layout: &Layout,
+    tag: Tag,
+) -> Option<(usize, &'a AtomicU64, u64)> {
+    if bits == 0 {
+        return None;
+    }
+    let first = bits.trailing_zeros() as usize;
+    // SAFETY: `matches` gives `BITS` bits a slot, all of them set or none, and one is: `first` is `BITS` times the
+    // place of a slot of the line, whose words have 8 bytes.
+    let slot = unsafe { &*line.as_ptr().byte_add(first * (8 / S::BITS as usize)) };
+    // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
+    let word = slot.load(Ordering::Relaxed);
+    // Changed hands in between: the insert path looks at the whole set.
+    layout.is_live_of(word, tag).then_some((first / S::BITS as usize, slot, word))
 }
 
 #[cfg(all(test, not(tatcell_loom)))]

@@ -32,6 +32,11 @@ pub(crate) struct Layout {
     pub mask: u64,
     /// The tag's bits: neither payload nor CLAIM.
     pub field: u64,
+    /// A tag of 1, in its place.
+    pub one: u64,
+    /// CLAIM and the tag's bits, and the high half of that four times: what a vector search compares.
+    pub above: u64,
+    pub head: [u32; 4],
     /// H + S of the table, never of a caller's limit: another H would misread a stranger's debt.
     pub window: u64,
     /// The first lead that has expired: H + S + 1.
@@ -55,6 +60,9 @@ impl Layout {
             bits,
             mask,
             field: !mask & !CLAIM,
+            one: mask.wrapping_add(1),
+            above: !mask,
+            head: [(!mask >> 32) as u32; 4],
             window,
             past: window.wrapping_add(1),
             lifetime,
@@ -65,10 +73,9 @@ impl Layout {
     /// The tag of a hash: its low bits, 0 becoming 1.
     #[inline(always)]
     pub const fn tag(&self, hash: u64) -> Tag {
-        // `one` is a tag of 1; times it = shifted into place, which needs no register for the count.
-        let one = self.mask.wrapping_add(1);
-        match hash.wrapping_mul(one) & self.field {
-            0 => Tag(one),
+        // Times a tag of 1 = shifted into place, which needs no register for the count.
+        match hash.wrapping_mul(self.one) & self.field {
+            0 => Tag(self.one),
             tag => Tag(tag),
         }
     }

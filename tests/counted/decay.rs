@@ -78,7 +78,8 @@ impl Oracle {
         self.exact.set(seen, self.exact.of(seen) - cost * part);
         if kept && self.read(t) < 2f64.powi(31) {
             let back = cost * (part * (1.0 - UNSURE) - 6.0 / 2f64.powi(32));
-            self.high.set(t, self.rounded(self.read(t) - back));
+            // A level below the smallest that a word has is none at this time, and the smallest to a clock behind.
+            self.high.set(t, self.rounded(self.read(t) - back).max(FORGOTTEN));
         }
     }
 

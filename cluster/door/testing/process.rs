@@ -56,6 +56,15 @@ impl Server {
         line.unwrap_or_else(|| panic!("no {name} in {page}")).parse().expect("a number")
     }
 
+    /// Processor time that it has taken, by the hundredth of a second in which Linux counts.
+    pub fn cpu(&self) -> Duration {
+        let stat = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).expect("its numbers");
+        // After the name, which may have spaces: user and system time are the 14th and 15th.
+        let fields = stat.rsplit_once(')').expect("a name").1.split_whitespace();
+        let ticks: u64 = fields.skip(11).take(2).map(|n| n.parse::<u64>().expect("a number")).sum();
+        Duration::from_millis(ticks * 10)
+    }
+
     pub fn signal(&self, signal: libc::c_int) {
         // SAFETY: a process that this test started and has not waited for.
         assert_eq!(unsafe { libc::kill(self.child.id() as libc::pid_t, signal) }, 0);

@@ -31,12 +31,13 @@ pub const HOT: Load = Load { keys: 1, zipf: false, largest_cost: 1, pause: Durat
 fn work(node: &Cluster, worker: u64, load: Load, stop: &AtomicBool) -> Audit {
     let limit = node.limit("x").expect("the limit");
     let (mut audit, mut random, mut answers) = (Audit::default(), Random(worker), Vec::new());
-    let mut waits: Vec<(u32, u64)> = Vec::new();
-    let note = |audit: &mut Audit, waits: &[(u32, u64)], answers: &mut Vec<Completion>| {
+    // Of those that wait: the key, the cost, and when it was asked for.
+    let mut waits: Vec<(u32, u64, u64)> = Vec::new();
+    let note = |audit: &mut Audit, waits: &[(u32, u64, u64)], answers: &mut Vec<Completion>| {
         for answer in answers.drain(..).filter(|a| a.verdict.passes()) {
-            let (key, cost) = waits[(answer.token & 0xffff_ffff) as usize];
+            let (key, cost, asked) = waits[(answer.token & 0xffff_ffff) as usize];
             assert_eq!(answer.token >> 32, worker, "another worker's answer");
-            audit.add(key, answer.reading, cost);
+            audit.add_between(key, asked, answer.reading, cost);
         }
     };
     // One worker of a node drains, so only that one waits.
@@ -51,9 +52,9 @@ fn work(node: &Cluster, worker: u64, load: Load, stop: &AtomicBool) -> Audit {
         match node.check_at(limit, &key.to_le_bytes(), cost, reading) {
             Verdict::Pass => audit.add(key, reading, cost),
             Verdict::Pending if drains => {
-                waits.push((key, cost));
-                let token = worker << 32 | (waits.len() as u64 - 1);
                 let before = node.now();
+                waits.push((key, cost, before));
+                let token = worker << 32 | (waits.len() as u64 - 1);
                 if node.submit(limit, &key.to_le_bytes(), cost, token).passes() {
                     audit.add(key, before, cost);
                 }

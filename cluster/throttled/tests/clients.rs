@@ -90,13 +90,20 @@ fn replies_are_equal_to_those_of_redis_cell_itself() {
     let server = Server::start(&[]);
     let (mut ours, mut theirs) = (server.connect(), Client::to(&format!("127.0.0.1:{}", module.1)));
     let (mut random, mut limited, mut aside) = (Random(5), 0, 0);
+    // Its older releases cut seconds that the newer ones round up, so they may lie one more aside: of a million, some
+    // of the first of which has passed.
+    drop(theirs.say("CL.THROTTLE probe 0 1 1000000"));
+    let Reply::Array(probe) = theirs.say("CL.THROTTLE probe 0 1 1000000 0") else { panic!("no answer") };
+    let cuts = probe[4] == Reply::Number(999_999);
+    assert!(cuts || probe[4] == Reply::Number(1_000_000), "{probe:?}");
+    let most = if cuts { 2 } else { 1 };
     for _ in 0..20_000 {
         // Periods so long that nothing comes back while the test runs, and that every limit is in the coarsest table.
         let count = [1, 2, 4, 5, 8, 10][random.below(6) as usize];
         let burst = [0, 3, 15, 30][random.below(4) as usize];
         let (key, period) = (random.below(200), count * 2_000_000);
-        let most = [40, 4, 4, 4][random.below(4) as usize];
-        let quantity = random.below(most);
+        let up_to = [40, 4, 4, 4][random.below(4) as usize];
+        let quantity = random.below(up_to);
         let call = format!("CL.THROTTLE k{key} {burst} {count} {period} {quantity}");
         let (here, there) = (ours.say(&call), theirs.say(&call));
         let (Reply::Array(a), Reply::Array(b)) = (&here, &there) else {
@@ -104,11 +111,10 @@ fn replies_are_equal_to_those_of_redis_cell_itself() {
         };
         limited += i64::from(a[0] == Reply::Number(1));
         // The clocks of two processes: a second of retry and reset may lie between two readings.
-        let near =
-            |i: usize| matches!((&a[i], &b[i]), (Reply::Number(x), Reply::Number(y)) if x.abs_diff(*y) <= 1);
+        let near = |i: usize| matches!((&a[i], &b[i]), (Reply::Number(x), Reply::Number(y)) if x.abs_diff(*y) <= most);
         assert!(a[..3] == b[..3] && near(3) && near(4), "{call}: {here:?}, {there:?}");
         aside += i32::from(a != b);
     }
     println!("20000 calls, {limited} limited, {aside} a second aside");
-    assert!(limited > 1_000 && aside < 400);
+    assert!(limited > 1_000 && (cuts || aside < 400));
 }

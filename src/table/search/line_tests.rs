@@ -16,9 +16,9 @@ fn looks_tell_tags_empty_and_oldest_slots_for_every_kind_of_word() {
             let window = random() % (1 << (60 - tag_bits)) + 1;
             let layout = Layout::new(tag_bits, window, 2);
             let (tag, now) = (layout.tag(random()), random());
-            let line = Line::new();
+            let lines = [Line::new(), Line::new()];
             let (mut tagged, mut empty, mut oldest) = (0, 0, None);
-            for (i, slot) in line.words.iter().enumerate() {
+            for (i, slot) in lines.iter().flat_map(|line| &line.words).enumerate() {
                 // Payloads around both ends of the window, and anywhere.
                 let ahead = [0, 1, window, window + 1, random() % window, random()];
                 let payload = now.wrapping_add(ahead[random() as usize % 6]).wrapping_sub(random() % 2);
@@ -36,14 +36,21 @@ fn looks_tell_tags_empty_and_oldest_slots_for_every_kind_of_word() {
                     oldest = Some((layout.age(word, now), i));
                 }
             }
-            let seen = Words::load(&line.words);
-            assert_eq!(seen.tagged(&layout, tag), tagged, "{layout:?} {line:?}");
-            assert_eq!(seen.empty(&layout), empty, "{layout:?} {line:?}");
-            let found = |key: u64| (key != 0).then(|| ((key & !OLD) >> 3, slot_of(key)));
-            assert_eq!(found(seen.oldest(&layout, now)), oldest, "{layout:?} {now} {line:?}");
-            let looped = words::Words::load(&line.words);
-            assert_eq!((looped.tagged(&layout, tag), looped.empty(&layout)), (tagged, empty));
-            assert_eq!(looped.oldest(&layout, now), seen.oldest(&layout, now));
+            let oldest = oldest.map(|(_, i)| i);
+            let [home, next] = [0, 1].map(|i: usize| Words::load(&lines[i].words));
+            assert_eq!(home.tagged(&layout, tag), tagged & 255, "{layout:?} {lines:?}");
+            assert_eq!(Words::tagged_in(&home, &next, &layout, tag), tagged, "{layout:?} {lines:?}");
+            assert_eq!(Words::tagged_in(&home, &next, &layout, Tag(0)), empty, "{layout:?} {lines:?}");
+            assert_eq!(Words::oldest(&home, &next, &layout, now), oldest, "{layout:?} {now} {lines:?}");
+            let [home, next] = [0, 1].map(|i: usize| words::Words::load(&lines[i].words));
+            assert_eq!(home.tagged(&layout, tag), tagged & 255);
+            assert_eq!(words::Words::tagged_in(&home, &next, &layout, tag), tagged);
+            assert_eq!(words::Words::tagged_in(&home, &next, &layout, Tag(0)), empty);
+            assert_eq!(
+                words::Words::oldest(&home, &next, &layout, now),
+                oldest,
+                "{layout:?} {now} {lines:?}"
+            );
         }
     }
 }

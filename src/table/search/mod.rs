@@ -15,48 +15,44 @@
 
 pub(in crate::table) mod line;
 
+use super::word::{Layout, Tag};
 use crate::sync::{AtomicU64, Ordering};
 
 /// A way to search a line.
 pub(crate) trait Scan: Copy {
-    /// Bit i is set where `word[i]` is LIVE with this tag: `word[i] ^ tag <= mask`, `mask` being that of the payload.
-    /// `N` is 8 except in models.
-    fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32;
+    /// Bits of one slot in what [`matches`](Scan::matches) gives.
+    const BITS: u32;
+
+    /// Bits `BITS * i` to `BITS * i + BITS - 1` are all set where `word[i]` is LIVE with this tag, and else none of
+    /// them. `N` is 8 except in models.
+    fn matches<const N: usize>(self, line: &[AtomicU64; N], layout: &Layout, tag: Tag) -> u32;
 }
 
 /// What every processor of the target runs: SSE2 on x86-64, NEON on aarch64, a loop elsewhere.
 #[derive(Clone, Copy)]
 pub(crate) struct Base;
 
-/// AVX-512 where there is one: a branch that never changes.
-#[derive(Clone, Copy)]
-pub(crate) struct Widest(pub Option<Avx512>);
-
-impl Scan for Widest {
-    #[inline(always)]
-    fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
-        match self.0 {
-            Some(wide) => wide.matches(line, mask, tag),
-            None => Base.matches(line, mask, tag),
-        }
-    }
-}
-
 impl Scan for Base {
+    #[cfg(tatcell_sse2)]
+    const BITS: u32 = 2;
+    #[cfg(not(tatcell_sse2))]
+    const BITS: u32 = 1;
+
     #[inline(always)]
-    fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
+    fn matches<const N: usize>(self, line: &[AtomicU64; N], layout: &Layout, tag: Tag) -> u32 {
         #[cfg(tatcell_sse2)]
         if N == 8 {
-            return x86::sse2(line.as_ptr().cast(), (!*mask >> 32) as u32, (tag >> 32) as u32);
+            return x86::sse2(line.as_ptr().cast(), layout, tag);
         }
         #[cfg(tatcell_neon)]
         if N == 8 {
-            return neon(line.as_ptr().cast(), (!*mask >> 32) as u32, (tag >> 32) as u32);
+            return neon(line.as_ptr().cast(), layout, tag);
         }
-        let mut bits = 0;
+        let (mut bits, slot) = (0, (1 << Self::BITS) - 1);
         for (i, word) in line.iter().enumerate() {
             // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
-            bits |= ((word.load(Ordering::Relaxed) ^ tag <= *mask) as u32) << i;
+            let live = layout.is_live_of(word.load(Ordering::Relaxed), tag);
+            bits |= (slot * live as u32) << (Self::BITS * i as u32);
         }
         bits
     }
@@ -78,11 +74,11 @@ impl Base {
 
 #[cfg(tatcell_sse2)]
 mod x86 {
-    use super::{AtomicU64, Scan};
+    use super::{AtomicU64, Layout, Scan, Tag};
     use core::arch::asm;
     use core::arch::x86_64::*;
 
-    /// One load, four instructions. (AVX2 takes eleven instead of fifteen: measured, and no faster than SSE2.)
+    /// One load, four instructions. (AVX2 takes eleven: measured, and no faster than SSE2.)
     /// Only [`detect`](Avx512::detect) makes one: whoever has it may run it.
     #[derive(Clone, Copy)]
     pub(crate) struct Avx512(());
@@ -95,21 +91,21 @@ mod x86 {
     }
 
     impl Scan for Avx512 {
+        const BITS: u32 = 1;
+
         #[inline(always)]
-        fn matches<const N: usize>(self, line: &[AtomicU64; N], mask: &u64, tag: u64) -> u32 {
-            if N != 8 {
-                return super::Base.matches(line, mask, tag);
-            }
+        fn matches<const N: usize>(self, line: &[AtomicU64; N], layout: &Layout, tag: Tag) -> u32 {
+            const { assert!(N == 8) };
             let bits: u32;
             // SAFETY: `detect` found AVX-512; `line` is a line of eight words, valid for 64 bytes, and
-            // `mask` a word; the loads write nothing. Registers above 15 leave no state that slows SSE code down.
+            // `above` a word; the loads write nothing. Registers above 15 leave no state that slows SSE code down.
             unsafe {
                 asm!(
                     "vpbroadcastq zmm17, {tag}",
                     "vpxorq zmm17, zmm17, zmmword ptr [{line}]",
-                    "vpcmpuq k1, zmm17, qword ptr [{mask}]{{1to8}}, 2",
+                    "vptestnmq k1, zmm17, qword ptr [{above}]{{1to8}}",
                     "kmovw {bits:e}, k1",
-                    tag = in(reg) tag, line = in(reg) line.as_ptr(), mask = in(reg) mask,
+                    tag = in(reg) tag.0, line = in(reg) line.as_ptr(), above = in(reg) &layout.above,
                     bits = lateout(reg) bits, out("xmm17") _, out("k1") _,
                     options(nostack, preserves_flags, readonly),
                 );
@@ -118,36 +114,31 @@ mod x86 {
         }
     }
 
-    /// SSE2 is part of x86-64: no detection.
+    /// SSE2 is part of x86-64: no detection. Two bits a slot, so that their place is half an offset in bytes.
     #[inline(always)]
-    pub(super) fn sse2(line: *const u64, head: u32, want: u32) -> u32 {
-        let (a, b, c, d): (__m128, __m128, __m128, __m128);
+    pub(super) fn sse2(line: *const u64, layout: &Layout, tag: Tag) -> u32 {
+        let (low, high): (__m128, __m128);
         // SAFETY: `line` is a line of eight words, valid for 64 bytes and 16-byte aligned; the loads write nothing.
         unsafe {
+            // The high halves of words 0..3 and 4..7.
             asm!(
-                "movaps {a}, [{p}]",
-                "movaps {b}, [{p} + 16]",
-                "movaps {c}, [{p} + 32]",
-                "movaps {d}, [{p} + 48]",
+                "movaps {low}, [{p}]",
+                "movaps {high}, [{p} + 32]",
+                "shufps {low}, [{p} + 16], 0xdd",
+                "shufps {high}, [{p} + 48], 0xdd",
                 p = in(reg) line,
-                a = out(xmm_reg) a,
-                b = out(xmm_reg) b,
-                c = out(xmm_reg) c,
-                d = out(xmm_reg) d,
+                low = out(xmm_reg) low,
+                high = out(xmm_reg) high,
                 options(nostack, preserves_flags, readonly),
             );
         }
-        // SAFETY: SSE2 is enabled here.
+        // SAFETY: SSE2 is enabled here; `head` is 16 bytes.
         unsafe {
-            let head = _mm_set1_epi32(head as i32);
-            let want = _mm_set1_epi32(want as i32);
-            // The high halves of words 0..3 and 4..7.
-            let low = _mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(a, b));
-            let high = _mm_castps_si128(_mm_shuffle_ps::<0b11_01_11_01>(c, d));
-            let low = _mm_cmpeq_epi32(_mm_and_si128(low, head), want);
-            let high = _mm_cmpeq_epi32(_mm_and_si128(high, head), want);
-            let both = _mm_packs_epi32(low, high);
-            _mm_movemask_epi8(_mm_packs_epi16(both, _mm_setzero_si128())) as u32
+            let head = _mm_loadu_si128(layout.head.as_ptr().cast());
+            let want = _mm_shuffle_epi32::<0b01_01_01_01>(_mm_cvtsi64_si128(tag.0 as i64));
+            let low = _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(low), head), want);
+            let high = _mm_cmpeq_epi32(_mm_and_si128(_mm_castps_si128(high), head), want);
+            _mm_movemask_epi8(_mm_packs_epi32(low, high)) as u32
         }
     }
 }
@@ -155,7 +146,7 @@ mod x86 {
 /// NEON is part of aarch64.
 #[cfg(tatcell_neon)]
 #[inline(always)]
-fn neon(line: *const u64, head: u32, want: u32) -> u32 {
+fn neon(line: *const u64, layout: &Layout, tag: Tag) -> u32 {
     use core::arch::aarch64::*;
     let (a, b, c, d): (uint32x4_t, uint32x4_t, uint32x4_t, uint32x4_t);
     // SAFETY: `line` is a line of eight words, valid for 64 bytes; the loads write nothing.
@@ -173,7 +164,7 @@ fn neon(line: *const u64, head: u32, want: u32) -> u32 {
     }
     // SAFETY: NEON is enabled here.
     unsafe {
-        let (head, want) = (vdupq_n_u32(head), vdupq_n_u32(want));
+        let (head, want) = (vld1q_u32(layout.head.as_ptr()), vdupq_n_u32((tag.0 >> 32) as u32));
         let low = vceqq_u32(vandq_u32(vuzp2q_u32(a, b), head), want);
         let high = vceqq_u32(vandq_u32(vuzp2q_u32(c, d), head), want);
         // Eight 16-bit lanes of all ones or none, weighted 1, 2, 4 ...

@@ -25,10 +25,18 @@ fn vector_search_equals_the_loop_for_every_position_and_tag() {
                 word.store(value, Ordering::Relaxed);
                 expected |= ((value & head == want) as u32) << i;
             }
-            assert_eq!(Base.matches(&line.words, &!head, want), expected, "{bits} tag bits");
+            let (layout, tag) = (Layout::new(bits, 1, 2), Tag(want));
+            assert_eq!(Base.matches(&line.words, &layout, tag), spread::<Base>(expected), "{bits} tag bits");
             if let Some(wide) = Avx512::detect() {
-                assert_eq!(wide.matches(&line.words, &!head, want), expected, "{bits} tag bits, AVX-512");
+                let found = wide.matches(&line.words, &layout, tag);
+                assert_eq!(found, spread::<Avx512>(expected), "{bits} tag bits, AVX-512");
             }
         }
     }
+}
+
+/// Bit i of one slot as its bits in what a search gives.
+fn spread<S: Scan>(slots: u32) -> u32 {
+    let of_slot = |i: u32| if slots >> i & 1 == 1 { ((1 << S::BITS) - 1) << (S::BITS * i) } else { 0 };
+    (0..8).map(of_slot).sum()
 }

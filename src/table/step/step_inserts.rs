@@ -93,6 +93,25 @@ fn two_lines_hold_a_key_once_whatever_its_home() {
     holds("both homes of a tag, lines that expire between the clocks", &w, EXACT);
 }
 
+/// A look is not one instant. Whoever meets a claim at its end may have read another slot before a rival took it.
+///
+/// ```text
+///   slot 0   stranger ............ claim of the rival, who looks and is alone: LIVE
+///   slot 8   stranger ........................................ claim of one who had chosen it before
+///   a look              reads slot 0                                                    reads slot 8
+/// ```
+///
+/// The rivals have the two homes of one tag, so that each takes its own of two slots that expired together, and the one
+/// who looks is behind: there is none free for it, so that it looks by itself.
+#[test]
+fn a_claim_that_is_met_once_is_not_committed() {
+    let w = world(&[0, 8], FullPolicy::Deny);
+    let olds = [w.live(Z, NOW + 1), w.live(4, NOW + 1)];
+    let w = w.start(0, olds[0]).start(1, olds[1]);
+    let w = w.thread(&[check(Y, NOW)]).thread(&[check(Y, NOW + 2)]).thread(&[check(Y2, NOW + 2)]);
+    holds("both homes of a tag, lines that expire at once", &w, EXACT);
+}
+
 #[test]
 fn takeovers_never_double_a_key() {
     let spec = LimitSpec::new(1, T, 2);

@@ -24,6 +24,9 @@ const ROWS: &str =
 /// One row of every kind must be in the file.
 const KINDS: [&str; 4] = ["cell.conforming", "table1e3.ahead64", "peer.governor_denied", "c.single1e3"];
 
+/// Runs that are kept, one a family of processors.
+const KEPT: &str = "docs/bench";
+
 /// Instructions of each row, at most these and 2 %.
 const GATES: &str = "benches/gates.tsv";
 
@@ -57,6 +60,20 @@ pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
         ensure!(goal.is_match(&text), "no goal in the report");
         Ok(())
     });
+    // With the file of the run above: first as it is, then as that of another processor.
+    let compared = || cmd!(ctx.sh, "{bench} run --seconds 0 --only floor.cmp --kept {out}").done();
+    report.claim("a_run_is_compared_with_the_kept_one_of_its_family", || {
+        let text = compared()?.all;
+        ensure!(
+            text.contains("COMPARED with") && text.contains("1 rows in common"),
+            "no comparison:\n{text}"
+        );
+        let other = ctx.read(&tsv)?.replace("# family: ", "# family: another ");
+        ctx.sh.write_file(&tsv, other)?;
+        let text = compared()?.all;
+        ensure!(text.contains("no run of this family"), "compared with another family:\n{text}");
+        Ok(())
+    });
     report.lines_of(cmd!(ctx.sh, "{bench} gate {GATES} --lib {shared}"))
 }
 
@@ -85,7 +102,7 @@ fn run(ctx: &Context) -> Result<Cmd<'_>> {
     let bench = build(ctx)?;
     let seconds = words("BENCH_SECONDS", "90").join("");
     let only = words("BENCH_ONLY", "").join("");
-    let files = ["--tsv", "target/bench.tsv", "--svg", "target/bench.svg"];
+    let files = ["--tsv", "target/bench.tsv", "--svg", "target/bench.svg", "--kept", KEPT];
     Ok(cmd!(ctx.sh, "{bench} run --seconds {seconds} --only {only} --lib {shared} {files...}"))
 }
 

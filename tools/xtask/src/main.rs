@@ -13,6 +13,7 @@ mod cluster_library;
 mod context;
 mod demo;
 mod documents;
+mod door_files;
 mod doors;
 mod exec;
 mod ffi;

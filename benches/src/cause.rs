@@ -1,0 +1,73 @@
+//! What was measured of the cause of a goal that is missed, in the same run: lines under it.
+//!
+//! ```text
+//!  beside a floor   the same floor with as many other instructions between its swaps as the row has. The run has it
+//!                   with none and with 80; between and beyond, a straight line: instructions between two locked swaps
+//!                   cost their retirement, whatever they are. Counts are of the row of 1e3 keys: the code is the same.
+//!  two threads      the bare operations on two threads: what the machine leaves to be had
+//!  others           instructions of both, where they were counted
+//! ```
+//!
+//! A goal of which the floor of as many instructions takes as long is refused by the machine, not by the table: what is
+//! asked for then is fewer instructions, and the ratio to that floor is what remains to be judged.
+
+use crate::count::Counts;
+use crate::goals::Goal;
+use crate::suite::Suite;
+
+/// Other instructions in the floors that have some.
+const OTHERS: f64 = 80.0;
+
+pub fn of(goal: &Goal, suite: &Suite, counts: &Counts) -> Vec<String> {
+    let line = match goal {
+        Goal::Times(_, row, floor) if floor.starts_with("floor1e") => beside_floor(suite, counts, row, floor),
+        Goal::Faster(_, _, two) => threads(suite, two),
+        Goal::Times(_, a, b) | Goal::Beside(_, a, b) => instructions(counts, a, b),
+        _ => None,
+    };
+    line.into_iter().collect()
+}
+
+/// What a peer's median is worth: nine visits of ten lie between these.
+pub fn spread(suite: &Suite, theirs: &str) -> Option<String> {
+    let row = suite.row(theirs)?;
+    let (low, high) = row.spread();
+    Some(format!("theirs: {:.1} ns by median, {low:.1} to {high:.1} in four of five visits", row.median()))
+}
+
+fn beside_floor(suite: &Suite, counts: &Counts, row: &str, floor: &str) -> Option<String> {
+    let (bare, full) = (suite.row(floor)?.min(), suite.row(&format!("{floor}_80"))?.min());
+    let small = |id: &str, size: &str| Some(format!("{size}.{}", id.split_once('.')?.1));
+    let decision = counts.get(&small(row, "table1e3")?).ok()?;
+    let own = counts.get(&small(floor, "floor1e6")?).ok()?;
+    let same = bare + (full - bare) * (decision - own) / OTHERS;
+    let times = suite.row(row)?.min() / same;
+    Some(format!(
+        "{decision:.0} instructions; the floor has {own:.0}, and with as many takes {same:.1} ns: {times:.2} times that"
+    ))
+}
+
+fn threads(suite: &Suite, two: &str) -> Option<String> {
+    let (floor, what) = match two {
+        _ if two.contains("hot") => ("threads.floorhot", "one word, swapped until won"),
+        _ if two.contains("ahead64") => ("threads.floor64", "words of their own on lines of both"),
+        _ => return None,
+    };
+    let [one, two] = [1, 2].map(|n| suite.row(&format!("{floor}_{n}")));
+    let (one, two) = (one?.min(), two?.min());
+    Some(format!("bare operations, {what}: {one:.1} ns by one thread, {two:.1} by two: {:.2} x", one / two))
+}
+
+fn instructions(counts: &Counts, a: &str, b: &str) -> Option<String> {
+    let [a, b] = [a, b].map(|id| counts.get(&twin(id)).ok());
+    Some(format!("{:.0} instructions against {:.0}", a?, b?))
+}
+
+/// The row of 1e3 keys, which is the one that is counted.
+fn twin(id: &str) -> String {
+    match id {
+        "c.single1e6" => "c.single1e3".into(),
+        "c.ahead64" => "c.ahead64_1e3".into(),
+        _ => id.replace("1e6.", "1e3.").replace("1e7.", "1e3."),
+    }
+}

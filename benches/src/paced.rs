@@ -1,0 +1,147 @@
+//! Requests that come at a rate of their own, under a clock that is read: 1, 10 and 100 million a second, for one
+//! thread and for two that share them.
+//!
+//! ```text
+//!  time    |..........|..........|..........|..........|      a batch of 64 is due every 64 / rate (two threads: twice
+//!  work    |###.......|###.......|###.......|###.......|      that, each); only the work is timed: one reading of the
+//!           clock, 64 decisions, one reading                  clock (part of what is timed), the decisions
+//! ```
+//!
+//! The other rows move their clock by a fixed step a decision and never wait, so a word is in one state for ever. Here
+//! 1e6 keys may come 200 times a second each: at 1 Mpps nearly all have drained and their lines are cold, at 100 Mpps
+//! a quarter of the slots is live. Two threads read one clock, so they agree about time as real ones do. A thread that
+//! falls behind by more than a millisecond, because another process had its processor, starts anew from there. The
+//! last column, by wall time, says what was really decided: 1000, 100 and 10 ns at these rates, if a thread keeps up.
+
+use std::sync::OnceLock;
+
+use tatcell::{Burst, Shared};
+
+use crate::beds::{keyed, Bed, Beds, Order, What};
+use crate::cpu::{wall_ns, Cpus};
+use crate::crew::{crew, Member};
+use crate::keys::{key, Stream};
+use crate::suite::{Mix, Suite};
+
+const KEYS: u32 = 1_000_000;
+/// The second thread's keys, from here on, are never asked for by the first.
+const HALF: u64 = 500_000;
+/// Requests that are received at once.
+const BATCH: usize = 64;
+/// The emission interval: 5 ms, a key may come 200 times a second.
+pub const PERIOD: u64 = 5_000_000;
+/// What a thread may be late before it starts anew.
+const LATE: u64 = 1_000_000;
+
+/// Million requests a second; decisions of a visit: first long enough for debts to be what they are at that rate, then
+/// short, so that a busy machine lets both threads finish now and then, but longer than a thread takes to warm up.
+const RATES: [(u64, (u64, u64)); 3] =
+    [(1, (1 << 9, 1 << 11)), (10, (1 << 16, 1 << 14)), (100, (1 << 20, 1 << 16))];
+
+/// Decides a batch at an instant, and returns how many passed.
+type Step = fn(&mut Paced, u64) -> u64;
+
+pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
+    let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {
+        suite.skip("paced.", "needs two processors that a thread can be pinned to");
+        return;
+    };
+    for (rate, visit) in RATES {
+        for (name, text, step) in [("ahead64", "64 ahead", ahead as Step), ("single", "single calls", single)]
+        {
+            for threads in [1, 2] {
+                let text = format!("1e6 keys, {rate} Mpps, {text}, {}", ["one thread", "two"][threads - 1]);
+                let id = format!("paced.{name}_{rate}mpps_{threads}");
+                suite.add_crew(&id, &text, Mix::Pass, visit, |notes| {
+                    let bed = beds.get(What { order: Order::Paced, ..What::new(KEYS) }, notes);
+                    let bed = bed.borrow();
+                    let gap = BATCH as u64 * 1_000 * threads as u64 / rate;
+                    let keys = KEYS / threads as u32;
+                    let first = (0..threads as u64).map(|part| part * HALF);
+                    let member = |first| Paced::new(bed.with(Stream::uniform(keys)), gap, first, step);
+                    crew(first.map(member).collect(), cpu, Default::default())
+                });
+            }
+        }
+    }
+}
+
+/// One thread's part of a table, and when its next batch is due.
+struct Paced {
+    bed: Bed<Shared>,
+    /// The number of its first key.
+    first: u64,
+    step: Step,
+    gap: u64,
+    due: u64,
+    /// ns that its decisions took since somebody asked.
+    busy: u64,
+    /// The burst that is decided next, and the verdicts of the one before it.
+    hashes: [u64; BATCH],
+    last: u64,
+}
+
+impl Paced {
+    fn new(bed: Bed<Shared>, gap: u64, first: u64, step: Step) -> Paced {
+        let (due, busy, last) = (0, 0, 0);
+        let hashes = std::array::from_fn(|i| keyed(&bed.table, first + i as u64));
+        Paced { bed, first, step, gap, due, busy, hashes, last }
+    }
+}
+
+/// The clock of all of these rows, in ns, at first where their bed was made.
+fn ticks(wall: u64, made: u64) -> u64 {
+    static START: OnceLock<u64> = OnceLock::new();
+    made + wall.saturating_sub(*START.get_or_init(|| wall))
+}
+
+impl Member for Paced {
+    fn decide(&mut self, n: u64) -> u64 {
+        let mut passed = 0;
+        for _ in 0..n / BATCH as u64 {
+            let from = loop {
+                let now = wall_ns();
+                if now >= self.due {
+                    break now;
+                }
+                std::hint::spin_loop();
+            };
+            self.due = if from > self.due + LATE { from } else { self.due } + self.gap;
+            passed += (self.step)(self, ticks(from, self.bed.now));
+            self.busy += wall_ns() - from;
+        }
+        passed
+    }
+
+    /// The clock is read, not set.
+    fn now(&mut self) -> Option<&mut u64> {
+        None
+    }
+
+    fn busy(&mut self) -> Option<u64> {
+        Some(std::mem::take(&mut self.busy))
+    }
+
+    fn slice(&self) -> u64 {
+        BATCH as u64
+    }
+}
+
+#[inline(never)]
+fn ahead(paced: &mut Paced, now: u64) -> u64 {
+    let Paced { bed: Bed { table, limit, stream, .. }, first, hashes, last, .. } = paced;
+    let (first, mut next) = (*first, [0; BATCH]);
+    let (ids, turn) = stream.take(BATCH);
+    let burst = Burst { limit, now, hashes, costs: None, last: *last };
+    let pass = table.check_burst_ahead(&burst, None, &mut next, |i| key(first + turn.id(ids[i])));
+    (*hashes, *last) = (next, pass.unwrap_or(0));
+    u64::from(last.count_ones())
+}
+
+#[inline(never)]
+fn single(paced: &mut Paced, now: u64) -> u64 {
+    let Paced { bed: Bed { table, limit, stream, .. }, first, .. } = paced;
+    let (ids, turn) = stream.take(BATCH);
+    let check = |&id: &u32| table.check_hash(limit, now, keyed(table, *first + turn.id(id)), 1);
+    ids.iter().map(|id| u64::from(check(id).is_ok_and(|o| o.passes()))).sum()
+}

@@ -1,0 +1,178 @@
+//! The short calls for one key: a verdict, and when to come back.
+//!
+//! ```text
+//!  check ---> hash_one --> check_hash    is the limit of this table, what is now in q-units: mostly one comparison
+//!                             |
+//!                          check_home    inline: the home line searched once, one attempt on what is found there
+//!                             |
+//!                          check_far     the other line, one attempt
+//!                             |
+//!                          check_in      the long way: `run`, which looks again and inserts
+//! ```
+//!
+//! What a processor does beside its one swap is wait for the line, as far as it does not run ahead to the next request:
+//! so what counts is how few instructions lie between two of them. Each way out of line repeats what the one before it
+//! did, and none carries more than hash and clock along.
+
+use super::access::Access;
+use super::error::TableError;
+use super::geometry::SLOTS_PER_LINE;
+use super::handle::Table;
+use super::search::{Avx512, Base, Scan};
+use super::set::Set;
+use super::word::Tag;
+use crate::algorithms::gcra::{self, Plain};
+use crate::algorithms::{Kind, Op};
+use crate::answer::Outcome;
+use crate::limit::TableLimit;
+use crate::sync::AtomicU64;
+
+impl<'m, M: Access> Table<'m, M> {
+    /// Decides one request of a key and charges it if it conforms.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`], [`TableError::BadHashKind`]; nothing is touched then.
+    ///
+    /// # Concurrency
+    /// Any number of threads and processes. A known key costs one hash, one or two cache lines and one
+    /// compare-and-swap when conforming; only loads when not.
+    #[inline(always)]
+    pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
+        self.check_hash(limit, now, self.hash_one(key)?, cost)
+    }
+
+    /// As [`check`](Table::check) for a hash made before, by [`hash`](Table::hash) or by the caller.
+    ///
+    /// # Errors
+    /// [`TableError::ForeignLimit`].
+    #[inline(always)]
+    pub fn check_hash(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u64,
+    ) -> Result<Outcome, TableError> {
+        // For most limits one comparison tells that it is of this table, and that its q-units are ticks.
+        let now_q = if limit.0.mark == self.whole {
+            now
+        } else if limit.0.mark == self.timed {
+            self.now_q(now)
+        } else {
+            return self.check_counted(limit, now, hash, cost);
+        };
+        Ok(self.check_at(limit, (now, now_q), hash, cost))
+    }
+
+    /// As [`check_hash`](Table::check_hash) under a limit of this table.
+    #[allow(dead_code)] // the C layer's bursts of different limits ask
+    #[inline(always)]
+    pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+        self.check_at(limit, (now, self.now_q(now)), hash, cost)
+    }
+
+    #[inline(always)]
+    fn check_at(&self, limit: &TableLimit, now: (u64, u64), hash: u64, cost: u64) -> Outcome {
+        let decided = match self.wide {
+            Some(wide) => self.check_home::<Avx512>(wide, limit, now, hash, cost),
+            None => self.check_home(Base, limit, now, hash, cost),
+        };
+        match decided {
+            Some(outcome) => outcome,
+            None => self.check_far(limit, now.0, hash, cost),
+        }
+    }
+
+    /// The hot path: one attempt on the key's live slot in its home line; the rest is out of line.
+    #[inline(always)]
+    fn check_home<S: Scan>(
+        &self,
+        scan: S,
+        limit: &TableLimit,
+        now: (u64, u64),
+        hash: u64,
+        cost: u64,
+    ) -> Option<Outcome> {
+        let (set, tag) = self.place(hash);
+        let found = set.find_home(scan, &self.geometry.layout, tag)?;
+        self.attempt(found, tag, limit, now, cost)
+    }
+
+    /// One attempt on a live slot. None: a look, options, a cost above the burst, no limit, or lost to a rival.
+    #[inline(always)]
+    fn attempt(
+        &self,
+        (slot, word): (&AtomicU64, u64),
+        tag: Tag,
+        limit: &TableLimit,
+        (now, now_q): (u64, u64),
+        cost: u64,
+    ) -> Option<Outcome> {
+        let (p, layout) = (&limit.0, &self.geometry.layout);
+        match gcra::plain(p, layout.lead(word ^ tag.0, now_q), cost) {
+            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
+            Plain::Store(lead) => {
+                let next = layout.live(tag, now_q.wrapping_add(lead));
+                M::replace(slot, word, next).ok().map(|()| Outcome::Conforming)
+            }
+            Plain::Other => None,
+        }
+    }
+
+    /// A limit that counts, of which no attempt decides, or one of another table.
+    #[cold]
+    #[inline(never)]
+    fn check_counted(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        hash: u64,
+        cost: u64,
+    ) -> Result<Outcome, TableError> {
+        self.own(limit)?;
+        Ok(self.check_again(limit, now, hash, cost))
+    }
+
+    /// A key that is not in its home line: one attempt in the other line, else as [`check_again`](Self::check_again).
+    #[inline(never)]
+    fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+        let ((set, tag), now_q) = (self.place(hash), self.now_q(now));
+        let far = Set { home: set.next, next: set.home, line: set.line ^ 1 };
+        let found = far.find_home(Base, &self.geometry.layout, tag);
+        let made = found.and_then(|found| self.attempt(found, tag, limit, (now, now_q), cost));
+        match made {
+            Some(outcome) => outcome,
+            None => self.check_in((set, tag), limit, (now, now_q), hash, cost),
+        }
+    }
+
+    /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+        self.check_in(self.place(hash), limit, (now, self.now_q(now)), hash, cost)
+    }
+
+    #[inline(always)]
+    fn check_in(
+        &self,
+        place: (Set<'m, SLOTS_PER_LINE>, Tag),
+        limit: &TableLimit,
+        (now, now_q): (u64, u64),
+        hash: u64,
+        cost: u64,
+    ) -> Outcome {
+        if limit.0.t_q == 0 {
+            return Outcome::Conforming;
+        }
+        let op = Op::new(&limit.0, Kind::Check, cost, 0);
+        let done = match op.p.is_gcra() {
+            true => self.run_in(place, hash, now_q, &op),
+            false => self.run_count(hash, now, &op),
+        };
+        match done.answer {
+            Some(answer) => answer.outcome(&limit.0, now),
+            None => Outcome::Contended,
+        }
+    }
+}

@@ -1,0 +1,35 @@
+//! Which search a table takes: seen from outside, by the register that the search with AVX-512 works in.
+//!
+//! Code for plain x86-64 touches no register above 15, and a call by hash calls nothing outside the library; so what a
+//! test leaves in zmm17 is gone after a call that searched with AVX-512, and is there after any other.
+
+use tatcell::{Table, TableLimit};
+
+/// Whether this processor and this build have the search with AVX-512.
+pub fn expects_avx512() -> bool {
+    #[cfg(tatcell_sse2)]
+    return std::is_x86_feature_detected!("avx512f")
+        && std::is_x86_feature_detected!("avx512bw")
+        && std::is_x86_feature_detected!("avx512vbmi2");
+    #[cfg(not(tatcell_sse2))]
+    return false;
+}
+
+/// Whether a check of this table searches with AVX-512. Charges nothing.
+#[inline(never)]
+pub fn takes_avx512(table: &Table<'_>, limit: &TableLimit, now: u64, hash: u64) -> bool {
+    #[cfg(tatcell_sse2)]
+    if expects_avx512() {
+        use std::arch::asm;
+        const LEFT: u64 = 0x5eed_5eed_5eed_5eed;
+        let mut found = [0u64; 8];
+        // SAFETY: the processor has AVX-512, and saves its registers.
+        unsafe { asm!("vpbroadcastq zmm17, {left}", left = in(reg) LEFT, out("xmm17") _) };
+        let answer = table.check_hash(limit, now, hash, 0);
+        // SAFETY: as above; `found` is as long as the register.
+        unsafe { asm!("vmovdqu64 zmmword ptr [{to}], zmm17", to = in(reg) found.as_mut_ptr()) };
+        return answer.is_ok() && found != [LEFT; 8];
+    }
+    let _ = (table, limit, now, hash);
+    false
+}
