@@ -379,8 +379,8 @@ impl<M: Access> Table<'_, M> {
         for (i, (((to, old), new), &hash)) in lanes.filter(|(i, _)| decoded.live >> i & 1 == 0) {
             let tag = layout.tag(hash);
             let Some(line) = rule.slots.get(home_line(hash, rule.lines as u32) ^ 1) else { continue };
-            let bits = step.matches(&line.words, &layout.mask, tag.0);
-            let Some(slot) = line.words.get(bits.trailing_zeros() as usize) else { continue };
+            let bits = step.matches(&line.words, layout, tag);
+            let Some(slot) = line.words.get((bits.trailing_zeros() / S::BITS) as usize) else { continue };
             // ORDERING: Relaxed; single word, value only.
             let word = slot.load(Ordering::Relaxed);
             if !layout.is_live_of(word, tag) {

@@ -17,8 +17,8 @@ impl<const L: usize> Step<L> for Base {
     fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>) {
         for (i, home) in homes.0.iter().enumerate() {
             // The last word counts as a match always.
-            let bits = self.matches(&home.words, &rule.mask, side.tags[i]) | 1 << 7;
-            side.slots[i] = &home.words[bits.trailing_zeros() as usize];
+            let bits = self.matches(&home.words, rule.layout, Tag(side.tags[i])) | 1 << (7 * Self::BITS);
+            side.slots[i] = &home.words[(bits.trailing_zeros() / Self::BITS) as usize];
         }
     }
 
