@@ -4,7 +4,7 @@
 //!  leaf 1   ECX  25 AES, 27 OSXSAVE, 28 AVX
 //!  XCR0          1, 2; 5, 6, 7                      where OSXSAVE: the system saves the registers of AVX; of AVX-512
 //!  leaf 0   EAX  the highest leaf                   where it does
-//!  leaf 7   EBX  16 AVX512F, 30 AVX512BW
+//!  leaf 7   EBX  16 AVX512F, 17 AVX512DQ, 30 AVX512BW, 31 AVX512VL
 //!           ECX  6 VBMI2                            where leaf 0 has it
 //!
 //!  kept     31       4    3    2     1    0
@@ -40,9 +40,9 @@ pub(crate) fn avx() -> bool {
     return false;
 }
 
-/// Says whether a search with AVX-512 works here and pays: the processor has F, BW and VBMI2, and the system saves the
-/// registers. VBMI2 tells processors that keep their clock under 512-bit instructions (Ice Lake, Zen 4 and later) from
-/// older ones.
+/// Says whether searches and groups with AVX-512 work here and pay: the processor has F, DQ, BW, VL and VBMI2, and the
+/// system saves the registers. VBMI2 tells processors that keep their clock under 512-bit instructions (Ice Lake, Zen 4
+/// and later) from older ones.
 #[cfg(tatcell_sse2)]
 #[inline]
 pub(crate) fn avx512() -> bool {
@@ -130,8 +130,8 @@ mod x86 {
             if saved & 0xe6 != 0xe6 || leaf(0).eax < 7 {
                 return cpu;
             }
-            let (seven, f_and_bw) = (leaf(7), 1 << 16 | 1 << 30);
-            let has = seven.ebx & f_and_bw == f_and_bw && seven.ecx & 1 << 6 != 0;
+            let (seven, ebx, ecx) = (leaf(7), 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
+            let has = seven.ebx & ebx == ebx && seven.ecx & ecx == ecx;
             Cpu(if has { cpu.0 | AVX512 } else { cpu.0 })
         }
     }
@@ -178,7 +178,7 @@ mod x86 {
         impl Paper {
             /// All that is asked for.
             fn full() -> Paper {
-                let seven = (1 << 16 | 1 << 30, 1 << 6);
+                let seven = (1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
                 Paper {
                     highest: 7,
                     one_ecx: AES_BIT | OSXSAVE | AVX_BIT,
@@ -233,7 +233,9 @@ mod x86 {
                 let poor = Paper { xcr0: 0xe7 & !(1 << bit), ..Paper::full() };
                 assert_eq!(poor.look(), Cpu(LOOKED | AES | avx), "{bit}");
             }
-            for seven in [(1 << 16, 1 << 6), (1 << 30, 1 << 6), (1 << 16 | 1 << 30, !(1 << 6))] {
+            let (ebx, ecx) = Paper::full().seven;
+            let without = |(b, c): (u32, u32)| (ebx & !b, ecx & !c);
+            for seven in [(1 << 16, 0), (1 << 17, 0), (1 << 30, 0), (1 << 31, 0), (0, 1 << 6)].map(without) {
                 assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX), "{seven:x?}");
             }
             let without_aes = Paper { one_ecx: OSXSAVE, ..Paper::full() };
@@ -253,7 +255,9 @@ mod x86 {
         #[test]
         fn this_processor_has_what_the_standard_library_finds() {
             let avx512 = std::is_x86_feature_detected!("avx512f")
+                && std::is_x86_feature_detected!("avx512dq")
                 && std::is_x86_feature_detected!("avx512bw")
+                && std::is_x86_feature_detected!("avx512vl")
                 && std::is_x86_feature_detected!("avx512vbmi2");
             assert_eq!(crate::cpu::avx(), std::is_x86_feature_detected!("avx"));
             assert_eq!(crate::cpu::aes(), std::is_x86_feature_detected!("aes"));

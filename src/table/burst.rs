@@ -9,9 +9,8 @@
 //!  check_burst_ahead   decide 0, prefetch next 0, decide 1, prefetch next 1 ...     and the memory is never idle
 //! ```
 //!
-//! Between two swaps of different words a processor retires about eight instructions a cycle and can do little else, so
-//! the loop of plain decisions, [`Table::run_plain`], is kept short and free of stores; whatever needs more than one
-//! look and one swap leaves it, is decided by itself, and the loop goes on behind it.
+//! How a burst is decided: one by one ([`run`](super::run)), or in groups of eight (`groups`) where the processor has
+//! the vectors for it and they pay.
 
 use core::cell::Cell;
 
@@ -22,42 +21,11 @@ use super::geometry::MAX_BURST;
 use super::handle::Table;
 use super::image::Line;
 use super::one::Request;
-use super::search::{Base, Scan};
+use super::run::{cost_of, nothing, Burst};
 use crate::answer::Decision;
 use crate::keys::aes;
 use crate::keys::{home_line, Hasher};
-use crate::limit::params::Params;
 use crate::limit::TableLimit;
-
-/// Up to 64 requests of a table under one limit, at one instant.
-#[derive(Clone, Copy, Debug)]
-pub struct Burst<'a> {
-    /// The limit that applies to all of them.
-    pub limit: &'a TableLimit,
-    /// The caller's clock, in ticks.
-    pub now: u64,
-    /// The hashes of their keys, at most [`MAX_BURST`].
-    pub hashes: &'a [u64],
-    /// Units that each asks for, as many as hashes; None = one unit each.
-    pub costs: Option<&'a [u32]>,
-    /// Verdicts of the burst before this one, 0 for none: a hint. Where more than half as many passed as this burst has
-    /// requests, lines are fetched to be written, which saves a transfer if other cores had them; otherwise they are
-    /// fetched for reading, so that other cores keep their copies.
-    pub last: u64,
-}
-
-impl Burst<'_> {
-    /// Will most of the lines be written?
-    fn writes(&self) -> bool {
-        self.last.count_ones() as usize * 2 > self.hashes.len()
-    }
-}
-
-/// Where a run of plain decisions ended: at request `at`, with the verdicts before it.
-struct Stop {
-    at: usize,
-    pass: u64,
-}
 
 impl<M: Access> Table<'_, M> {
     /// Hashes many keys of one length: `hashes[i]` becomes the hash of `key(i)`.
@@ -116,7 +84,7 @@ impl<M: Access> Table<'_, M> {
         let burst = Burst { limit, now, hashes, costs, last: 0 };
         self.burst_ready(&burst)?;
         self.prefetch(hashes);
-        Ok(self.decide(&burst, None, |_, _| {}))
+        Ok(self.decide(&burst, None, nothing))
     }
 
     /// As [`check_burst`](Table::check_burst), and counts the decisions; the cost of counting is a few percent.
@@ -126,7 +94,7 @@ impl<M: Access> Table<'_, M> {
     pub fn check_burst_counted(&self, burst: &Burst<'_>, counters: &mut Counters) -> Result<u64, TableError> {
         self.burst_ready(burst)?;
         self.prefetch_as(burst.hashes, burst.writes());
-        Ok(self.decide(burst, Some(counters), |_, _| {}))
+        Ok(self.decide(burst, Some(counters), nothing))
     }
 
     /// Decides a burst as [`check_burst`](Table::check_burst) and, in between, hashes and prefetches the next one:
@@ -198,7 +166,7 @@ impl<M: Access> Table<'_, M> {
         next: &[u64],
     ) -> u64 {
         self.prefetch_as(next, burst.writes());
-        self.decide(burst, counters, |_, _| {})
+        self.decide(burst, counters, nothing)
     }
 
     #[inline(always)]
@@ -227,76 +195,14 @@ impl<M: Access> Table<'_, M> {
     fn decide(
         &self,
         burst: &Burst<'_>,
-        mut counters: Option<&mut Counters>,
+        counters: Option<&mut Counters>,
         ahead: impl Fn(&Self, usize) + Copy,
     ) -> u64 {
-        let Burst { limit, now, hashes, costs, .. } = *burst;
-        // To be counted, a soft pass must be seen one by one.
-        let calm = if counters.is_some() { limit.0.soft_q.min(limit.0.burst_q) } else { limit.0.burst_q };
-        let (mut at, mut pass) = (0, 0u64);
-        loop {
-            let stop = match (self.wide, costs) {
-                (None, None) => self.run_plain(Base, burst, calm, |_| 1, ahead, at),
-                (Some(wide), None) => self.run_plain(wide, burst, calm, |_| 1, ahead, at),
-                (None, Some(c)) => self.run_plain(Base, burst, calm, |i| cost_of(c, i), ahead, at),
-                (Some(wide), Some(c)) => self.run_plain(wide, burst, calm, |i| cost_of(c, i), ahead, at),
-            };
-            if let Some(counters) = &mut counters {
-                counters.count_plain(stop.pass.count_ones(), (stop.at - at) as u32);
-            }
-            (at, pass) = (stop.at, pass | stop.pass);
-            let Some(&hash) = hashes.get(at) else { return pass };
-            let cost = costs.map_or(1, |costs| cost_of(costs, at));
-            let passes = match &mut counters {
-                None => self.check_again(limit, now, hash, cost).passes(),
-                Some(counters) => {
-                    let request = Request { limit, now, cost, room: 0 };
-                    self.decide_ex(&request, hash, Some(counters)).passes()
-                }
-            };
-            pass |= (passes as u64) << at;
-            at += 1;
+        #[cfg(any(tatcell_sse2, test))]
+        if let Some(step) = self.groups(burst, counters.is_some()) {
+            return self.decide_by(step, burst, counters, ahead);
         }
-    }
-
-    /// Decides from request number `at` on, up to the first that needs more than one look and one swap, or whose lead
-    /// ends between `calm` and the burst.
-    ///
-    /// Out of line, so that all its values find a register.
-    #[inline(never)]
-    fn run_plain(
-        &self,
-        scan: impl Scan,
-        burst: &Burst<'_>,
-        calm: u64,
-        cost: impl Fn(usize) -> u64,
-        ahead: impl Fn(&Self, usize),
-        mut at: usize,
-    ) -> Stop {
-        let (layout, now_q, hashes) = (self.geometry.layout, self.now_q(burst.now), burst.hashes);
-        let Params { t_q, burst_q, plain, .. } = burst.limit.0;
-        let mut pass = 0u64;
-        while let Some(&hash) = hashes.get(at) {
-            ahead(self, at);
-            let cost = cost(at);
-            if cost.wrapping_sub(1) >= plain {
-                break;
-            }
-            let (set, tag) = self.place(hash);
-            let Some((_, slot, word)) = set.find_by(scan, &layout, tag) else { break };
-            // As gcra::plain, without its answer.
-            let lead = layout.lead(word ^ tag.0, now_q).wrapping_add(cost.wrapping_mul(t_q));
-            if lead <= calm {
-                if M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).is_err() {
-                    break;
-                }
-                pass |= 1u64.wrapping_shl(at as u32);
-            } else if lead <= burst_q {
-                break;
-            }
-            at += 1;
-        }
-        Stop { at, pass }
+        self.decide_from(burst, 0, usize::MAX, counters, ahead).pass
     }
 
     /// As [`check_burst`](Table::check_burst), with the full answer of each request handed to `each` in order.
@@ -336,12 +242,6 @@ impl<M: Access> Table<'_, M> {
         }
         Ok(())
     }
-}
-
-/// The cost of a request; `burst_ready` has seen that there are enough.
-#[inline(always)]
-fn cost_of(costs: &[u32], i: usize) -> u64 {
-    costs.get(i).copied().unwrap_or(1) as u64
 }
 
 /// Asks for both lines of a set: a new key looks at all of it, and a few known keys are in the second. Only the home

@@ -5,11 +5,11 @@
 //! by one, after its lines were asked for.
 
 use super::access::Access;
-use super::burst::Burst;
 use super::counters::Counters;
 use super::error::TableError;
 use super::handle::Table;
 use super::one::Request;
+use super::run::Burst;
 use crate::answer::Decision;
 use crate::limit::TableLimit;
 

@@ -9,10 +9,10 @@
 //! first line; and with other work in between, or another burst, it does not wait at all.
 
 use super::access::Access;
-use super::burst::Burst;
 use super::counters::Counters;
 use super::error::TableError;
 use super::handle::Table;
+use super::run::Burst;
 use crate::keys::{aes, Hasher};
 
 impl<M: Access> Table<'_, M> {

@@ -25,6 +25,8 @@ mod choose_count;
 mod counters;
 mod error;
 mod geometry;
+#[cfg(any(tatcell_sse2, test))]
+mod groups;
 mod handle;
 mod image;
 mod info;
@@ -37,6 +39,7 @@ mod override_word;
 mod overrides;
 mod pair;
 mod policy;
+mod run;
 mod search;
 mod set;
 mod settle;
@@ -57,6 +60,8 @@ mod loom_bursts;
 mod loom_counts;
 #[cfg(all(test, tatcell_loom))]
 mod loom_full;
+#[cfg(all(test, tatcell_loom))]
+mod loom_groups;
 #[cfg(all(test, tatcell_loom))]
 mod loom_insert;
 #[cfg(all(test, tatcell_loom))]
@@ -81,7 +86,6 @@ mod step;
 // Its files name it as `super::access`.
 use crate::sync::access;
 pub use crate::sync::{Access, Exclusive, Shared};
-pub use burst::Burst;
 #[cfg(feature = "capi")]
 pub(crate) use burst_list::Keys;
 pub use counters::Counters;
@@ -97,5 +101,6 @@ pub use options::{AttachOptions, TableOptions};
 pub use overrides::Override;
 pub(crate) use pair::{Half, Known};
 pub use policy::FullPolicy;
+pub use run::Burst;
 pub use size::{full_set_ppb, lines_for_load};
 pub use upkeep::{Slot, Stats};

@@ -21,6 +21,8 @@ use super::access::{sealed::Sealed, Access, Shared};
 use super::image::Line;
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
+use super::run::nothing;
+use super::search::Base;
 use super::{Burst, Counters, Request, Table};
 use crate::limit::LimitSpec;
 use crate::sync::shuttle_atomic::{alone, under_shuttle, Baton};
@@ -145,6 +147,20 @@ impl World {
         }
     }
 
+    /// A burst by groups: of the lanes that a processor has, and of two by the plain step.
+    fn groups<A: Access>(&self, keys: &[u64], now: u64) {
+        let table = self.table::<A>();
+        let limit = table.limit(&spec()).expect("limit");
+        let burst = Burst { limit: &limit, now, hashes: keys, costs: None, last: 0 };
+        let pass = match table.wide.filter(|_| keys.len() >= 8) {
+            Some(wide) => table.decide_groups::<_, 8>(wide, &burst, 0, None, nothing),
+            None => table.decide_groups::<Base, 2>(Base, &burst, 0, None, nothing),
+        };
+        for (i, key) in keys.iter().enumerate() {
+            self.admit(*key, pass >> i & 1, 0);
+        }
+    }
+
     /// A charge that is given back at once.
     fn refund<A: Access>(&self, key: u64, now: u64) {
         let table = self.table::<A>();
@@ -186,8 +202,14 @@ impl World {
                 w.table::<A>().sweep(NOW + 10, 0, 16);
                 w.check::<A>(X, NOW + 10);
             }),
-            call(|w| w.burst::<A>(&[X, Y, X, Z], NOW, false)),
-            call(|w| w.burst::<A>(&[Y, Z], NOW + 2, true)),
+            call(|w| {
+                w.burst::<A>(&[X, Y, X, Z], NOW, false);
+                w.groups::<A>(&[Y, X, Z, X], NOW + 1);
+            }),
+            call(|w| {
+                w.groups::<A>(&[Z, X, Y, X, Z, Y, X, Y, Z], NOW);
+                w.burst::<A>(&[Y, Z], NOW + 2, true);
+            }),
             call(|w| (0..2).for_each(|_| w.refund::<A>(Y, NOW))),
             call(|w| {
                 w.check::<A>(Z, NOW + 10);

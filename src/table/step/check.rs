@@ -111,7 +111,7 @@ impl<'w, A: Access> Checker<'w, A> {
                     {
                         sums.admitted += cost;
                     }
-                    (Op::Burst { keys, .. }, Outcome::Passed(bits)) => {
+                    (Op::Burst { keys, .. } | Op::Groups { keys, .. }, Outcome::Passed(bits)) => {
                         let passed =
                             keys.iter().enumerate().filter(|(i, k)| bits >> i & 1 == 1 && tag(**k) == key);
                         sums.admitted += passed.count() as u64;
@@ -132,7 +132,9 @@ impl<'w, A: Access> Checker<'w, A> {
                 Some(Op::Check { key: k, cost, .. } | Op::Charge { key: k, cost, .. }) if tag(*k) == key => {
                     *cost
                 }
-                Some(Op::Burst { keys, .. }) => keys.iter().filter(|k| tag(**k) == key).count() as u64,
+                Some(Op::Burst { keys, .. } | Op::Groups { keys, .. }) => {
+                    keys.iter().filter(|k| tag(**k) == key).count() as u64
+                }
                 _ => 0,
             };
         }
@@ -251,7 +253,7 @@ fn tag(key: u64) -> u64 {
 fn keys_of(op: &Op) -> Vec<u64> {
     match op {
         Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } => [*key].into(),
-        Op::Burst { keys, .. } => keys.to_vec(),
+        Op::Burst { keys, .. } | Op::Groups { keys, .. } => keys.to_vec(),
         _ => Vec::new(),
     }
 }

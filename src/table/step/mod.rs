@@ -30,6 +30,7 @@ mod search;
 mod state;
 mod step_counts;
 mod step_forms;
+mod step_groups;
 mod step_inserts;
 mod step_resets;
 mod weakened;

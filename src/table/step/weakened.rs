@@ -27,7 +27,7 @@ fn is_empty(word: u64) -> bool {
 macro_rules! weakened {
     ($(#[$doc:meta])* $name:ident, $exclusive:expr, |$slot:ident, $old:ident, $new:ident| $replace:expr) => {
         $(#[$doc])*
-        enum $name {}
+        pub(super) enum $name {}
 
         impl Sealed for $name {}
 

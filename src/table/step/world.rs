@@ -8,7 +8,9 @@ use crate::answer::{Permit, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::AtomicU64;
 use crate::table::access::{Access, Shared};
-use crate::table::{FullPolicy, Line, Request, Table, TableOptions};
+use crate::table::run::nothing;
+use crate::table::search::Base;
+use crate::table::{Burst, FullPolicy, Line, Request, Table, TableOptions};
 
 /// Ticks of an emission interval, which are q-units.
 pub(super) const T: u64 = 4096;
@@ -34,6 +36,11 @@ pub(super) enum Op {
     },
     /// One unit each, by one burst call.
     Burst {
+        keys: &'static [u64],
+        now: u64,
+    },
+    /// The same in groups of two lanes.
+    Groups {
         keys: &'static [u64],
         now: u64,
     },
@@ -67,6 +74,7 @@ impl Op {
         match *self {
             Op::Check { now, .. }
             | Op::Burst { now, .. }
+            | Op::Groups { now, .. }
             | Op::Charge { now, .. }
             | Op::Refund { now, .. }
             | Op::Reset { now, .. }
@@ -239,6 +247,10 @@ impl<A: Access> World<A> {
             }
             Op::Burst { keys, now } => {
                 Outcome::Passed(table.check_burst(limit, now, keys, None).expect("its own limit"))
+            }
+            Op::Groups { keys, now } => {
+                let burst = Burst { limit, now, hashes: keys, costs: None, last: 0 };
+                Outcome::Passed(table.decide_groups::<Base, 2>(Base, &burst, 0, None, nothing))
             }
             Op::Refund { of, now } => {
                 let Outcome::Decided { permit, .. } = &before[of] else { unreachable!("a single charge") };

@@ -79,6 +79,10 @@ const FEW_STEPS: [(&str, &str); 2] = [("TATCELL_COUNTED_STEPS", "4e6"), ("TATCEL
 const TRACES: &str = "17000";
 const FEW_TRACES: &str = "1000";
 
+/// Bursts by groups beside single calls.
+const BURSTS: &str = "1e8";
+const FEW_BURSTS: &str = "1e6";
+
 /// The tests that are too long for every day.
 pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
@@ -97,6 +101,11 @@ pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
     report.note(&steps.map(|(name, size)| format!("{name}={size}")).join(" "));
     let tests = cmd!(sh, "env {cargo...} test {options...} -- --nocapture --test-threads=2").envs(steps);
     report.lines_of(tests)?;
+    // A unit test, since only the library can choose the step of a group.
+    let bursts = ("TATCELL_BURSTS", if ctx.quick { FEW_BURSTS } else { BURSTS });
+    report.note(&format!("{}={}", bursts.0, bursts.1));
+    let groups = ["--release", "--lib", "--features", "std", "groups_decide_count_and_store"];
+    report.lines_of(cmd!(sh, "env {cargo...} test {groups...} -- --nocapture").env(bursts.0, bursts.1))?;
     ffi::property(ctx, report, traces)
 }
 

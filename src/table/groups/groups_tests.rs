@@ -1,0 +1,331 @@
+//! Groups against single calls: random bursts, with the plain step and with vectors, and the cases that are rare in
+//! them.
+//!
+//! TATCELL_BURSTS says how many random bursts, all worlds together.
+
+use std::cell::RefCell;
+use std::vec::Vec;
+
+use super::*;
+use crate::limit::{LimitSpec, TableLimit};
+use crate::table::image::lines_for;
+use crate::table::search::Base;
+use crate::table::{Exclusive, FullPolicy, Request, Shared, TableOptions};
+
+const NOW: u64 = 1 << 40;
+const T: u64 = 4_096;
+
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+fn memory() -> &'static mut [Line] {
+    Vec::leak((0..lines_for(64)).map(|_| Line::new()).collect())
+}
+
+fn words<M: Access>(table: &Table<'_, M>) -> Vec<u64> {
+    // ORDERING: Relaxed; one thread.
+    table.slots.iter().flat_map(|line| &line.words).map(|word| word.load(Ordering::Relaxed)).collect()
+}
+
+/// How a burst is decided; each must ask ahead for its requests once, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the plain step, two lanes or eight.
+    Two,
+    Eight,
+    /// By the step that this processor has, if any.
+    Widest,
+    /// As the calls do, which choose.
+    Usual,
+}
+
+const WAYS: [Way; 4] = [Way::Two, Way::Eight, Way::Widest, Way::Usual];
+
+impl Way {
+    fn decide<M: Access>(self, table: &Table<'_, M>, burst: &Burst<'_>, c: &mut Option<Counters>) -> u64 {
+        let asked = RefCell::new(Vec::new());
+        let ahead = |_: &Table<'_, M>, i| asked.borrow_mut().push(i);
+        // A few are decided before, as in a shared table.
+        let from = if self == Way::Usual { 0 } else { burst.hashes.len() % 5 };
+        let first = Burst { hashes: &burst.hashes[..from], ..*burst };
+        let pass = table.decide_from(&first, 0, usize::MAX, c.as_mut(), ahead).pass;
+        let counters = c.as_mut();
+        let groups = match (self, table.wide) {
+            (Way::Two, _) => table.decide_groups::<Base, 2>(Base, burst, from, counters, ahead),
+            (Way::Widest, Some(wide)) => table.decide_groups::<_, LANES>(wide, burst, from, counters, ahead),
+            (Way::Eight | Way::Widest, _) => {
+                table.decide_groups::<Base, 8>(Base, burst, from, counters, ahead)
+            }
+            (Way::Usual, _) => {
+                return match c {
+                    Some(counters) => table.check_burst_counted(burst, counters).expect("its own limit"),
+                    None => table.check_burst(burst.limit, burst.now, burst.hashes, None).expect("the same"),
+                }
+            }
+        };
+        assert!(asked.into_inner().into_iter().eq(0..burst.hashes.len()), "not each was asked ahead once");
+        pass | groups
+    }
+}
+
+/// One configuration, and the same table once more for single calls.
+struct World<M: Access> {
+    table: Table<'static, M>,
+    singles: Table<'static, M>,
+    limit: TableLimit,
+    way: Way,
+    counters: [Option<Counters>; 2],
+    what: std::string::String,
+}
+
+type Init<M> = fn(&'static mut [Line], &TableOptions) -> Table<'static, M>;
+
+impl<M: Access> World<M> {
+    fn new(init: Init<M>, options: TableOptions, spec: &LimitSpec, way: Way, counted: bool) -> World<M> {
+        let (table, singles) = (init(memory(), &options), init(memory(), &options));
+        let limit = singles.limit(spec).expect("a limit");
+        let counters = [counted.then(Counters::default); 2];
+        let what = std::format!("{way:?} {:?} counted {counted} exclusive {}", options, M::EXCLUSIVE);
+        World { table, singles, limit, way, counters, what }
+    }
+
+    /// Decides a burst in both; the verdicts.
+    fn burst(&mut self, now: u64, hashes: &[u64]) -> u64 {
+        let [singly, by_groups] = &mut self.counters;
+        let request = Request { limit: &self.limit, now, cost: 1, room: 0 };
+        let expected = hashes.iter().enumerate().fold(0u64, |bits, (i, &hash)| {
+            let decision = self.singles.check_ex(&request, hash, singly.as_mut()).expect("its own limit");
+            bits | u64::from(decision.passes()) << i
+        });
+        let burst = Burst { limit: &self.limit, now, hashes, costs: None, last: 0 };
+        let pass = self.way.decide(&self.table, &burst, by_groups);
+        assert_eq!(pass, expected, "verdicts of {hashes:x?} at {now}: {}", self.what);
+        pass
+    }
+
+    fn same(&self) {
+        assert_eq!(words(&self.table), words(&self.singles), "{}", self.what);
+        assert_eq!(self.counters[1], self.counters[0], "{}", self.what);
+    }
+}
+
+/// What came up in random bursts.
+#[derive(Default, Debug)]
+struct Seen {
+    passed: u64,
+    denied: u64,
+    /// Requests whose key lay in the second line, or in the last word of a line.
+    second: u64,
+    last: u64,
+    inserted: u64,
+}
+
+fn play<M: Access>(init: Init<M>, seed: u64, bursts: u64, seen: &mut Seen) {
+    let mut s = seed;
+    let mut pick = |n: u64| random(&mut s) % n;
+    let policies = [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny, FullPolicy::Sampled];
+    let tag_bits = 12 + pick(13) as u32;
+    let counted = pick(2) == 0;
+    let spec = LimitSpec::new(1, T, 1 + pick(6));
+    // Only what is not counted passes softly in a group.
+    let spec = if !counted && pick(3) == 0 { spec.soft(1) } else { spec };
+    let options = TableOptions::new(spec).caller_hash().tag_bits(tag_bits);
+    let options = options.policy(policies[pick(4) as usize]);
+    let way = WAYS[pick(4) as usize];
+    // Few keys that come often, as many as fit, more than fit.
+    let keys = [3, 20, 45, 100][pick(4) as usize];
+    let mut w = World::new(init, options, &spec, way, counted);
+    let (salt, mut now) = (pick(u64::MAX), NOW + pick(1 << 30));
+    for round in 0..bursts {
+        let steps = [0, 1, 300, 20_000, 1 << 22];
+        let step = steps[pick(5) as usize];
+        now += pick(1 + step);
+        let n = pick(65) as usize;
+        let hashes: Vec<u64> = (0..n).map(|_| random(&mut (salt ^ pick(keys)))).collect();
+        for &hash in &hashes {
+            let (set, tag) = w.singles.place(hash);
+            if let Some((at, _, _)) = set.find(&w.singles.geometry.layout, tag) {
+                seen.second += u64::from(at >= 8);
+                seen.last += u64::from(at == 7);
+            }
+        }
+        let pass = w.burst(now, &hashes);
+        seen.passed += u64::from(pass.count_ones());
+        seen.denied += n as u64 - u64::from(pass.count_ones());
+        if round % 64 == 63 {
+            w.same();
+        }
+    }
+    w.same();
+    seen.inserted += w.counters[1].map_or(0, |counters| counters.inserted);
+}
+
+fn shared(lines: &'static mut [Line], options: &TableOptions) -> Table<'static, Shared> {
+    Table::init(lines, options).expect("a table")
+}
+
+fn owned(lines: &'static mut [Line], options: &TableOptions) -> Table<'static, Exclusive> {
+    Table::init_exclusive(lines, options).expect("a table")
+}
+
+#[test]
+fn groups_decide_count_and_store_as_single_calls_do() {
+    const EACH: u64 = 250;
+    let asked = std::env::var("TATCELL_BURSTS").ok().and_then(|n| n.parse::<f64>().ok());
+    let first: u64 = std::env::var("TATCELL_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(20_261_122);
+    let worlds = asked.map_or(400, |n| n as u64 / EACH).max(8);
+    let mut seen = Seen::default();
+    for i in 0..worlds {
+        // The seed of a world alone makes it again.
+        let seed = first.wrapping_add(i);
+        match i % 3 {
+            0 => play(owned, seed, EACH, &mut seen),
+            _ => play(shared, seed, EACH, &mut seen),
+        }
+    }
+    std::println!("bursts: {} of seeds from {first}, {seen:?}", worlds * EACH);
+    let Seen { passed, denied, second, last, inserted } = seen;
+    assert!([passed, denied, second, last, inserted].iter().all(|&n| n > 100), "not all came up: {seen:?}");
+}
+
+/// A key by its home line and tag.
+fn hash(line: u64, lines: u64, tag: u64) -> u64 {
+    ((line << 32).div_ceil(lines) << 32) + tag
+}
+
+/// Fills both lines of set 0 with keys of tags from 0x100 on, which owe so many units each.
+fn fill<M: Access>(w: &mut World<M>, owe: impl Fn(u64) -> u32) -> Vec<u64> {
+    let lines = w.table.slots.len() as u64;
+    let keys: Vec<u64> = (0..16).map(|i| hash(0, lines, 0x100 + i)).collect();
+    for (i, &key) in keys.iter().enumerate() {
+        for _ in 0..owe(i as u64) {
+            w.burst(NOW, &[key]);
+        }
+    }
+    w.same();
+    keys
+}
+
+/// An insert by an earlier lane takes over the slot of a later key, whose lane was decoded before: denied, or about
+/// to pass.
+#[test]
+fn a_lane_behind_an_insert_is_decided_anew() {
+    let spec = LimitSpec::new(1, T, 2);
+    for (way, all_denied) in WAYS.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        for policy in [FullPolicy::Inherit, FullPolicy::Sampled, FullPolicy::Admit, FullPolicy::Deny] {
+            let mut took = 0;
+            for tag in 0..64 {
+                let options = TableOptions::new(spec).caller_hash().policy(policy).resolution(0);
+                let mut w = World::new(shared, options, &spec, way, true);
+                let keys = fill(&mut w, |i| if all_denied || i % 8 != 1 { 2 } else { 1 });
+                let before = w.counters[0].map_or(0, |counters| counters.inserted);
+                let new = hash(0, w.table.slots.len() as u64, 0x1000 + tag);
+                let burst: Vec<u64> = [&[new][..], &keys, &keys].concat();
+                w.burst(NOW, &burst);
+                w.same();
+                took += w.counters[0].map_or(0, |counters| counters.inserted) - before;
+            }
+            // Who inherits a debt that is too large is denied, and so is who owes it.
+            let takes = match policy {
+                FullPolicy::Inherit => !all_denied,
+                FullPolicy::Sampled => true,
+                _ => false,
+            };
+            assert_eq!(took > 0, takes, "{way:?} {policy:?}: {took} took a slot over");
+        }
+    }
+}
+
+/// One key many times: each lane's swap is lost to the one before it, the last ones are denied.
+#[test]
+fn one_key_in_all_lanes_is_charged_up_to_its_burst() {
+    let spec = LimitSpec::new(1, T, 11);
+    for way in WAYS {
+        let mut w = World::new(owned, TableOptions::new(spec).caller_hash(), &spec, way, true);
+        assert_eq!(w.burst(NOW, &[5; 64]), (1 << 11) - 1, "{way:?}: new");
+        assert_eq!(w.burst(NOW + 7 * T, &[5; 40]), (1 << 7) - 1, "{way:?}: known");
+        let mut w = World::new(shared, TableOptions::new(spec).caller_hash(), &spec, way, true);
+        assert_eq!(w.burst(NOW, &[5; 64]), (1 << 11) - 1, "{way:?}: new");
+        assert_eq!(w.burst(NOW + 7 * T, &[5; 40]), (1 << 7) - 1, "{way:?}: known");
+        w.same();
+    }
+}
+
+/// Keys in every word of both lines, the last one of each included, in one group and the next.
+#[test]
+fn each_word_of_a_set_is_found() {
+    let spec = LimitSpec::new(1, T, 3);
+    for way in WAYS {
+        let options = TableOptions::new(spec).caller_hash().policy(FullPolicy::Deny);
+        let mut w = World::new(shared, options, &spec, way, true);
+        let keys = fill(&mut w, |i| 1 + i as u32 % 3);
+        let (pass, expected) =
+            (w.burst(NOW, &keys), (0..16).fold(0, |bits, i| bits | u64::from(i % 3 != 2) << i));
+        assert_eq!(pass, expected, "{way:?}");
+        // None of them: what matches always is no match.
+        let lines = w.table.slots.len() as u64;
+        let others: Vec<u64> = (0..32).map(|i| hash(0, lines, 0x2000 + i)).collect();
+        assert_eq!(w.burst(NOW, &others), 0, "{way:?}");
+        w.same();
+    }
+}
+
+/// The step that this processor has, array by array beside the plain one, for words of every kind.
+#[cfg(tatcell_sse2)]
+#[test]
+fn vectors_place_search_and_decode_as_plain_code_does() {
+    let Some(wide) = Avx512::detect() else { return };
+    let mut s = 7;
+    for tag_bits in 12..=24 {
+        let spec = LimitSpec::new(1, T, 5);
+        let table = shared(memory(), &TableOptions::new(spec).caller_hash().tag_bits(tag_bits));
+        let limit = table.limit(&spec).expect("a limit");
+        for _ in 0..3_000 {
+            let now = random(&mut s);
+            let hashes: [u64; 8] = core::array::from_fn(|_| match random(&mut s) % 8 {
+                0 => random(&mut s) << 32,
+                _ => random(&mut s),
+            });
+            let burst = Burst { limit: &limit, now, hashes: &hashes, costs: None, last: 0 };
+            let (rule, layout) = (table.rule(&burst), &table.geometry.layout);
+            for slot in table.slots.iter().flat_map(|line| &line.words) {
+                // Words of these keys and of others, about now and anywhere, claims and empty ones.
+                let tag = layout.tag(hashes[random(&mut s) as usize % 8]);
+                let near = rule.now.wrapping_add(random(&mut s) % (8 * T)).wrapping_sub(T);
+                let word = match random(&mut s) % 6 {
+                    0 => random(&mut s),
+                    1 => layout.live(tag, rule.now.wrapping_add(layout.past - random(&mut s) % 3)),
+                    2 => layout.live(tag, near) | 1 << 63,
+                    3 => near & layout.mask,
+                    _ => layout.live(tag, near),
+                };
+                // ORDERING: Relaxed; one thread.
+                slot.store(word, Ordering::Relaxed);
+            }
+            let both = [step_of(Base, &rule, &hashes), step_of(wide, &rule, &hashes)];
+            assert_eq!(both[0], both[1], "{tag_bits} bits of tag, {hashes:x?} at {now}");
+        }
+    }
+}
+
+/// What A, B and C leave: tags, addresses, words, new words, live and pass. New words count where they are swapped in.
+#[cfg(tatcell_sse2)]
+fn step_of<S: Step<8>>(step: S, rule: &Rule<'_>, hashes: &[u64; 8]) -> [[u64; 8]; 6] {
+    let line = &rule.slots[0];
+    let homes = &mut Homes([line; 8]);
+    let mut side = Side { tags: [0; 8], slots: [&line.words[0]; 8] };
+    let mut words = Words { old: [0; 8], new: [0; 8] };
+    step.place(rule, homes, &mut side, hashes);
+    let homes_at = homes.0.map(|home| core::ptr::from_ref(home) as u64);
+    step.search(rule, homes, &mut side);
+    let Decoded { live, pass } = step.decode(rule, &side, &mut words);
+    let bits = |bits: u32| core::array::from_fn(|i| u64::from(bits >> i & 1));
+    let new = core::array::from_fn(|i| if pass >> i & 1 == 1 { words.new[i] } else { 0 });
+    let slots = side.slots.map(|slot| core::ptr::from_ref(slot) as u64);
+    assert!(homes_at.iter().zip(&slots).all(|(home, slot)| (0..64).contains(&(slot - home))), "not its line");
+    [side.tags, slots, words.old, new, bits(live), bits(pass)]
+}

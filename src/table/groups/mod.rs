@@ -1,0 +1,401 @@
+//! Bursts by groups of eight: all that comes before a swap in vectors, then eight swaps and little else.
+//!
+//! ```text
+//!  A place   8 hashes --multiply, shift--> 8 home lines, 8 tags          vectors
+//!  B search  8 words ^ tag, test --> mask --> slot, for each lane        8 instructions a lane, no branch: the last
+//!                                                                        word of a line counts as a match always
+//!  C decode  8 slots --load, compare, decode--> live, pass, 8 new words  vectors
+//!  S swaps   8 x (load old, new, slot; swap; jump if lost)               where all eight lanes pass
+//!
+//!  turn k    C k   ahead for the requests of group k   B k+1   S k   A k+2
+//! ```
+//!
+//! The lane of a key that is not in its home line is patched by scalar code where the key is in the second line.
+//! A group leaves the fast path by these rules, and then goes in the order of its lanes:
+//!
+//! - all lanes are live and denied: nothing is stored;
+//! - some pass, or a swap was lost: swap by swap; a lane whose swap is lost is looked at once more, in its slot;
+//! - a lane is absent, or lost again: from that lane on the loop of `burst` takes the rest of the group, which looks,
+//!   inserts and asks the policy.
+//!
+//! # Why the verdicts are those of single calls, one after the other
+//!
+//! C of a group comes after everything that the groups before it stored. So only lanes of its own group can come
+//! between the word that a lane was decided from and its turn, and they do one of two things: charge, or insert. With
+//! an insert the rest of the group is decided by the scalar loop, which reads for itself. So what is left is charges:
+//!
+//! 1. A pass is proved by its swap (exclusive tables compare before each store): the word is the one that it was
+//!    decided from. Where an earlier lane has charged the same key the swap is lost, and the lane looks again.
+//! 2. A denied key stays denied: under one limit at one instant a charge only raises its lead. Charges of other keys
+//!    leave it as it is.
+//! 3. Absent is never an answer: B may have looked before the key was inserted, so an absent lane looks again.
+//! 4. A slot that B found may have changed hands before C: C compares the whole word with the tag, and so does whoever
+//!    looks again. A word that is equal is the live word of the key, however it came to be there, since a key has one.
+//!
+//! Beside other threads each decision is one of its own, made within the call: a pass at its swap, a denial at the read
+//! in C, which may lie before the swaps of earlier lanes. A refund or reset between that read and a swap of an earlier
+//! lane comes too late for the denied one, as it would be a moment later in a single call.
+//!
+//! Bounded: a group swaps each lane at most twice before the scalar loop, whose bounds are its own. What is not here:
+//! costs, options, soft limits that are counted, limits that count.
+//!
+//! # Where they pay
+//!
+//! On a Zen 5 (AMD EPYC of family 26, 2026-11-22, 1000 keys in bursts of 64, ns a decision; the fastest of 300 loops of
+//! 8192 decisions, the median of seven runs of the build without groups and of the build with them in turn, which lie
+//! within 3 % of it):
+//!
+//! | | without | with |
+//! |---|---|---|
+//! | exclusive; with the next burst in between | 3.90; 4.51 | 2.64; 3.37 |
+//! | denied; with the next burst in between | 3.05; 4.42 | 2.43; 3.74 |
+//! | conforming; with the next burst in between | 6.76; 7.72 | 6.74; 7.75 |
+//!
+//! Where each request passes and its swap is a locked one, groups do not pay: 6.6 became 6.9 and 7.5 became 7.9 to 9.3
+//! when all went by them, whether B of the next group stood before the swaps or between them, C before or after them,
+//! the keys were hashed in vectors or not. What lies between two locked swaps there costs the same however it is
+//! spread, and a group adds its start and the stores that its first swap waits for. So an exclusive table goes by
+//! groups at once, and a shared one when [`DENIED`] requests of the burst were denied: a burst that passes never leaves
+//! the scalar loop.
+//!
+//! With 256-bit vectors a line takes two loads, two compares and a join instead of one each, and there is neither a
+//! compare of unsigned words nor a mask register; NEON has two words a vector. Neither was written.
+
+#[cfg(test)]
+mod twin;
+#[cfg(tatcell_sse2)]
+mod x86;
+
+use super::access::Access;
+use super::counters::Counters;
+use super::handle::Table;
+use super::image::Line;
+use super::run::{nothing, Burst, Stop};
+use super::search::{Avx512, Scan};
+use super::word::Layout;
+use crate::keys::home_line;
+use crate::sync::{AtomicU64, Ordering};
+
+/// Lanes of a group, and fewer in models.
+#[cfg(tatcell_sse2)]
+pub(super) const LANES: usize = 8;
+#[cfg(not(tatcell_sse2))]
+pub(super) const LANES: usize = 2;
+
+/// The shortest burst that goes by groups.
+const FEWEST: usize = 3 * LANES;
+
+/// A shared table goes by groups once so many requests of a burst were denied.
+const DENIED: usize = 4;
+
+/// What a processor does for a group of `L` requests. `L` is 8 except in models.
+pub(super) trait Step<const L: usize>: Scan {
+    /// A: the home lines of these hashes, and their tags.
+    fn place<'m>(self, rule: &Rule<'m>, homes: &mut Homes<'m, L>, side: &mut Side<'m, L>, hashes: &[u64; L]);
+
+    /// B: a slot of each home line placed last; that of its key if it is there.
+    fn search<'m>(self, rule: &Rule<'m>, homes: &Homes<'m, L>, side: &mut Side<'m, L>);
+
+    /// C: loads the words, each whole, and decides from them.
+    fn decode(self, rule: &Rule<'_>, side: &Side<'_, L>, words: &mut Words<L>) -> Decoded;
+}
+
+/// What all requests of a burst have in common, as vectors read it.
+#[repr(C)]
+pub(super) struct Rule<'m> {
+    /// The first line of the table, and how many there are.
+    base: *const Line,
+    lines: u64,
+    /// The layout of its words: W, the tag's bits, a tag of 1, all but the payload, the payload, the first lead past.
+    bits: u64,
+    field: u64,
+    one: u64,
+    head: u64,
+    mask: u64,
+    past: u64,
+    /// Now, as a payload; the most lead that may be charged; the charge.
+    now: u64,
+    limit: u64,
+    charge: u64,
+    /// The same once more for scalar code.
+    slots: &'m [Line],
+    layout: &'m Layout,
+}
+
+/// Home lines of the group that A placed last.
+#[repr(C, align(64))]
+pub(super) struct Homes<'m, const L: usize>([&'m Line; L]);
+
+/// What A and B found for a group, in arrays of a lane each. Groups take turns with two of them.
+#[repr(C, align(64))]
+pub(super) struct Side<'m, const L: usize> {
+    tags: [u64; L],
+    slots: [&'m AtomicU64; L],
+}
+
+/// What C loaded for a group, and what a swap makes of it.
+#[repr(C, align(64))]
+pub(super) struct Words<const L: usize> {
+    old: [u64; L],
+    new: [u64; L],
+}
+
+/// What C found. Bit i is that of lane i.
+#[derive(Clone, Copy)]
+pub(super) struct Decoded {
+    /// The slot holds the live word of its key.
+    live: u32,
+    /// Of these: it conforms.
+    pass: u32,
+}
+
+/// Changes a word to another while it is the one that was decided from.
+#[inline(always)]
+fn swap<M: Access>(slot: &AtomicU64, old: u64, new: u64) -> bool {
+    // ORDERING: Relaxed; one owner. An earlier lane may have changed it.
+    (!M::EXCLUSIVE || slot.load(Ordering::Relaxed) == old) && M::replace(slot, old, new).is_ok()
+}
+
+/// All lanes of a group.
+const fn all(lanes: usize) -> u32 {
+    (1 << lanes) - 1
+}
+
+/// Slots, words and new words of a group, after C.
+#[inline(always)]
+fn lanes<'a, const L: usize>(
+    side: &'a Side<'_, L>,
+    words: &'a Words<L>,
+) -> impl Iterator<Item = (&'a AtomicU64, u64, u64)> {
+    side.slots.iter().zip(&words.old).zip(&words.new).map(|((slot, old), new)| (*slot, *old, *new))
+}
+
+/// S: swaps all lanes in order. Gives the number of the first that was lost, `L` if none.
+#[inline(always)]
+fn swaps<M: Access, const L: usize>(side: &Side<'_, L>, words: &Words<L>) -> usize {
+    for (i, (slot, old, new)) in lanes(side, words).enumerate() {
+        if !swap::<M>(slot, old, new) {
+            return i;
+        }
+    }
+    L
+}
+
+impl<M: Access> Table<'_, M> {
+    /// The step by which a burst may be decided in groups: where this processor has one, and the burst asks for one
+    /// unit each, under a limit without options, and for no soft pass to be counted.
+    #[inline(always)]
+    pub(super) fn groups(&self, burst: &Burst<'_>, counted: bool) -> Option<Avx512> {
+        let Burst { limit, hashes, costs, .. } = burst;
+        let calm = !counted || limit.0.soft_q >= limit.0.burst_q;
+        let suits = hashes.len() >= FEWEST && costs.is_none() && limit.0.plain != 0 && calm;
+        self.wide.filter(|_| suits)
+    }
+
+    /// Decides a burst that may be decided in groups, by them where they pay.
+    #[inline(always)]
+    pub(super) fn decide_by(
+        &self,
+        step: Avx512,
+        burst: &Burst<'_>,
+        mut counters: Option<&mut Counters>,
+        ahead: impl Fn(&Self, usize) + Copy,
+    ) -> u64 {
+        let Stop { at, pass } = match M::EXCLUSIVE {
+            true => Stop { at: 0, pass: 0 },
+            false => self.decide_from(burst, 0, DENIED, counters.as_deref_mut(), ahead),
+        };
+        if at >= burst.hashes.len() {
+            return pass;
+        }
+        pass | self.decide_groups::<_, LANES>(step, burst, at, counters, ahead)
+    }
+
+    /// Decides the requests from number `from` on, calling `ahead(self, i)` before the swap of request i.
+    #[inline(never)]
+    pub(super) fn decide_groups<S: Step<L>, const L: usize>(
+        &self,
+        step: S,
+        burst: &Burst<'_>,
+        from: usize,
+        mut counters: Option<&mut Counters>,
+        ahead: impl Fn(&Self, usize) + Copy,
+    ) -> u64 {
+        let Some(line) = self.slots.first() else { return 0 };
+        let (rule, slot) = (&self.rule(burst), &line.words[0]);
+        let homes = &mut Homes([line; L]);
+        let [mut side, mut other] = [(); 2].map(|()| Side { tags: [0; L], slots: [slot; L] });
+        let (mut side, mut other) = (&mut side, &mut other);
+        let words = &mut Words { old: [0; L], new: [0; L] };
+        let hashes = burst.hashes.get(from..).unwrap_or(&[]);
+        let mut groups = hashes.chunks_exact(L).filter_map(|group| group.first_chunk::<L>());
+        if let Some(hashes) = groups.next() {
+            step.place(rule, homes, side, hashes);
+            step.search(rule, homes, side);
+        }
+        if let Some(hashes) = groups.next() {
+            step.place(rule, homes, other, hashes);
+        }
+        let (mut at, mut pass) = (from, 0u64);
+        for hashes in hashes.chunks_exact(L) {
+            let mut decoded = step.decode(rule, side, words);
+            if decoded.live != all(L) {
+                decoded = self.second_lines(step, rule, side, words, hashes, decoded);
+            }
+            (at..at + L).for_each(|i| ahead(self, i));
+            step.search(rule, homes, other);
+            let bits = self.settle_group(burst, &mut counters, side, words, hashes, decoded);
+            pass |= u64::from(bits).wrapping_shl(at as u32);
+            if let Some(hashes) = groups.next() {
+                step.place(rule, homes, side, hashes);
+            }
+            core::mem::swap(&mut side, &mut other);
+            at += L;
+        }
+        if at < burst.hashes.len() {
+            pass |= self.decide_from(burst, at, usize::MAX, counters, ahead).pass;
+        }
+        pass
+    }
+
+    #[inline(always)]
+    fn rule(&self, burst: &Burst<'_>) -> Rule<'_> {
+        let (layout, p) = (&self.geometry.layout, &burst.limit.0);
+        Rule {
+            base: self.slots.as_ptr(),
+            lines: self.geometry.lines.into(),
+            bits: layout.bits.into(),
+            field: layout.field,
+            one: layout.mask.wrapping_add(1),
+            head: !layout.mask,
+            mask: layout.mask,
+            past: layout.past,
+            now: self.now_q(burst.now) & layout.mask,
+            // A plain limit has a burst of at least one unit.
+            limit: p.burst_q.wrapping_sub(p.t_q),
+            charge: p.t_q,
+            slots: self.slots,
+            layout,
+        }
+    }
+
+    /// Decides a group from what C found. Bit i is 1 where lane i passes.
+    #[inline(always)]
+    fn settle_group<const L: usize>(
+        &self,
+        burst: &Burst<'_>,
+        counters: &mut Option<&mut Counters>,
+        side: &Side<'_, L>,
+        words: &Words<L>,
+        hashes: &[u64],
+        decoded: Decoded,
+    ) -> u32 {
+        let done = if decoded.pass == all(L) { swaps::<M, L>(side, words) } else { 0 };
+        let bits = match decoded {
+            _ if done == L => all(L),
+            Decoded { live, pass: 0 } if live == all(L) => 0,
+            _ => return self.in_order(burst, counters, side, words, hashes, (decoded, done)),
+        };
+        if let Some(counters) = counters {
+            counters.count_plain(bits.count_ones(), L as u32);
+        }
+        bits
+    }
+
+    /// Decides what is left of a group lane by lane. `done`: so many have passed; where that is not none, the next one
+    /// has lost its swap.
+    #[inline(never)]
+    fn in_order<const L: usize>(
+        &self,
+        burst: &Burst<'_>,
+        counters: &mut Option<&mut Counters>,
+        side: &Side<'_, L>,
+        words: &Words<L>,
+        hashes: &[u64],
+        (decoded, done): (Decoded, usize),
+    ) -> u32 {
+        let mut stop = (!decoded.live).trailing_zeros().min(L as u32) as usize;
+        let mut pass = (1u32 << done) - 1;
+        for (i, ((slot, old, new), &hash)) in lanes(side, words).zip(hashes).enumerate().take(stop).skip(done)
+        {
+            if decoded.pass >> i & 1 == 0 {
+                continue;
+            }
+            let passes =
+                if swap::<M>(slot, old, new) { Some(true) } else { self.once_more(burst, slot, hash) };
+            match passes {
+                Some(passes) => pass |= u32::from(passes) << i,
+                None => {
+                    stop = i;
+                    break;
+                }
+            }
+        }
+        if let Some(counters) = counters {
+            counters.count_plain(pass.count_ones(), stop as u32);
+        }
+        match hashes.get(stop..) {
+            None | Some([]) => pass,
+            Some(hashes) => {
+                let burst = Burst { hashes, ..*burst };
+                let rest = self.decide_from(&burst, 0, usize::MAX, counters.as_deref_mut(), nothing).pass;
+                pass | (rest as u32) << stop
+            }
+        }
+    }
+
+    /// Looks again at a slot whose swap was lost, most often to the same key in an earlier lane. `None`: it is not the
+    /// key's any more, or the swap was lost again.
+    #[inline(always)]
+    fn once_more(&self, burst: &Burst<'_>, slot: &AtomicU64, hash: u64) -> Option<bool> {
+        let (layout, p) = (&self.geometry.layout, &burst.limit.0);
+        let (now_q, tag) = (self.now_q(burst.now), layout.tag(hash));
+        // ORDERING: Relaxed; single word, value only.
+        let word = slot.load(Ordering::Relaxed);
+        if !layout.is_live_of(word, tag) {
+            return None;
+        }
+        let lead = layout.lead(word, now_q).wrapping_add(p.t_q);
+        if lead > p.burst_q {
+            return Some(false);
+        }
+        M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).is_ok().then_some(true)
+    }
+
+    /// Looks for the lanes that are not in their home line in the second one, and patches what it finds.
+    #[inline(never)]
+    fn second_lines<'m, S: Step<L>, const L: usize>(
+        &self,
+        step: S,
+        rule: &Rule<'m>,
+        side: &mut Side<'m, L>,
+        words: &mut Words<L>,
+        hashes: &[u64],
+        decoded: Decoded,
+    ) -> Decoded {
+        let Decoded { mut live, mut pass } = decoded;
+        let layout = rule.layout;
+        let lanes = side.slots.iter_mut().zip(&mut words.old).zip(&mut words.new).zip(hashes).enumerate();
+        for (i, (((to, old), new), &hash)) in lanes.filter(|(i, _)| decoded.live >> i & 1 == 0) {
+            let tag = layout.tag(hash);
+            let Some(line) = rule.slots.get(home_line(hash, rule.lines as u32) ^ 1) else { continue };
+            let bits = step.matches(&line.words, layout, tag);
+            let Some(slot) = line.words.get((bits.trailing_zeros() / S::BITS) as usize) else { continue };
+            // ORDERING: Relaxed; single word, value only.
+            let word = slot.load(Ordering::Relaxed);
+            if !layout.is_live_of(word, tag) {
+                continue;
+            }
+            let lead = layout.lead(word, rule.now);
+            live |= 1 << i;
+            pass |= u32::from(lead <= rule.limit) << i;
+            let next = layout.live(tag, rule.now.wrapping_add(lead).wrapping_add(rule.charge));
+            (*to, *old, *new) = (slot, word, next);
+        }
+        Decoded { live, pass }
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "groups_tests.rs"]
+mod tests;
