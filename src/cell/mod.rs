@@ -283,12 +283,8 @@ macro_rules! operations {
                 let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
                 match gcra::plain(p, lead, cost) {
                     Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
-                    Plain::Store(lead) => {
-                        if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) {
-                            return Some(Outcome::Conforming);
-                        }
-                        back_off(1);
-                        None
+                    Plain::Store(lead) if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) => {
+                        Some(Outcome::Conforming)
                     }
                     _ => None,
                 }
@@ -299,6 +295,10 @@ macro_rules! operations {
             #[inline(never)]
             pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
                 let op = Op::new(&limit.0, Kind::Check, cost, 0);
+                // The common case comes here only where it lost its swap.
+                if limit.0.is_gcra() && cost.wrapping_sub(1) < limit.0.plain {
+                    back_off(1);
+                }
                 let made = if limit.0.is_gcra() { $me.drive(&op, now) } else { $me.drive_count(&op, now) };
                 made.map_or(Outcome::Contended, |answer| answer.outcome(&limit.0, now))
             }
