@@ -294,6 +294,7 @@ TEST(table_init_refuses_bad_arguments) {
     w.options.seed = w.seed;
     for (int bit = 2; bit < 32; bit++) {
         w.options.flags = UINT32_C(1) << bit;
+        if (w.options.flags == TATCELL_TABLE_ZEROED) continue;
         REFUSES(TATCELL_ERR_OPTION, tatcell_table_init(&w.fresh_table, w.blank, BYTES, &w.options));
     }
     w.options.flags = TATCELL_TABLE_RESOLUTION;

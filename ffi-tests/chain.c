@@ -361,7 +361,7 @@ TEST(bad_pairs_are_refused_and_change_nothing) {
     PAIRS(TATCELL_ERR_FOREIGN, , &b, &other.limit, costs, NULL);
     PAIRS(TATCELL_ERR_FOREIGN, b.limit = &other.limit, &b, &k.limit, costs, NULL);
     PAIRS(TATCELL_ERR_OPTION, , &b, &k.limit, costs, &b);
-    PAIRS(TATCELL_ERR_OPTION, b.flags = 1, &b, &k.limit, costs, NULL);
+    PAIRS(TATCELL_ERR_OPTION, b.flags = 2, &b, &k.limit, costs, NULL);
     PAIRS(TATCELL_ERR_OPTION, (b.decisions = each, b.decision_size = sizeof *each), &b, &k.limit, costs, NULL);
     const tatcell_limit_t *const limits[4] = {&k.limit, &k.limit, &k.limit, &k.limit};
     PAIRS(TATCELL_ERR_OPTION, (b.limits = limits, b.limit = NULL), &b, &k.limit, costs, NULL);

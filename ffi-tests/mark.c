@@ -293,7 +293,7 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     BURST(TATCELL_ERR_SIZE, b.size = 0, pre, colours, counts, NULL);
     BURST(TATCELL_ERR_COUNT, b.count = 65, pre, colours, counts, NULL);
     BURST(TATCELL_ERR_OPTION, b.limit = &m.k.limit, pre, colours, counts, NULL);
-    BURST(TATCELL_ERR_OPTION, b.flags = 1, pre, colours, counts, NULL);
+    BURST(TATCELL_ERR_OPTION, b.flags = 2, pre, colours, counts, NULL);
     BURST(TATCELL_ERR_OPTION, , pre, colours, counts, &b);
     BURST(TATCELL_ERR_NULL, , pre, NULL, counts, NULL);
     BURST(TATCELL_ERR_NULL, b.keys = NULL, pre, colours, counts, NULL);

@@ -781,6 +781,7 @@ int main(void) {
     RUN(full_set_policy_sampled_forgives_now_and_then);
     RUN(a_restored_table_owes_what_the_saved_one_owed);
     RUN(an_image_can_be_attached_where_it_was_copied);
+    RUN(zeroed_memory_is_a_table_once_its_header_is_there);
     RUN(an_exclusive_table_answers_as_a_shared_one);
     RUN(a_migrated_table_owes_what_the_old_one_owed);
     RUN(sizing_meets_its_target);

@@ -1198,7 +1198,7 @@ private:
         raw_.key_len = 0;
         raw_.stride = 0;
         raw_.prepared = 0;
-        raw_.flags &= ~TATCELL_BURST_PREFETCHED;
+        raw_.flags &= ~static_cast<std::uint32_t>(TATCELL_BURST_PREFETCHED);
         raw_.count = count > max ? static_cast<std::uint32_t>(max) + 1 : static_cast<std::uint32_t>(count);
     }
     burst &stride(const void *first, std::size_t key_len, std::size_t stride, std::size_t count) noexcept {

@@ -156,8 +156,8 @@ fn seen_at<'a, S: Scan, const N: usize>(
     }
     let first = bits.trailing_zeros() as usize;
     // SAFETY: `matches` gives `BITS` bits a slot, all of them set or none, and one is: `first` is `BITS` times the
-    // place of a slot of the line, whose words have 8 bytes.
-    let slot = unsafe { &*line.as_ptr().byte_add(first * (8 / S::BITS as usize)) };
+    // place of a slot of the line, whose words have so many bytes (more than 8 under the model checker).
+    let slot = unsafe { &*line.as_ptr().byte_add(first * (size_of::<AtomicU64>() / S::BITS as usize)) };
     // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
     let word = slot.load(Ordering::Relaxed);
     // Changed hands in between: the insert path looks at the whole set.
