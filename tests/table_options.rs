@@ -4,7 +4,7 @@ mod common;
 
 use common::{cases, memory, Rng};
 use std::cell::Cell;
-use tatcell::{LimitSpec, Table, TableOptions};
+use tatcell::{HashKind, LimitSpec, Table, TableError, TableOptions};
 
 const SEED: [u8; 16] = *b"a seed for tests";
 
@@ -52,4 +52,38 @@ fn a_table_takes_the_limits_it_was_made_for() {
     let (made, refused) = (made.get(), refused.get());
     println!("made {made:?}, refused {refused:?}");
     assert!(made.iter().all(|n| *n > 100) && refused.iter().all(|n| *n > 100), "{made:?} {refused:?}");
+}
+
+#[test]
+fn a_rate_that_no_resolution_holds_is_refused() {
+    let lines = memory(4);
+    let options = TableOptions::new(LimitSpec::new(u64::MAX, 1, 1)).seed(SEED);
+    assert_eq!(Table::init(&lines, &options).err(), Some(TableError::SpanTooShort));
+}
+
+/// A key that a call hashes by itself is the key that was hashed before, whichever hash the table has.
+#[test]
+fn a_key_and_its_hash_are_the_same_key() {
+    for kind in [HashKind::SipHash13, HashKind::Aes] {
+        if !kind.is_available() {
+            continue;
+        }
+        let (spec, lines) = (LimitSpec::new(1, 1 << 20, 2), memory(66));
+        let table = Table::init(&lines, &TableOptions::new(spec).seed(SEED).hash(kind)).expect("a table");
+        let limit = table.limit(&spec).expect("a limit");
+        for length in 0..40 {
+            let key = &[b'k'; 40][..length];
+            let hash = table.hash(key).expect("a hash");
+            let verdicts = [
+                table.check(&limit, 0, key, 1),
+                table.check_hash(&limit, 0, hash, 1),
+                table.check(&limit, 0, key, 1),
+            ];
+            assert_eq!(
+                verdicts.map(|verdict| verdict.expect("a verdict").passes()),
+                [true, true, false],
+                "{key:?}"
+            );
+        }
+    }
 }

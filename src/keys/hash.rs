@@ -32,6 +32,9 @@ pub enum HashKind {
     Caller = 1,
     /// Four rounds of AES under keys made from the table's secret seed: a tenth of the time of SipHash where the
     /// processor has AES, refused elsewhere.
+    ///
+    /// For keys of one length, as addresses are. Keys of several lengths that strangers choose may collide without the
+    /// seed where the longer ends in zero bytes, the empty key and that of one byte 1 for example: use SipHash for them.
     Aes = 2,
 }
 
