@@ -1408,7 +1408,10 @@ uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
 #define TATCELL_HASH_SIPHASH13 0
 /** hash: the caller brings hashes; use a keyed hash. */
 #define TATCELL_HASH_CALLER 1
-/** hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash. */
+/**
+ * hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash.
+ * For keys of one length: keys of several lengths may collide without the seed where the longer ends in zero bytes.
+ */
 #define TATCELL_HASH_AES 2
 
 /**

@@ -37,6 +37,7 @@ pub const TATCELL_HASH_SIPHASH13: u32 = 0;
 /// hash: the caller brings hashes; use a keyed hash.
 pub const TATCELL_HASH_CALLER: u32 = 1;
 /// hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash.
+/// For keys of one length: keys of several lengths may collide without the seed where the longer ends in zero bytes.
 pub const TATCELL_HASH_AES: u32 = 2;
 
 const _: () = assert!(TATCELL_HASH_SIPHASH13 == HashKind::SipHash13 as u32);
