@@ -34,7 +34,7 @@ pub enum HashKind {
     /// processor has AES, refused elsewhere.
     ///
     /// For keys of one length, as addresses are. Keys of several lengths that strangers choose may collide without the
-    /// seed where the longer ends in zero bytes, the empty key and that of one byte 1 for example: use SipHash for them.
+    /// seed where the longer ends in zero bytes, as the empty key and that of one byte 1: use SipHash for them.
     Aes = 2,
 }
 
