@@ -55,7 +55,7 @@ pub struct tatcell_table_options_t {
     /// Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION, TATCELL_TABLE_ZEROED.
     ///
     /// ZEROED promises memory that is all zero, from mmap, calloc or static storage: its pages are then touched when
-    /// their first key comes, and init does not wait for them (1 to 4 s a GiB). Touch the memory before the first
+    /// their first key comes, and init does not wait for them (0.4 to 2.5 s a GiB). Touch the memory before the first
     /// request where no decision may wait for a page. A header that is not zero is refused; slots are not looked at,
     /// and those that are not zero are debts of strangers until they drain.
     pub flags: u32,

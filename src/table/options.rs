@@ -134,7 +134,7 @@ impl TableOptions {
     /// Promises that the memory is all zero, as a system gives it: init then writes the header alone, and a page is
     /// touched first when a key of it comes.
     ///
-    /// Writing the slots of memory that was never touched takes the system's page faults, 1 to 4 seconds a GiB of small
+    /// Writing the slots of memory that was never touched takes the system's page faults, 0.4 to 2.5 s a GiB of small
     /// pages; zero slots are empty ones, so there is nothing to write. Leave it out, or touch the memory before the
     /// first request, where no decision may wait for a fault (0.1 to 1 us a small page, up to some 0.1 ms a huge one),
     /// and where the memory must be there: a page that the system cannot give ends the process at its first request.

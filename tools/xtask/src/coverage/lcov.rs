@@ -108,14 +108,14 @@ mod tests {
     use super::*;
 
     const LCOV: &str =
-        "SF:/root/src/a.rs\nBRDA:2,0,0,5\nBRDA:2,0,1,0\nBRDA:2,1,2,-\nBRDA:2,1,3,1\nDA:1,9\nDA:3,0\n\
-        DA:8,0\nend_of_record\nSF:/root/src/a.rs\nBRDA:2,1,2,1\nend_of_record\n";
+        "SF:/tree/src/a.rs\nBRDA:2,0,0,5\nBRDA:2,0,1,0\nBRDA:2,1,2,-\nBRDA:2,1,3,1\nDA:1,9\nDA:3,0\n\
+        DA:8,0\nend_of_record\nSF:/tree/src/a.rs\nBRDA:2,1,2,1\nend_of_record\n";
     const TEXT: &str = "fn a() {\n    if x && y {\n        z();\n}\n\
         #[cfg(all(test, x))]\n#[allow(y)]\nmod tests {\n    never();\n}\n";
 
     #[test]
     fn ways_and_lines_that_are_not_taken_are_told_and_the_tests_left_out() -> Result<()> {
-        let seen = Seen::read(LCOV, Path::new("/root"))?;
+        let seen = Seen::read(LCOV, Path::new("/tree"))?;
         let file = seen.files.get("src/a.rs").context("a file")?;
         ensure!(file.branches.len() == 4 && file.lines.len() == 3);
         let gaps = file.gaps(TEXT);
