@@ -29,6 +29,14 @@ def passed(n, keys, times):
     return count
 
 
+def full(n, keys):
+    """Take every key's burst of 2. The server draws its seed, and two keys of 2000 share a line and all 20 bits of their
+    tags, and so one burst, in about one run of 500: two such pairs are let go, more are a defect."""
+    first = passed(n, keys, 2)
+    assert 2 * keys - 4 <= first <= 2 * keys, f"{first} of {2 * keys} passed"
+    return first
+
+
 def claims(claims, server):
     def kept():
         with server() as n:
@@ -49,12 +57,12 @@ def claims(claims, server):
     def resized(size, more, words):
         with server() as n:
             n.start(**conf())
-            equal(passed(n, KEYS, 2), 2 * KEYS)
+            first = full(n, KEYS)
             assert n.reload(**conf(size=size, more=more)), n.log()
             equal(passed(n, KEYS, 1), 0, "minted:")
             assert words in n.log(), n.log()
             assert "forgiven: 0 dropped, 0 cut, 0 sets opened" in n.log(), n.log()
-            equal(stats(n)["a"]["passed"], 2 * KEYS, "counts of before")
+            equal(stats(n)["a"]["passed"], first, "counts of before")
 
     for name, size, more in [
         ("of_twice_the_size", "512k", ""), ("of_another_size", "413k", ""), ("of_half_the_size", "160k", ""),
