@@ -269,3 +269,33 @@ fn a_set_of_claims_or_tombstones_is_answered_by_the_policy_or_not_at_all() {
     assert_eq!(verdict(&done), Some(Verdict::NonConforming));
     assert_eq!(done.answer.map(|answer| answer.wait), Some(layout.tombstone_lead(w.word(0), NOW)));
 }
+
+/// By hash and clock together: neither many keys at one instant nor one key at many instants are all taken, or none.
+#[test]
+fn one_request_in_sixteen_takes_a_slot_of_a_sampled_table() {
+    use crate::table::{Request, Shared};
+    let spec = LimitSpec::new(1, 1 << 24, 64);
+    let options = TableOptions::new(spec).caller_hash().resolution(0).policy(FullPolicy::Sampled);
+    let memory: &'static [Line; 4] = Box::leak(Box::new([Line::EMPTY; 4]));
+    let table = Table::<Shared>::init_as(memory, &options).unwrap();
+    let limit = table.limit(&spec).unwrap();
+    let taken = |hash: u64, now: u64| {
+        let request = Request { limit: &limit, now, cost: 1, room: 0 };
+        table.check_ex(&request, hash, None).unwrap().tracking == Tracking::Forgiven
+    };
+    let fill = |now: u64| {
+        let tags = &table.geometry.layout;
+        for (at, slot) in memory[HOME..].iter().flat_map(|line| &line.words).enumerate() {
+            slot.store(tags.live(tags.tag(1 << 19 | at as u64), now + (32 << 24)), Ordering::Relaxed);
+        }
+    };
+    // Low bits of the keys the same; the clock with none or all of the bits in which the keys differ.
+    for now in [1 << 30, (1 << 30) + 0xf_ffff] {
+        fill(now);
+        let count = (1..4096).filter(|key| taken(key << 4 | 5, now)).count();
+        assert!((150..400).contains(&count), "{count} of 4095 keys at {now}");
+    }
+    fill(1 << 30);
+    let count = (0..4096).filter(|tick| taken(1 << 18 | *tick, (1 << 30) + 16 * tick)).count();
+    assert!((150..400).contains(&count), "{count} at 4096 instants");
+}
