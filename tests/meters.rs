@@ -3,6 +3,8 @@
 mod common;
 #[path = "meters/oracle.rs"]
 mod oracle;
+#[path = "meters/told.rs"]
+mod told;
 #[path = "meters/traffic.rs"]
 mod traffic;
 
@@ -45,31 +47,6 @@ fn a_fresh_meter_gives_the_colours_of_dpdks_table() {
                     assert_eq!(meter.word() != 0, colour != Red, "{rfc:?}: red stored, or another did not");
                 }
             }
-        }
-    }
-}
-
-/// What no wait helps: a cost above every burst that its colour may use. One of exactly the largest burst waits.
-#[test]
-fn a_cost_passes_never_where_it_is_above_the_bursts_and_waits_where_it_is_not() {
-    for (committed, second) in [(2048, 4096), (4096, 2048)] {
-        let either = committed.max(second);
-        let one = MeterSpec::rfc2697(46_000_000, committed, second, SECOND);
-        let peak = MeterSpec::rfc2698(46_000_000, committed, 69_000_000, second, SECOND);
-        let excess = MeterSpec::rfc4115(46_000_000, committed, 69_000_000, second, SECOND);
-        // Green packets may use both bursts, but for RFC 2698, where each has to fit the peak.
-        for (spec, green, yellow) in [(one, either, second), (peak, second, second), (excess, either, second)]
-        {
-            let limit = build(spec);
-            let meter = Meter::new();
-            drain(&meter, &limit, SECOND);
-            let verdict = |cost, colour| meter.check(&limit, SECOND, cost, colour).verdict;
-            for cost in 1..=either + 1 {
-                let expected = |most| if cost > most { Verdict::Never } else { Verdict::NonConforming };
-                assert_eq!(verdict(cost, Green), expected(green), "{spec:?}: {cost} that came green");
-                assert_eq!(verdict(cost, Yellow), expected(yellow), "{spec:?}: {cost} that came yellow");
-            }
-            assert_eq!(verdict(either + 1, Red), Verdict::NonConforming);
         }
     }
 }
