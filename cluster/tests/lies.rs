@@ -36,6 +36,32 @@ fn a_log_that_is_written_in_time_loses_nothing_by_a_crash() {
     assert!(nodes.iter().all(|n| n.metrics().up && n.metrics().outages >= 3), "{nodes:?}");
 }
 
+/// Slots are lost with the rest: the third of two nodes claims one whose holder does not know it yet.
+#[test]
+fn a_store_that_loses_all_while_slots_are_held_adds_a_reserve_at_most() {
+    let Some(mut server) = server_or_skip("a_store_that_loses_all_while_slots", &[]) else { return };
+    // Reserves of half of the burst and of the rate: an eighth of it is nothing beside them.
+    let limit = SharedLimit::new("x", 200, SECOND, 1_000).reserve(500, 500);
+    let with = |b: Builder| b.slot_ttl(2 * SECOND);
+    let nodes: Vec<Cluster> = (0..3).map(|_| node(&server.url(), 2, limit.clone(), with)).collect();
+    let holders = || nodes.iter().filter(|node| node.metrics().reserve_held).count();
+    until("two hold a slot", || holders() == 2);
+    let mut most = 0;
+    let audit = play(&nodes, HOT, 8 * SECOND, || {
+        std::thread::sleep(SECOND);
+        server.restart();
+        for _ in 0..60 {
+            std::thread::sleep(Duration::from_millis(100));
+            most = most.max(holders());
+        }
+    });
+    let found = audit.replay(200.0, 1_000.0);
+    let reserve = 1_000.0 * 0.5 / 2.0;
+    println!("{found:?}, {most} held a slot at once, at most {} more", lead(&limit, 2) + reserve);
+    assert!(found.excess <= lead(&limit, 2) + reserve, "{found:?}");
+    assert_eq!(holders(), 2, "a slot has one holder in the end");
+}
+
 /// The replica is cut off for so long before it takes over; what was granted meanwhile it does not know.
 #[test]
 fn a_replica_that_lacks_the_last_grants_admits_them_once_more() {

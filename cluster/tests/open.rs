@@ -23,6 +23,17 @@ fn error(builder: Builder) -> OpenError {
     let begun = Instant::now();
     let error = builder.open().expect_err("an error");
     println!("{error}");
+    // What to do about it stands behind what is wrong.
+    let advice = match &error {
+        OpenError::Unreachable(_) => "is it running, and is the address right?",
+        OpenError::Refused(_) => "check user and password, and allow +eval",
+        OpenError::TooOld(_) => "Redis 6.2 or Valkey is needed",
+        OpenError::OtherParameters { .. } => "take another prefix or name, or stop the other nodes",
+        OpenError::Replica => "name its primary",
+        OpenError::ClusterMode => "name it as one: redis+cluster://",
+        _ => "",
+    };
+    assert!(error.to_string().contains(advice), "{error}");
     assert!(begun.elapsed() < 5 * SECOND, "it took {:?}", begun.elapsed());
     error
 }
@@ -132,6 +143,9 @@ fn a_prefix_in_use_with_other_parameters_is_refused() {
     assert!(matches!(error(builder(&server.url(), 5)), OpenError::OtherParameters { .. }));
     let other = Cluster::builder(&server.url(), 4).limit(SharedLimit::new("x", 100, SECOND, 999)).log(|_| {});
     assert!(matches!(error(other), OpenError::OtherParameters { name, .. } if name == "x"));
+    let faster =
+        Cluster::builder(&server.url(), 4).limit(SharedLimit::new("x", 101, SECOND, 1_000)).log(|_| {});
+    assert!(matches!(error(faster), OpenError::OtherParameters { .. }));
     assert!(builder(&server.url(), 5).prefix("another").open().is_ok());
 }
 
