@@ -132,6 +132,8 @@ impl Store<'_> {
         if !self.at.is_empty() {
             // What is mounted is let go first; there may be nothing.
             let _ = self.buildah(&["rm", "--all"]).done();
+            let mounted = self.folder.join("images/overlay");
+            let _ = cmd!(self.ctx.sh, "umount {mounted}").done();
         }
         for name in ["clone", "images", "running"] {
             let _ = std::fs::remove_dir_all(self.folder.join(name));
@@ -140,7 +142,7 @@ impl Store<'_> {
 
     fn buildah(&self, words: &[&str]) -> Cmd<'_> {
         let at = &self.at;
-        cmd!(self.ctx.sh, "nice buildah {at...} {words...}")
+        cmd!(self.ctx.sh, "buildah {at...} {words...}")
     }
 
     fn podman(&self, words: &[&str]) -> Cmd<'_> {
