@@ -47,7 +47,7 @@ impl Clock {
         match self {
             Clock::Back(by) if now >= HALF => now - by,
             Clock::Forward(by) if now >= HALF => now + by,
-            Clock::Slow => START + (now - START) * 4 / 5,
+            Clock::Slow if now > START => START + (now - START) * 4 / 5,
             _ => now,
         }
     }

@@ -15,8 +15,9 @@ fn limit() -> SharedLimit {
     SharedLimit::new("x", 100, SECOND, 1_000)
 }
 
+/// However busy the machine is: a server that is there answers within this.
 fn builder(url: &str, nodes: u32) -> Builder {
-    Cluster::builder(url, nodes).limit(limit()).keys(64).log(|_| {})
+    Cluster::builder(url, nodes).limit(limit()).keys(64).timeout(2 * SECOND).log(|_| {})
 }
 
 fn error(builder: Builder) -> OpenError {
@@ -181,7 +182,8 @@ fn a_node_that_is_shut_down_gives_back_what_it_held() {
     let Some(server) = server_or_skip("a_node_that_is_shut_down", &[]) else { return };
     // A unit in a minute: nothing comes by itself while the test runs.
     let limit = SharedLimit::new("x", 1, 60 * SECOND, 1_000).reserve(0, 0);
-    let open = || Cluster::builder(&server.url(), 2).limit(limit.clone()).keys(64).log(|_| {}).open();
+    let patient = || Cluster::builder(&server.url(), 2).timeout(10 * SECOND);
+    let open = || patient().limit(limit.clone()).keys(64).log(|_| {}).open();
     let first = open().expect("a node");
     let x = first.limit("x").expect("it");
     for _ in 0..5 {
