@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, cluster_c, coverage, demo, documents, doors, ffi, fuzz, integrations, lint, loom,
-    machines, mutants, package, planted, proofs, rust_tests, sanitizers,
+    bench, cluster, cluster_c, containers, coverage, demo, documents, doors, ffi, fuzz, integrations, lint,
+    loom, machines, mutants, package, planted, proofs, rust_tests, sanitizers,
 };
 
 /// Tests that are run together.
@@ -43,11 +43,11 @@ const fn apart(name: &'static str, lane: Lane, tools: Option<For>, about: &'stat
     Suite { always: false, ..suite(name, lane, tools, about, run) }
 }
 
-use For::{Machines, Proofs, Store, Tests};
+use For::{Containers, Machines, Proofs, Store, Tests};
 use Lane::{Alone, Own, Usual};
 
 /// Whose tools are installed for suites.
-const USERS: [For; 4] = [Tests, Machines, Store, Proofs];
+const USERS: [For; 5] = [Tests, Machines, Store, Proofs, Containers];
 
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
@@ -143,6 +143,13 @@ pub const SUITES: &[Suite] = &[
         doors::run,
     ),
     apart(
+        "test-containers",
+        Own,
+        Some(Containers),
+        "the container files of the servers, built from a fresh clone and run (minutes)",
+        containers::run,
+    ),
+    apart(
         "test-sanitizers",
         Own,
         Some(Tests),
@@ -169,7 +176,13 @@ pub const SUITES: &[Suite] = &[
         "every operator of the core changed in turn, and a test that notices (hours)",
         mutants::run,
     ),
-    apart("planted", Own, None, "bugs put into a copy of the tree, and the checks that notice", planted::run),
+    apart(
+        "planted",
+        Own,
+        Some(Store),
+        "bugs put into a copy of the tree, and the checks that notice",
+        planted::run,
+    ),
 ];
 
 /// The suite of this name.
