@@ -28,6 +28,8 @@ pub(crate) struct Geometry {
     pub shr: u8,
     pub policy: FullPolicy,
     pub hash: HashKind,
+    /// Zeros, in the place that the compiler would leave unset: see `keys::hash::Zeros`.
+    pub filled: [u8; 3],
     /// H of the table, q-units.
     pub horizon: u64,
     /// By which all its words are read.

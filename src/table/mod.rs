@@ -59,6 +59,8 @@ mod loom_bursts;
 #[cfg(all(test, tatcell_loom))]
 mod loom_counts;
 #[cfg(all(test, tatcell_loom))]
+mod loom_every;
+#[cfg(all(test, tatcell_loom))]
 mod loom_full;
 #[cfg(all(test, tatcell_loom))]
 mod loom_groups;
