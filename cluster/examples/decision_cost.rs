@@ -43,7 +43,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         // The first ones are answered by the store, until a piece is held or a refusal known.
-        _ => (0..20).for_each(|_| drop(node.acquire(limit, &keys[0], 1, 10 * SECOND))),
+        _ => {
+            for _ in 0..20 {
+                let _ = node.acquire(limit, &keys[0], 1, 10 * SECOND);
+            }
+        }
     }
     let (now, before) = (node.now(), node.metrics());
     let first = counted(&node, limit, &keys, now);
