@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The clock is read once before: what is counted is a decision, from key to verdict, with the loop around it. Which
-//! way was taken is looked at afterwards, so a row that leaves its way fails. `cargo xtask cluster-count` shows all rows.
+//! way was taken is looked at afterwards, so a row that leaves its way fails. `cargo xtask cluster-count` shows all.
 
 use std::error::Error;
 use std::time::Duration;
