@@ -49,7 +49,7 @@ $(LIB_SO): Cargo.toml build.rs include/tatcell.map $(shell find src -name '*.rs'
 	@$(XTASK) lib
 
 # What xtask does is described here and handed on as it is.
-test: ## Run every test suite (minutes); says what it skipped and why
+test: ## Run the test suites (minutes); says what it skipped and why
 test-lint: ## Formatting, clippy, rustdoc and word rules without a warning
 test-harness: ## Test the harness itself: it counts and sees what it must
 test-rust: ## Rust tests: semantics, properties, races, kills, the protocol explorer

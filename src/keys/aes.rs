@@ -26,14 +26,15 @@ pub(crate) struct AesKeys {
     /// `K0 ^ 16`: where a key of 16 bytes starts.
     start16: [u64; 2],
     /// Not 0: the processor has AVX, whose instructions take a round key from memory wherever it lies. (No bool: the
-    /// compiler would store the kind of a `Hasher` in the values that a bool has not, and that is slower to read.)
-    avx: u8,
+    /// compiler would store the kind of a `Hasher` in the values that a bool has not, and that is slower to read. A
+    /// whole word: no byte is left unset.)
+    avx: u64,
 }
 
 impl AesKeys {
     pub fn new(keys: [[u64; 2]; 6]) -> AesKeys {
         let [[low, high], ..] = keys;
-        AesKeys { keys, start16: [low ^ 16, high], avx: crate::cpu::avx() as u8 }
+        AesKeys { keys, start16: [low ^ 16, high], avx: crate::cpu::avx() as u64 }
     }
 }
 

@@ -51,7 +51,6 @@ const USERS: [For; 5] = [Tests, Machines, Store, Proofs, Containers];
 
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
-    suite("test-lint", Usual, None, "formatting, clippy, rustdoc and word rules", lint::run),
     suite(
         "test-harness",
         Usual,
@@ -94,7 +93,6 @@ pub const SUITES: &[Suite] = &[
         "the insert protocol by Spin, the arithmetic by z3",
         proofs::run,
     ),
-    suite("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
         "test-firmware-rust",
@@ -114,6 +112,8 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-races", Alone, None, "threads that race for one word a million times", rust_tests::races),
     suite("test-demo", Alone, None, "the demo's verdict lines", demo::test),
+    apart("test-lint", Usual, None, "formatting, clippy, rustdoc and word rules", lint::run),
+    apart("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     apart(
         "test-integrations",
         Usual,
