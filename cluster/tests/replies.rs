@@ -183,11 +183,8 @@ fn a_store_that_is_loading_is_a_fault_for_a_while() {
     assert_eq!(ask(&mut server.connect(), By::Text, "k").map(|grant| grant.units), Ok(1));
     server.restart();
     let (mut connection, begun, mut refused) = (server.connect(), std::time::Instant::now(), 0);
-    loop {
-        match ask(&mut connection, By::Text, "k") {
-            Err(fault) => assert_eq!(fault, Fault::NotNow),
-            Ok(_) => break,
-        }
+    while let Err(fault) = ask(&mut connection, By::Text, "k") {
+        assert_eq!(fault, Fault::NotNow);
         refused += 1;
         assert!(begun.elapsed() < Duration::from_secs(60));
         std::thread::sleep(Duration::from_millis(50));
