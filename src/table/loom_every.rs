@@ -1,9 +1,9 @@
 //! Every schedule of three threads of one check each and of two threads of three, on a live slot and on a key that is
 //! new. The models of other files have more slots, clocks and operations, most of them up to a bound of preemptions.
 //!
-//! Without a bound: three threads on a live slot in `make test-loom`, 309 691 executions; two threads on it in `make
-//! loom-long`, 1 562 329. New keys have a bound in both. One clock, sets of one slot a line, room for 2 or 4 units. Each
-//! is seen to fail with stores for swaps. See `loom_kit` for what loom does not show.
+//! Without a bound: three threads on a live slot in `make test-loom`, 309 691 executions; two threads on it in
+//! `make loom-long`, 1 562 329. New keys have a bound in both. One clock, sets of one slot a line, room for 2 or 4
+//! units. Each is seen to fail with stores for swaps. See `loom_kit` for what loom does not show.
 
 use super::access::{Access, Shared};
 use super::loom_kit::{admitted, explore, race, race3, Bound, Reply, Slots, World, NOW, T};
