@@ -39,9 +39,10 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) hasher: Hasher,
     /// Where this processor has it.
     pub(crate) wide: Option<Avx512>,
-    /// The mark of its limits where a tick is a q-unit of a TAT, else 0, which no limit has.
+    /// The mark of its limits where a tick is a q-unit of a TAT, else one that no limit has: not 0, which a limit of C
+    /// has that nobody initialised.
     pub(super) whole: u64,
-    /// The mark of its limits where they are GCRA's, else 0.
+    /// The mark of its limits where they are GCRA's, else one that no limit has.
     pub(super) timed: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
@@ -190,8 +191,9 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        let timed = if geometry.is_gcra() { geometry.mark } else { 0 };
-        let whole = if geometry.resolution() == 0 { timed } else { 0 };
+        let (own, none) = (geometry.mark, !geometry.mark);
+        let timed = if geometry.is_gcra() { own } else { none };
+        let whole = if geometry.resolution() == 0 { timed } else { none };
         let lines = geometry.lines as u64;
         Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), whole, timed, lines, mode: PhantomData })
     }
