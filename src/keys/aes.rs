@@ -23,8 +23,9 @@
 #[cfg_attr(not(tatcell_sse2), allow(dead_code))] // all but the keys
 pub(crate) struct AesKeys {
     keys: [[u64; 2]; 6],
-    /// `K0 ^ 16`: where a key of 16 bytes starts.
+    /// `K0 ^ 16`: where a key of 16 bytes starts; the same for one of 4 bytes.
     start16: [u64; 2],
+    start4: [u64; 2],
     /// Not 0: the processor has AVX, whose instructions take a round key from memory wherever it lies. (No bool: the
     /// compiler would store the kind of a `Hasher` in the values that a bool has not, and that is slower to read.)
     avx: u8,
@@ -33,7 +34,14 @@ pub(crate) struct AesKeys {
 impl AesKeys {
     pub fn new(keys: [[u64; 2]; 6]) -> AesKeys {
         let [[low, high], ..] = keys;
-        AesKeys { keys, start16: [low ^ 16, high], avx: crate::cpu::avx() as u8 }
+        let avx = crate::cpu::avx() as u8;
+        AesKeys { keys, start16: [low ^ 16, high], start4: [low ^ 4, high], avx }
+    }
+
+    /// May [`hash16`] and [`hash4`] be asked?
+    #[inline(always)]
+    pub fn is_short(&self) -> bool {
+        cfg!(tatcell_sse2) && self.avx != 0
     }
 }
 
@@ -67,6 +75,36 @@ pub(crate) fn hash_one(keys: &AesKeys, key: &[u8]) -> u64 {
         let whole = u128::from_le_bytes(*block);
         return x86::block16(keys, [whole as u64, (whole >> 64) as u64]);
     }
+    hash(keys, key)
+}
+
+/// As [`hash_one`] of 16 bytes that lie in memory, where [`AesKeys::is_short`] says so.
+#[cfg(tatcell_sse2)]
+#[allow(dead_code)] // the C layer asks
+#[inline(always)]
+pub(crate) fn hash16(keys: &AesKeys, key: &[u8; 16]) -> u64 {
+    x86::stored16(keys, key)
+}
+
+/// As [`hash16`] of 4 bytes.
+#[cfg(tatcell_sse2)]
+#[allow(dead_code)] // as above
+#[inline(always)]
+pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
+    x86::stored4(keys, key)
+}
+
+/// Never asked: no keys are short.
+#[cfg(not(tatcell_sse2))]
+#[allow(dead_code)] // as above
+pub(crate) fn hash16(keys: &AesKeys, key: &[u8; 16]) -> u64 {
+    hash(keys, key)
+}
+
+/// As above.
+#[cfg(not(tatcell_sse2))]
+#[allow(dead_code)] // as above
+pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
     hash(keys, key)
 }
 
@@ -112,35 +150,55 @@ use x86::State;
 mod x86 {
     use core::arch::x86_64::*;
 
+    /// A hash by AVX instructions: those that load the key, the state that it starts from, their operands.
+    macro_rules! short {
+        ($keys:ident, $start:ident, [$($load:literal),+], $($operand:tt)+) => {{
+            let hash: u64;
+            // SAFETY: `avx` says that the processor has AVX, and the caller that it has AES; what is loaded are the
+            // round keys and the key. 128-bit instructions: the upper halves of the registers become 0, so no SSE code
+            // waits for them.
+            unsafe {
+                core::arch::asm!(
+                    $($load,)+
+                    "vpxor {s}, {s}, [{k} + {start}]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 16]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 32]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 48]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 64]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 80]",
+                    "vmovq {hash}, {s}",
+                    $($operand)+,
+                    k = in(reg) $keys,
+                    s = out(xmm_reg) _,
+                    hash = lateout(reg) hash,
+                    start = const core::mem::offset_of!(super::AesKeys, $start),
+                    keys = const core::mem::offset_of!(super::AesKeys, keys),
+                    options(pure, readonly, nostack, preserves_flags),
+                );
+            }
+            hash
+        }};
+    }
+
     /// The hash of 16 bytes, as little-endian halves, where the processor has AVX. The halves come by themselves: see
     /// [`State::alone`].
     #[inline(always)]
     pub fn block16(keys: &super::AesKeys, [low, high]: [u64; 2]) -> u64 {
-        let hash: u64;
-        // SAFETY: `avx` says that the processor has AVX, and the caller that it has AES; what is loaded are the
-        // round keys. 128-bit instructions: the upper halves of the registers become 0, so no SSE code waits for them.
-        unsafe {
-            core::arch::asm!(
-                "vmovq {s}, {low}",
-                "vpinsrq {s}, {s}, {high}, 1",
-                "vpxor {s}, {s}, [{k} + {start16}]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 16]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 32]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 48]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 64]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 80]",
-                "vmovq {hash}, {s}",
-                k = in(reg) keys,
-                low = in(reg) low,
-                high = in(reg) high,
-                s = out(xmm_reg) _,
-                hash = lateout(reg) hash,
-                start16 = const core::mem::offset_of!(super::AesKeys, start16),
-                keys = const core::mem::offset_of!(super::AesKeys, keys),
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        hash
+        short!(keys, start16, ["vmovq {s}, {low}", "vpinsrq {s}, {s}, {high}, 1"],
+            low = in(reg) low, high = in(reg) high)
+    }
+
+    /// The same of 16 bytes in memory.
+    #[inline(always)]
+    pub fn stored16(keys: &super::AesKeys, key: &[u8; 16]) -> u64 {
+        short!(keys, start16, ["vmovq {s}, qword ptr [{p}]", "vpinsrq {s}, {s}, qword ptr [{p} + 8], 1"],
+            p = in(reg) key.as_ptr())
+    }
+
+    /// The same of 4 bytes in memory.
+    #[inline(always)]
+    pub fn stored4(keys: &super::AesKeys, key: &[u8; 4]) -> u64 {
+        short!(keys, start4, ["vmovd {s}, dword ptr [{p}]"], p = in(reg) key.as_ptr())
     }
 
     /// The 16 bytes between two rounds.
@@ -265,6 +323,11 @@ mod tests {
             for (start, length) in (0..16).flat_map(|start| (0..40).map(move |length| (start, length))) {
                 let key = &bytes[start..start + length];
                 assert_eq!(hash_one(&keys, key), hash(&keys, key), "{length} bytes");
+                match (key.try_into(), key.try_into()) {
+                    (Ok(key), _) if keys.is_short() => assert_eq!(hash16(&keys, key), hash(&keys, key)),
+                    (_, Ok(key)) if keys.is_short() => assert_eq!(hash4(&keys, key), hash(&keys, key)),
+                    _ => {}
+                }
             }
         }
     }

@@ -148,6 +148,12 @@ impl Hasher {
         }
     }
 
+    /// Is it [`Aes`](Hasher::Aes), and may [`aes::hash16`] and [`aes::hash4`] be asked?
+    #[allow(dead_code)] // the C layer asks
+    pub fn is_short(&self) -> bool {
+        matches!(self, Hasher::Aes(keys) if keys.is_short())
+    }
+
     /// Hashes a key; None where the caller hashes.
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Option<u64> {

@@ -41,7 +41,7 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) wide: Option<Avx512>,
     /// The mark of its limits where a tick is a q-unit of a TAT, else one that no limit has: not 0, which a limit of C
     /// has that nobody initialised.
-    pub(super) whole: u64,
+    pub(crate) whole: u64,
     /// The mark of its limits where they are GCRA's, else one that no limit has.
     pub(super) timed: u64,
     /// Lines of slots, for a multiplication of 64 bits.

@@ -73,13 +73,32 @@ impl<'m, M: Access> Table<'m, M> {
 
     #[inline(always)]
     fn check_at(&self, limit: &TableLimit, now: (u64, u64), hash: u64, cost: u64) -> Outcome {
-        let decided = match self.wide {
-            Some(wide) => self.check_home::<Avx512>(wide, limit, now, hash, cost),
-            None => self.check_home(Base, limit, now, hash, cost),
-        };
-        match decided {
+        match self.check_near(limit, now.1, hash, cost, |q| limit.0.ticks_up(q, now.0)) {
             Some(outcome) => outcome,
             None => self.check_far(limit, now.0, hash, cost),
+        }
+    }
+
+    /// As [`check_hash`](Table::check_hash) under a limit of this table whose q-units are ticks, if one attempt in the
+    /// home line decides.
+    #[allow(dead_code)] // the C layer asks
+    #[inline(always)]
+    pub(crate) fn check_whole(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Option<Outcome> {
+        self.check_near(limit, now, hash, cost, |q| q)
+    }
+
+    #[inline(always)]
+    fn check_near(
+        &self,
+        limit: &TableLimit,
+        now_q: u64,
+        hash: u64,
+        cost: u64,
+        ticks: impl FnOnce(u64) -> u64,
+    ) -> Option<Outcome> {
+        match self.wide {
+            Some(wide) => self.check_home::<Avx512>(wide, limit, now_q, hash, cost, ticks),
+            None => self.check_home(Base, limit, now_q, hash, cost, ticks),
         }
     }
 
@@ -89,13 +108,14 @@ impl<'m, M: Access> Table<'m, M> {
         &self,
         scan: S,
         limit: &TableLimit,
-        now: (u64, u64),
+        now_q: u64,
         hash: u64,
         cost: u64,
+        ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
         let (set, tag) = self.place(hash);
         let found = set.find_home(scan, &self.geometry.layout, tag)?;
-        self.attempt(found, tag, limit, now, cost)
+        self.attempt(found, tag, limit, now_q, cost, ticks)
     }
 
     /// One attempt on a live slot. None: a look, options, a cost above the burst, no limit, or lost to a rival.
@@ -105,12 +125,13 @@ impl<'m, M: Access> Table<'m, M> {
         (slot, word): (&AtomicU64, u64),
         tag: Tag,
         limit: &TableLimit,
-        (now, now_q): (u64, u64),
+        now_q: u64,
         cost: u64,
+        ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
         match gcra::plain(p, layout.lead(word ^ tag.0, now_q), cost) {
-            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
+            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
             Plain::Store(lead) => {
                 let next = layout.live(tag, now_q.wrapping_add(lead));
                 M::replace(slot, word, next).ok().map(|()| Outcome::Conforming)
@@ -135,11 +156,12 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// A key that is not in its home line: one attempt in the other line, else as [`check_again`](Self::check_again).
     #[inline(never)]
-    fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+    pub(crate) fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         let ((set, tag), now_q) = (self.place(hash), self.now_q(now));
         let far = Set { home: set.next, next: set.home, line: set.line ^ 1 };
         let found = far.find_home(Base, &self.geometry.layout, tag);
-        let made = found.and_then(|found| self.attempt(found, tag, limit, (now, now_q), cost));
+        let made = found
+            .and_then(|found| self.attempt(found, tag, limit, now_q, cost, |q| limit.0.ticks_up(q, now)));
         match made {
             Some(outcome) => outcome,
             None => self.check_in((set, tag), limit, (now, now_q), hash, cost),
