@@ -31,7 +31,7 @@ pub struct tatcell_table_t {
 pub(super) struct Handle {
     /// `READY`.
     mark: u64,
-    /// Not 0: the shortest way may be gone. A shared table whose hasher is [short](crate::keys::Hasher::short).
+    /// Not 0: the shortest way may be gone. A shared table with a [short](Hasher::Short) hasher.
     short: u64,
     /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Not 0.
     pub ticket: u64,
@@ -86,7 +86,7 @@ impl<'a> Short<'a> {
     #[inline(always)]
     pub(super) fn parts(self) -> (&'a Table<'static, Shared>, &'a AesKeys) {
         match &self.0.table {
-            Any::Shared(table @ Table { hasher: Hasher::Aes(keys), .. }) => (table, keys),
+            Any::Shared(table @ Table { hasher: Hasher::Short(keys), .. }) => (table, keys),
             // SAFETY: `publish` makes no other handle that is short.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
@@ -109,7 +109,7 @@ pub(super) fn publish(made: Result<Any, TableError>, out: Out<'_, tatcell_table_
                 Any::Shared(t) => ticket(t),
                 Any::Exclusive(t) => ticket(t),
             };
-            let short = matches!(&table, Any::Shared(t) if t.hasher.is_short()) as u64;
+            let short = matches!(&table, Any::Shared(Table { hasher: Hasher::Short(_), .. })) as u64;
             out.put_inside(Handle { mark: READY, short, ticket, table });
             TATCELL_PASS
         }

@@ -157,7 +157,7 @@ fn check_any(
     retry: Option<Out<'_, u64>>,
     cost: u64,
 ) -> i32 {
-    either!(table, t => match t.hash_one(key) {
+    either!(table, t => match t.hash(key) {
         Ok(hash) => check_one(t, limit, now, hash, cost, retry),
         Err(e) => refused(e, limit),
     })

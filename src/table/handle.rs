@@ -258,12 +258,6 @@ impl<'m, M: Access> Table<'m, M> {
         self.hasher.hash(key).ok_or(TableError::BadHashKind)
     }
 
-    /// As [`hash`](Table::hash) for a call that decides about this key.
-    #[inline(always)]
-    pub(crate) fn hash_one(&self, key: &[u8]) -> Result<u64, TableError> {
-        self.hasher.hash_one(key).ok_or(TableError::BadHashKind)
-    }
-
     /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u64) -> u64 {
