@@ -49,7 +49,7 @@ $(LIB_SO): Cargo.toml build.rs include/tatcell.map $(shell find src -name '*.rs'
 	@$(XTASK) lib
 
 # What xtask does is described here and handed on as it is.
-test: ## Run every test suite (minutes); says what it skipped and why
+test: ## Run the test suites (minutes); says what it skipped and why
 test-lint: ## Formatting, clippy, rustdoc and word rules without a warning
 test-harness: ## Test the harness itself: it counts and sees what it must
 test-rust: ## Rust tests: semantics, properties, races, kills, the protocol explorer
@@ -82,6 +82,7 @@ test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explore
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
 test-cluster-c: ## The C interface of cluster/, as built and as installed, and the demo's verdict lines
 test-doors: ## The servers for clients of redis-cell and for Envoy, with clients that others made
+test-containers: ## The container files of those servers, built from a fresh clone and run (minutes)
 test-sanitizers: ## Sanitizers in Rust and C, valgrind, Miri; each must see a planted defect first; TATCELL_QUICK=1: short
 test-hosts: ## The crate's own tests on s390x, powerpc, armv7, aarch64 and i686 (long); TATCELL_QUICK=1: s390x
 test-trace: ## One trace of requests on this host, bare machines in QEMU and other hosts: equal byte for byte
@@ -89,6 +90,7 @@ test-frames: ## Firmware on a board with an Ethernet controller polices and shap
 test-firmware-rust: ## Firmware in Rust: the example on four boards in QEMU, tasks of embassy, fugit, sizes
 test-recipes: ## The recipes for make, CMake, Zephyr, ESP-IDF, Arduino and PlatformIO: built here, or with stand-ins
 cluster-lib: ## Build the C library of cluster/: libtatcell_cluster.a and libtatcell_cluster.so
+cluster-count: ## Instructions of a decision of cluster/ by each way; the budgets are in cluster/gates.tsv
 demo-cluster: ## Four nodes and a redis-server on loopback: killed, stopped, audited; verdict and cluster.svg
 header: ## Generate the headers from src/capi
 firmware: ## Build the firmware archives (Cortex-M0 to M4F, RISC-V)
@@ -100,11 +102,11 @@ bench-time: ## Only the times; BENCH_SECONDS= sets how long, BENCH_ONLY= which r
 bench-count: ## Only the instructions per decision (valgrind)
 bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
-TASKS := header cluster-lib fuzz demo demo-cluster firmware compare \
+TASKS := header cluster-lib fuzz demo demo-cluster cluster-count firmware compare \
     test test-lint test-harness test-rust test-races test-ffi test-abi test-package test-docs test-bench test-demo \
     test-loom test-explorer test-proofs test-shuttle test-fuzz test-attacks assurance attacks \
     test-firmware test-firmware-rust test-trace test-recipes test-frames \
-    test-integrations test-cluster test-cluster-c test-doors \
+    test-integrations test-cluster test-cluster-c test-doors test-containers \
     test-long test-hosts test-sanitizers loom loom-long explorer-long proofs-long shuttle-long planted coverage mutants \
     bench bench-time bench-count bench-peers bench-tools
 .PHONY: $(TASKS)

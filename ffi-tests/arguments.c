@@ -403,6 +403,12 @@ TEST(table_attach_refuses_bad_arguments_and_images) {
         REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
         header[word] = old;
     }
+    for (int bit = 40; bit < 64; bit++) { /* a window beyond an eighth of the span of 2^43, its tag having 20 bits */
+        uint64_t old = header[3];
+        header[3] = (UINT64_C(1) << bit) + 1;
+        REFUSES(TATCELL_ERR_GEOMETRY, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
+        header[3] = old;
+    }
     header[5] ^= 1;
     REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_attach(&w.fresh_table, w.memory, BYTES, kit_attach(w.seed, 0)));
     header[5] ^= 1;

@@ -1392,7 +1392,9 @@ uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
 #define TATCELL_TABLE_RESOLUTION 2
 /** flags of attach options: the image must have the given policy. */
 #define TATCELL_TABLE_POLICY 4
-/** flags of table options: the memory is all zero, as the system gives it; init writes the header alone. */
+/**
+ * flags of table options: the memory is all zero, as the system gives it; init writes the header alone. Since 0.4.
+ */
 #define TATCELL_TABLE_ZEROED 8
 
 /** policy: admit a new key untracked when its set is full. */
@@ -2105,7 +2107,7 @@ int32_t tatcell_table_hash(const tatcell_table_t *table,
 #define TATCELL_BURST_MAX 64
 /**
  * Flag of a burst, while it is decided: its lines were asked for (tatcell_table_prefetch), so they are not asked for
- * again. Changes no verdict. For hashes: a burst that was next of a call needs no flag.
+ * again. Changes no verdict. For hashes: a burst that was next of a call needs no flag. Since 0.4.
  */
 #define TATCELL_BURST_PREFETCHED 1
 

@@ -229,7 +229,7 @@ given = [period >= 1, since >= 0, since < 2**64, reciprocal >= 0, reciprocal * p
          (reciprocal + 1) * period >= 2**64, windows >= 0, windows * 2**64 <= since * reciprocal,
          since * reciprocal < (windows + 1) * 2**64]
 rest = since - windows * period
-obligation("the_reciprocal_is_at_most_two_windows_short", given, And(rest >= 0, rest < 3 * period), rest < period)
+obligation("the_reciprocal_is_at_most_one_window_short", given, And(rest >= 0, rest < 2 * period), rest < period)
 
 # ---- quota-linear as one time, against its pseudocode: quota_linear.rs
 bucket, last, now, T, w, start, quota, y, cost = Reals("bucket last now T w start quota y cost")

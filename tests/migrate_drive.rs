@@ -1,4 +1,4 @@
-//! Keys that go on after a migration, each beside an exact bucket of its own: nothing is minted.
+//! Keys that go on after a migration or a restore, each beside an exact bucket of its own: nothing is minted.
 
 mod common;
 
@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use common::oracle::Oracle;
 use common::{cases, memory, Rng};
-use tatcell::{FullPolicy, LimitSpec, Request, Table, TableOptions, Tracking};
+use tatcell::{AttachOptions, FullPolicy, LimitSpec, Request, Table, TableOptions, Tracking};
 
 /// 3 units in 1 000 003 ticks, 8 at once: no emission interval is a whole number of q-units.
 const SPEC: LimitSpec = LimitSpec::new(3, 1_000_003, 8);
@@ -117,4 +117,50 @@ fn a_finer_clock_finds_no_more_than_the_exact_bucket_has() {
     let passes_at = |now| new.check_hash(&new.limit(&spec).unwrap(), now, 7, 1).unwrap().passes();
     assert!(!passes_at(start + (1 << 20) - 1), "a tick too early");
     assert!(passes_at(start + (1 << 20)));
+}
+
+/// When a unit passes again after the burst of 8 was taken at `start`, by an exact bucket of 2^20 ticks a unit.
+const fn again(start: u64) -> u64 {
+    start + (1 << 20)
+}
+
+/// A clock of whole ticks, then one of 32: what the debt is above whole q-units is not forgotten, wherever in a q-unit
+/// it began and is moved.
+#[test]
+fn a_coarser_clock_finds_no_more_than_the_exact_bucket_has() {
+    let spec = LimitSpec::new(1, 1 << 20, 8);
+    let options = |shift| TableOptions::new(spec).caller_hash().resolution(shift);
+    for (began, moved) in (0..32).flat_map(|began| [0, 1, 13, 31].map(|moved| (began, moved))) {
+        let (old_lines, new_lines) = (memory(4), memory(4));
+        let old = Table::init(&old_lines, &options(0)).unwrap();
+        let start = (1 << 40) + began;
+        assert!(old.check_hash(&old.limit(&spec).unwrap(), start, 7, 8).unwrap().passes());
+        let (new, report) = old.migrate(&new_lines, &options(-5), (1 << 40) + 64 + moved).unwrap();
+        assert!(report.is_whole());
+        let passes_at = |now| new.check_hash(&new.limit(&spec).unwrap(), now, 7, 1).unwrap().passes();
+        assert!(!passes_at(again(start) - 1), "a tick too early: began at {began}, moved at {moved}");
+        assert!(passes_at(again(start) + 64), "began at {began}, moved at {moved}");
+    }
+}
+
+/// A clock of 32 ticks that jumps by any number of ticks: the restored debt is over no tick before the saved one was.
+#[test]
+fn a_restored_debt_passes_no_tick_before_the_exact_bucket() {
+    let spec = LimitSpec::new(1, 1 << 20, 8);
+    let options = TableOptions::new(spec).caller_hash().resolution(-5);
+    for offset in (-70..70).chain([-(1 << 39) + 5, (1 << 50) + 21]) {
+        let (old_lines, new_lines) = (memory(4), memory(4));
+        let old = Table::init(&old_lines, &options).unwrap();
+        let start = 1u64 << 40;
+        assert!(old.check_hash(&old.limit(&spec).unwrap(), start, 7, 8).unwrap().passes());
+        let mut image = vec![0; old.image_words()];
+        old.save(start + 64, &mut image).unwrap();
+        let new = Table::restore(&new_lines, &image, &AttachOptions::new(), offset).unwrap();
+        let passes_at = |now: u64| {
+            let now = now.wrapping_add(offset as u64);
+            new.check_hash(&new.limit(&spec).unwrap(), now, 7, 1).unwrap().passes()
+        };
+        assert!(!passes_at(again(start) - 1), "a tick too early: offset {offset}");
+        assert!(passes_at(again(start) + 32), "offset {offset}");
+    }
 }

@@ -27,6 +27,32 @@ enum Weak {
     OldReadings,
 }
 
+/// What the clock of the first node does in the middle of a schedule, in microseconds; the others are right.
+#[derive(Clone, Copy, PartialEq)]
+enum Clock {
+    Right,
+    /// It is set back by so much, or stands still for so long.
+    Back(u64),
+    Forward(u64),
+    /// It is slower all the time: five of the store's microseconds are four of it.
+    Slow,
+}
+
+/// Halfway through a schedule.
+const HALF: u64 = START + STEPS / 2;
+
+impl Clock {
+    /// What it reads at a moment of the store's.
+    fn at(self, now: u64) -> u64 {
+        match self {
+            Clock::Back(by) if now >= HALF => now - by,
+            Clock::Forward(by) if now >= HALF => now + by,
+            Clock::Slow if now > START => START + (now - START) * 4 / 5,
+            _ => now,
+        }
+    }
+}
+
 /// SplitMix64.
 pub(crate) struct Random(pub u64);
 
@@ -61,6 +87,7 @@ struct Call {
 struct World {
     random: Random,
     weak: Weak,
+    clock: Clock,
     hold: u64,
     tat: u64,
     asks: Vec<Call>,
@@ -69,6 +96,8 @@ struct World {
     held: [Vec<(Word, u64, u64)>; NODES],
     admitted: Vec<u64>,
     lost_at: Option<u64>,
+    /// Units that the first node held or had asked for when its clock was set.
+    held_when_set: u64,
 }
 
 /// Ends all calls that arrive by now.
@@ -79,12 +108,13 @@ fn arrived(calls: &mut Vec<Call>, now: u64) -> Vec<Call> {
 }
 
 impl World {
-    fn new(seed: u64, weak: Weak) -> World {
+    fn new(seed: u64, weak: Weak, clock: Clock) -> World {
         let mut random = Random(seed);
         let hold = random.of(&[0, 4, 8]);
         World {
             random,
             weak,
+            clock,
             hold,
             tat: 0,
             asks: Vec::new(),
@@ -92,7 +122,24 @@ impl World {
             held: Default::default(),
             admitted: Vec::new(),
             lost_at: None,
+            held_when_set: 0,
         }
+    }
+
+    /// What the clock of a node reads at a moment of the store's.
+    fn reads(&self, node: usize, now: u64) -> u64 {
+        if node == 0 {
+            self.clock.at(now)
+        } else {
+            now
+        }
+    }
+
+    /// What the first node has, or may be granted for what it has asked for.
+    fn holds(&self) -> u64 {
+        let under_way = self.asks.iter().chain(&self.replies).filter(|call| call.node == 0);
+        let held = self.held[0].iter().map(|(word, hi, _)| (hi - word.low) / UNIT_NS);
+        held.chain(under_way.map(|call| call.want)).sum()
     }
 
     /// How far ahead the TAT may be.
@@ -114,11 +161,13 @@ impl World {
 
     fn receive(&mut self, now: u64) {
         for call in arrived(&mut self.replies, now) {
-            let by = if self.weak == Weak::PlacedByReceiveTime { now } else { call.sent };
+            let received = self.weak == Weak::PlacedByReceiveTime;
+            let by = if received { self.reads(call.node, now) } else { call.sent };
             // Not early by the usual microsecond: a unit is 4 of them, and the bound must hold without it.
             let by = ns(by) + PLACE_EARLY_NS;
             let piece = Piece::place(by, call.lead, call.want, UNIT_NS).expect("a piece");
-            self.held[call.node].push((Word { generation: 0, low: piece.lo }, piece.hi, now));
+            let came = self.reads(call.node, now);
+            self.held[call.node].push((Word { generation: 0, low: piece.lo }, piece.hi, came));
         }
     }
 
@@ -129,13 +178,14 @@ impl World {
         if self.random.chance(300) {
             let arrives = now + self.random.of(&[0, 1, 2, 8]);
             let want = self.random.of(&[1, 2, 4]);
-            self.asks.push(Call { arrives, node, sent: now, want, lead: 0 });
+            self.asks.push(Call { arrives, node, sent: self.reads(node, now), want, lead: 0 });
         }
         // It hoards, then spends all it may.
         if !self.random.chance(120) {
             return;
         }
-        let reading = now - self.random.of(&[0, 0, 1, 7]);
+        let moment = now - self.random.of(&[0, 0, 1, 7]);
+        let reading = self.reads(node, moment);
         let floor =
             if self.weak == Weak::NoLapse { 0 } else { ns(reading).saturating_sub(self.hold * 1_000) };
         let held = std::mem::take(&mut self.held[node]);
@@ -146,15 +196,19 @@ impl World {
             }
             while let Some(next) = word.take(hi, floor, UNIT_NS) {
                 word = next;
-                self.admitted.push(reading);
+                self.admitted.push(moment);
             }
         }
     }
 
-    /// Plays the schedule; returns the excess over the bound in microseconds of the axis, and the units admitted.
-    fn play(mut self, loses_all: bool) -> (i64, usize) {
+    /// Plays the schedule; returns the excess over the bound in microseconds of the axis, the units admitted, and those
+    /// that the first node held when its clock was set.
+    fn play(mut self, loses_all: bool) -> (i64, usize, u64) {
         for now in START..START + STEPS {
-            if loses_all && self.lost_at.is_none() && now > START + STEPS / 2 && self.random.chance(50) {
+            if now == HALF {
+                self.held_when_set = self.holds();
+            }
+            if loses_all && self.lost_at.is_none() && now > HALF && self.random.chance(50) {
                 (self.tat, self.lost_at) = (0, Some(now));
             }
             self.store(now);
@@ -167,7 +221,7 @@ impl World {
             level = level.saturating_sub(at - last) + UNIT;
             (last, top) = (*at, top.max(level));
         }
-        (top as i64 - (BURST * UNIT) as i64, self.admitted.len())
+        (top as i64 - (BURST * UNIT) as i64, self.admitted.len(), self.held_when_set)
     }
 }
 
@@ -182,7 +236,7 @@ const fn ns(us: u64) -> u64 {
 fn worst(weak: Weak, loses_all: bool) -> (i64, usize) {
     let (mut worst, mut units, mut over) = (i64::MIN, 0, 0);
     for seed in 0..SCHEDULES {
-        let (excess, admitted) = World::new(seed, weak).play(loses_all);
+        let (excess, admitted, _) = World::new(seed, weak, Clock::Right).play(loses_all);
         (worst, units, over) = (worst.max(excess), units + admitted, over + usize::from(excess > 0));
     }
     println!("{SCHEDULES} schedules from seed 0, {units} units, worst excess {worst} us, {over} over");
@@ -220,4 +274,37 @@ fn model_a_hold_that_is_not_paid_is_caught() {
 #[test]
 fn model_readings_of_before_a_piece_came_are_caught() {
     assert!(worst(Weak::OldReadings, false).0 > 0);
+}
+
+/// Worst excess of nodes of which one has such a clock, in microseconds, at the moments of the store's clock; `most` says
+/// of each schedule what it may be, by the units that the node held when its clock was set.
+fn worst_by(clock: Clock, most: impl Fn(u64) -> u64) -> i64 {
+    let mut worst = i64::MIN;
+    for seed in 0..SCHEDULES {
+        let (excess, _, held) = World::new(seed, Weak::No, clock).play(false);
+        assert!(excess <= most(held) as i64, "seed {seed}: {excess} us, and {held} units were held");
+        worst = worst.max(excess);
+    }
+    println!("{SCHEDULES} schedules from seed 0, worst excess {worst} us");
+    worst
+}
+
+#[test]
+fn model_a_clock_that_is_set_back_or_stands_still_adds_what_its_node_held() {
+    for by in [8, 20, 60] {
+        assert!(worst_by(Clock::Back(by), |held| held * UNIT) > 0, "nothing was seen of it");
+    }
+}
+
+#[test]
+fn model_a_clock_that_is_set_forward_adds_nothing() {
+    for by in [8, 20, 60] {
+        worst_by(Clock::Forward(by), |_| 0);
+    }
+}
+
+/// By a quarter: a quarter of the longest time between asking and lapsing, and the microsecond in which clocks are read.
+#[test]
+fn model_a_slow_clock_adds_its_part_of_what_is_ahead_and_of_the_hold() {
+    assert!(worst_by(Clock::Slow, |_| BURST * UNIT / 4 + 1) > 0, "nothing was seen of it");
 }

@@ -36,6 +36,38 @@ fn a_log_that_is_written_in_time_loses_nothing_by_a_crash() {
     assert!(nodes.iter().all(|n| n.metrics().up && n.metrics().outages >= 3), "{nodes:?}");
 }
 
+/// Slots are lost with the rest: a node that is cut off goes on with its own, and another claims it.
+#[test]
+fn a_store_that_loses_all_while_slots_are_held_adds_a_reserve_at_most() {
+    let Some(mut server) = server_or_skip("a_store_that_loses_all_while_slots", &[]) else { return };
+    // One reserve of half of the rate and of the burst: beside it nothing else would be seen.
+    let limit = SharedLimit::new("x", 400, SECOND, 1_000).reserve(500, 500);
+    let (proxy, ttl) = (Proxy::before(server.port()), 2 * SECOND);
+    let with = |b: Builder| b.slot_ttl(ttl);
+    let first = node(&proxy.url(), 1, limit.clone(), with);
+    until("the first holds the slot", || first.metrics().reserve_held);
+    let nodes = [first, node(&server.url(), 1, limit.clone(), with)];
+    let held = || [0, 1].map(|i: usize| nodes[i].metrics().reserve_held);
+    let (mut cut_off, mut soon) = (false, false);
+    let audit = play(&nodes, HOT, 6 * SECOND, || {
+        std::thread::sleep(SECOND);
+        proxy.silent(true);
+        server.restart();
+        std::thread::sleep(ttl / 4);
+        (cut_off, soon) = (held()[0], held()[1]);
+        std::thread::sleep(2 * ttl);
+        proxy.silent(false);
+    });
+    let (found, most) = (audit.replay(400.0, 1_000.0), lead(&limit, 1) + 500.0);
+    println!("{found:?}, at most {most} more");
+    assert!(
+        cut_off && !soon,
+        "the first goes on until its slot ends, and the second waits: {cut_off}, {soon}"
+    );
+    assert!(found.excess <= most, "{found:?}");
+    until("the slot has one holder", || held().iter().filter(|held| **held).count() == 1);
+}
+
 /// The replica is cut off for so long before it takes over; what was granted meanwhile it does not know.
 #[test]
 fn a_replica_that_lacks_the_last_grants_admits_them_once_more() {

@@ -15,14 +15,26 @@ fn limit() -> SharedLimit {
     SharedLimit::new("x", 100, SECOND, 1_000)
 }
 
+/// However busy the machine is: a server that is there answers within this.
 fn builder(url: &str, nodes: u32) -> Builder {
-    Cluster::builder(url, nodes).limit(limit()).keys(64).log(|_| {})
+    Cluster::builder(url, nodes).limit(limit()).keys(64).timeout(2 * SECOND).log(|_| {})
 }
 
 fn error(builder: Builder) -> OpenError {
     let begun = Instant::now();
     let error = builder.open().expect_err("an error");
     println!("{error}");
+    // What to do about it stands behind what is wrong.
+    let advice = match &error {
+        OpenError::Unreachable(_) => "is it running, and is the address right?",
+        OpenError::Refused(_) => "check user and password, and allow +eval",
+        OpenError::TooOld(_) => "Redis 6.2 or Valkey is needed",
+        OpenError::OtherParameters { .. } => "take another prefix or name, or stop the other nodes",
+        OpenError::Replica => "name its primary",
+        OpenError::ClusterMode => "name it as one: redis+cluster://",
+        _ => "",
+    };
+    assert!(error.to_string().contains(advice), "{error}");
     assert!(begun.elapsed() < 5 * SECOND, "it took {:?}", begun.elapsed());
     error
 }
@@ -132,6 +144,9 @@ fn a_prefix_in_use_with_other_parameters_is_refused() {
     assert!(matches!(error(builder(&server.url(), 5)), OpenError::OtherParameters { .. }));
     let other = Cluster::builder(&server.url(), 4).limit(SharedLimit::new("x", 100, SECOND, 999)).log(|_| {});
     assert!(matches!(error(other), OpenError::OtherParameters { name, .. } if name == "x"));
+    let faster =
+        Cluster::builder(&server.url(), 4).limit(SharedLimit::new("x", 101, SECOND, 1_000)).log(|_| {});
+    assert!(matches!(error(faster), OpenError::OtherParameters { .. }));
     assert!(builder(&server.url(), 5).prefix("another").open().is_ok());
 }
 
@@ -167,7 +182,8 @@ fn a_node_that_is_shut_down_gives_back_what_it_held() {
     let Some(server) = server_or_skip("a_node_that_is_shut_down", &[]) else { return };
     // A unit in a minute: nothing comes by itself while the test runs.
     let limit = SharedLimit::new("x", 1, 60 * SECOND, 1_000).reserve(0, 0);
-    let open = || Cluster::builder(&server.url(), 2).limit(limit.clone()).keys(64).log(|_| {}).open();
+    let patient = || Cluster::builder(&server.url(), 2).timeout(10 * SECOND);
+    let open = || patient().limit(limit.clone()).keys(64).log(|_| {}).open();
     let first = open().expect("a node");
     let x = first.limit("x").expect("it");
     for _ in 0..5 {

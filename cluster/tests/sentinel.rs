@@ -74,6 +74,24 @@ fn a_primary_that_is_replaced_while_it_is_well_is_left() {
     assert!(found.excess <= 875.0 && nodes[0].metrics().up, "{found:?}");
 }
 
+/// One that was cut off, or that somebody has tampered with, has another primary.
+#[test]
+fn one_sentinel_of_three_does_not_decide() {
+    let Some(fleet) = Watched::start_or_skip("one_sentinel_of_three") else { return };
+    let other = common::Server::start(&[]);
+    let mut sentinel = fleet.sentinels[0].connect_as("default", SENTINELS).expect("a connection");
+    for words in [&["REMOVE", "main"][..], &["MONITOR", "main", "127.0.0.1", &other.port().to_string(), "2"]]
+    {
+        redis::cmd("SENTINEL").arg(words).query::<()>(&mut sentinel).expect("ok");
+    }
+    let nodes = [node(&fleet.url("main"), 1, limit(), login)];
+    let audit = play(&nodes, HOT, 3 * SECOND, || {});
+    within(&audit.replay(1_000.0, 1_000.0));
+    let asked = |server: &common::Server| server.info("cmdstat_evalsha").or(server.info("cmdstat_eval"));
+    assert!(asked(&fleet.primary).is_some() && asked(&other).is_none(), "the first one decided");
+    assert!(nodes[0].metrics().granted_units > 100, "{:?}", nodes[0].metrics());
+}
+
 #[test]
 fn what_is_wrong_with_sentinels_is_said() {
     let Some(fleet) = Watched::start_or_skip("what_is_wrong_with_sentinels") else { return };

@@ -2,62 +2,12 @@
 
 mod common;
 
-use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use common::load::{play, within, Load, SECOND};
-use common::{have_or_skip, program, until, Server};
+use common::tls::{by_tls, file, redis_cli, server_or_skip};
+use common::{have_or_skip, until, Server};
 use tatcell_cluster::{Cluster, OpenError, SharedLimit, Tls, Verdict};
-
-/// Two authorities, a certificate of a server and one of a client by the first, and keys.
-const CERTIFICATES: &str = "set -e
-authority() { openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=$1 \
-    -keyout $1.key -out $1.pem; }
-certificate() { openssl req -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -subj /CN=$1 -keyout $1.key \
-    -out $1.csr; printf \"$2\" > $1.ext; openssl x509 -req -in $1.csr -CA ours.pem -CAkey ours.key -CAcreateserial \
-    -days 2 -extfile $1.ext -out $1.pem; }
-authority ours; authority others
-certificate server 'subjectAltName=IP:127.0.0.1'
-certificate elsewhere 'subjectAltName=DNS:elsewhere.example'
-certificate client 'extendedKeyUsage=clientAuth'";
-
-fn certificates(folder: &Path) {
-    let mut made = Command::new("sh");
-    made.args(["-c", CERTIFICATES]).current_dir(folder).stdout(Stdio::null()).stderr(Stdio::piped());
-    let made = made.output().expect("sh");
-    assert!(made.status.success(), "{}", String::from_utf8_lossy(&made.stderr));
-}
-
-/// A server that speaks TLS alone, with this certificate; or a line that says why there is none.
-fn server_or_skip(test: &str, certificate: &str, more: &[&str]) -> Option<Server> {
-    if !have_or_skip(test, &program(), "redis-server") || !have_or_skip(test, "openssl", "openssl") {
-        return None;
-    }
-    let tried = Command::new(program()).args(["--tls-port", "1", "--port", "0"]).output().expect("a program");
-    let said = String::from_utf8_lossy(&[tried.stdout, tried.stderr].concat()).into_owned();
-    if said.contains("Bad directive") || said.contains("Failed finding TLS support") {
-        println!("SKIP {test}: {} was built without TLS; apt-get install redis-server", program());
-        return None;
-    }
-    Some(Server::start_at(|port, folder| {
-        certificates(folder);
-        by_tls(port, folder, certificate, more)
-    }))
-}
-
-/// Arguments of a server that speaks TLS alone, with a certificate that lies in this folder.
-fn by_tls(port: u16, folder: &Path, certificate: &str, more: &[&str]) -> Vec<String> {
-    let file = |name: &str| folder.join(name).display().to_string();
-    let (cert, key) = (file(&format!("{certificate}.pem")), file(&format!("{certificate}.key")));
-    let (port, authority) = (port.to_string(), file("ours.pem"));
-    let usual = ["--port", "0", "--tls-port", &port, "--tls-cert-file", &cert, "--tls-key-file", &key];
-    usual.iter().chain(&["--tls-ca-cert-file", &authority]).chain(more).map(|a| a.to_string()).collect()
-}
-
-fn file(server: &Server, name: &str) -> Vec<u8> {
-    std::fs::read(server.folder().join(name)).expect("a file")
-}
 
 fn open(server: &Server, tls: Tls) -> Result<Cluster, OpenError> {
     let url = format!("rediss://127.0.0.1:{}/", server.port());
@@ -95,8 +45,15 @@ fn a_certificate_of_another_name_is_refused() {
     let Some(server) = server_or_skip("a_certificate_of_another_name", "elsewhere", &no_client) else {
         return;
     };
-    let other = open(&server, Tls::new().authorities(file(&server, "ours.pem")));
+    let ours = || Tls::new().authorities(file(&server, "ours.pem"));
+    let other = open(&server, ours());
     assert!(matches!(other, Err(OpenError::Certificate(_))), "{other:?}");
+    // The client of the store has a word for not looking, which is not heard here.
+    let url = format!("rediss://127.0.0.1:{}/#insecure", server.port());
+    let limit = SharedLimit::new("x", 100, SECOND, 100);
+    let unseen = Cluster::builder(&url, 2).limit(limit).keys(64).tls(ours()).timeout(10 * SECOND).open();
+    println!("{unseen:?}");
+    assert!(unseen.is_err());
 }
 
 #[test]
@@ -109,43 +66,38 @@ fn a_store_that_asks_for_a_certificate_is_shown_one() {
     works(&node.expect("a node"));
 }
 
-/// Three primaries that speak TLS alone, to clients and to each other. The certificates are the first one's.
-fn cluster_or_skip(test: &str) -> Option<Vec<Server>> {
+/// Three primaries that speak TLS alone, to clients and to each other. The certificates are the first one's; the last one
+/// shows that of this name.
+fn cluster_or_skip(test: &str, last: &str) -> Option<Vec<Server>> {
     if !have_or_skip(test, "redis-cli", "redis-tools") {
         return None;
     }
     let more = ["--tls-cluster", "yes", "--tls-replication", "yes", "--cluster-enabled", "yes"];
     let first = server_or_skip(test, "server", &more)?;
     let of_first = first.folder().to_owned();
-    let another = || Server::start_at(|port, _| by_tls(port, &of_first, "server", &more));
-    let (second, third) = (another(), another());
+    let another = |certificate| Server::start_at(|port, _| by_tls(port, &of_first, certificate, &more));
+    let (second, third) = (another("server"), another(last));
     let servers = vec![first, second, third];
     let at: Vec<String> = servers.iter().map(|server| format!("127.0.0.1:{}", server.port())).collect();
     let mut words = vec!["--cluster", "create"];
     words.extend(at.iter().map(String::as_str));
     words.push("--cluster-yes");
-    redis_cli(&servers, 0, &words);
-    let serves = |i| redis_cli(&servers, i, &["CLUSTER", "INFO"]).contains("cluster_state:ok");
+    redis_cli(&servers[0], servers[0].folder(), &words);
+    let serves = |i| say(&servers, i, &["CLUSTER", "INFO"]).contains("cluster_state:ok");
     until("all serve", || (0..servers.len()).all(serves));
     Some(servers)
 }
 
-/// What redis-cli prints, by TLS.
-fn redis_cli(servers: &[Server], server: usize, words: &[&str]) -> String {
-    let mut command = Command::new("redis-cli");
-    command.args(["--tls", "--cacert", "ours.pem", "--cert", "client.pem", "--key", "client.key"]);
-    command.args(["-p", &servers[server].port().to_string()]).args(words);
-    let done = command.current_dir(servers[0].folder()).stdin(Stdio::null()).output().expect("redis-cli");
-    let said = String::from_utf8_lossy(&done.stdout).into_owned();
-    assert!(done.status.success(), "{words:?}: {said}{}", String::from_utf8_lossy(&done.stderr));
-    said
+/// What one of them says; the certificates are the first one's.
+fn say(servers: &[Server], server: usize, words: &[&str]) -> String {
+    redis_cli(&servers[server], servers[0].folder(), words)
 }
 
 /// MOVED and ASK name servers that no connection was made to by the URL: they, too, are asked by TLS, and trusted by
 /// the same authority alone.
 #[test]
 fn a_redis_cluster_is_asked_by_tls_and_its_hash_slots_move_under_load() {
-    let Some(servers) = cluster_or_skip("a_redis_cluster_is_asked_by_tls") else { return };
+    let Some(servers) = cluster_or_skip("a_redis_cluster_is_asked_by_tls", "server") else { return };
     let (ours, others) = (file(&servers[0], "ours.pem"), file(&servers[0], "others.pem"));
     let (cert, key) = (file(&servers[0], "client.pem"), file(&servers[0], "client.key"));
     let open = |scheme: &str, tls: Tls| {
@@ -163,16 +115,16 @@ fn a_redis_cluster_is_asked_by_tls_and_its_hash_slots_move_under_load() {
     assert!(matches!(plain, Err(OpenError::Unreachable(_))), "{plain:?}");
 
     let nodes = [0, 1].map(|_| open("rediss+cluster", trusting()).expect("a node"));
-    let keys = |i| redis_cli(&servers, i, &["DBSIZE"]).trim().parse::<u64>().expect("a number");
+    let keys = |i| say(&servers, i, &["DBSIZE"]).trim().parse::<u64>().expect("a number");
     let load = Load { keys: 300, zipf: false, largest_cost: 3, pause: Duration::from_micros(50) };
     let audit = play(&nodes, load, 4 * SECOND, || {
         std::thread::sleep(SECOND);
         let spread = [0, 1, 2].map(keys);
         assert!(spread.iter().all(|keys| *keys > 50), "{spread:?}");
-        let id = |i| redis_cli(&servers, i, &["CLUSTER", "MYID"]).trim().to_owned();
+        let id = |i| say(&servers, i, &["CLUSTER", "MYID"]).trim().to_owned();
         let (from, to, at) = (id(0), id(1), format!("127.0.0.1:{}", servers[0].port()));
         let words = ["--cluster", "reshard", &at, "--cluster-slots", "500", "--cluster-from", &from];
-        redis_cli(&servers, 0, &[&words[..], &["--cluster-to", &to, "--cluster-yes"]].concat());
+        say(&servers, 0, &[&words[..], &["--cluster-to", &to, "--cluster-yes"]].concat());
     });
     let found = audit.replay(100.0, 100.0);
     within(&found);
@@ -182,4 +134,17 @@ fn a_redis_cluster_is_asked_by_tls_and_its_hash_slots_move_under_load() {
         println!("{metrics:?}");
         assert!(metrics.redirected > 0 && metrics.outages == 0 && metrics.up, "{metrics:?}");
     }
+}
+
+/// The URL names one with the right name, and that one names the other two.
+#[test]
+fn a_server_of_another_name_in_a_redis_cluster_is_refused() {
+    let Some(servers) = cluster_or_skip("a_server_of_another_name", "elsewhere") else { return };
+    let (cert, key) = (file(&servers[0], "client.pem"), file(&servers[0], "client.key"));
+    let tls = Tls::new().authorities(file(&servers[0], "ours.pem")).client(cert, key);
+    let url = format!("rediss+cluster://127.0.0.1:{}", servers[0].port());
+    let limit = SharedLimit::new("x", 100, SECOND, 100);
+    let other = Cluster::builder(&url, 2).limit(limit).keys(64).tls(tls).timeout(10 * SECOND).open();
+    let at = format!("127.0.0.1:{}", servers[2].port());
+    assert!(matches!(&other, Err(OpenError::Certificate(why)) if why.contains(&at)), "{other:?}");
 }

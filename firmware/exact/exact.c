@@ -6,7 +6,8 @@
  * Reservations go on for DELAYED units that wait: each of these has a departure of its own. Of log lines each is
  * written, or told by one that is, or still counted.
  *
- * With TRACE one round runs without the timer, for a trace of the instructions that could be interrupted.
+ * Linked with a symbol `traced` it runs one round, without the timer, for a trace of the instructions that could be
+ * interrupted: the same code at the same addresses.
  *
  * VARIANT: CELL32, CELL32_WEIGHTED, CELL64, CELL64_WEIGHTED, TABLE, RESERVE32, RESERVE64, ADJUST32, CANCEL32, LOG; and
  * the controls that must fail, where both contexts use the functions for one owner: CELL64_PLAIN, TABLE_PLAIN.
@@ -27,14 +28,9 @@
 #define LOG 11
 #define CANCEL32 12
 
-#ifdef TRACE
-enum { ROUNDS = 1 };
-#elif defined(__riscv)
-/* Its timer is coarser than an instruction is long. */
-enum { ROUNDS = 1200 };
-#else
-enum { ROUNDS = 400 };
-#endif
+extern const char traced[] __attribute__((weak));
+/* 256 times 4: see main. */
+enum { ROUNDS = 1024 };
 enum { BURST = 24, SOON = 20, PERIOD = 400, KEYS = 2 };
 #define T (1 << 20)
 #if VARIANT == RESERVE32 || VARIANT == RESERVE64
@@ -146,9 +142,10 @@ __attribute__((noinline)) void window(void) {
 int main(void) {
     static const uint8_t seed[8] = {1, 2, 3, 4, 5, 6, 7, 8};
     const uint32_t keys = VARIANT == TABLE || VARIANT == TABLE_PLAIN ? KEYS : 1;
+    const uint32_t rounds = traced ? 1 : ROUNDS;
     uint32_t wrong = 0, most = 0, idle = 0, all = 0;
     tatcell_small_table_seed(&table, seed);
-    for (round_number = 0; round_number < ROUNDS; round_number++) {
+    for (round_number = 0; round_number < rounds; round_number++) {
         tatcell_small_reset(&cell64);
         tatcell_small32_reset(&cell32);
         for (int i = 0; i < 64; i++)
@@ -163,17 +160,15 @@ int main(void) {
             asked[who] = told[who] = 0;
         }
         interrupts = 0;
-#ifndef TRACE
-        timer_start(SOON + round_number % 256, PERIOD + round_number % 512);
-#endif
+        if (rounds != 1)
+            timer_start(SOON + round_number % 256, PERIOD + round_number % 512);
         /* So that the soonest interrupts come before the first request, and later ones inside it. */
         for (volatile int i = 0; i < 8;)
             i++;
-#if VARIANT == CANCEL32
-        /* An instruction of its first request lies between two ticks of the timer: not in all rounds, so. */
-        for (uint32_t i = 0; i < (round_number & 3); i++)
+        /* An instruction may lie between two ticks of the timer: not in all rounds, so. Each of the 256 first periods
+           meets each of the four delays in 1024 rounds. */
+        for (uint32_t i = 0; i < (round_number + (round_number >> 8)) % 4; i++)
             __asm__ volatile("nop");
-#endif
         window();
         for (uint32_t i = 0; i < 2 * BURST * keys; i++)
             admitted[MAIN][i % keys] += ask(MAIN, 1000, i % keys, 2);
@@ -202,7 +197,7 @@ int main(void) {
         all += interrupts;
     }
     print("rounds ");
-    print_u32(ROUNDS);
+    print_u32(rounds);
     print(" wrong ");
     print_u32(wrong);
     print(" most ");

@@ -41,9 +41,9 @@ const fn until_end(at: At<'_>) -> u64 {
         t.wrapping_add(p.period.wrapping_sub(p.phase()))
     };
     let windows = ((since as u128).wrapping_mul(p.reciprocal() as u128) >> 64) as u64;
-    // The reciprocal is at most one too small, so the product is at most two windows short.
+    // The reciprocal is at most one too small and `since` below 2^64, so the product is short by less than one, and its
+    // floor by at most one window.
     let rest = since.wrapping_sub(windows.wrapping_mul(p.period));
-    let rest = if rest >= p.period { rest.wrapping_sub(p.period) } else { rest };
     let rest = if rest >= p.period { rest.wrapping_sub(p.period) } else { rest };
     p.period.wrapping_sub(rest).wrapping_sub(at.now.wrapping_sub(t))
 }

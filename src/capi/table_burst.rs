@@ -16,7 +16,7 @@ pub const TATCELL_BURST_MAX: u32 = 64;
 const _: () = assert!(TATCELL_BURST_MAX as usize == MAX_BURST);
 
 /// Flag of a burst, while it is decided: its lines were asked for (tatcell_table_prefetch), so they are not asked for
-/// again. Changes no verdict. For hashes: a burst that was next of a call needs no flag.
+/// again. Changes no verdict. For hashes: a burst that was next of a call needs no flag. Since 0.4.
 pub const TATCELL_BURST_PREFETCHED: u32 = 1;
 
 /// Bytes of a tatcell_burst_t in its first release. (The header has it in terms of sizeof.)

@@ -15,7 +15,7 @@ pub const TATCELL_TABLE_RESOLUTION: u32 = 2;
 /// flags of attach options: the image must have the given policy.
 pub const TATCELL_TABLE_POLICY: u32 = 4;
 
-/// flags of table options: the memory is all zero, as the system gives it; init writes the header alone.
+/// flags of table options: the memory is all zero, as the system gives it; init writes the header alone. Since 0.4.
 pub const TATCELL_TABLE_ZEROED: u32 = 8;
 
 /// policy: admit a new key untracked when its set is full.

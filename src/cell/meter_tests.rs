@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::{state_of, word_of};
+use super::{state_of, word_of, Meter};
 use crate::algorithms::meters::{debts, state, step, Debts};
 use crate::limit::meter::params::{MeterParams, FLAG_COUPLED};
 use crate::Colour::{self, Green, Red, Yellow};
@@ -225,4 +225,28 @@ fn parameters_keep_their_bounds() {
         }
     }
     assert!(good > 500 && bad > 100, "{good} {bad}");
+}
+
+/// A rival marks a packet while one is being marked, so many times: each is in the word at the end, but for one that
+/// gave up.
+#[test]
+fn a_packet_that_a_rival_overtakes_is_marked_on_what_the_rival_left() {
+    let limit = MeterSpec::rfc2697(1, 100, 100, 1).build().expect("a meter");
+    let left_of = |meter: &Meter| (0..=100).rev().find(|n| meter.peek(&limit, 0, *n, Green).colour == Green);
+    for rivals in 0..=u64::from(crate::MAX_LOST) {
+        let (meter, mut left) = (Meter::new(), rivals);
+        let charged = |word| {
+            let (_, state) = step(&limit.0, state_of(&limit.0, word, 0), 50, Green);
+            word_of(&limit.0, state.expect("room for it"), 0)
+        };
+        let done = meter.update(|word| {
+            if left > 0 {
+                left -= 1;
+                assert_eq!(meter.check(&limit, 0, 1, Green).colour, Green);
+            }
+            ((), Some(charged(word)))
+        });
+        let own = if rivals < u64::from(crate::MAX_LOST) { 50 } else { 0 };
+        assert_eq!((done.is_some(), left_of(&meter)), (own == 50, Some(100 - rivals - own)), "{rivals} lost");
+    }
 }

@@ -113,15 +113,22 @@ pub(crate) enum NoHasher {
 
 /// How a table hashes, with its keys.
 #[derive(Clone, Copy)]
-#[allow(clippy::large_enum_variant)] // one per table handle, and nothing may be boxed
 pub(crate) enum Hasher {
     // First, so that one test finds it.
     /// AES where [`aes::hash16`] and its like may be asked.
     Short(AesKeys),
     Aes(AesKeys),
-    Sip(Seed),
-    Caller,
+    Sip(Seed, #[allow(dead_code)] Zeros<{ AES_WORDS - 2 }>),
+    Caller(#[allow(dead_code)] Zeros<AES_WORDS>),
 }
+
+/// Words of round keys.
+const AES_WORDS: usize = size_of::<AesKeys>() / size_of::<u64>();
+
+/// Zeros where another kind has keys. A handle of C is memory of the caller's, who may compare or store all of it: what
+/// has lain on the stack before is not to be in it.
+#[derive(Clone, Copy)]
+pub(crate) struct Zeros<const N: usize>(#[allow(dead_code)] [u64; N]); // copied, not read
 
 impl Hasher {
     /// The hasher of a kind, and what the image stores to recognise its seed.
@@ -130,7 +137,7 @@ impl Hasher {
             return Err(NoHasher::Unavailable);
         }
         let seed = match (kind, seed) {
-            (HashKind::Caller, _) => return Ok((Hasher::Caller, 0)),
+            (HashKind::Caller, _) => return Ok((Hasher::Caller(Zeros([0; AES_WORDS])), 0)),
             (_, None) => return Err(NoHasher::MissingSeed),
             (_, Some(seed)) => Seed::new(seed),
         };
@@ -138,7 +145,7 @@ impl Hasher {
         Ok(match kind {
             HashKind::Aes if aes::is_short() => (Hasher::Short(seed.aes_keys()), check),
             HashKind::Aes => (Hasher::Aes(seed.aes_keys()), check),
-            _ => (Hasher::Sip(seed), check),
+            _ => (Hasher::Sip(seed, Zeros([0; AES_WORDS - 2])), check),
         })
     }
 
@@ -147,9 +154,9 @@ impl Hasher {
     #[inline(always)]
     pub fn hash_whole<const N: usize>(&self, key: [u8; N]) -> Option<u64> {
         match self {
-            Hasher::Sip(seed) => Some(seed.hash_value(key)),
+            Hasher::Sip(seed, _) => Some(seed.hash_value(key)),
             Hasher::Short(keys) | Hasher::Aes(keys) => Some(aes::hash_value(keys, key)),
-            Hasher::Caller => None,
+            Hasher::Caller(_) => None,
         }
     }
 
@@ -158,9 +165,9 @@ impl Hasher {
     pub fn hash(&self, key: &[u8]) -> Option<u64> {
         match self {
             Hasher::Short(keys) | Hasher::Aes(keys) => Some(aes::hash(keys, key)),
-            Hasher::Caller => None,
+            Hasher::Caller(_) => None,
             // The usual lengths by value, so that nobody needs the address of the caller's key.
-            Hasher::Sip(seed) => Some(match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
+            Hasher::Sip(seed, _) => Some(match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
                 (Some(whole), _) if key.len() == 16 => seed.hash_value(*whole),
                 (_, Some(whole)) if key.len() == 4 => seed.hash_value(*whole),
                 _ => seed.hash_any(key),

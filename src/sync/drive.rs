@@ -182,3 +182,37 @@ pub(crate) fn step32<A>(word: &AtomicU32, f: impl Fn(u32) -> (A, Option<u32>)) -
 pub(crate) fn step64<A>(word: &AtomicU64, f: impl Fn(u64) -> (A, Option<u64>)) -> Option<A> {
     Some(word.step(f))
 }
+
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
+mod tests {
+    use super::*;
+
+    /// A rival adds 16 to the word while a step is worked out, so many times. Nothing of it is lost, and at the bound
+    /// there is nothing else in the word.
+    macro_rules! beside_a_rival {
+        ($update:ident, $atomic:ident) => {
+            for rivals in 0..=MAX_LOST + 2 {
+                let word = $atomic::new(1);
+                let mut left = rivals;
+                let done = $update(&word, |old| {
+                    if left > 0 {
+                        left -= 1;
+                        // ORDERING: Relaxed; one thread.
+                        word.fetch_add(16, Ordering::Relaxed);
+                    }
+                    (old, Some(old + 1))
+                });
+                let (found, own) = (1 + 16 * rivals.min(MAX_LOST), u32::from(rivals < MAX_LOST));
+                assert_eq!(done, (own == 1).then_some(found.into()), "{rivals} lost");
+                // ORDERING: Relaxed; one thread.
+                assert_eq!(word.load(Ordering::Relaxed), (found + own).into(), "{rivals} lost");
+            }
+        };
+    }
+
+    #[test]
+    fn a_step_whose_word_has_changed_is_worked_out_anew() {
+        beside_a_rival!(update32, AtomicU32);
+        beside_a_rival!(update64, AtomicU64);
+    }
+}

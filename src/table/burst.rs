@@ -45,8 +45,8 @@ impl<M: Access> Table<'_, M> {
             Hasher::Short(keys) | Hasher::Aes(keys) => {
                 hashes.iter_mut().enumerate().for_each(|(i, h)| *h = aes::hash(keys, &key(i)))
             }
-            Hasher::Sip(seed) => hashes.iter_mut().enumerate().for_each(|(i, h)| *h = seed.hash(&key(i))),
-            Hasher::Caller => return Err(TableError::BadHashKind),
+            Hasher::Sip(seed, _) => hashes.iter_mut().enumerate().for_each(|(i, h)| *h = seed.hash(&key(i))),
+            Hasher::Caller(_) => return Err(TableError::BadHashKind),
         }
         Ok(())
     }

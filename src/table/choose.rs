@@ -115,6 +115,7 @@ const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Res
         algorithm: Algorithm::Gcra,
         guard: 0,
         seed_check: 0,
+        filled: [0; 3],
         generation: 1,
         tick_hz: options.tick_hz,
         mark: 0,

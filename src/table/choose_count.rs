@@ -167,6 +167,7 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
         horizon: horizon << frame.aux,
         algorithm: if options.overrides { Algorithm::Overrides } else { options.fastest.algorithm },
         guard: frame.guard,
+        filled: [0; 3],
         seed_check: 0,
         generation: 1,
         tick_hz: options.tick_hz,

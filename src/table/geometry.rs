@@ -28,6 +28,8 @@ pub(crate) struct Geometry {
     pub shr: u8,
     pub policy: FullPolicy,
     pub hash: HashKind,
+    /// Zeros, in the place that the compiler would leave unset: see `keys::hash::Zeros`.
+    pub filled: [u8; 3],
     /// H of the table, q-units.
     pub horizon: u64,
     /// By which all its words are read.
@@ -110,4 +112,48 @@ impl Geometry {
 /// A slot word of `bits` payload bits.
 pub(super) const fn table_width(bits: u32, mark: u64) -> Width {
     Width { bits, precision: 10, spare: 3, mark }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    /// A limit of one of them is refused by every other.
+    #[test]
+    fn tables_that_differ_in_anything_that_a_limit_depends_on_have_different_marks() {
+        let spec = crate::limit::LimitSpec::new(10, 1_000_000, 20);
+        let options = crate::table::TableOptions::new(spec).caller_hash();
+        let g = crate::table::choose::choose(&options, 4).expect("a geometry");
+        let mut marks = BTreeSet::new();
+        let mut made = 0;
+        let mut add = |g: Geometry| {
+            made += 1;
+            assert!(marks.insert(g.mark_of()), "{g:?}");
+        };
+        for n in 0..=63u8 {
+            add(Geometry { shl: n, shr: 0, ..g });
+            add(Geometry { shl: 0, shr: n + 1, ..g });
+        }
+        for guard in [1, 2, 255, 256, 1 << 20, u32::MAX] {
+            add(Geometry { guard, ..g });
+        }
+        let kinds = [Algorithm::FixedWindow, Algorithm::SlidingCounter, Algorithm::QuotaLinear];
+        for algorithm in kinds.into_iter().chain([Algorithm::Decay, Algorithm::Overrides]) {
+            add(Geometry { algorithm, ..g });
+            add(Geometry { algorithm, guard: 1, ..g });
+        }
+        for n in 0..64 {
+            add(Geometry { horizon: g.horizon ^ 1 << n, ..g });
+            let with = |layout: Layout| Geometry { layout, ..g };
+            add(with(Layout { window: g.layout.window ^ 1 << n, ..g.layout }));
+            if n < 40 {
+                add(with(Layout { lifetime: g.layout.lifetime ^ 1 << n, ..g.layout }));
+            }
+        }
+        for bits in (39..=51).filter(|bits| *bits != g.layout.bits) {
+            add(Geometry { layout: Layout { bits, ..g.layout }, ..g });
+        }
+        assert!(made > 300);
+    }
 }

@@ -39,6 +39,8 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) hasher: Hasher,
     /// Where this processor has it.
     pub(crate) wide: Option<Avx512>,
+    #[allow(dead_code)] // copied: see `Zeros`
+    filled: [u8; FILL],
     /// The mark of its limits where a tick is a q-unit of a TAT, else one that no limit has: not 0, which a limit of C
     /// has that nobody initialised.
     pub(crate) whole: u64,
@@ -49,6 +51,9 @@ pub struct Table<'m, M: Access = Shared> {
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
     mode: PhantomData<M::Sharing>,
 }
+
+/// What the only field of a `Table` without whole words leaves of one.
+const FILL: usize = size_of::<u64>() - size_of::<Option<Avx512>>();
 
 /// A table with one owner: the same answers by plain loads and stores.
 pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
@@ -195,7 +200,8 @@ impl<'m, M: Access> Table<'m, M> {
         let timed = if geometry.is_gcra() { own } else { none };
         let whole = if geometry.resolution() == 0 { timed } else { none };
         let lines = geometry.lines as u64;
-        Ok(Table { slots, geometry, hasher, wide: Avx512::detect(), whole, timed, lines, mode: PhantomData })
+        let (wide, filled, mode) = (Avx512::detect(), [0; FILL], PhantomData);
+        Ok(Table { slots, geometry, hasher, wide, filled, whole, timed, lines, mode })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What

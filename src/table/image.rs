@@ -234,6 +234,7 @@ pub(crate) fn read(
         horizon,
         algorithm,
         guard,
+        filled: [0; 3],
         seed_check: check,
         generation,
         tick_hz,

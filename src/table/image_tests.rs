@@ -159,3 +159,92 @@ fn a_window_is_accepted_up_to_its_part_of_the_span_and_no_further() {
         }
     }
 }
+
+#[test]
+fn a_header_that_breaks_one_rule_is_refused() {
+    let (_, words, options) = sample();
+    let read = |shift: i8, rule: u64, horizon: u64, window: u64| {
+        let mut words = words;
+        words[1] = 4 << 32 | 20 << 24 | u64::from(shift as u8) << 16 | 1;
+        (words[2], words[3], words[7]) = (horizon, window, rule);
+        super::read(&words, 7, &options, true).map(|_| ())
+    };
+    let refused = Err(TableError::BadGeometry);
+    let fixed = |aux: u64| 1 << 16 | aux << 8 | 1;
+    // Of 43 bits three at least are a time's.
+    assert_eq!(read(0, fixed(40), 1 << 40, 1 << 40), Ok(()));
+    assert_eq!(read(0, fixed(41), 1 << 41, 1 << 41), refused);
+    // H and H + S are whole units of time, each.
+    for (horizon, window, sound) in
+        [(64, 128, true), (65, 129, false), (64, 129, false), (65, 128, false), (96, 160, false)]
+    {
+        assert_eq!(
+            read(0, fixed(6), horizon, window),
+            if sound { Ok(()) } else { refused },
+            "{horizon} {window}"
+        );
+    }
+    // H + S is less than 2^63 ticks, and H is no more than it.
+    assert_eq!(read(-22, 0, 1 << 40, 1 << 40), Ok(()));
+    assert_eq!(read(-23, 0, 1 << 39, 1 << 40), refused);
+    assert_eq!(read(0, 0, 0, 1 << 20), refused);
+    assert_eq!(read(0, 0, (1 << 20) + 1, 1 << 20), refused);
+    // Words that are zero are so one by one.
+    let mut both = words;
+    (both[10], both[11]) = (1, 1);
+    assert_eq!(super::read(&both, 7, &options, true).map(|_| ()), refused);
+    // A table of overrides has two bits beside a time, and no guard.
+    let overrides =
+        |aux: u64, guard: u64| read_rule(guard << 32 | 1 << 16 | aux << 8 | Algorithm::Overrides as u64);
+    assert_eq!(overrides(2, 0), Some((Algorithm::Overrides, 2, 0)));
+    for (aux, guard) in [(3, 0), (1, 0), (2, 1)] {
+        assert_eq!(overrides(aux, guard), None, "{aux} bits, guard {guard}");
+    }
+}
+
+/// A key that was read in two places: one word is kept, with what both have counted, wherever the clock stands.
+#[test]
+fn of_two_words_of_a_tag_one_is_kept_with_what_both_counted() {
+    let mut seed = 7;
+    for spec in [
+        LimitSpec::new(10, 1_000, 20),
+        LimitSpec::fixed_window(10, 1_000),
+        LimitSpec::sliding_counter(10, 1_000),
+        LimitSpec::quota_linear(10, 1_000),
+        LimitSpec::decay(10, 1_000),
+    ] {
+        let g = choose(&TableOptions::new(spec).caller_hash(), 6).unwrap();
+        let (layout, aux) = (g.layout, g.aux_mask());
+        let (tag, stranger) = (layout.tag(7), layout.tag(8));
+        for case in 0..2_000 {
+            // Clocks anywhere, the wrap of a payload among them.
+            let clock = match case % 4 {
+                0 => random(&mut seed) % (4 * g.horizon),
+                1 => layout.mask - random(&mut seed) % (2 * g.horizon),
+                _ => random(&mut seed),
+            } & layout.mask
+                | aux;
+            // No state is absent.
+            let mut lead = || aux + 1 + random(&mut seed) % (g.horizon - aux);
+            let (a, b) = (lead(), if case % 8 == 0 { 0 } else { lead() });
+            let b = if b == 0 { a } else { b };
+            let word = |tag, lead: u64| layout.live(tag, clock.wrapping_add(lead));
+            let mut slots = [word(stranger, 3 * (aux + 1)); 32];
+            let (i, j) = (16 + (case % 5) as usize, 16 + 5 + (case % 11) as usize);
+            (slots[i], slots[j]) = (word(tag, a), word(tag, b));
+            // The same tag in another set is another key.
+            slots[3] = word(tag, g.horizon);
+            let kept = [i, j].map(|at| !is_outdone(&g, &slots, at, slots[at]));
+            if g.is_gcra() {
+                assert_eq!(kept, [a >= b, a < b], "{spec:?}: {a:#x} and {b:#x}");
+                assert_eq!(merged(&g, &slots, i, slots[i]), slots[i]);
+                continue;
+            }
+            assert_eq!(kept, [true, false], "{spec:?}: {a:#x} and {b:#x}");
+            let both = word(tag, merge(g.algorithm, g.shl as u32, a, b));
+            assert_eq!(merged(&g, &slots, i, slots[i]), both, "{spec:?} at {clock:#x}: {a:#x} and {b:#x}");
+            // A kept debt of a takeover has no tag, and is left as it is.
+            assert_eq!(merged(&g, &slots, i, word(tag, a) & layout.mask), word(tag, a) & layout.mask);
+        }
+    }
+}

@@ -190,3 +190,31 @@ fn contended_hit_charges_nothing() {
     });
     assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
 }
+
+/// Lost swaps count on where the slot changes hands between them: a call that loses some to charges of its key, one to
+/// another key that takes the slot, and the rest when its key is back, gives up at the same sum. Does not show: a rival
+/// that looks first, an insert that gives up.
+#[test]
+fn losses_before_and_after_a_change_of_hands_are_one_sum() {
+    static REACHED: AtomicBool = AtomicBool::new(false);
+    explore("table: contended across a change of hands", Bound::Exhaustive, || {
+        let w = World::new(64, 2, FullPolicy::Admit);
+        let owes = move |units: u64| w.live(X, NOW + units * T);
+        let slots = Slots::new([[owes(1)], [w.live(Y, NOW + 9 * T)]]);
+        let (a, b) = (slots.clone(), slots.clone());
+        let (big, rival) = race(
+            move || w.run::<Shared, 1>(&a, X, NOW, &Op::new(&w.limit.0, Kind::Check, 32, 0)),
+            move || {
+                // The fifth swap gives the slot to a stranger, the sixth gives it back.
+                let word = |n: u64| if n == 5 { w.live(3, NOW + T) } else { owes(1 + n) };
+                let swaps = (0..=MAX_LOST as u64).map(|n| b.swap(0, word(n), word(n + 1)));
+                swaps.take_while(|won| *won).count() as u64
+            },
+        );
+        if big.verdict.is_none() {
+            REACHED.store(true, Plain::Relaxed);
+            assert_eq!((big.stored, rival), (0, MAX_LOST as u64 + 1), "gave up without cause");
+        }
+    });
+    assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
+}

@@ -59,6 +59,8 @@ mod loom_bursts;
 #[cfg(all(test, tatcell_loom))]
 mod loom_counts;
 #[cfg(all(test, tatcell_loom))]
+mod loom_every;
+#[cfg(all(test, tatcell_loom))]
 mod loom_full;
 #[cfg(all(test, tatcell_loom))]
 mod loom_groups;
@@ -80,6 +82,8 @@ mod loom_weak;
 mod lost_tests;
 #[cfg(all(test, tatcell_shuttle))]
 mod schedule_tests;
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
+mod settle_tests;
 #[cfg(all(test, tatcell_step))]
 mod step;
 

@@ -191,4 +191,27 @@ mod tests {
             assert_eq!(all, (0..16).collect::<std::vec::Vec<_>>());
         }
     }
+
+    /// What a pair of limits gives back is in the slot whose number it kept: the position must be that of the slot.
+    #[test]
+    fn a_live_slot_is_found_with_its_position() {
+        let layout = Layout::new(20, 1 << 20, 16);
+        let (tag, other) = (layout.tag(7), layout.tag(8));
+        for (line, address) in [6u32, 7].into_iter().flat_map(|line| (0..16).map(move |at| (line, at))) {
+            let lines = [const { crate::table::Line::EMPTY }; 2];
+            for (i, slot) in lines.iter().flat_map(|line| &line.words).enumerate() {
+                // ORDERING: Relaxed; one thread.
+                slot.store(layout.live(if i == address { tag } else { other }, 5), Ordering::Relaxed);
+            }
+            let (home, next) = (&lines[line as usize & 1].words, &lines[line as usize & 1 ^ 1].words);
+            let set = Set { home, next, line };
+            let wide = Avx512::detect();
+            for found in [set.find(&layout, tag), set.find_wide(wide, &layout, tag)] {
+                let (at, slot, word) = found.expect("it is there");
+                assert_eq!((set.number(at), word), (6 * 8 + address as u32, layout.live(tag, 5)));
+                assert!(core::ptr::eq(set.slot(at), slot), "{address} from {line}");
+            }
+            assert!(set.find(&layout, layout.tag(9)).is_none());
+        }
+    }
 }

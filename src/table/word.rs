@@ -28,6 +28,8 @@ const CLAIM: u64 = 1 << 63;
 pub(crate) struct Layout {
     /// W = 63 - tag bits.
     pub bits: u32,
+    /// 0, in the place that the compiler would leave unset: see `keys::hash::Zeros`.
+    filled: u32,
     /// 2^W - 1.
     pub mask: u64,
     /// The tag's bits: neither payload nor CLAIM.
@@ -58,6 +60,7 @@ impl Layout {
         let mask = (1u64 << bits).wrapping_sub(1);
         Layout {
             bits,
+            filled: 0,
             mask,
             field: !mask & !CLAIM,
             one: mask.wrapping_add(1),

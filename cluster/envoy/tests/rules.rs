@@ -110,6 +110,25 @@ fn exactly_the_limit_passes_and_the_cost_counts() {
 }
 
 #[test]
+fn values_that_join_to_one_text_are_two_keys() {
+    let service = open(
+        "
+domain: d
+descriptors:
+  - key: x
+    descriptors:
+      - key: y
+        rate_limit: {unit: day, requests_per_unit: 3}
+",
+    );
+    // One behind the other both read x1y2y3.
+    for descriptor in ["x=1 y=2y3", "x=1y2 y=3"] {
+        let all = told(&decide(&service, "d", &[descriptor]));
+        assert_eq!(all, (true, vec![Some((3, Unit::Day, 2))]), "{descriptor}");
+    }
+}
+
+#[test]
 fn stars_match_and_share_where_that_was_said() {
     let service = open(
         "

@@ -5,6 +5,7 @@ pub mod audit;
 pub mod fleet;
 pub mod load;
 pub mod proxy;
+pub mod tls;
 
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};

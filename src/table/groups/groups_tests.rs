@@ -224,7 +224,8 @@ fn a_lane_behind_an_insert_is_decided_anew() {
                 let keys = fill(&mut w, |i| if all_denied || i % 8 != 1 { 2 } else { 1 });
                 let before = w.counters[0].map_or(0, |counters| counters.inserted);
                 let new = hash(0, w.table.slots.len() as u64, 0x1000 + tag);
-                let burst: Vec<u64> = [&[new][..], &keys, &keys].concat();
+                // Behind those that no group decides, and in each lane of one.
+                let burst: Vec<u64> = [&keys[..6 + tag as usize % 9], &[new], &keys, &keys].concat();
                 w.burst(NOW, &burst);
                 w.same();
                 took += w.counters[0].map_or(0, |counters| counters.inserted) - before;

@@ -7,6 +7,7 @@ use std::process::Command;
 use anyhow::{bail, ensure, Context as _, Result};
 use xshell::{cmd, Cmd};
 
+use crate::cluster_counts;
 use crate::context::{command, words, Context};
 use crate::exec::{tail, Run};
 use crate::report::Report;
@@ -29,6 +30,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let usual = report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast {PACKAGE...} -- {threads...}"));
 
     let valkey = on_valkey(ctx, report);
+    cluster_counts::run(ctx, report)?;
 
     let clippy = cmd!(sh, "env {cargo...} clippy --quiet {PACKAGE...} --all-targets -- -D warnings");
     report.claim("it_has_no_lint", || clippy.must().map(drop));

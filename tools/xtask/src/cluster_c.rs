@@ -1,16 +1,14 @@
 //! The C interface of the companion crate against a redis-server of its own: as C11 and C++17, under sanitizers, and
 //! from where it was installed; and the verdict lines of the demo.
 
-use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
 
-use anyhow::{bail, ensure, Context as _, Result};
+use anyhow::{ensure, Result};
 use xshell::cmd;
 
 use crate::cluster;
 use crate::cluster_library::{self, ClusterLibrary};
+use crate::cluster_store::Store;
 use crate::context::{files, Context, STRICT};
 use crate::exec::Run;
 use crate::package;
@@ -105,60 +103,6 @@ fn exports(ctx: &Context, library: &ClusterLibrary) -> Result<()> {
     let wanted = ctx.exports(cluster_library::MAP)?;
     ensure!(found == wanted, "exports {found:?}\ninstead of {wanted:?}");
     Ok(())
-}
-
-/// A redis-server on loopback that ends with its handle.
-struct Store {
-    child: Child,
-    port: u16,
-}
-
-impl Store {
-    fn start(folder: &Path) -> Result<Store> {
-        for _ in 0..20 {
-            let port = TcpListener::bind("127.0.0.1:0")?.local_addr()?.port();
-            let mut command = Command::new("redis-server");
-            command.args([
-                "--port",
-                &port.to_string(),
-                "--bind",
-                "127.0.0.1",
-                "--save",
-                "",
-                "--appendonly",
-                "no",
-            ]);
-            let child = command.current_dir(folder).stdout(Stdio::null()).spawn()?;
-            let (mut store, until) = (Store { child, port }, Instant::now() + Duration::from_secs(10));
-            while Instant::now() < until && store.child.try_wait()?.is_none() {
-                if TcpStream::connect(("127.0.0.1", port)).is_ok() {
-                    return Ok(store);
-                }
-                std::thread::sleep(Duration::from_millis(10));
-            }
-        }
-        bail!("redis-server does not start")
-    }
-
-    /// Runs a program with the store, which is emptied first.
-    fn run(&self, program: &Path, options: &str, libraries: &Path) -> Result<()> {
-        let mut connection = TcpStream::connect(("127.0.0.1", self.port))?;
-        std::io::Write::write_all(&mut connection, b"FLUSHALL\r\n")?;
-        std::io::Read::read(&mut connection, &mut [0; 16]).context("the store does not answer")?;
-        let mut command = Command::new(program);
-        command.arg(format!("redis://127.0.0.1:{}/", self.port)).env("LD_LIBRARY_PATH", libraries);
-        command.env("TSAN_OPTIONS", options);
-        let done = command.done_within(Duration::from_secs(60))?;
-        ensure!(done.ok(), "{}\n{}", done.how(), crate::exec::tail(&done.all, 20));
-        Ok(())
-    }
-}
-
-impl Drop for Store {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
 }
 
 /// Into a staging folder, moved, and used from there by pkg-config and CMake.

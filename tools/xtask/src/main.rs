@@ -9,7 +9,10 @@ mod bench;
 mod binary;
 mod cluster;
 mod cluster_c;
+mod cluster_counts;
 mod cluster_library;
+mod cluster_store;
+mod containers;
 mod context;
 mod coverage;
 mod demo;
@@ -67,6 +70,11 @@ const JOBS: &[Job] = &[
         fuzz::job,
     ),
     job("demo", "attack a UDP server, without the limiter, then with it (DEMO_PORT, DEMO_SVG)", demo::run),
+    job(
+        "cluster-count",
+        "instructions of a decision of the companion crate; --write: into cluster/gates.tsv",
+        cluster_counts::job,
+    ),
     job("demo-cluster", "four nodes and a store, killed, stopped and audited (CLUSTER_SVG)", cluster::demo),
     job("compare", "send the same arrivals through every algorithm (COMPARE_SVG)", demo::compare),
     job(

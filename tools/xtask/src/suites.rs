@@ -11,8 +11,8 @@ use crate::lanes::{self, Lane};
 use crate::report::Report;
 use crate::tools::{self, For};
 use crate::{
-    bench, cluster, cluster_c, coverage, demo, documents, doors, ffi, fuzz, integrations, lint, loom,
-    machines, mutants, package, planted, proofs, rust_tests, sanitizers,
+    bench, cluster, cluster_c, containers, coverage, demo, documents, doors, ffi, fuzz, integrations, lint,
+    loom, machines, mutants, package, planted, proofs, rust_tests, sanitizers,
 };
 
 /// Tests that are run together.
@@ -43,15 +43,14 @@ const fn apart(name: &'static str, lane: Lane, tools: Option<For>, about: &'stat
     Suite { always: false, ..suite(name, lane, tools, about, run) }
 }
 
-use For::{Machines, Proofs, Store, Tests};
+use For::{Containers, Machines, Proofs, Store, Tests};
 use Lane::{Alone, Own, Usual};
 
 /// Whose tools are installed for suites.
-const USERS: [For; 4] = [Tests, Machines, Store, Proofs];
+const USERS: [For; 5] = [Tests, Machines, Store, Proofs, Containers];
 
 /// Every suite, in the order of `test`.
 pub const SUITES: &[Suite] = &[
-    suite("test-lint", Usual, None, "formatting, clippy, rustdoc and word rules", lint::run),
     suite(
         "test-harness",
         Usual,
@@ -94,7 +93,6 @@ pub const SUITES: &[Suite] = &[
         "the insert protocol by Spin, the arithmetic by z3",
         proofs::run,
     ),
-    suite("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     suite("test-firmware", Own, Some(Machines), "QEMU: gates, exactness, budgets", machines::run),
     suite(
         "test-firmware-rust",
@@ -114,6 +112,8 @@ pub const SUITES: &[Suite] = &[
     ),
     suite("test-races", Alone, None, "threads that race for one word a million times", rust_tests::races),
     suite("test-demo", Alone, None, "the demo's verdict lines", demo::test),
+    apart("test-lint", Usual, None, "formatting, clippy, rustdoc and word rules", lint::run),
+    apart("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     apart(
         "test-integrations",
         Usual,
@@ -143,6 +143,13 @@ pub const SUITES: &[Suite] = &[
         doors::run,
     ),
     apart(
+        "test-containers",
+        Own,
+        Some(Containers),
+        "the container files of the servers, built from a fresh clone and run (minutes)",
+        containers::run,
+    ),
+    apart(
         "test-sanitizers",
         Own,
         Some(Tests),
@@ -169,7 +176,13 @@ pub const SUITES: &[Suite] = &[
         "every operator of the core changed in turn, and a test that notices (hours)",
         mutants::run,
     ),
-    apart("planted", Own, None, "bugs put into a copy of the tree, and the checks that notice", planted::run),
+    apart(
+        "planted",
+        Own,
+        Some(Store),
+        "bugs put into a copy of the tree, and the checks that notice",
+        planted::run,
+    ),
 ];
 
 /// The suite of this name.

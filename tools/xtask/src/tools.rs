@@ -25,6 +25,8 @@ pub enum For {
     Store,
     /// The proofs.
     Proofs,
+    /// The container files.
+    Containers,
 }
 
 /// A program, or a file that stands for a library, and the packages that bring it.
@@ -38,10 +40,10 @@ const fn tool(name: &'static str, packages: &'static [&'static str], users: &'st
     Tool { name, packages, users }
 }
 
-use For::{Bench, Machines, Proofs, Store, Tests};
+use For::{Bench, Containers, Machines, Proofs, Store, Tests};
 
 const TOOLS: &[Tool] = &[
-    tool("valgrind", &["valgrind"], &[Tests, Bench]),
+    tool("valgrind", &["valgrind"], &[Tests, Bench, Store]),
     tool("pkg-config", &["pkg-config"], &[Tests, Bench]),
     tool("cmake", &["cmake"], &[Tests, Machines]),
     tool("clang", &["clang"], &[Tests]),
@@ -73,6 +75,10 @@ const TOOLS: &[Tool] = &[
     tool("redis-server", &["redis-server"], &[Store]),
     tool("redis-cli", &["redis-tools"], &[Store]),
     tool("openssl", &["openssl"], &[Store]),
+    tool("buildah", &["buildah"], &[Containers]),
+    tool("podman", &["podman"], &[Containers]),
+    tool("runc", &["runc"], &[Containers]),
+    tool("mmdebstrap", &["mmdebstrap"], &[Containers]),
 ];
 
 /// The package of DPDK, which pkg-config knows as libdpdk.

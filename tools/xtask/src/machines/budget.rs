@@ -17,6 +17,7 @@ use crate::exec::Run;
 use crate::machines::archive;
 use crate::machines::boards::{Board, BOARDS, CHOICES};
 use crate::machines::emulator::Program;
+use crate::machines::figures::{self, Measured};
 use crate::machines::rust_target::is_added;
 use crate::machines::steps::{each_step, Code, Mask};
 use crate::report::Report;
@@ -102,6 +103,10 @@ const BUDGETS: &[Budget] = &[
     m0("tatcell_small32_refund", Text, 98, 98, "M0 32-bit, refund"),
     m0("tatcell_small32_cancel", Text, 150, 150, "M0 32-bit, place cancelled"),
     m0("tatcell_small32_cancel", Conforming, 67, 67, "M0 32-bit, place cancelled"),
+    m0("tatcell_small32_cancel", Masked, 28, 28, "M0 32-bit, place cancelled"),
+    m0("tatcell_small_cancel", Text, 386, 386, "M0 64-bit, place cancelled"),
+    m0("tatcell_small_cancel", Conforming, 181, 181, "M0 64-bit, place cancelled"),
+    m0("tatcell_small_cancel", Masked, 55, 55, "M0 64-bit, place cancelled"),
     m0("tatcell_small32_debt", Text, 44, 44, "M0 32-bit, debt read"),
     m0("tatcell_small32_set_debt", Text, 60, 60, "M0 32-bit, debt set"),
     m0("tatcell_small32_limit_init", Text, 1024, 504, "M0 limit at run time"),
@@ -113,30 +118,34 @@ const BUDGETS: &[Budget] = &[
     m3(LOG, Place, 160, 68, "M3 log line, each place"),
     imc("tatcell_small_check", Text, 254, 254, "rv32imc 64-bit, weighted"),
     imc("tatcell_small32_check_unit", Text, 70, 70, "rv32imc 32-bit, cost 1"),
-    imc("tatcell_small32_check_unit", Conforming, 24, 24, "rv32imc 32-bit, cost 1"),
-    imc("tatcell_small32_check_unit", Denied, 22, 22, "rv32imc 32-bit, cost 1"),
+    imc("tatcell_small32_check_unit", Conforming, 24, 23, "rv32imc 32-bit, cost 1"),
+    imc("tatcell_small32_check_unit", Denied, 22, 19, "rv32imc 32-bit, cost 1"),
     imc("tatcell_small32_reserve", Waiting, 39, 39, "rv32imc 32-bit, reservation"),
     imac("tatcell_small32_check_unit", Text, 92, 92, "rv32imac 32-bit, cost 1"),
-    imac("tatcell_small32_check_unit", Conforming, 24, 24, "rv32imac 32-bit, cost 1"),
-    imac("tatcell_small32_check_unit", Denied, 18, 18, "rv32imac 32-bit, cost 1"),
+    imac("tatcell_small32_check_unit", Conforming, 24, 23, "rv32imac 32-bit, cost 1"),
+    imac("tatcell_small32_check_unit", Denied, 18, 16, "rv32imac 32-bit, cost 1"),
     imac("tatcell_small32_reserve", Waiting, 41, 41, "rv32imac 32-bit, reservation"),
 ];
 
 /// One measured call.
-struct Case {
+pub struct Case {
     /// Function, and after a colon what is special.
-    name: String,
-    kind: String,
-    text: u64,
-    instructions: u64,
+    pub name: String,
+    /// What it came to: conforming, denied, waiting and so on.
+    pub kind: String,
+    /// Bytes.
+    pub text: u64,
+    /// Of one call.
+    pub instructions: u64,
     /// Of these, with interrupts masked.
-    masked: u64,
-    stack: u64,
+    pub masked: u64,
+    /// Bytes.
+    pub stack: u64,
 }
 
 /// Measures and judges.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
-    let mut measured: HashMap<&str, Vec<Case>> = HashMap::new();
+    let mut measured = Measured::new();
     for board in BOARDS.iter().filter(|b| b.measured) {
         let name = format!("budget_on_{}", board.name);
         if let Some(missing) = board.target.family.missing() {
@@ -179,7 +188,15 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         report.note(&format!("{label:<30} {:<11} {asked:>6} {is:>6}  {verdict}", what.name()));
         verdicts.push((budget, is));
     }
-    let percent = if is_known(ctx)? { 2 } else { 25 };
+    let known = is_known(ctx)?;
+    let percent = if known { 2 } else { 25 };
+    let boards: Vec<&Board> = BOARDS.iter().filter(|b| b.measured).collect();
+    if boards.iter().all(|b| measured.contains_key(b.name)) {
+        figures::sizes(ctx, report, &boards, percent, &ctx.folder("firmware-test/budget")?)?;
+        if known {
+            figures::readme(ctx, report, &measured);
+        }
+    }
     for (Budget { board, function, what, was, .. }, is) in verdicts {
         let function = function.trim_start_matches("tatcell_");
         report.claim(&format!("budget_{board}_{function}_{}", what.name()), || {
@@ -230,7 +247,7 @@ impl Budget {
 fn measure(ctx: &Context, board: &Board, choice: &str) -> Result<Vec<Case>> {
     let out = ctx.folder("firmware-test/budget")?;
     let source = Path::new("firmware/budget/budget.c");
-    let program = Program { name: "budget", source, choice, defines: "", out: &out, library: None };
+    let program = Program { choice, ..Program::new("budget", source, &out) };
     let elf = board.build(ctx, &program)?;
     let trace = out.join("trace");
     let said = board.trace(&elf, &trace)?.must()?;
@@ -311,7 +328,7 @@ fn count(code: &Code, trace: &Path) -> Result<Vec<(u64, u64)>> {
 }
 
 /// Bytes that stay when only this function is wanted.
-fn text_of(ctx: &Context, board: &Board, choice: &str, function: &str, out: &Path) -> Result<u64> {
+pub fn text_of(ctx: &Context, board: &Board, choice: &str, function: &str, out: &Path) -> Result<u64> {
     let family = board.target.family;
     let (ld, archive) = (family.tool("ld"), archive::path(ctx, board.target, choice));
     let (emulation, one) = (family.emulation, out.join("one.o"));

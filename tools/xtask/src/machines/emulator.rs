@@ -60,32 +60,41 @@ impl Board {
 
     /// Builds a program with examples/firmware/Makefile; returns the file.
     pub fn build(&self, ctx: &Context, program: &Program<'_>) -> Result<PathBuf> {
-        let Program { name, source, choice, defines, out, library } = program;
+        let Program { name, object, source, choice, defines, link, out } = program;
         let mut make = command(&ctx.make)?;
         make.args(["--no-print-directory", "-s", "-C", "examples/firmware"]).current_dir(&ctx.root);
         make.arg(format!("BOARD={}", self.name)).arg(format!("CHOICE={choice}"));
         make.arg(format!("PROGRAM={name}")).arg(format!("OUT={}", out.display()));
+        make.arg(format!("OBJECT={}", if object.is_empty() { name } else { object }))
+            .arg(format!("LINK={link}"));
         make.arg(format!("SOURCE={}", ctx.root.join(source).display())).arg(format!("DEFINES={defines}"));
-        if let Some(library) = library {
-            make.arg(format!("LIB={}", library.display()));
-        }
         make.must()?;
         Ok(out.join(format!("{name}-{}-{choice}.elf", self.name)))
     }
 }
 
 /// A program for a board.
+#[derive(Clone, Copy)]
 pub struct Program<'a> {
     /// Its name in that of the file.
     pub name: &'a str,
+    /// The name of its object where that is another's too.
+    pub object: &'a str,
     /// Its source, from the root.
     pub source: &'a Path,
     /// The choice of section.
     pub choice: &'a str,
     /// Flags that choose among its variants.
     pub defines: &'a str,
+    /// Flags of the linker.
+    pub link: &'a str,
     /// Where it is put.
     pub out: &'a Path,
-    /// Another archive than that of `make firmware`.
-    pub library: Option<&'a Path>,
+}
+
+impl<'a> Program<'a> {
+    /// A program as it is in the archive `single`.
+    pub const fn new(name: &'a str, source: &'a Path, out: &'a Path) -> Self {
+        Self { name, object: "", source, choice: "single", defines: "", link: "", out }
+    }
 }

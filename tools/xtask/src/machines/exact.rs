@@ -66,16 +66,16 @@ fn one(ctx: &Context, report: &mut Report, board: &Board, name: &str, choice: &s
 /// Runs a form; returns what it reports where it is as it must be.
 fn judge(ctx: &Context, board: &Board, choice: &str, form: &str, out: &Path) -> Result<String> {
     let source = Path::new("firmware/exact/exact.c");
-    let build = |name: &str, defines: &str| {
-        board.build(ctx, &Program { name, source, choice, defines, out, library: None })
-    };
-    let elf = build(&format!("exact-{form}"), &format!("-DVARIANT={form}"))?;
+    let (name, defines) = (format!("exact-{form}"), format!("-DVARIANT={form}"));
+    let program = Program { choice, defines: &defines, ..Program::new(&name, source, out) };
+    let elf = board.build(ctx, &program)?;
     let done = board.run(&elf, Some(board.shift))?;
     let line = done.all.lines().find(|l| l.starts_with("rounds")).context("no report")?;
     let mut said = line.trim().to_owned();
     let mut reached = true;
     if board.traced {
-        let elf = build(&format!("trace-{form}"), &format!("-DVARIANT={form} -DTRACE"))?;
+        let (traced, link) = (format!("trace-{form}"), "-Wl,--defsym,traced=1");
+        let elf = board.build(ctx, &Program { name: &traced, object: &name, link, ..program })?;
         let could = interruptible(ctx, board, &elf, &out.join("exact.trace"))?;
         let did: BTreeSet<u64> =
             done.all.lines().filter_map(|l| l.strip_prefix("hit ")?.trim().parse().ok()).collect();
@@ -97,7 +97,7 @@ fn field(line: &str, name: &str) -> Option<u64> {
 }
 
 fn is_exact(done: &Done, line: &str) -> bool {
-    let enough = field(line, "rounds").is_some_and(|n| n >= 300);
+    let enough = field(line, "rounds").is_some_and(|n| n >= 1000);
     done.ok() && enough && field(line, "wrong") == Some(0) && field(line, "quiet_rounds") == Some(0)
 }
 

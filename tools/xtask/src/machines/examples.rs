@@ -28,18 +28,8 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
             }
             report.claim(&name, || {
                 let source = Path::new(SOURCE);
-                let elf = board.build(
-                    ctx,
-                    &Program {
-                        name: "main",
-                        source,
-                        choice: choice.name,
-                        defines: "",
-                        out: &out,
-                        library: None,
-                    },
-                )?;
-                let done = board.run(&elf, Some(board.shift))?;
+                let program = Program { choice: choice.name, ..Program::new("main", source, &out) };
+                let done = board.run(&board.build(ctx, &program)?, Some(board.shift))?;
                 if !done.ok() || !done.all.lines().any(|l| l == "PASS") {
                     bail!("{}\n{}", done.how(), done.all);
                 }
@@ -60,17 +50,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let source = ctx.read(SOURCE)?;
     std::fs::write(&wrong, source.replace("5 + 99", "5 + 98"))?;
     report.claim(name, || {
-        let elf = board.build(
-            ctx,
-            &Program {
-                name: "wrong",
-                source: &wrong,
-                choice: "single",
-                defines: "",
-                out: &out,
-                library: None,
-            },
-        )?;
+        let elf = board.build(ctx, &Program::new("wrong", &wrong, &out))?;
         let done = board.run(&elf, Some(board.shift))?;
         ensure!(!done.ok() && done.all.contains("wanted 103"), "it passes");
         Ok(())
@@ -87,8 +67,7 @@ fn unprivileged(ctx: &Context, report: &mut Report, out: &Path) {
             continue;
         }
         let source = Path::new("firmware/privilege/privilege.c");
-        let program =
-            Program { name: "privilege", source, choice: "single", defines: "", out, library: None };
+        let program = Program::new("privilege", source, out);
         report.claim(&name, || {
             let done = board.run(&board.build(ctx, &program)?, None)?;
             let told = done.all.contains("privileged: 0") && done.all.contains("unprivileged: -26");
@@ -108,14 +87,7 @@ fn others(ctx: &Context, report: &mut Report, out: &Path) {
                 continue;
             }
             let source = format!("examples/firmware/{example}.c");
-            let program = Program {
-                name: example,
-                source: Path::new(&source),
-                choice: "single",
-                defines: "",
-                out,
-                library: None,
-            };
+            let program = Program::new(example, Path::new(&source), out);
             report.claim(&name, || {
                 let done = board.run(&board.build(ctx, &program)?, None)?;
                 if !done.ok() || done.all.lines().last() != Some("PASS") {

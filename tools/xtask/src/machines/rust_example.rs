@@ -71,7 +71,7 @@ fn as_in_c(ctx: &Context, report: &mut Report, board: &Board, text: &str, out: &
     }
     report.claim(&name, || {
         let source = Path::new("examples/firmware/main.c");
-        let program = Program { name: "main", source, choice: choice.name, defines: "", out, library: None };
+        let program = Program { choice: choice.name, ..Program::new("main", source, out) };
         let elf = board.build(ctx, &program).context("the C example does not build")?;
         let done = board.run(&elf, SHIFT)?;
         // How often the timer came depends on the length of the code.

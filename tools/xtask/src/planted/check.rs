@@ -7,6 +7,8 @@
 //! loom NAME         models, bounds as in the suite
 //! step NAME         worlds of the explorer
 //! ffi PROGRAM       a program of ffi-tests, all of its tests
+//! member PACKAGE FILE NAME
+//!                   tests of FILE.rs in the tests of a package of cluster/, or of its library where FILE is lib
 //! ```
 //!
 //! What is built is built apart from what is run, so that a bug that does not compile is not taken for one that was
@@ -51,7 +53,19 @@ pub enum Check {
     Model(&'static str, String),
     /// A program in C.
     Ffi(String),
+    /// Tests of a package of cluster/: which, of which file or `lib`, and their name.
+    Member(Member, String, String),
 }
+
+/// A package whose tests are no tests of the library: its name, its folder, and the features of its tests.
+pub type Member = (&'static str, &'static str, &'static str);
+
+const MEMBERS: [Member; 4] = [
+    ("tatcell-cluster", "cluster", "tokio,tls"),
+    ("tatcell-door", "cluster/door", ""),
+    ("tatcell-throttled", "cluster/throttled", ""),
+    ("tatcell-ratelimit", "cluster/envoy", ""),
+];
 
 impl Check {
     /// Reads what stands behind `check`.
@@ -64,6 +78,11 @@ impl Check {
             ["loom", name] => Check::Model("loom", name.into()),
             ["step", name] => Check::Model("step", name.into()),
             ["ffi", program] => Check::Ffi(program.into()),
+            ["member", package, file, name] => {
+                let member = MEMBERS.into_iter().find(|member| member.0 == package);
+                let member = member.with_context(|| format!("no package of cluster/: {package}"))?;
+                Check::Member(member, file.into(), name.into())
+            }
             _ => bail!("no check: {text}"),
         })
     }
@@ -77,9 +96,14 @@ impl Check {
                 if !root.join(format!("tests/{file}.rs")).is_file() {
                     return Ok(false);
                 }
-                ("tests", name)
+                ("tests".into(), name)
             }
-            Check::Lib(name, _) | Check::Model(_, name) => ("src", name),
+            Check::Lib(name, _) | Check::Model(_, name) => ("src".into(), name),
+            Check::Member((_, folder, _), file, name) if file == "lib" => (format!("{folder}/src"), name),
+            Check::Member((_, folder, _), file, name) => {
+                let text = std::fs::read_to_string(root.join(format!("{folder}/tests/{file}.rs")));
+                return Ok(text.is_ok_and(|text| text.contains(&format!("fn {name}"))));
+            }
         };
         // A function, or a module, which is a file.
         let last = name.rsplit("::").next().unwrap_or(name);
@@ -96,6 +120,7 @@ impl Check {
     fn name(&self) -> &str {
         match self {
             Check::Lib(name, _) | Check::Test(_, name) | Check::Model(_, name) | Check::Ffi(name) => name,
+            Check::Member(_, _, name) => name,
         }
     }
 }
@@ -108,6 +133,7 @@ impl std::fmt::Display for Check {
             Check::Test(file, name) => write!(f, "test {file} {name}"),
             Check::Model(checker, name) => write!(f, "{checker} {name}"),
             Check::Ffi(program) => write!(f, "ffi {program}"),
+            Check::Member((package, ..), file, name) => write!(f, "member {package} {file} {name}"),
         }
     }
 }
@@ -189,10 +215,13 @@ impl Bench {
         let features = match check {
             Check::Lib(_, true) => "std,capi,host",
             Check::Model(..) => "std",
+            Check::Member((.., features), ..) => features,
             _ => "std,host,heapless",
         };
         build.args(["--features", features]);
         match check {
+            Check::Member((package, ..), file, _) if file == "lib" => build.args(["-p", package, "--lib"]),
+            Check::Member((package, ..), file, _) => build.args(["-p", package, "--test", file]),
             Check::Test(file, _) => build.args(["--test", file]),
             _ => build.arg("--lib"),
         };

@@ -45,6 +45,7 @@ const TOOLS: [Tool; 3] = [
             ("threads", "1", true),
             ("refusals", "", true),
             ("override", "", true),
+            ("arguments", "", true),
             ("growth", "", false),
             ("counted", "", false),
             ("lease", "", false),

@@ -1,0 +1,87 @@
+//! Loads that a fleet meets: a steady one below the limit, a few keys that ask without a pause, one node that has all of
+//! a key's requests. The bound of each, what is admitted, and how seldom the store is asked.
+
+mod common;
+
+use std::time::{Duration, Instant};
+
+use common::audit::Audit;
+use common::load::{node, play, within, Load, HOT, SECOND};
+use common::{server_or_skip, until};
+use tatcell_cluster::{Cluster, Metrics, SharedLimit, Verdict};
+
+fn four(url: &str, limit: &SharedLimit) -> Vec<Cluster> {
+    let nodes: Vec<Cluster> = (0..4).map(|_| node(url, 4, limit.clone(), |b| b)).collect();
+    until("all hold a slot", || nodes.iter().all(|node| node.metrics().reserve_held));
+    nodes
+}
+
+fn sum(nodes: &[Cluster], of: fn(&Metrics) -> u64) -> u64 {
+    nodes.iter().map(|node| of(&node.metrics())).sum()
+}
+
+/// Each node is asked 2000 times a second, at times of their own: four fifths of the limit.
+#[test]
+fn a_steady_load_below_the_limit_passes_and_is_seldom_asked_about() {
+    let Some(server) = server_or_skip("a_steady_load", &[]) else { return };
+    let nodes = four(&server.url(), &SharedLimit::new("x", 10_000, SECOND, 1_000));
+    let (mut all, mut refused) = (Audit::default(), 0);
+    let worker = |node: &Cluster| {
+        let (x, begun) = (node.limit("x").expect("it"), Instant::now());
+        let (mut audit, mut refused, mut asked) = (Audit::default(), 0, 0);
+        while begun.elapsed() < 3 * SECOND {
+            // Those that are due; more where the machine was busy.
+            while f64::from(asked) < begun.elapsed().as_secs_f64() * 2_000.0 {
+                asked += 1;
+                let reading = node.now();
+                match node.check_at(x, &0u32.to_le_bytes(), 1, reading) {
+                    Verdict::Pass => audit.add(0, reading, 1),
+                    _ => refused += 1,
+                }
+            }
+            std::thread::sleep(Duration::from_micros(200));
+        }
+        (audit, refused)
+    };
+    std::thread::scope(|scope| {
+        let workers: Vec<_> = nodes.iter().map(|node| scope.spawn(move || worker(node))).collect();
+        for worker in workers {
+            let (audit, by_it) = worker.join().expect("a worker");
+            all.join(audit);
+            refused += by_it;
+        }
+    });
+    let found = all.replay(10_000.0, 1_000.0);
+    let asks = sum(&nodes, |metrics| metrics.asks);
+    println!("{found:?}, {refused} refused or put off, {asks} asks");
+    within(&found);
+    assert!(found.units > 4 * refused, "a load below the limit is refused: {found:?}, {refused}");
+    assert!(asks * 10 < found.units, "{asks} asks for {found:?}");
+}
+
+#[test]
+fn keys_that_ask_without_a_pause_get_their_rate_and_cost_the_store_little() {
+    let Some(server) = server_or_skip("keys_that_ask_without_a_pause", &[]) else { return };
+    let nodes = four(&server.url(), &SharedLimit::new("x", 100, SECOND, 20));
+    let load = Load { keys: 20, pause: Duration::ZERO, ..HOT };
+    let found = play(&nodes, load, 2 * SECOND, || {}).replay(100.0, 20.0);
+    let (asks, refused) = (sum(&nodes, |m| m.asks), sum(&nodes, |m| m.denied_cached));
+    println!("{found:?}, {refused} refused, {asks} asks");
+    within(&found);
+    assert!(found.units > 20 * 100, "less than a second's worth: {found:?}");
+    assert!(asks * 50 < refused, "{asks} asks beside {refused} refusals");
+}
+
+/// The reserves of the other three are stranded: 3.75 % of the rate.
+#[test]
+fn a_key_of_one_node_alone_gets_all_but_the_reserves_of_the_others() {
+    let Some(server) = server_or_skip("a_key_of_one_node_alone", &[]) else { return };
+    let nodes = four(&server.url(), &SharedLimit::new("x", 10_000, SECOND, 1_000));
+    let load = Load { pause: Duration::from_micros(20), ..HOT };
+    let found = play(&nodes[..1], load, 3 * SECOND, || {}).replay(10_000.0, 1_000.0);
+    println!("{found:?}, {} asks", sum(&nodes, |m| m.asks));
+    within(&found);
+    let most = 0.9625 * 10_000.0;
+    assert!(found.units as f64 > 0.7 * most * found.seconds, "{found:?}");
+    assert_eq!(sum(&nodes[1..], |m| m.asks), 0);
+}

@@ -1,0 +1,103 @@
+//! The survivors that are known, and the files that were run: two tables of `docs/`.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use anyhow::{bail, ensure, Context as _, Result};
+
+use crate::context::Context;
+
+/// The survivors, and the files that were run.
+pub const SURVIVORS: &str = "docs/mutants.tsv";
+const FILES: &str = "docs/mutants-files.tsv";
+const HEAD: &str = "file\tmutants\tcaught\tendless\tdid not compile\tnever run\tsurvived";
+
+/// A mutant, as cargo-mutants names it, without its place: that moves.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mutant {
+    pub file: String,
+    pub what: String,
+    /// The text from its place to the end of the line.
+    pub at: String,
+}
+
+/// A line of [`SURVIVORS`].
+pub struct Row {
+    pub mutant: Mutant,
+    pub verdict: String,
+}
+
+impl Mutant {
+    /// Of `file:line:column: what`; `text` is the file's.
+    pub fn of(line: &str, text: &str) -> Result<Mutant> {
+        let mut parts = line.splitn(4, ':');
+        let mut part = || parts.next().with_context(|| format!("no mutant: {line}"));
+        let (file, number, column, what) = (part()?, part()?, part()?, part()?);
+        let (number, column): (usize, usize) = (number.parse()?, column.parse()?);
+        let source = number.checked_sub(1).and_then(|at| text.lines().nth(at)).context("no such line")?;
+        let at: String = source.chars().skip(column.saturating_sub(1)).collect();
+        Ok(Mutant { file: file.to_owned(), what: what.trim().to_owned(), at: at.trim().to_owned() })
+    }
+}
+
+/// The survivors that are known.
+pub fn rows(text: &str) -> Result<Vec<Row>> {
+    let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
+    let row = |line: &str| {
+        let [file, what, at, verdict] = line.split('\t').collect::<Vec<_>>()[..] else {
+            bail!("{SURVIVORS}: not four cells: {line}");
+        };
+        let known = ["equivalent: ", "killed: ", "elsewhere: ", "open: "]
+            .iter()
+            .any(|word| verdict.strip_prefix(word).is_some_and(|why| !why.trim().is_empty()));
+        ensure!(known, "{SURVIVORS}: not a verdict: {verdict}");
+        let mutant = Mutant { file: file.into(), what: what.into(), at: at.into() };
+        Ok(Row { mutant, verdict: verdict.into() })
+    };
+    lines.map(row).collect()
+}
+
+/// The files that were run, in the order of their names.
+pub struct Table {
+    place: PathBuf,
+    rows: BTreeMap<String, String>,
+}
+
+impl Table {
+    pub fn read(ctx: &Context) -> Result<Table> {
+        let place = ctx.root.join(FILES);
+        let text = std::fs::read_to_string(&place).unwrap_or_default();
+        let rows = text.lines().skip(1).filter_map(|row| row.split_once('\t'));
+        Ok(Table { rows: rows.map(|(file, rest)| (file.to_owned(), rest.to_owned())).collect(), place })
+    }
+
+    pub fn set(&mut self, file: &str, row: &str) -> Result<()> {
+        self.rows.insert(file.to_owned(), row.to_owned());
+        let rows = self.rows.iter().map(|(file, row)| format!("{file}\t{row}\n"));
+        let text: String = std::iter::once(format!("{HEAD}\n")).chain(rows).collect();
+        std::fs::write(&self.place, text).with_context(|| format!("cannot write {}", self.place.display()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mutant_is_known_by_its_text_wherever_that_moves() -> Result<()> {
+        let text = "fn a() {\n    if x < y && y < z {\n";
+        let mutant = Mutant::of("src/a.rs:2:19: replace < with <= in a", text)?;
+        ensure!(mutant.at == "< z {" && mutant.what == "replace < with <= in a", "{mutant:?}");
+        ensure!(Mutant::of("src/a.rs:2:10: replace < with <= in a", text)?.at == "< y && y < z {");
+        ensure!(Mutant::of("src/a.rs:9:1: replace", text).is_err() && Mutant::of("src/a.rs", text).is_err());
+        Ok(())
+    }
+
+    #[test]
+    fn a_verdict_has_its_reason() {
+        for verdict in ["equivalent: ", "equivalent", "killed", "so what"] {
+            assert!(rows(&format!("f\tw\ta\t{verdict}\n")).is_err(), "{verdict}");
+        }
+        assert!(rows("# file\nf\tw\ta\tequivalent: why\n").is_ok_and(|rows| rows.len() == 1));
+    }
+}
