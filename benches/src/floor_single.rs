@@ -64,7 +64,7 @@ impl Lines {
         let words = Memory::new((lines_for(slots_for(keys as usize)) - 2) * 64).words();
         // SAFETY: whole lines of words, aligned as the pages that they start.
         let lines =
-            unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<Line>(), words.len() / 8 & !1) };
+            unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<Line>(), (words.len() / 8) & !1) };
         let mut random = Random(16);
         let round_keys = std::array::from_fn(|_| [random.next(), random.next()]);
         let (above, count) = (!(ONE - 1), lines.len() as u64);

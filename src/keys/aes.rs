@@ -61,8 +61,8 @@ pub(crate) fn hash_value<const N: usize>(keys: &AesKeys, key: [u8; N]) -> u64 {
     hash(keys, &key)
 }
 
-/// May [`hash_short`], [`hash16`] and [`hash4`] be asked? Where the processor has AVX besides, whose instructions take a
-/// round key from memory wherever it lies.
+/// May [`hash_short`], [`hash16`] and [`hash4`] be asked? Where the processor has AVX besides, whose instructions take
+/// a round key from memory wherever it lies.
 #[inline]
 pub(crate) fn is_short() -> bool {
     cfg!(tatcell_sse2) && available() && crate::cpu::avx()
@@ -163,12 +163,13 @@ use x86::State;
 mod x86 {
     use core::arch::x86_64::*;
 
-    /// A hash by AVX instructions, where `is_short` says so: those that load the key, the state that it starts from, their operands.
+    /// A hash by AVX instructions, where `is_short` says so: those that load the key, the state that it starts from,
+    /// their operands.
     macro_rules! short {
         ($keys:ident, $start:ident, [$($load:literal),+], $($operand:tt)+) => {{
             let hash: u64;
-            // SAFETY: `is_short` says that the processor has AES and AVX; what is loaded are the round keys and the key. 128-bit instructions: the upper halves of the registers become 0, so no SSE code
-            // waits for them.
+            // SAFETY: `is_short` says that the processor has AES and AVX; what is loaded are the round keys and the
+            // key. 128-bit instructions: the upper halves of the registers become 0, so no SSE code waits for them.
             unsafe {
                 core::arch::asm!(
                     $($load,)+

@@ -41,8 +41,8 @@ impl<'m, M: Access> Table<'m, M> {
     /// compare-and-swap when conforming; only loads when not.
     #[inline(always)]
     pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
-        // The usual lengths by value, so that nobody needs the address of the caller's key. Where it has its length from
-        // the compiler, nothing is asked.
+        // The usual lengths by value, so that nobody needs the address of the caller's key. Where it has its length
+        // from the compiler, nothing is asked.
         match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
             (Some(whole), _) if key.len() == 16 => self.check_sized(limit, now, *whole, cost),
             (_, Some(whole)) if key.len() == 4 => self.check_sized(limit, now, *whole, cost),
