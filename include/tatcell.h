@@ -998,7 +998,8 @@ int32_t tatcell_cell_reserve(tatcell_cell_t *cell,
 /**
  * Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
  * horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
- * cell that was reset does not know older permits: give its limit another epoch.
+ * cell that was reset does not know older permits: give its limit another epoch. Of a line of reservations give back
+ * the last one only: from the middle of it, the next to reserve is told to leave together with one that was told.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -2002,7 +2003,8 @@ int32_t tatcell_table_reserve_ex_hash(const tatcell_table_t *table,
  * is in another slot than the one charged, as it is after a reset, or under TATCELL_FULL_SAMPLED, where nothing can be
  * proved. The permit of the charge that brought a key into the table covers up to one claim lifetime and one q-unit
  * less than was charged. Use a permit once, and of several of one key the newest first (or set
- * TATCELL_LIMIT_STRICT_REFUNDS): refunded oldest first, the newer one can give back what has drained.
+ * TATCELL_LIMIT_STRICT_REFUNDS): refunded oldest first, the newer one can give back what has drained. Of a line of
+ * reservations give back the last one only: see tatcell_cell_refund.
  *
  * @param table    handle; not NULL.
  * @param limit    the limit that it was charged under; not NULL.
@@ -2943,7 +2945,8 @@ int32_t tatcell_cell32_reserve(tatcell_cell32_t *cell,
 /**
  * Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
  * horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
- * cell that was reset does not know older permits: give its limit another epoch.
+ * cell that was reset does not know older permits: give its limit another epoch. Of a line of reservations give back
+ * the last one only: from the middle of it, the next to reserve is told to leave together with one that was told.
  *
  * @param cell     the cell that was charged; not NULL.
  * @param limit    the limit that it was charged under; not NULL.

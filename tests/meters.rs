@@ -3,6 +3,8 @@
 mod common;
 #[path = "meters/oracle.rs"]
 mod oracle;
+#[path = "meters/told.rs"]
+mod told;
 #[path = "meters/traffic.rs"]
 mod traffic;
 

@@ -244,3 +244,28 @@ fn a_permit_of_an_earlier_window_gives_nothing_back_to_a_later_one() {
     let second = cell.check_ex(&limit, 160, 1, 0).permit;
     assert_eq!(cell.refund(&limit, 170, &second), Some(1));
 }
+
+/// What the documents of `refund` warn of, and what they advise.
+#[test]
+fn of_a_line_of_reservations_only_the_last_can_be_given_back() {
+    let spec = LimitSpec::new(1, 100, 1).max_delay(500);
+    for spec in [spec, spec.strict_refunds()] {
+        let limit = spec.build().unwrap();
+        let line = || {
+            let cell = Cell::new();
+            let [first, middle, last] = [0, 0, 0].map(|now| cell.reserve(&limit, now, 1));
+            assert_eq!([first, middle, last].map(|d| d.departure), [0, 100, 200]);
+            (cell, middle.permit, last.permit)
+        };
+        let (cell, middle, _) = line();
+        assert_eq!(cell.refund(&limit, 0, &middle), Some(100));
+        assert_eq!(
+            cell.reserve(&limit, 0, 1).departure,
+            200,
+            "together with the last of those that were told"
+        );
+        let (cell, _, last) = line();
+        assert_eq!(cell.refund(&limit, 0, &last), Some(100));
+        assert_eq!(cell.reserve(&limit, 0, 1).departure, 200, "the place that is free again");
+    }
+}

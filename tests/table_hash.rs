@@ -242,3 +242,19 @@ fn sizes_meet_their_target_and_are_not_twice_too_large() {
     }
     assert!(lines_for(usize::MAX) as u64 > 1 << 40 || usize::BITS < 64);
 }
+
+/// Part of the ABI: the sequence of SplitMix64 from 0 and from 1234567, as its author's program prints it.
+#[test]
+fn the_second_hash_is_splitmix64() {
+    let step = 0x9e37_79b9_7f4a_7c15_u64;
+    for (number, expected) in [
+        (0, 0xe220_a839_7b1d_cdaf),
+        (step, 0x6e78_9e6a_a1b9_65f4),
+        (step.wrapping_mul(2), 0x06c4_5d18_8009_454f),
+        (step.wrapping_mul(3), 0xf88b_b8a8_724c_81ec),
+        (1_234_567, 6_457_827_717_110_365_317),
+        (step.wrapping_add(1_234_567), 3_203_168_211_198_807_973),
+    ] {
+        assert_eq!(tatcell::second_hash(number), expected, "{number:#x}");
+    }
+}

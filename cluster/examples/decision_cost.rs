@@ -8,7 +8,7 @@
 //! ```
 //!
 //! The clock is read once before: what is counted is a decision, from key to verdict, with the loop around it. Which
-//! way was taken is looked at afterwards, so a row that leaves its way fails. `cargo xtask cluster-count` shows all rows.
+//! way was taken is looked at afterwards, so a row that leaves its way fails. `cargo xtask cluster-count` shows all.
 
 use std::error::Error;
 use std::time::Duration;
@@ -43,7 +43,11 @@ fn main() -> Result<(), Box<dyn Error>> {
             }
         }
         // The first ones are answered by the store, until a piece is held or a refusal known.
-        _ => (0..20).for_each(|_| drop(node.acquire(limit, &keys[0], 1, 10 * SECOND))),
+        _ => {
+            for _ in 0..20 {
+                let _ = node.acquire(limit, &keys[0], 1, 10 * SECOND);
+            }
+        }
     }
     let (now, before) = (node.now(), node.metrics());
     let first = counted(&node, limit, &keys, now);

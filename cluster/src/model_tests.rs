@@ -276,8 +276,8 @@ fn model_readings_of_before_a_piece_came_are_caught() {
     assert!(worst(Weak::OldReadings, false).0 > 0);
 }
 
-/// Worst excess of nodes of which one has such a clock, in microseconds, at the moments of the store's clock; `most` says
-/// of each schedule what it may be, by the units that the node held when its clock was set.
+/// Worst excess of nodes of which one has such a clock, in microseconds, at the moments of the store's clock; `most`
+/// says of each schedule what it may be, by the units that the node held when its clock was set.
 fn worst_by(clock: Clock, most: impl Fn(u64) -> u64) -> i64 {
     let mut worst = i64::MIN;
     for seed in 0..SCHEDULES {
@@ -303,7 +303,7 @@ fn model_a_clock_that_is_set_forward_adds_nothing() {
     }
 }
 
-/// By a quarter: a quarter of the longest time between asking and lapsing, and the microsecond in which clocks are read.
+/// By a quarter: a quarter of the longest time between asking and lapsing, and the microsecond that clocks are read in.
 #[test]
 fn model_a_slow_clock_adds_its_part_of_what_is_ahead_and_of_the_hold() {
     assert!(worst_by(Clock::Slow, |_| BURST * UNIT / 4 + 1) > 0, "nothing was seen of it");

@@ -1,5 +1,5 @@
-//! Loads that a fleet meets: a steady one below the limit, a few keys that ask without a pause, one node that has all of
-//! a key's requests. The bound of each, what is admitted, and how seldom the store is asked.
+//! Loads that a fleet meets: a steady one below the limit, a few keys that ask without a pause, one node that has all
+//! of a key's requests. The bound of each, what is admitted, and how seldom the store is asked.
 
 mod common;
 

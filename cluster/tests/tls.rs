@@ -66,8 +66,8 @@ fn a_store_that_asks_for_a_certificate_is_shown_one() {
     works(&node.expect("a node"));
 }
 
-/// Three primaries that speak TLS alone, to clients and to each other. The certificates are the first one's; the last one
-/// shows that of this name.
+/// Three primaries that speak TLS alone, to clients and to each other. The certificates are the first one's; the last
+/// one shows that of this name.
 fn cluster_or_skip(test: &str, last: &str) -> Option<Vec<Server>> {
     if !have_or_skip(test, "redis-cli", "redis-tools") {
         return None;

@@ -277,7 +277,8 @@ pub unsafe extern "C" fn tatcell_cell_reserve(
 
 /// Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
 /// horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
-/// cell that was reset does not know older permits: give its limit another epoch.
+/// cell that was reset does not know older permits: give its limit another epoch. Of a line of reservations give back
+/// the last one only: from the middle of it, the next to reserve is told to leave together with one that was told.
 ///
 /// @param cell     the cell that was charged; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.

@@ -322,7 +322,8 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
 /// is in another slot than the one charged, as it is after a reset, or under TATCELL_FULL_SAMPLED, where nothing can be
 /// proved. The permit of the charge that brought a key into the table covers up to one claim lifetime and one q-unit
 /// less than was charged. Use a permit once, and of several of one key the newest first (or set
-/// TATCELL_LIMIT_STRICT_REFUNDS): refunded oldest first, the newer one can give back what has drained.
+/// TATCELL_LIMIT_STRICT_REFUNDS): refunded oldest first, the newer one can give back what has drained. Of a line of
+/// reservations give back the last one only: see tatcell_cell_refund.
 ///
 /// @param table    handle; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.

@@ -327,6 +327,8 @@ macro_rules! operations {
             /// Use a permit once: a second refund of it would give back another request's charge, and so would a refund
             /// after a reset (give the limit another epoch when you reset). Of several permits of one key refund the
             /// newest first, or make the limit with [`strict_refunds`](crate::LimitSpec::strict_refunds).
+            /// Of a line of reservations give back the last one only, strict refunds or not: from the middle of it,
+            /// the next to reserve is told to leave together with one that was told already.
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
                 let p = &limit.0;

@@ -157,3 +157,20 @@ fn times(spec: &LimitSpec, multiplier: u32) -> Result<LimitSpec, LimitError> {
         ..*spec
     })
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_limit_of_a_prefix_has_so_many_times_all_that_is_in_units() {
+        let spec = LimitSpec::new(10, 1_000, 20).soft(15).max_room(3).max_debt(4).penalty(5).max_delay(70);
+        let more = times(&spec, 7).expect("it fits");
+        let units = [more.units, more.burst, more.soft, more.max_room, more.max_debt, more.penalty];
+        assert_eq!(units, [70, 140, 105, 21, 28, 35]);
+        assert_eq!((more.period, more.max_delay), (1_000, 70), "a time is not multiplied");
+        for large in [spec.soft(u64::MAX / 2), spec.max_room(u64::MAX / 2), spec.max_debt(u64::MAX / 2)] {
+            assert!(times(&large, 7).is_err());
+        }
+    }
+}

@@ -304,3 +304,17 @@ impl Params {
         (self.t_q, shl.wrapping_sub(self.shr as i32))
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_mark_is_mixed_by_splitmix64() {
+        for (word, expected) in [(0, 0xe220_a839_7b1d_cdaf), (1_234_567, 6_457_827_717_110_365_317)] {
+            assert_eq!(mix(0, word), expected);
+            assert_eq!(mix(word, 0), expected);
+        }
+        assert_eq!(mix(0, 0x9e37_79b9_7f4a_7c15), 0x6e78_9e6a_a1b9_65f4);
+    }
+}

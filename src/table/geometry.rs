@@ -145,14 +145,20 @@ mod tests {
         }
         for n in 0..64 {
             add(Geometry { horizon: g.horizon ^ 1 << n, ..g });
-            let with = |layout: Layout| Geometry { layout, ..g };
-            add(with(Layout { window: g.layout.window ^ 1 << n, ..g.layout }));
+            let mut add_with = |change: &dyn Fn(&mut Layout)| {
+                let mut layout = g.layout;
+                change(&mut layout);
+                add(Geometry { layout, ..g });
+            };
+            add_with(&|layout| layout.window ^= 1 << n);
             if n < 40 {
-                add(with(Layout { lifetime: g.layout.lifetime ^ 1 << n, ..g.layout }));
+                add_with(&|layout| layout.lifetime ^= 1 << n);
             }
         }
         for bits in (39..=51).filter(|bits| *bits != g.layout.bits) {
-            add(Geometry { layout: Layout { bits, ..g.layout }, ..g });
+            let mut layout = g.layout;
+            layout.bits = bits;
+            add(Geometry { layout, ..g });
         }
         assert!(made > 300);
     }

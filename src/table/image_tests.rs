@@ -248,3 +248,23 @@ fn of_two_words_of_a_tag_one_is_kept_with_what_both_counted() {
         }
     }
 }
+
+/// Its parity says what it is, and the clock of the restored table may lie an odd number of q-units apart.
+#[test]
+fn the_debt_of_a_dropped_takeover_stays_odd_and_as_large() {
+    let spec = LimitSpec::new(1, 4096, 64);
+    let options = TableOptions::new(spec).caller_hash().resolution(0).policy(FullPolicy::Inherit);
+    let g = choose(&options, 4).unwrap();
+    for (debt, offset) in [(9_001, 0), (9_001, 1), (9_001, 6), (9_001, -1), (9_001, 12_345)] {
+        let mut image = [0; 4 * SLOTS_PER_LINE];
+        image[0] = FIRST_WORD;
+        image[1..HEADER_WORDS].copy_from_slice(&header(&g, false));
+        image[HEADER_WORDS + 5] = debt;
+        let memory: [Line; 4] = core::array::from_fn(|_| Line::new());
+        super::restore(&memory, &image, &AttachOptions::new(), false, offset).unwrap();
+        // ORDERING: Relaxed; one thread.
+        let word = memory[HEADER_LINES].words[5].load(Ordering::Relaxed);
+        let moved = (debt as i64 + offset) as u64;
+        assert!(word & 1 == 1 && (moved..=moved + 1).contains(&word), "{word} of {debt} by {offset}");
+    }
+}

@@ -142,7 +142,8 @@ impl<M: Access> Table<'_, M> {
     ///
     /// Use a permit once, and of several permits of one key refund the newest first, or make the limit with
     /// [`strict_refunds`](crate::LimitSpec::strict_refunds): refunded oldest first, the newer one can give back up to
-    /// its cost that has drained, also after a reset.
+    /// its cost that has drained, also after a reset. Of a line of reservations give back the last one only, strict
+    /// refunds or not: see [`Cell::refund`](crate::Cell::refund).
     ///
     /// Returns the ticks of debt removed, rounded down (where the limit counts units, those); `None` when contended.
     ///

@@ -24,3 +24,27 @@ pub(super) fn is_exemption(layout: &Layout, word: u64) -> bool {
 pub(super) fn is_witness(layout: &Layout, word: u64) -> bool {
     layout.is_live(word) && word & WITNESS == WITNESS
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_live_word_is_what_its_two_bits_say_and_others_are_nothing() {
+        let layout = Layout::new(20, 1 << 20, 16);
+        let tag = layout.tag(7);
+        for aux in [NONE, EXEMPT, BAN, WITNESS] {
+            for time in [0, 4, 1 << 30] {
+                let live = layout.live(tag, time | aux);
+                assert_eq!(is_override(&layout, live), aux == BAN || aux == EXEMPT, "{live:#x}");
+                assert_eq!(is_exemption(&layout, live), aux == EXEMPT, "{live:#x}");
+                assert_eq!(is_witness(&layout, live), aux == WITNESS, "{live:#x}");
+                // A claim, and an EMPTY slot.
+                for word in [live | 1 << 63, time | aux] {
+                    let all = [is_override, is_exemption, is_witness].map(|is| is(&layout, word));
+                    assert_eq!(all, [false; 3], "{word:#x}");
+                }
+            }
+        }
+    }
+}

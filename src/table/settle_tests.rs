@@ -147,6 +147,23 @@ fn an_insert_takes_the_first_empty_slot_else_the_one_that_has_been_expired_longe
 }
 
 #[test]
+fn an_insert_that_is_alone_takes_the_same_slot() {
+    for (oldest, empty) in [(0, 9), (4, 13), (11, 2), (15, 8)] {
+        let w = World::new(FullPolicy::Admit);
+        let limit = w.table.limit(&w.spec).unwrap();
+        (0..16).for_each(|at| w.put(at, w.live(100 + at as u64, NOW - 1000)));
+        w.put(oldest, w.live(99, NOW - 5000));
+        assert!(w.table.check_hash(&limit, NOW, X, 1).unwrap().passes());
+        assert_eq!(w.word(oldest), w.live(X, NOW + T), "the oldest is {oldest}");
+        w.put(oldest, w.live(99, NOW - 5000));
+        w.put(empty, 0);
+        assert!(w.table.check_hash(&limit, NOW, X, 1).unwrap().passes());
+        let there: std::vec::Vec<usize> = (0..16).filter(|at| w.word(*at) == w.live(X, NOW + T)).collect();
+        assert_eq!(there, [empty], "the oldest is {oldest}");
+    }
+}
+
+#[test]
 fn of_equal_debts_the_first_in_search_order_is_inherited() {
     let w = World::new(FullPolicy::Inherit);
     w.fill();

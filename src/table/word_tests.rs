@@ -253,16 +253,3 @@ fn the_version_of_an_empty_slot_outlives_a_quarter_of_the_span() {
         }
     }
 }
-
-/// Above whatever is swept, and no debt for any caller whose clock is behind by less than the window.
-#[test]
-fn a_swept_slot_has_an_even_version_a_window_behind_the_clock() {
-    let layout = small(100, 2);
-    for now in nows() {
-        let swept = layout.swept(now);
-        let behind = now.wrapping_sub(swept) & layout.mask;
-        assert_eq!((swept & 1, swept & !layout.mask), (0, 0), "{swept:#x} at {now}");
-        assert!(behind == 99 || behind == 100, "{behind} at {now}");
-        assert!((0..99).all(|less| layout.lead(swept, now.wrapping_sub(less)) == 0), "{now}");
-    }
-}

@@ -125,7 +125,7 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
     let mut serving = tokio::spawn(serving);
 
     let mut seconds = tokio::time::interval(Duration::from_secs(1));
-    let mut second = 0;
+    let (mut second, mut ended) = (0, false);
     while !stop.is_said() {
         tokio::select! {
             _ = seconds.tick() => {
@@ -133,15 +133,20 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
                 second += 1;
             }
             _ = hang_ups.recv() => reload(&service, &settings.rules).await,
-            ended = &mut serving => return Err(format!("the server ended: {ended:?}")),
+            how = &mut serving => {
+                // Where nothing is under way it ends as soon as it is told to, maybe before this is seen here.
+                if !stop.is_said() {
+                    return Err(format!("the server ended: {how:?}"));
+                }
+                ended = true;
+            }
             () = stop.said() => {}
         }
     }
     health.set_not_serving::<RateLimitServer>().await;
-    let ended = tokio::time::timeout(within, &mut serving).await;
-    let how = match ended {
-        Ok(_) => "all answered",
-        Err(_) => "some connections were cut off",
+    let how = match ended || tokio::time::timeout(within, &mut serving).await.is_ok() {
+        true => "all answered",
+        false => "some connections were cut off",
     };
     eprintln!("tatcell-ratelimit: stopped; {} requests, {how}", service.requests());
     let keeper = service.keeper();

@@ -89,6 +89,16 @@ fn a_stop_answers_every_request_that_was_begun() {
 }
 
 #[test]
+fn a_stop_is_no_error_while_nothing_is_under_way() {
+    let rules = Rules::new("idle", RULES);
+    for _ in 0..10 {
+        let server = rules.start(&[]);
+        server.signal(libc::SIGTERM);
+        assert_eq!(server.ended(), "0 requests, all answered");
+    }
+}
+
+#[test]
 fn what_is_wrong_is_said_and_nothing_starts() {
     let rules = Rules::new("wrong", &RULES.replace("day", "fortnight"));
     let path = rules.path();

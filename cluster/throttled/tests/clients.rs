@@ -126,8 +126,8 @@ fn replies_are_equal_to_those_of_redis_cell_itself() {
         };
         limited += i64::from(a[0] == Reply::Number(1));
         assert_eq!(a[..3], b[..3], "{call}");
-        // What is owed is whole seconds less the time that has passed since. Where that is sure to lie between two whole
-        // seconds, the numbers are one apart if theirs are cut, and equal if not; in doubt they may be one more aside.
+        // What is owed is whole seconds less the time that has passed since. Where that is sure to lie between two
+        // whole seconds, the numbers are one apart if theirs are cut, and equal if not; in doubt one more aside.
         let apart = |i: usize| match (&a[i], &b[i]) {
             (Reply::Number(x @ 1..), Reply::Number(y @ 1..)) => Some(x - y),
             (x, y) => {

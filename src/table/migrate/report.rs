@@ -27,3 +27,16 @@ impl Migrated {
         self.dropped | self.clamped | self.opened == 0
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_migration_is_whole_where_nothing_was_dropped_cut_or_opened() {
+        for (dropped, clamped, opened) in (0..27).map(|n| (n % 3, n / 3 % 3, n / 9)) {
+            let told = Migrated { copied: 5, merged: 3, dropped, clamped, opened };
+            assert_eq!(told.is_whole(), (dropped, clamped, opened) == (0, 0, 0), "{told:?}");
+        }
+    }
+}

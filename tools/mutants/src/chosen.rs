@@ -6,6 +6,7 @@
 #[allow(warnings)]
 pub(crate) mod mutant {
     use core::ffi::{c_char, c_int, c_void, CStr};
+    // ORDERING: Relaxed throughout; the choice never changes once it is made, and marks are read as the process ends.
     use core::sync::atomic::{AtomicU32, AtomicU8, Ordering::Relaxed};
 
     const UNKNOWN: u32 = u32::MAX;
@@ -53,13 +54,16 @@ pub(crate) mod mutant {
     #[inline(never)]
     fn record(mut on: u32, first: u32, count: u32) -> u32 {
         if on == UNKNOWN {
+            // SAFETY: a name that ends with 0; the environment does not change while tests run.
             let text = unsafe { getenv(c"TATCELL_MUTANT".as_ptr()) };
+            // SAFETY: what getenv gives ends with 0.
             let text = if text.is_null() { &[] } else { unsafe { CStr::from_ptr(text) }.to_bytes() };
             on = match text {
                 b"reached" => RECORD,
                 digits => digits.iter().fold(0, |n: u32, d| n * 10 + (d - b'0') as u32),
             };
             if ON.swap(on, Relaxed) == UNKNOWN && on == RECORD {
+                // SAFETY: a function of the program's life.
                 unsafe { atexit(tell) };
             }
         }
@@ -75,11 +79,14 @@ pub(crate) mod mutant {
     }
 
     extern "C" fn tell() {
+        // SAFETY: as above.
         let path = unsafe { getenv(c"TATCELL_MUTANT_FILE".as_ptr()) };
         if path.is_null() {
             return;
         }
+        // SAFETY: a path that ends with 0, and COUNT bytes of a static.
         let file = unsafe { creat(path, 0o644) };
+        // SAFETY: as above.
         unsafe { write(file, REACHED.as_ptr().cast(), COUNT) };
     }
 }

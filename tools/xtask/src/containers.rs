@@ -9,8 +9,8 @@
 //!   run      each image as it is, by podman, without a network: asked from within, as the user that it names, stopped
 //! ```
 //!
-//! A stand-in shows that the steps of a file work in their order and that what it builds runs on Debian without anything
-//! added; it does not show what the images of those names have in them today.
+//! A stand-in shows that the steps of a file work in their order and that what it builds runs on Debian without
+//! anything added; it does not show what the images of those names have in them today.
 
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -37,7 +37,7 @@ type Asked = (u16, &'static str, &'static str, &'static str);
 
 const HEALTH: &str = "GET /healthz HTTP/1.1\\r\\nhost: x\\r\\n\\r\\n";
 const WELL: &str = "HTTP/1.1 200 OK";
-/// A client's first words in HTTP/2, with settings of none; the type of a server's first frame, which is 4, of settings.
+/// A client's first words in HTTP/2, with no settings; the type of a server's first frame, which is 4, of settings.
 const HTTP2: &str = "PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n\\0\\0\\0\\4\\0\\0\\0\\0\\0";
 const FRAME: &str = "head -c 4 | od -An -tx1 | cut -d ' ' -f 5";
 const LINES: &str = "tr -d '\\r' | tr '\\n' ' '";

@@ -173,7 +173,7 @@ pub const SUITES: &[Suite] = &[
         "mutants",
         Own,
         None,
-        "every operator of the core changed in turn, and a test that notices (hours)",
+        "every operator of the core changed in turn, and a test that notices (an hour)",
         mutants::run,
     ),
     apart(

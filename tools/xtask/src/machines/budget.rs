@@ -209,7 +209,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
 }
 
 /// Whether the boards' libraries came from the compiler of the numbers.
-fn is_known(ctx: &Context) -> Result<bool> {
+pub fn is_known(ctx: &Context) -> Result<bool> {
     let ours = BOARDS.iter().filter(|b| b.measured).all(|b| is_added(ctx, b.target.triple));
     Ok(ours && cmd!(ctx.sh, "rustc --version").must()?.starts_with(COMPILER))
 }

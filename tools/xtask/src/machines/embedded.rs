@@ -1,6 +1,7 @@
 //! What firmware in Rust has beside checks: firmware/rust/embedded on this host and compiled for bare cores, and the
 //! sizes of the forms of a check (firmware/rust/sizes).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{bail, ensure, Context as _, Result};
@@ -10,6 +11,8 @@ use crate::binary::{bytes_in, members};
 use crate::context::Context;
 use crate::exec::{tail, Run};
 use crate::machines::boards::{short, Bare, TARGETS};
+use crate::machines::budget::is_known;
+use crate::machines::figures;
 use crate::machines::rust_target::{self, RustTarget};
 use crate::report::Report;
 use crate::tools::missing;
@@ -39,7 +42,9 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
             Ok(rust) => {
                 report.claim(&name, || {
                     let features = "embassy-time,fugit,tatcell/single-core,tatcell/defmt";
-                    cargo(ctx, &rust, target, "check", &["-p", "tatcell-embedded", "--features", features])
+                    // With the macros that the example of tasks was built with.
+                    let options = ["--release", "-p", "tatcell-embedded", "--features", features];
+                    cargo(ctx, &rust, target, "check", &options)
                 });
             }
         }
@@ -75,9 +80,11 @@ fn sizes(ctx: &Context, report: &mut Report, rust: &RustTarget, target: &Bare, n
     let mut found = String::new();
     report.claim(name, || {
         cargo(ctx, rust, target, "build", &["-p", "sizes", "--release"])?;
-        let mut size = |function: &str| -> Result<u64> {
+        let mut sizes = BTreeMap::new();
+        let mut size = |function: &'static str| -> Result<u64> {
             let bytes = text_of(ctx, target, &archive, function)?;
             found += &format!(" {function} {bytes}");
+            sizes.insert(function, bytes);
             Ok(bytes)
         };
         for (smaller, larger) in SMALLER {
@@ -90,6 +97,9 @@ fn sizes(ctx: &Context, report: &mut Report, rust: &RustTarget, target: &Bare, n
         for (function, most) in AT_MOST {
             let bytes = size(function)?;
             ensure!(bytes > 0 && bytes <= most, "{function} takes {bytes} bytes of at most {most}");
+        }
+        if target.triple.starts_with("thumbv6m") && is_known(ctx)? {
+            figures::forms(ctx, &sizes)?;
         }
         Ok(())
     });

@@ -49,6 +49,21 @@ pub fn readme(ctx: &Context, report: &mut Report, measured: &Measured) {
     });
 }
 
+/// Compares the sizes of the forms of a check in Rust, on a Cortex-M0, with the sentence about them.
+pub fn forms(ctx: &Context, size: &BTreeMap<&str, u64>) -> Result<()> {
+    let bytes = |form| size.get(form).with_context(|| format!("no size of {form}"));
+    let sentence = format!(
+        "`check_const` takes {} bytes on a Cortex-M0 where `check_small` takes {} (64 bits: {} and {})",
+        bytes("const32")?,
+        bytes("memory32")?,
+        bytes("const64")?,
+        bytes("memory64")?
+    );
+    let text = ctx.read(README)?.replace('\n', " ");
+    ensure!(text.contains(&sentence), "{README} has other numbers; it should have\n{sentence}");
+    Ok(())
+}
+
 /// Numbers by board and function.
 struct Figures<'a>(&'a Measured);
 
@@ -93,6 +108,18 @@ fn published(is: &Figures<'_>) -> Result<Vec<String>> {
         let (text, took) = (is.text(board, function)?, is.steps(board, function)?);
         rows.push(format!("| {title} | {asked} | {text} B | {steps} | {took} |"));
     }
+    for (title, function) in
+        [("32-bit, cost 1", "tatcell_small32_check_unit"), ("64-bit, weighted", "tatcell_small_check")]
+    {
+        rows.push(format!(
+            "| tatcell, {title} | {} B | {} |",
+            is.text(M0, function)?,
+            is.steps(M0, function)?
+        ));
+    }
+    let narrow = "tatcell_small32_check";
+    let (took, text) = (is.steps(M0, narrow)?, is.text(M0, narrow)?);
+    rows.push(format!("the same weighted request in {took} instructions and {text} bytes"));
     let keyed = "tatcell_small_table_check";
     let (least, most) = is.range(keyed, |c| c.instructions)?;
     let (text, stack) = (is.text(M0, keyed)?, is.most(M0, keyed, "", |c| c.stack)?);

@@ -40,7 +40,7 @@ void line(uint32_t now) {
 "#;
 
 /// What cannot be represented, and what is no constant: name, declaration of x.
-const REFUSED: [(&str, &str); 9] = [
+const REFUSED: [(&str, &str); 12] = [
     ("rate_0", "static const tatcell_small_limit_t x = TATCELL_SMALL_LIMIT(0, 1000, 5);"),
     ("burst_0", "static const tatcell_small32_limit_t x = TATCELL_SMALL32_LIMIT(1, 1000, 0);"),
     (
@@ -62,6 +62,12 @@ const REFUSED: [(&str, &str); 9] = [
     // Out of the window's range, and inside it: neither is a constant.
     ("a_wrong_variable", "VARIABLE(tatcell_small32_limit_t, TATCELL_SMALL32_LIMIT(1u, 604800000u * n, 5u))"),
     ("a_variable_period", "VARIABLE(tatcell_small_limit_t, TATCELL_SMALL_LIMIT(10, 1000 * n, 5))"),
+    ("a_variable_duty", "VARIABLE(tatcell_small32_limit_t, TATCELL_SMALL32_DUTY(n, 3600000, 1500))"),
+    (
+        "a_variable_burst_of_a_table",
+        "VARIABLE(tatcell_small_table_t, TATCELL_SMALL_TABLE(set, 10, 1000, n, TATCELL_FULL_DENY))",
+    ),
+    ("a_variable_log", "int f(unsigned n) { unsigned l; return TATCELL_LOG_LIMITED(0, n, 1000, 3, &l); }"),
     ("a_variable_delay", "VARIABLE(tatcell_small32_limit_t, TATCELL_SMALL32_LIMIT_SHAPED(10, 1000, 5, n))"),
 ];
 
@@ -112,7 +118,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
 
 /// Before what must be refused.
 const BEFORE: &str = "#include \"tatcell_small.h\"
-tatcell_small_slot_t slots[8];
+tatcell_small_slot_t slots[8], set[16];
 #define VARIABLE(type, value) type f(unsigned n) { type x = value; return x; }
 ";
 

@@ -29,6 +29,9 @@ use crate::exec::Run;
 /// How long a check may run.
 const PATIENCE: Duration = Duration::from_secs(150);
 
+/// How long it may be built: the first of a package brings all that it needs.
+const BUILDING: Duration = Duration::from_secs(3_600);
+
 /// Sizes of tests that have one.
 const SIZES: [(&str, &str); 2] = [("TATCELL_KILLS", "2000"), ("TATCELL_RACES", "200000")];
 
@@ -231,7 +234,7 @@ impl Bench {
             build.args(["--profile", "loom"]).env("RUSTFLAGS", format!("--cfg tatcell_{checker}"));
         }
         build.current_dir(&self.tree).envs(QUICK_BUILDS).env("CARGO_TARGET_DIR", self.build.join(folder));
-        let said = build.done()?;
+        let said = build.done_within(BUILDING)?;
         ensure!(said.ok(), "does not compile:\n{}", crate::exec::tail(&said.all, 30));
         // "Executable unittests src/lib.rs (target/debug/deps/...)"
         let line = said.all.lines().find(|line| line.trim_start().starts_with("Executable "));
