@@ -515,6 +515,8 @@ TEST(table_hash_refuses_bad_arguments) {
 /* The two forms of a call: REST follows key and length, or the hash. */
 #define KEYED(f, t, l, ...) f(t, l, 0, "key", 3, __VA_ARGS__)
 #define HASHED(f, t, l, ...) f##_hash(t, l, 0, w.hash, __VA_ARGS__)
+/* As KEYED with a key of the length that has a way of its own. */
+#define KEYED16(f, t, l, ...) f(t, l, 0, "sixteen bytes ..", 16, __VA_ARGS__)
 
 /* What every call for one key refuses, in both forms. */
 #define BOTH_FORMS(f, ...) \
@@ -523,7 +525,10 @@ TEST(table_hash_refuses_bad_arguments) {
         NULL_IS(f(&w.table, &w.tlimit, 0, NULL, 0, __VA_ARGS__)); \
         REFUSES(TATCELL_ERR_KEY_LENGTH, f(&w.table, &w.tlimit, 0, "key", SIZE_MAX, __VA_ARGS__)); \
         REFUSES(TATCELL_ERR_HASH, f(&w.caller, &w.tlimit, 0, "key", 3, __VA_ARGS__)); \
+        NULL_IS(f(&w.table, &w.tlimit, 0, NULL, 16, __VA_ARGS__)); \
+        REFUSES(TATCELL_ERR_HASH, KEYED16(f, &w.caller, &w.tlimit, __VA_ARGS__)); \
         TABLE_AND_LIMIT_OF(f, KEYED, __VA_ARGS__); \
+        TABLE_AND_LIMIT_OF(f, KEYED16, __VA_ARGS__); \
         TABLE_AND_LIMIT_OF(f, HASHED, __VA_ARGS__); \
     } while (0)
 #define TABLE_AND_LIMIT_OF(f, FORM, ...) \
@@ -542,6 +547,7 @@ TEST(table_hash_refuses_bad_arguments) {
 #define BOTH(code, f, ...) \
     do { \
         REFUSES(code, KEYED(f, &w.table, &w.tlimit, __VA_ARGS__)); \
+        REFUSES(code, KEYED16(f, &w.table, &w.tlimit, __VA_ARGS__)); \
         REFUSES(code, HASHED(f, &w.table, &w.tlimit, __VA_ARGS__)); \
     } while (0)
 #define BOTH_TAKE(f, ...) \
@@ -682,6 +688,61 @@ TEST(table_operations_refuse_bad_arguments) {
     EQ(w.numbers.header_bytes, 128);
 }
 
+/* A limit that nobody initialised is all zeros, and no table may take it for its own: one that is not of GCRA, or whose
+ * q-unit is not a tick, has no limit that goes the shortest way. */
+TEST(tables_of_every_form_refuse_limits_that_are_not_theirs) {
+    static const struct {
+        uint32_t algorithm, flags;
+        int32_t resolution;
+    } forms[] = {
+        {TATCELL_ALGORITHM_GCRA, 0, 0},
+        {TATCELL_ALGORITHM_GCRA, TATCELL_TABLE_EXCLUSIVE, 0},
+        {TATCELL_ALGORITHM_GCRA, TATCELL_TABLE_RESOLUTION, 0},
+        {TATCELL_ALGORITHM_GCRA, TATCELL_TABLE_RESOLUTION, 3},
+        {TATCELL_ALGORITHM_GCRA, TATCELL_TABLE_RESOLUTION, -3},
+        {TATCELL_ALGORITHM_GCRA, TATCELL_TABLE_RESOLUTION | TATCELL_TABLE_EXCLUSIVE, -3},
+        {TATCELL_ALGORITHM_FIXED_WINDOW, 0, 0},
+        {TATCELL_ALGORITHM_SLIDING_COUNTER, 0, 0},
+        {TATCELL_ALGORITHM_QUOTA_LINEAR, 0, 0},
+        {TATCELL_ALGORITHM_DECAY, TATCELL_TABLE_EXCLUSIVE, 0},
+    };
+    static const uint32_t hashes[] = {TATCELL_HASH_SIPHASH13, TATCELL_HASH_AES};
+    for (size_t i = 0; i < 2 * (sizeof forms / sizeof *forms); i++) {
+        NOTE("form %zu", i);
+        DO(setup());
+        tatcell_limit_spec_t spec = kit_spec(10, SECOND, 10);
+        spec.algorithm = forms[i / 2].algorithm;
+        tatcell_table_options_t o = kit_options(&spec);
+        o.flags = forms[i / 2].flags;
+        o.resolution = forms[i / 2].resolution;
+        o.hash = hashes[i % 2];
+        int32_t rc = tatcell_table_init(&w.table, w.memory, BYTES, &o);
+        if (rc == TATCELL_ERR_HASH_UNAVAILABLE) continue;
+        EQ(rc, 0);
+        EQ(tatcell_limit_init_table(&w.tlimit, &w.table, &spec), 0);
+        /* Not its own, whatever else is wrong with it. */
+        tatcell_limit_t ones;
+        memset(&ones, 0xff, sizeof ones);
+        tatcell_burst_t b = TATCELL_BURST_INIT;
+        b.count = 1, b.hashes = &w.hash;
+        const tatcell_limit_t *bad[] = {&w.zero_limit, &ones, &w.limit, &w.limit32, &w.foreign};
+        for (size_t j = 0; j < sizeof bad / sizeof *bad; j++) {
+            int32_t code = j == 4 ? TATCELL_ERR_FOREIGN : TATCELL_ERR_LIMIT;
+            NOTE("form %zu, limit %zu", i, j);
+            REFUSES(code, KEYED(tatcell_table_check, &w.table, bad[j], 1, &w.ticks));
+            REFUSES(code, KEYED16(tatcell_table_check, &w.table, bad[j], 1, &w.ticks));
+            REFUSES(code, HASHED(tatcell_table_check, &w.table, bad[j], 1, &w.ticks));
+            REFUSES(code, HASHED(tatcell_table_check, &w.table, bad[j], 0, NULL));
+            REFUSES(code, HASHED(tatcell_table_check_ex, &w.table, bad[j], 1, 0, &w.d, NULL));
+            b.limit = bad[j];
+            REFUSES(code, tatcell_table_check_burst(&w.table, &b, NULL));
+        }
+        TAKES(KEYED(tatcell_table_check, &w.table, &w.tlimit, 1, &w.ticks));
+        TAKES(KEYED16(tatcell_table_check, &w.table, &w.tlimit, 1, &w.ticks));
+        TAKES(HASHED(tatcell_table_check, &w.table, &w.tlimit, 1, &w.ticks));
+    }
+}
+
 TEST(sizing_functions_answer_any_number) {
     EQ(tatcell_table_bytes(0), 256);
     EQ(tatcell_table_bytes(16), 256);
@@ -770,6 +831,7 @@ int main(void) {
     RUN(table_hash_refuses_bad_arguments);
     RUN(table_calls_for_one_key_refuse_bad_arguments);
     RUN(table_operations_refuse_bad_arguments);
+    RUN(tables_of_every_form_refuse_limits_that_are_not_theirs);
     RUN(sizing_functions_answer_any_number);
     RUN(hostile_table_bytes_are_safe);
     return check_failures != 0;

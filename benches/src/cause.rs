@@ -22,7 +22,7 @@ pub fn of(goal: &Goal, suite: &Suite, counts: &Counts) -> Vec<String> {
     let line = match goal {
         Goal::Times(_, row, floor) if floor.starts_with("floor1e") => beside_floor(suite, counts, row, floor),
         Goal::Faster(_, _, two) => threads(suite, two),
-        Goal::Times(_, a, b) | Goal::Beside(_, a, b) => instructions(counts, a, b),
+        Goal::Times(_, a, b) | Goal::Beside(_, a, b) | Goal::Multiple(_, a, b) => instructions(counts, a, b),
         _ => None,
     };
     line.into_iter().collect()

@@ -43,6 +43,8 @@ mod costs;
 mod count;
 mod cpu;
 mod crew;
+#[cfg(target_arch = "x86_64")]
+mod floor_single;
 mod floors;
 mod foreign;
 mod gate;
@@ -112,6 +114,8 @@ impl Args {
 fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
     let (mut suite, mut beds) = (Suite::new(wanted), beds::Beds::default());
     floors::add(&mut suite);
+    #[cfg(target_arch = "x86_64")]
+    floor_single::add(&mut suite);
     cells::add(&mut suite);
     tables::add(&mut suite, &mut beds);
     algorithms::add(&mut suite);

@@ -113,7 +113,7 @@ fn add_bed(
             })
         });
     };
-    add("single", "single call", |bed, n, numbers| single(bed, n, |table, id| keyed(table, numbers.id(id))));
+    add("single", "single call", |bed, n, numbers| single(bed, n, |id| key(numbers.id(id))));
     add("ahead64", "64 ahead", |bed, n, numbers| ahead::<_, 64, 16>(bed, n, |id| key(numbers.id(id))));
 }
 

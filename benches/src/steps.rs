@@ -8,14 +8,13 @@ use crate::keys::key;
 use crate::suite::DT;
 
 #[inline(never)]
-pub fn single<M: Access>(bed: &mut Bed<M>, n: u64, hash: impl Fn(&Table<'static, M>, u64) -> u64) -> u64 {
+pub fn single<M: Access, const N: usize>(bed: &mut Bed<M>, n: u64, key: impl Fn(u64) -> [u8; N]) -> u64 {
     let Bed { table, limit, stream, now, .. } = bed;
     let (mut passed, mut t) = (0, *now);
     let (ids, turn) = stream.take(n as usize);
     for &id in ids {
         t += DT;
-        let hash = hash(table, turn.id(id));
-        passed += u64::from(table.check_hash(limit, t, hash, 1).is_ok_and(|o| o.passes()));
+        passed += u64::from(table.check(limit, t, &key(turn.id(id)), 1).is_ok_and(|o| o.passes()));
     }
     *now = t;
     passed

@@ -31,7 +31,7 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
             suite.add(&id, &text, what.mix, visits(keys), |notes| body(beds.get(what, notes), step));
         };
         let what = What::new(keys);
-        add("single", "single call", what, |bed, n| single(bed, n, keyed));
+        add("single", "single call", what, |bed, n| single(bed, n, key));
         add("burst32", "burst of 32", what, |bed, n| lone::<_, 32>(bed, n, keyed));
         add("prepared32", "burst of 32, prefetched key by key", what, |bed, n| {
             prepared::<_, 32, 16>(bed, n, key)
@@ -42,7 +42,7 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
         add("ahead64", "burst of 64, next one in between", what, |bed, n| ahead::<_, 64, 16>(bed, n, key));
         if keys == 1_000 || keys == 1_000_000 {
             let deny = What { mix: Mix::Deny, ..what };
-            add("single_denied", "single call, denied", deny, |bed, n| single(bed, n, keyed));
+            add("single_denied", "single call, denied", deny, |bed, n| single(bed, n, key));
             add("next32_denied", "burst of 32, next prefetched, denied", deny, |bed, n| {
                 next::<_, 32>(bed, n, keyed)
             });
@@ -50,7 +50,7 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
                 ahead::<_, 64, 16>(bed, n, key)
             });
             let sip = What { hashing: Hashing::Sip, ..what };
-            add("sip_single", "SipHash, single call", sip, |bed, n| single(bed, n, keyed));
+            add("sip_single", "SipHash, single call", sip, |bed, n| single(bed, n, key));
             add("sip_burst32", "SipHash, burst of 32", sip, |bed, n| lone::<_, 32>(bed, n, keyed));
             add("sip_next64", "SipHash, burst of 64, next prefetched", sip, |bed, n| {
                 next::<_, 64>(bed, n, keyed)
@@ -86,7 +86,7 @@ fn largest(suite: &mut Suite, beds: &mut Beds) {
         let (id, text) = (format!("table1e8.{id}"), format!("1e8 keys, staggered, {text}"));
         suite.add(&id, &text, what.mix, visits(LARGEST), |notes| body(beds.get(what, notes), step));
     };
-    add("single", "single call", |bed, n| single(bed, n, keyed));
+    add("single", "single call", |bed, n| single(bed, n, key));
     add("burst32", "burst of 32", |bed, n| lone::<_, 32>(bed, n, keyed));
     add("prepared32", "burst of 32, prefetched key by key", |bed, n| prepared::<_, 32, 16>(bed, n, key));
     add("next64", "burst of 64, next prefetched", |bed, n| next::<_, 64>(bed, n, keyed));
@@ -98,7 +98,7 @@ fn largest(suite: &mut Suite, beds: &mut Beds) {
 /// What is measured at one size only.
 fn more(add: &mut impl FnMut(&str, &str, What, Step<Shared>), what: What) {
     let mixed = What { mix: Mix::Mixed, ..what };
-    add("single_mixed", "single call, half denied", mixed, |bed, n| single(bed, n, keyed));
+    add("single_mixed", "single call, half denied", mixed, |bed, n| single(bed, n, key));
     add("next64_mixed", "burst of 64, next prefetched, half denied", mixed, |bed, n| {
         next::<_, 64>(bed, n, keyed)
     });
@@ -106,7 +106,7 @@ fn more(add: &mut impl FnMut(&str, &str, What, Step<Shared>), what: What) {
         ahead::<_, 64, 16>(bed, n, key)
     });
     let zipf = What { order: Order::Zipf, ..what };
-    add("zipf_single", "Zipf(1.0), single call", zipf, |bed, n| single(bed, n, keyed));
+    add("zipf_single", "Zipf(1.0), single call", zipf, |bed, n| single(bed, n, key));
     add("zipf_ahead64", "Zipf(1.0), burst of 64, next one in between", zipf, |bed, n| {
         ahead::<_, 64, 16>(bed, n, key)
     });
@@ -114,7 +114,7 @@ fn more(add: &mut impl FnMut(&str, &str, What, Step<Shared>), what: What) {
         next::<_, 64>(bed, n, keyed)
     });
     let short = What { bytes: 4, ..what };
-    add("key4_single", "4-byte keys, single call", short, |bed, n| single(bed, n, keyed4));
+    add("key4_single", "4-byte keys, single call", short, |bed, n| single(bed, n, key4));
     add("key4_next64", "4-byte keys, burst of 64, next prefetched", short, |bed, n| {
         next::<_, 64>(bed, n, keyed4)
     });
@@ -141,7 +141,7 @@ fn owned(suite: &mut Suite, what: What, size: &str) {
             body(made.get_or_insert_with(make).clone(), step)
         });
     };
-    add("exclusive", "single call", |bed, n| single(bed, n, keyed));
+    add("exclusive", "single call", |bed, n| single(bed, n, key));
     add("exclusive_next32", "burst of 32, next prefetched", |bed, n| next::<_, 32>(bed, n, keyed));
     add("exclusive_ahead64", "burst of 64, next one in between", |bed, n| ahead::<_, 64, 16>(bed, n, key));
 }

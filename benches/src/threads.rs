@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tatcell::{lines_for, Cell, Lease, Limit, Shared};
 
-use crate::beds::{keyed, slots_for, Bed, Beds, Order, What};
+use crate::beds::{slots_for, Bed, Beds, Order, What};
 use crate::cells::{decide, Apart, BATCH, HOT, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
 use crate::crew::{crew, Member};
@@ -96,12 +96,7 @@ fn steps<const HALF: u64>() -> [Call; 2] {
             |bed, n| ahead::<_, 64, 16>(bed, n, key),
             |bed, n| ahead::<_, 64, 16>(bed, n, |id| key(id + HALF)),
         ),
-        (
-            "single",
-            "single call",
-            |bed, n| single(bed, n, keyed),
-            |bed, n| single(bed, n, |table, id| keyed(table, id + HALF)),
-        ),
+        ("single", "single call", |bed, n| single(bed, n, key), |bed, n| single(bed, n, |id| key(id + HALF))),
     ]
 }
 

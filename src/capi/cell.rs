@@ -5,7 +5,7 @@ use super::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell
 use super::kit::{args, inside, Contract, Out, Plain};
 use super::limit::{only_gcra, tatcell_limit_t};
 use crate::algorithms::gcra::Change;
-use crate::answer::Permit;
+use crate::answer::{Outcome, Permit};
 use crate::cell::{Cell, ExclusiveCell};
 use crate::limit::Limit;
 use crate::table::Counters;
@@ -50,6 +50,9 @@ unsafe impl Plain for Cell {}
 // SAFETY: the same.
 unsafe impl Plain for ExclusiveCell {}
 
+/// Limit, cell and place for the retry time of a check.
+type Asked<'a, C> = (&'a Limit, C, Option<Out<'a, u64>>);
+
 impl<'a> Contract<'a> {
     /// A cell that others may use: every access is atomic.
     #[inline(always)]
@@ -62,32 +65,73 @@ impl<'a> Contract<'a> {
     fn exclusive_cell(self, p: *mut tatcell_cell_t) -> Result<&'a mut ExclusiveCell, i32> {
         self.owned(inside::<_, ExclusiveCell>(p).cast_mut())
     }
-}
 
-/// A check of a shared cell where a q-unit is not a tick, and what the common case leaves: out of line and last, so
-/// that the common case has no shifts in its way and saves no register.
-#[inline(never)]
-fn shifted(cell: &Cell, limit: &Limit, now: u64, cost: u64, retry_after: Option<Out<'_, u64>>) -> i32 {
-    match cell.check_shifted(limit, now, cost) {
-        Some(outcome) => finish(outcome, retry_after),
-        None => finish(cell.check_again(limit, now, cost), retry_after),
+    /// The arguments of a check, which nearly always pass [`together`](Self::together).
+    #[inline(always)]
+    fn cell_asked(
+        self,
+        cell: *const tatcell_cell_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+    ) -> Result<Asked<'a, &'a Cell>, i32> {
+        match self.together::<Limit, Cell, _>(inside(limit), inside(cell), retry) {
+            Some(asked) => Ok(asked),
+            None => {
+                let cell = self.cell(cell)?;
+                Ok((self.limit64(limit)?, cell, self.result_if(retry)?))
+            }
+        }
+    }
+
+    /// As [`cell_asked`](Self::cell_asked), of a cell that only this call uses.
+    #[inline(always)]
+    fn owned_asked(
+        self,
+        cell: *mut tatcell_cell_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+    ) -> Result<Asked<'a, &'a mut ExclusiveCell>, i32> {
+        let place = inside::<_, ExclusiveCell>(cell).cast_mut();
+        match self.together_owned::<Limit, _, _>(inside(limit), place, retry) {
+            Some(asked) => Ok(asked),
+            None => {
+                let cell = self.exclusive_cell(cell)?;
+                Ok((self.limit64(limit)?, cell, self.result_if(retry)?))
+            }
+        }
     }
 }
 
-/// As [`shifted`] of a cell with one owner.
-#[inline(never)]
-fn shifted_owned(
-    cell: &mut ExclusiveCell,
-    limit: &Limit,
-    now: u64,
-    cost: u64,
-    retry_after: Option<Out<'_, u64>>,
-) -> i32 {
-    match cell.check_shifted(limit, now, cost) {
-        Some(outcome) => finish(outcome, retry_after),
-        None => finish(cell.check_again(limit, now, cost), retry_after),
-    }
+/// A check of a cell where a q-unit is not a tick: out of line, so that the common case has no shifts in its way. Like
+/// that one it ends with a call of what decides the rest, and so saves no register for it.
+macro_rules! out_of_line {
+    ($shifted:ident, $again:ident, $cell:ty) => {
+        #[inline(never)]
+        fn $shifted(cell: $cell, limit: &Limit, now: u64, cost: u64, retry: Option<Out<'_, u64>>) -> i32 {
+            match cell.check_shifted(limit, now, cost) {
+                Some(Outcome::NonConforming { retry_after }) => late(limit, now, retry_after, retry),
+                Some(outcome) => finish(outcome, retry),
+                None => $again(cell, limit, now, cost, retry),
+            }
+        }
+
+        #[inline(never)]
+        fn $again(cell: $cell, limit: &Limit, now: u64, cost: u64, retry: Option<Out<'_, u64>>) -> i32 {
+            finish(cell.check_again(limit, now, cost), retry)
+        }
+    };
 }
+
+/// A request that does not conform for so many q-units.
+#[inline(never)]
+fn late(limit: &Limit, now: u64, q: u64, retry: Option<Out<'_, u64>>) -> i32 {
+    // Or the compiler would hand over the shifts instead of the limit, and so keep them all along.
+    let limit = core::hint::black_box(limit);
+    finish(Outcome::NonConforming { retry_after: limit.0.ticks_up(q, now) }, retry)
+}
+
+out_of_line!(shifted, again, &Cell);
+out_of_line!(shifted_owned, again_owned, &mut ExclusiveCell);
 
 /// Decides one request and charges it if it conforms.
 ///
@@ -111,7 +155,7 @@ pub unsafe extern "C" fn tatcell_cell_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    args!(c, cell = c.cell(cell), limit = c.limit64(limit), retry = c.result_if(retry_after));
+    args!(c, (limit, cell, retry) = c.cell_asked(cell, limit, retry_after));
     match cell.check_whole(limit, now, cost) {
         Some(outcome) => finish(outcome, retry),
         None => shifted(cell, limit, now, cost, retry),
@@ -324,7 +368,7 @@ pub unsafe extern "C" fn tatcell_cell_check_exclusive(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    args!(c, cell = c.exclusive_cell(cell), limit = c.limit64(limit), retry = c.result_if(retry_after));
+    args!(c, (limit, cell, retry) = c.owned_asked(cell, limit, retry_after));
     match cell.check_whole(limit, now, cost) {
         Some(outcome) => finish(outcome, retry),
         None => shifted_owned(cell, limit, now, cost, retry),

@@ -22,6 +22,7 @@
 mod lists;
 mod places;
 mod texts;
+mod together;
 
 use core::ffi::{c_char, c_void, CStr};
 use core::marker::PhantomData;
@@ -46,14 +47,14 @@ pub(super) struct Contract<'a>(PhantomData<&'a ()>);
 /// Checks the arguments of a call in order, under its contract `c`; the first error is what the C function returns,
 /// before anything changed.
 macro_rules! args {
-    ($c:ident, $($value:pat = $arg:expr),+ $(,)?) => {
+    ($c:ident $(, $value:pat = $arg:expr)* $(,)?) => {
         let frame = ();
         // SAFETY: the contract, which whoever calls a C function has read in the header; it ends with the function.
         let $c = unsafe { $crate::capi::kit::Contract::of(&frame) };
         $(let $value = match $arg {
             Ok(value) => value,
             Err(error) => return error,
-        };)+
+        };)*
     };
 }
 pub(super) use args;

@@ -5,6 +5,8 @@ use core::ffi::c_void;
 use super::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS};
 use super::kit::{args, inside, possible, Contract, Marked, Out, Span};
 use super::table_options::{tatcell_attach_options_t, tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
+use crate::keys::aes::AesKeys;
+use crate::keys::Hasher;
 use crate::limit::params::{self, Kind};
 use crate::table::{Access, Exclusive, Line, Shared, Table, TableError};
 
@@ -29,13 +31,15 @@ pub struct tatcell_table_t {
 pub(super) struct Handle {
     /// `READY`.
     mark: u64,
+    /// Not 0: the shortest way may be gone. A shared table with a [short](Hasher::Short) hasher.
+    short: u64,
     /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Not 0.
     pub ticket: u64,
     pub table: Any,
 }
 
 /// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Table` or `Geometry` change.
-const READY: u64 = 0x7461_7463_656c_6803;
+const READY: u64 = 0x7461_7463_656c_6804;
 
 /// Either form of a table.
 pub(super) enum Any {
@@ -66,6 +70,29 @@ unsafe impl Marked for Handle {
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
+/// A handle of which the shortest way may be gone.
+#[derive(Clone, Copy)]
+pub(super) struct Short<'a>(&'a Handle);
+
+impl Handle {
+    #[inline(always)]
+    pub(super) fn short(&self) -> Option<Short<'_>> {
+        (self.short != 0).then_some(Short(self))
+    }
+}
+
+impl<'a> Short<'a> {
+    /// Its table and the round keys of that.
+    #[inline(always)]
+    pub(super) fn parts(self) -> (&'a Table<'static, Shared>, &'a AesKeys) {
+        match &self.0.table {
+            Any::Shared(table @ Table { hasher: Hasher::Short(keys), .. }) => (table, keys),
+            // SAFETY: `publish` makes no other handle that is short.
+            _ => unsafe { core::hint::unreachable_unchecked() },
+        }
+    }
+}
+
 impl<'a> Contract<'a> {
     /// What lies inside a handle.
     #[inline(always)]
@@ -82,7 +109,8 @@ pub(super) fn publish(made: Result<Any, TableError>, out: Out<'_, tatcell_table_
                 Any::Shared(t) => ticket(t),
                 Any::Exclusive(t) => ticket(t),
             };
-            out.put_inside(Handle { mark: READY, ticket, table });
+            let short = matches!(&table, Any::Shared(Table { hasher: Hasher::Short(_), .. })) as u64;
+            out.put_inside(Handle { mark: READY, short, ticket, table });
             TATCELL_PASS
         }
         Err(e) => table_code(e),

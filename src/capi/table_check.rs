@@ -4,11 +4,12 @@ use core::ffi::c_void;
 
 use super::codes::{table_code, TATCELL_PASS};
 use super::decision::{fill, finish, tatcell_decision_t};
-use super::kit::{apart, args, Out, Report};
+use super::kit::{apart, args, inside, Contract, Out, Report};
 use super::limit::{not_own, tatcell_limit_t};
-use super::table::{either, tatcell_table_t, Handle};
+use super::table::{either, tatcell_table_t, Any, Handle, Short};
+use crate::keys::aes;
 use crate::limit::TableLimit;
-use crate::table::{Access, Counters, Request, Table, TableError};
+use crate::table::{Access, Counters, Request, Shared, Table, TableError};
 
 /// The code of an error of a call with this limit.
 pub(super) fn refused(e: TableError, limit: &TableLimit) -> i32 {
@@ -49,6 +50,86 @@ fn peek(
     }
 }
 
+/// Table, limit and place for the retry time of a check.
+type Asked<'a> = (&'a Handle, &'a TableLimit, Option<Out<'a, u64>>);
+
+impl<'a> Contract<'a> {
+    /// The arguments of a check but its key, which nearly always pass [`together`](Self::together). `key`: is it one?
+    #[inline(always)]
+    fn table_asked(
+        self,
+        table: *const tatcell_table_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+        key: impl FnOnce() -> Result<(), i32>,
+    ) -> Result<Asked<'a>, i32> {
+        let asked = self.together::<Handle, TableLimit, _>(inside(table), inside(limit), retry);
+        if let Some(asked) = asked {
+            return Ok(asked);
+        }
+        let (table, limit) = (self.handle(table)?, self.table_limit(limit)?);
+        key()?;
+        Ok((table, limit, self.result_if(retry)?))
+    }
+}
+
+/// The shortest way, of a limit whose q-units are ticks: one attempt in the home line. What needs more is another
+/// function's, which this one ends with, so that it saves no register for that.
+#[inline(always)]
+fn check_short(
+    table: &Table<'_, Shared>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    match table.check_whole(limit, now, hash, cost) {
+        Some(outcome) => finish(outcome, retry),
+        None => check_far(table, limit, now, hash, retry, cost),
+    }
+}
+
+#[inline(never)]
+fn check_far(
+    table: &Table<'_, Shared>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    finish(table.check_far(limit, now, hash, cost), retry)
+}
+
+/// [`check_short`] of a key of 16 bytes. Arguments stand where those of the C function do.
+#[inline(never)]
+fn check_short16(
+    handle: Short<'_>,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8; 16],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    let (table, keys) = handle.parts();
+    check_short(table, limit, now, aes::hash16(keys, key), retry, cost)
+}
+
+/// The same of 4 bytes.
+#[inline(never)]
+fn check_short4(
+    handle: Short<'_>,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8; 4],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    let (table, keys) = handle.parts();
+    check_short(table, limit, now, aes::hash4(keys, key), retry, cost)
+}
+
 /// One decision, out of line so that its values find registers beside the arguments of the C function, which ends with
 /// this call and so saves none for itself.
 #[inline(never)]
@@ -64,6 +145,48 @@ fn check_one<M: Access>(
         Ok(outcome) => finish(outcome, retry),
         Err(e) => refused(e, limit),
     }
+}
+
+/// One decision of any table and any key.
+#[inline(always)]
+fn check_any(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    either!(table, t => match t.hash(key) {
+        Ok(hash) => check_one(t, limit, now, hash, cost, retry),
+        Err(e) => refused(e, limit),
+    })
+}
+
+/// [`check_any`] of a key of `N` bytes, one argument less.
+#[inline(never)]
+fn check_sized<const N: usize>(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8; N],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    check_any(table, limit, now, key, retry, cost)
+}
+
+/// [`check_any`] of a key of whatever length.
+#[inline(never)]
+fn check_other(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    check_any(table, limit, now, key, retry, cost)
 }
 
 /// Hashes a key with the table's secret, for the _hash and burst calls.
@@ -127,15 +250,25 @@ pub unsafe extern "C" fn tatcell_table_check(
 ) -> i32 {
     args!(
         c,
-        table = c.handle(table),
-        limit = c.table_limit(limit),
-        key = c.key(key, key_len),
-        retry = c.result_if(retry_after)
+        (table, limit, retry) = c.table_asked(table, limit, retry_after, || c.key(key, key_len).map(drop))
     );
-    either!(table, t => match t.hash_one(key) {
-        Ok(hash) => check_one(t, limit, now, hash, cost, retry),
-        Err(e) => refused(e, limit),
-    })
+    let short = || table.short().filter(|short| limit.0.mark == short.parts().0.whole);
+    if key_len == 16 {
+        args!(c, key = c.input(key.cast::<[u8; 16]>()));
+        return match short() {
+            Some(short) => check_short16(short, limit, now, key, retry, cost),
+            None => check_sized(table, limit, now, key, retry, cost),
+        };
+    }
+    if key_len == 4 {
+        args!(c, key = c.input(key.cast::<[u8; 4]>()));
+        return match short() {
+            Some(short) => check_short4(short, limit, now, key, retry, cost),
+            None => check_sized(table, limit, now, key, retry, cost),
+        };
+    }
+    args!(c, key = c.key(key, key_len));
+    check_other(table, limit, now, key, retry, cost)
 }
 
 /// As tatcell_table_check for a hash made before.
@@ -158,8 +291,13 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    args!(c, table = c.handle(table), limit = c.table_limit(limit), retry = c.result_if(retry_after));
-    either!(table, t => check_one(t, limit, now, hash, cost, retry))
+    args!(c, (table, limit, retry) = c.table_asked(table, limit, retry_after, || Ok(())));
+    match &table.table {
+        Any::Shared(table) if limit.0.mark == table.whole => {
+            check_short(table, limit, now, hash, retry, cost)
+        }
+        _ => either!(table, t => check_one(t, limit, now, hash, cost, retry)),
+    }
 }
 
 /// Decides one request with the full answer.

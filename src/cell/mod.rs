@@ -267,11 +267,11 @@ macro_rules! operations {
                 if limit.0.is_whole() { $me.attempt(limit, now, cost, |q| q) } else { None }
             }
 
-            /// As [`check_plain`](Self::check_plain), always shifting.
+            /// As [`check_plain`](Self::check_plain), always shifting; `retry_after` is in q-units still.
             #[inline(always)]
             #[allow(dead_code)] // as above
             pub(crate) fn check_shifted($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
-                $me.attempt(limit, shifted(now, limit.0.shl, limit.0.shr), cost, |q| limit.0.ticks_late(q, now))
+                $me.attempt(limit, shifted(now, limit.0.shl, limit.0.shr), cost, |q| q)
             }
 
             #[inline(always)]

@@ -23,18 +23,15 @@
 #[cfg_attr(not(tatcell_sse2), allow(dead_code))] // all but the keys
 pub(crate) struct AesKeys {
     keys: [[u64; 2]; 6],
-    /// `K0 ^ 16`: where a key of 16 bytes starts.
+    /// `K0 ^ 16`: where a key of 16 bytes starts; the same for one of 4 bytes.
     start16: [u64; 2],
-    /// Not 0: the processor has AVX, whose instructions take a round key from memory wherever it lies. (No bool: the
-    /// compiler would store the kind of a `Hasher` in the values that a bool has not, and that is slower to read. A
-    /// whole word: no byte is left unset.)
-    avx: u64,
+    start4: [u64; 2],
 }
 
 impl AesKeys {
     pub fn new(keys: [[u64; 2]; 6]) -> AesKeys {
         let [[low, high], ..] = keys;
-        AesKeys { keys, start16: [low ^ 16, high], avx: crate::cpu::avx() as u64 }
+        AesKeys { keys, start16: [low ^ 16, high], start4: [low ^ 4, high] }
     }
 }
 
@@ -58,16 +55,69 @@ pub(crate) fn hash(keys: &AesKeys, key: &[u8]) -> u64 {
     }
 }
 
-/// As [`hash`] for one key alone, whose round keys are in no register yet: for a key of 16 bytes five instructions less
-/// where the processor has AVX. In a loop that hashes and decides nothing, round keys stay in registers with that one,
-/// and bursts hashed by this one took 9 % longer.
+/// [`hash`] out of line, of a key by value.
+#[inline(never)]
+pub(crate) fn hash_value<const N: usize>(keys: &AesKeys, key: [u8; N]) -> u64 {
+    hash(keys, &key)
+}
+
+/// May [`hash_short`], [`hash16`] and [`hash4`] be asked? Where the processor has AVX besides, whose instructions take
+/// a round key from memory wherever it lies.
+#[inline]
+pub(crate) fn is_short() -> bool {
+    cfg!(tatcell_sse2) && available() && crate::cpu::avx()
+}
+
+/// As [`hash`] for one key alone, whose round keys are in no register yet, where [`is_short`] says so: ten instructions
+/// less. None: of another length than 4 or 16. In a loop that hashes and decides nothing, round keys stay in registers
+/// with that one, and bursts hashed by this one took 9 % longer.
+#[cfg(tatcell_sse2)]
 #[inline(always)]
-pub(crate) fn hash_one(keys: &AesKeys, key: &[u8]) -> u64 {
-    #[cfg(tatcell_sse2)]
-    if let (1.., 16, Some(block)) = (keys.avx, key.len(), key.first_chunk::<16>()) {
-        let whole = u128::from_le_bytes(*block);
-        return x86::block16(keys, [whole as u64, (whole >> 64) as u64]);
+pub(crate) fn hash_short(keys: &AesKeys, key: &[u8]) -> Option<u64> {
+    match (key.len(), key.first_chunk::<16>(), key.first_chunk::<4>()) {
+        (16, Some(block), _) => {
+            let whole = u128::from_le_bytes(*block);
+            Some(x86::block16(keys, [whole as u64, (whole >> 64) as u64]))
+        }
+        (4, _, Some(block)) => Some(x86::block4(keys, u32::from_le_bytes(*block))),
+        _ => None,
     }
+}
+
+/// As [`hash_short`] of 16 bytes that lie in memory.
+#[cfg(tatcell_sse2)]
+#[allow(dead_code)] // the C layer asks
+#[inline(always)]
+pub(crate) fn hash16(keys: &AesKeys, key: &[u8; 16]) -> u64 {
+    x86::stored16(keys, key)
+}
+
+/// As [`hash16`] of 4 bytes.
+#[cfg(tatcell_sse2)]
+#[allow(dead_code)] // as above
+#[inline(always)]
+pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
+    x86::block4(keys, u32::from_le_bytes(*key))
+}
+
+/// Never asked.
+#[cfg(not(tatcell_sse2))]
+#[inline(always)]
+pub(crate) fn hash_short(_: &AesKeys, _: &[u8]) -> Option<u64> {
+    None
+}
+
+/// Never asked.
+#[cfg(not(tatcell_sse2))]
+#[allow(dead_code)] // as above
+pub(crate) fn hash16(keys: &AesKeys, key: &[u8; 16]) -> u64 {
+    hash(keys, key)
+}
+
+/// Never asked.
+#[cfg(not(tatcell_sse2))]
+#[allow(dead_code)] // as above
+pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
     hash(keys, key)
 }
 
@@ -113,35 +163,55 @@ use x86::State;
 mod x86 {
     use core::arch::x86_64::*;
 
-    /// The hash of 16 bytes, as little-endian halves, where the processor has AVX. The halves come by themselves: see
+    /// A hash by AVX instructions, where `is_short` says so: those that load the key, the state that it starts from,
+    /// their operands.
+    macro_rules! short {
+        ($keys:ident, $start:ident, [$($load:literal),+], $($operand:tt)+) => {{
+            let hash: u64;
+            // SAFETY: `is_short` says that the processor has AES and AVX; what is loaded are the round keys and the
+            // key. 128-bit instructions: the upper halves of the registers become 0, so no SSE code waits for them.
+            unsafe {
+                core::arch::asm!(
+                    $($load,)+
+                    "vpxor {s}, {s}, [{k} + {start}]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 16]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 32]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 48]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 64]",
+                    "vaesenc {s}, {s}, [{k} + {keys} + 80]",
+                    "vmovq {hash}, {s}",
+                    $($operand)+,
+                    k = in(reg) $keys,
+                    s = out(xmm_reg) _,
+                    hash = lateout(reg) hash,
+                    start = const core::mem::offset_of!(super::AesKeys, $start),
+                    keys = const core::mem::offset_of!(super::AesKeys, keys),
+                    options(pure, readonly, nostack, preserves_flags),
+                );
+            }
+            hash
+        }};
+    }
+
+    /// The hash of 16 bytes, as little-endian halves, where `is_short` says so. The halves come by themselves: see
     /// [`State::alone`].
     #[inline(always)]
     pub fn block16(keys: &super::AesKeys, [low, high]: [u64; 2]) -> u64 {
-        let hash: u64;
-        // SAFETY: `avx` says that the processor has AVX, and the caller that it has AES; what is loaded are the
-        // round keys. 128-bit instructions: the upper halves of the registers become 0, so no SSE code waits for them.
-        unsafe {
-            core::arch::asm!(
-                "vmovq {s}, {low}",
-                "vpinsrq {s}, {s}, {high}, 1",
-                "vpxor {s}, {s}, [{k} + {start16}]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 16]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 32]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 48]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 64]",
-                "vaesenc {s}, {s}, [{k} + {keys} + 80]",
-                "vmovq {hash}, {s}",
-                k = in(reg) keys,
-                low = in(reg) low,
-                high = in(reg) high,
-                s = out(xmm_reg) _,
-                hash = lateout(reg) hash,
-                start16 = const core::mem::offset_of!(super::AesKeys, start16),
-                keys = const core::mem::offset_of!(super::AesKeys, keys),
-                options(pure, readonly, nostack, preserves_flags),
-            );
-        }
-        hash
+        short!(keys, start16, ["vmovq {s}, {low}", "vpinsrq {s}, {s}, {high}, 1"],
+            low = in(reg) low, high = in(reg) high)
+    }
+
+    /// The same of 16 bytes in memory.
+    #[inline(always)]
+    pub fn stored16(keys: &super::AesKeys, key: &[u8; 16]) -> u64 {
+        short!(keys, start16, ["vmovq {s}, qword ptr [{p}]", "vpinsrq {s}, {s}, qword ptr [{p} + 8], 1"],
+            p = in(reg) key.as_ptr())
+    }
+
+    /// The same of 4 bytes.
+    #[inline(always)]
+    pub fn block4(keys: &super::AesKeys, key: u32) -> u64 {
+        short!(keys, start4, ["vmovd {s}, {p:e}"], p = in(reg) key)
     }
 
     /// The 16 bytes between two rounds.
@@ -252,7 +322,7 @@ mod tests {
     /// Keys of every length about a block, and of every alignment.
     #[test]
     fn one_key_alone_hashes_as_among_others() {
-        if !available() {
+        if !is_short() {
             return;
         }
         let mut word = 7u64;
@@ -265,7 +335,15 @@ mod tests {
             let bytes: [u8; 64] = core::array::from_fn(|_| random() as u8);
             for (start, length) in (0..16).flat_map(|start| (0..40).map(move |length| (start, length))) {
                 let key = &bytes[start..start + length];
-                assert_eq!(hash_one(&keys, key), hash(&keys, key), "{length} bytes");
+                let known = hash(&keys, key);
+                let short = hash_short(&keys, key);
+                assert_eq!(short.is_some(), [4, 16].contains(&length));
+                assert_eq!(short.unwrap_or(known), known, "{length} bytes");
+                match (key.try_into(), key.try_into()) {
+                    (Ok(key), _) => assert_eq!(hash16(&keys, key), known),
+                    (_, Ok(key)) => assert_eq!(hash4(&keys, key), known),
+                    _ => {}
+                }
             }
         }
     }

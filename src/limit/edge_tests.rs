@@ -98,14 +98,10 @@ fn a_rounding_beyond_all_numbers_is_the_largest() {
     assert_eq!(fine.info().rate_error_ppb, 0);
 }
 
-/// What the short calls ask of a resolution is what the full ones compute.
 #[test]
 fn a_resolution_is_whole_where_a_q_unit_is_a_tick() {
     for shift in -4..=4i8 {
         let p = LimitSpec::new(3, 1 << 20, 5).resolution(shift).build().expect("a limit").0;
         assert_eq!(p.is_whole(), shift == 0, "{shift}");
-        for (q, now) in [(0, 0), (1, 0), (1, 7), (1 << 20, 5), (12_345, 678)] {
-            assert_eq!(p.ticks_late(q, now), p.ticks_up(q, now), "{q} after {now}, {shift}");
-        }
     }
 }

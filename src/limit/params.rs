@@ -276,13 +276,6 @@ impl Params {
         time::ticks_up(q, now, self.shl, self.shr)
     }
 
-    /// As [`ticks_up`](Params::ticks_up), out of line: a check that passes then keeps no shift for it.
-    #[inline(never)]
-    #[allow(dead_code)] // the C layer asks
-    pub fn ticks_late(&self, q: u64, now: u64) -> u64 {
-        self.ticks_up(q, now)
-    }
-
     /// Says whether the given option flag is set.
     #[inline(always)]
     pub const fn has(&self, flag: u8) -> bool {

@@ -19,6 +19,13 @@ pub trait Access: sealed::Sealed {
     /// Separates a claim from the look that follows it.
     #[doc(hidden)]
     fn fence();
+
+    /// As [`fence`](Access::fence), where the last thing done was to [replace](Access::replace) a word.
+    #[doc(hidden)]
+    #[inline(always)]
+    fn fence_behind_swap() {
+        Self::fence();
+    }
 }
 
 pub(crate) mod sealed {
@@ -53,6 +60,15 @@ impl Access for Shared {
         // ORDERING: SeqCst; pairs with the same fence of every other inserter of this tag. Of two threads that each
         // placed a claim, at least one sees the other's.
         fence(Ordering::SeqCst);
+    }
+
+    /// An x86-64 processor makes every locked instruction a fence: no later load goes before it. So only the compiler
+    /// is told; what is behind it reads by assembly, as all looks of an insert do there.
+    #[cfg(tatcell_sse2)]
+    #[inline(always)]
+    fn fence_behind_swap() {
+        // ORDERING: SeqCst, of the compiler; that of the processor is the lock of the swap. Partner as of `fence`.
+        core::sync::atomic::compiler_fence(Ordering::SeqCst);
     }
 }
 

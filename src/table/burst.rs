@@ -42,7 +42,7 @@ impl<M: Access> Table<'_, M> {
         }
         // The choice of the hash is made outside the loop.
         match &self.hasher {
-            Hasher::Aes(keys) => {
+            Hasher::Short(keys) | Hasher::Aes(keys) => {
                 hashes.iter_mut().enumerate().for_each(|(i, h)| *h = aes::hash(keys, &key(i)))
             }
             Hasher::Sip(seed, _) => hashes.iter_mut().enumerate().for_each(|(i, h)| *h = seed.hash(&key(i))),
@@ -145,7 +145,7 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::TooManyKeys);
         }
         // What can be chosen is chosen outside the loop.
-        if let Hasher::Aes(keys) = self.hasher {
+        if let Hasher::Short(keys) | Hasher::Aes(keys) = self.hasher {
             let next = Cell::from_mut(next).as_slice_of_cells();
             let hash = move |i| aes::hash(&keys, &key(i));
             return Ok(match burst.writes() && !M::EXCLUSIVE {

@@ -41,7 +41,7 @@ impl<M: Access> Table<'_, M> {
         hashes: &mut [u64],
         key: impl Fn(usize) -> [u8; N],
     ) -> Result<(), TableError> {
-        if let Hasher::Aes(keys) = &self.hasher {
+        if let Hasher::Short(keys) | Hasher::Aes(keys) = &self.hasher {
             hashes.iter_mut().enumerate().for_each(|(i, place)| {
                 *place = aes::hash(keys, &key(i));
                 self.prefetch(core::slice::from_ref(place));

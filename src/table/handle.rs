@@ -41,9 +41,10 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) wide: Option<Avx512>,
     #[allow(dead_code)] // copied: see `Zeros`
     filled: [u8; FILL],
-    /// The mark of its limits where a tick is a q-unit of a TAT, else 0, which no limit has.
-    pub(super) whole: u64,
-    /// The mark of its limits where they are GCRA's, else 0.
+    /// The mark of its limits where a tick is a q-unit of a TAT, else one that no limit has: not 0, which a limit of C
+    /// has that nobody initialised.
+    pub(crate) whole: u64,
+    /// The mark of its limits where they are GCRA's, else one that no limit has.
     pub(super) timed: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
@@ -195,8 +196,9 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        let timed = if geometry.is_gcra() { geometry.mark } else { 0 };
-        let whole = if geometry.resolution() == 0 { timed } else { 0 };
+        let (own, none) = (geometry.mark, !geometry.mark);
+        let timed = if geometry.is_gcra() { own } else { none };
+        let whole = if geometry.resolution() == 0 { timed } else { none };
         let lines = geometry.lines as u64;
         let (wide, filled, mode) = (Avx512::detect(), [0; FILL], PhantomData);
         Ok(Table { slots, geometry, hasher, wide, filled, whole, timed, lines, mode })
@@ -260,12 +262,6 @@ impl<'m, M: Access> Table<'m, M> {
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
         self.hasher.hash(key).ok_or(TableError::BadHashKind)
-    }
-
-    /// As [`hash`](Table::hash) for a call that decides about this key.
-    #[inline(always)]
-    pub(crate) fn hash_one(&self, key: &[u8]) -> Result<u64, TableError> {
-        self.hasher.hash_one(key).ok_or(TableError::BadHashKind)
     }
 
     /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.

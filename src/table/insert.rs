@@ -106,7 +106,7 @@ impl<const N: usize> Set<'_, N> {
         if A::replace(slot, word, claim.word).is_err() {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 1, own: None });
         }
-        A::fence();
+        A::fence_behind_swap();
         // With one owner the look before has told.
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 0, own: Some(claim) });

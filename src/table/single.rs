@@ -1,7 +1,9 @@
 //! The short calls for one key: a verdict, and when to come back.
 //!
 //! ```text
-//!  check ---> hash_one --> check_hash    is the limit of this table, what is now in q-units: mostly one comparison
+//!  check ---> hash_whole -> check_hash   is the limit of this table, what is now in q-units: mostly one comparison
+//!    |                        |
+//!  check_sized, check_whole --+          a q-unit is a tick, and a key of 4 or 16 bytes is hashed in registers
 //!                             |
 //!                          check_home    inline: the home line searched once, one attempt on what is found there
 //!                             |
@@ -24,6 +26,7 @@ use super::word::Tag;
 use crate::algorithms::gcra::{self, Plain};
 use crate::algorithms::{Kind, Op};
 use crate::answer::Outcome;
+use crate::keys::{aes, Hasher};
 use crate::limit::TableLimit;
 use crate::sync::AtomicU64;
 
@@ -38,7 +41,40 @@ impl<'m, M: Access> Table<'m, M> {
     /// compare-and-swap when conforming; only loads when not.
     #[inline(always)]
     pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
-        self.check_hash(limit, now, self.hash_one(key)?, cost)
+        // The usual lengths by value, so that nobody needs the address of the caller's key. Where it has its length
+        // from the compiler, nothing is asked.
+        match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
+            (Some(whole), _) if key.len() == 16 => self.check_sized(limit, now, *whole, cost),
+            (_, Some(whole)) if key.len() == 4 => self.check_sized(limit, now, *whole, cost),
+            _ => self.check_any(limit, now, key, cost),
+        }
+    }
+
+    /// A key of 4 or 16 bytes: where it is hashed in registers and a q-unit is a tick, one attempt inline.
+    #[inline(always)]
+    fn check_sized<const N: usize>(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        key: [u8; N],
+        cost: u64,
+    ) -> Result<Outcome, TableError> {
+        if let Hasher::Short(keys) = &self.hasher {
+            if let (true, Some(hash)) = (limit.0.mark == self.whole, aes::hash_short(keys, &key)) {
+                return Ok(match self.check_whole(limit, now, hash, cost) {
+                    Some(outcome) => outcome,
+                    None => self.check_far(limit, now, hash, cost),
+                });
+            }
+        }
+        let hash = self.hasher.hash_whole(key).ok_or(TableError::BadHashKind)?;
+        self.check_hash(limit, now, hash, cost)
+    }
+
+    /// [`check`](Table::check) of any table and any key.
+    #[inline(never)]
+    fn check_any(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
+        self.check_hash(limit, now, self.hash(key)?, cost)
     }
 
     /// As [`check`](Table::check) for a hash made before, by [`hash`](Table::hash) or by the caller.
@@ -73,13 +109,31 @@ impl<'m, M: Access> Table<'m, M> {
 
     #[inline(always)]
     fn check_at(&self, limit: &TableLimit, now: (u64, u64), hash: u64, cost: u64) -> Outcome {
-        let decided = match self.wide {
-            Some(wide) => self.check_home::<Avx512>(wide, limit, now, hash, cost),
-            None => self.check_home(Base, limit, now, hash, cost),
-        };
-        match decided {
+        match self.check_near(limit, now.1, hash, cost, |q| limit.0.ticks_up(q, now.0)) {
             Some(outcome) => outcome,
             None => self.check_far(limit, now.0, hash, cost),
+        }
+    }
+
+    /// As [`check_hash`](Table::check_hash) under a limit of this table whose q-units are ticks, if one attempt in the
+    /// home line decides.
+    #[inline(always)]
+    pub(crate) fn check_whole(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Option<Outcome> {
+        self.check_near(limit, now, hash, cost, |q| q)
+    }
+
+    #[inline(always)]
+    fn check_near(
+        &self,
+        limit: &TableLimit,
+        now_q: u64,
+        hash: u64,
+        cost: u64,
+        ticks: impl FnOnce(u64) -> u64,
+    ) -> Option<Outcome> {
+        match self.wide {
+            Some(wide) => self.check_home::<Avx512>(wide, limit, now_q, hash, cost, ticks),
+            None => self.check_home(Base, limit, now_q, hash, cost, ticks),
         }
     }
 
@@ -89,13 +143,14 @@ impl<'m, M: Access> Table<'m, M> {
         &self,
         scan: S,
         limit: &TableLimit,
-        now: (u64, u64),
+        now_q: u64,
         hash: u64,
         cost: u64,
+        ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
         let (set, tag) = self.place(hash);
         let found = set.find_home(scan, &self.geometry.layout, tag)?;
-        self.attempt(found, tag, limit, now, cost)
+        self.attempt(found, tag, limit, now_q, cost, ticks)
     }
 
     /// One attempt on a live slot. None: a look, options, a cost above the burst, no limit, or lost to a rival.
@@ -105,12 +160,13 @@ impl<'m, M: Access> Table<'m, M> {
         (slot, word): (&AtomicU64, u64),
         tag: Tag,
         limit: &TableLimit,
-        (now, now_q): (u64, u64),
+        now_q: u64,
         cost: u64,
+        ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
         match gcra::plain(p, layout.lead(word ^ tag.0, now_q), cost) {
-            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: p.ticks_up(q, now) }),
+            Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
             Plain::Store(lead) => {
                 let next = layout.live(tag, now_q.wrapping_add(lead));
                 M::replace(slot, word, next).ok().map(|()| Outcome::Conforming)
@@ -135,11 +191,12 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// A key that is not in its home line: one attempt in the other line, else as [`check_again`](Self::check_again).
     #[inline(never)]
-    fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+    pub(crate) fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         let ((set, tag), now_q) = (self.place(hash), self.now_q(now));
         let far = Set { home: set.next, next: set.home, line: set.line ^ 1 };
         let found = far.find_home(Base, &self.geometry.layout, tag);
-        let made = found.and_then(|found| self.attempt(found, tag, limit, (now, now_q), cost));
+        let made = found
+            .and_then(|found| self.attempt(found, tag, limit, now_q, cost, |q| limit.0.ticks_up(q, now)));
         match made {
             Some(outcome) => outcome,
             None => self.check_in((set, tag), limit, (now, now_q), hash, cost),

@@ -29,7 +29,7 @@ pub(crate) struct Layout {
     /// W = 63 - tag bits.
     pub bits: u32,
     /// 0, in the place that the compiler would leave unset: see `keys::hash::Zeros`.
-    pub filled: u32,
+    pub(super) filled: u32,
     /// 2^W - 1.
     pub mask: u64,
     /// The tag's bits: neither payload nor CLAIM.
