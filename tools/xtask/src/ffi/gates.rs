@@ -30,7 +30,7 @@ const SYSTEM: &str =
     strlen|syscall|unlink";
 
 /// How many unsafe blocks src/capi may have.
-const UNSAFE_BLOCKS: usize = 20;
+const UNSAFE_BLOCKS: usize = 22;
 /// Where those outside the kit are: memory is unmapped; a handle is what its mark of the shortest way says.
 const OUTSIDE: [&str; 2] = ["host.rs", "table.rs"];
 
