@@ -16,7 +16,8 @@ const SHARES: [&[&str]; 2] = [&["loom_insert"], &["loom_", "--skip", "loom_inser
 
 /// Models of the quick form of the long run: each has a higher bound there than in the suite, and ends in seconds to
 /// half a minute.
-const QUICK: [&str; 4] = [
+const QUICK: [&str; 5] = [
+    "loom_three_packets_share_the_bursts",
     "refund_of_before_a_reset_takes_nothing_from_what_came_after_it",
     "two_stalled_claims_admit_one_burst",
     "claim_without_version_is_caught",
