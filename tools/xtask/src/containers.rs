@@ -21,7 +21,7 @@ use xshell::{cmd, Cmd};
 use crate::context::Context;
 use crate::exec::Run;
 use crate::report::Report;
-use crate::tools;
+use crate::tools::{self, Missing};
 
 /// A server and how its image is tried.
 struct Server {
@@ -84,11 +84,18 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let root = &ctx.root;
     cmd!(ctx.sh, "git clone --quiet --depth 1 file://{root} {clone}").must()?;
     if !theirs {
-        store.system().context("no stand-in for the image of the system")?;
+        // It needs the archives of Debian, which not every machine can reach.
+        if let Err(error) = store.system() {
+            let what = format!("a stand-in for the image of the system ({error:#})");
+            report.skip("containers", &Missing::new(what, "a Debian whose packages can be fetched"));
+            return Ok(());
+        }
         store.rust().context("no stand-in for the image of Rust")?;
         report.note(&format!("note: {SYSTEM} and {RUST} are stand-ins, made here"));
     }
-    for server in &SERVERS {
+    // Quick: the one that is sooner built.
+    let few = if ctx.quick { 1 } else { SERVERS.len() };
+    for server in SERVERS.iter().take(few) {
         let program = server.program;
         let image = format!("localhost/{program}:test");
         if report.claim(&format!("{program}: its_container_file_builds_from_a_fresh_clone"), || {
