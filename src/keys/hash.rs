@@ -198,3 +198,20 @@ pub const fn second_hash(hash: u64) -> u64 {
     let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ z >> 31
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_whole_key_hashes_as_a_slice_of_it() {
+        let seed = Some(b"0123456789abcdef");
+        for kind in [HashKind::SipHash13, HashKind::Aes, HashKind::Caller] {
+            let Ok((hasher, _)) = Hasher::new(kind, seed) else { continue };
+            let (four, sixteen) = (*b"four", *b"sixteen bytes ..");
+            assert_eq!(hasher.hash_whole(four), hasher.hash(&four), "{kind:?}");
+            assert_eq!(hasher.hash_whole(sixteen), hasher.hash(&sixteen), "{kind:?}");
+            assert_eq!(hasher.hash(&four).is_none(), kind == HashKind::Caller);
+        }
+    }
+}
