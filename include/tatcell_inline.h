@@ -40,11 +40,13 @@ extern "C" {
 #endif
 #endif
 
-/* Part of the caller, whatever the optimiser thinks of it. */
+/* Part of the caller, whatever the optimiser thinks of it; and what nearly always holds. */
 #if defined(__GNUC__)
 #define TATCELL_INLINE static inline __attribute__((always_inline, unused))
+#define TATCELL_INLINE_LIKELY(condition) __builtin_expect(condition, 1)
 #else
 #define TATCELL_INLINE static inline
+#define TATCELL_INLINE_LIKELY(condition) (condition)
 #endif
 
 /** A limit with what its inline checks need. Made by tatcell_inline_limit_init. Read-only afterwards. */
@@ -98,11 +100,24 @@ static inline int32_t tatcell_inline_limit_init(tatcell_inline_limit_t *to, cons
     return 0;
 }
 
-/* What the lead of a word becomes by this cost. It is 1..=H + S ahead of the clock, else 0: the cell is full. */
-TATCELL_INLINE uint64_t tatcell_inline_next(const tatcell_inline_limit_t *limit, uint64_t word, uint64_t clock,
-                                            uint64_t cost) {
-    uint64_t ahead = word - clock, lead = word != 0 && ahead - 1 < limit->window_q ? ahead : 0;
-    return lead + cost * limit->emission_q;
+/* What a word becomes by this cost, and the lead that it then has. */
+struct tatcell_inline_step {
+    uint64_t lead, tat;
+};
+
+/* A TAT 1..=H + S ahead of the clock is moved on; else the cell is full and starts from now. Branches, not selections:
+ * the next check waits for this word, and a predicted branch lets it wait for one addition. */
+TATCELL_INLINE struct tatcell_inline_step tatcell_inline_charge(const tatcell_inline_limit_t *limit, uint64_t word,
+                                                                uint64_t clock, uint64_t cost) {
+    uint64_t charge = cost * limit->emission_q, ahead = word - clock;
+    struct tatcell_inline_step step = {charge, clock + charge};
+    if (TATCELL_INLINE_LIKELY(word != 0 && ahead - 1 < limit->window_q)) {
+        step.lead = ahead + charge;
+        step.tat = word + charge;
+    }
+    if (TATCELL_INLINE_LIKELY(step.tat != 0)) return step;
+    step.tat = 1; /* 0 is a cell that was never charged */
+    return step;
 }
 
 /* It does not conform now: that is q q-units away. */
@@ -136,10 +151,9 @@ TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tat
     if (cost - 1 < limit->most) { /* 1..=burst, so that nothing here overflows */
         /* ORDERING: relaxed, as in the library; the word is the whole state and orders nothing else. */
         uint64_t clock = now << (limit->shift & 63), word = __atomic_load_n(&cell->word, __ATOMIC_RELAXED);
-        uint64_t next = tatcell_inline_next(limit, word, clock, cost), tat = clock + next;
-        if (next > limit->burst_q) return tatcell_inline_wait(limit, next - limit->burst_q, retry_after);
-        tat += tat == 0; /* 0 is a cell that was never charged */
-        if (__atomic_compare_exchange_n(&cell->word, &word, tat, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        struct tatcell_inline_step step = tatcell_inline_charge(limit, word, clock, cost);
+        if (step.lead > limit->burst_q) return tatcell_inline_wait(limit, step.lead - limit->burst_q, retry_after);
+        if (__atomic_compare_exchange_n(&cell->word, &word, step.tat, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
             return tatcell_inline_pass(retry_after);
     }
 #endif
@@ -160,10 +174,10 @@ TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tat
 TATCELL_INLINE int32_t tatcell_inline_cell_check_exclusive(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
                                                            uint64_t now, uint64_t cost, uint64_t *retry_after) {
     if (cost - 1 < limit->most) { /* 1..=burst, so that nothing here overflows */
-        uint64_t clock = now << (limit->shift & 63), next = tatcell_inline_next(limit, cell->word, clock, cost);
-        uint64_t tat = clock + next;
-        if (next > limit->burst_q) return tatcell_inline_wait(limit, next - limit->burst_q, retry_after);
-        cell->word = tat + (tat == 0); /* 0 is a cell that was never charged */
+        uint64_t clock = now << (limit->shift & 63);
+        struct tatcell_inline_step step = tatcell_inline_charge(limit, cell->word, clock, cost);
+        if (step.lead > limit->burst_q) return tatcell_inline_wait(limit, step.lead - limit->burst_q, retry_after);
+        cell->word = step.tat;
         return tatcell_inline_pass(retry_after);
     }
     return tatcell_cell_check_exclusive(cell, limit->limit, now, cost, retry_after);

@@ -16,10 +16,10 @@ typedef struct bed {
 
 static uint64_t shared(void *at, const struct peer_visit *visit) {
     bed *b = at;
-    uint64_t passed = 0, now = b->now, retry;
+    uint64_t passed = 0, now = b->now;
     for (uint64_t i = 0; i < visit->n; i++) {
         now += visit->dt;
-        passed += tatcell_inline_cell_check(&b->cell, &b->here, now, 1, &retry) == TATCELL_PASS;
+        passed += tatcell_inline_cell_check(&b->cell, &b->here, now, 1, NULL) == TATCELL_PASS;
     }
     b->now = now;
     return passed;
@@ -27,10 +27,10 @@ static uint64_t shared(void *at, const struct peer_visit *visit) {
 
 static uint64_t exclusive(void *at, const struct peer_visit *visit) {
     bed *b = at;
-    uint64_t passed = 0, now = b->now, retry;
+    uint64_t passed = 0, now = b->now;
     for (uint64_t i = 0; i < visit->n; i++) {
         now += visit->dt;
-        passed += tatcell_inline_cell_check_exclusive(&b->cell, &b->here, now, 1, &retry) == TATCELL_PASS;
+        passed += tatcell_inline_cell_check_exclusive(&b->cell, &b->here, now, 1, NULL) == TATCELL_PASS;
     }
     b->now = now;
     return passed;
