@@ -13,7 +13,7 @@
 //! built alone and listed as killed meets the test that is named: `a::tests::b` of the library, `file b` of tests/. A
 //! run brings `docs/mutants-files.tsv` up to date for the files that it takes, and leaves `target/mutants/fates.tsv`.
 //!
-//! `FILE=a,b` takes the files whose names contain one of these. cargo-mutants does not look into macros: the cells'
+//! `FILE=a,b` takes the files whose names contain one of these, `LISTED=1` only the mutants that stand in the list. cargo-mutants does not look into macros: the cells'
 //! operations, which are written once for three cells, are not changed here; `tests/planted/cell.txt` changes them.
 
 mod build;
@@ -21,8 +21,10 @@ mod list;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::Write as FmtWrite;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Error, Result};
@@ -60,6 +62,11 @@ const LISTED: Duration = Duration::from_secs(1);
 /// The same of every other one. What is slower than that is told: `Survived(7, 9)` has met seven of nine.
 const ALL: Duration = Duration::from_secs(40);
 
+/// Whether the mutants that stand in the list are all that is asked for.
+fn only_listed() -> bool {
+    std::env::var_os("LISTED").is_some()
+}
+
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let cargo = &ctx.cargo;
@@ -90,7 +97,23 @@ fn core(ctx: &Context) -> Result<Vec<String>> {
 fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> Result<Vec<(String, Fate)>> {
     let started = Instant::now();
     let bench = Bench::of(ctx, files)?;
+    let texts: BTreeMap<&String, String> =
+        files.iter().map(|file| Ok((file, ctx.read(file)?))).collect::<Result<_>>()?;
+    let row_of = |name: &str| -> Result<Option<&Row>> {
+        let file = name.split(':').next().unwrap_or_default();
+        let mutant = Mutant::of(name, texts.get(&file.to_owned()).context("a file that was not asked for")?)?;
+        Ok(rows.iter().find(|row| row.mutant == mutant))
+    };
     let mut listed = bench.write()?;
+    if only_listed() {
+        let mut kept = Vec::new();
+        for one in listed {
+            if row_of(&one.name)?.is_some() {
+                kept.push(one);
+            }
+        }
+        listed = kept;
+    }
     let names = crate::rust_tests::targets(ctx)?;
     let names: Vec<String> = names.into_iter().filter(|name| !NOT_RUN.contains(&name.as_str())).collect();
     let programs = bench.programs(&names)?.context("the tests do not compile with the mutants")?;
@@ -100,20 +123,26 @@ fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> 
         report.fail(&format!("mutants_none: {name}"), "fails without a mutant");
     }
     report.note(&format!("{} tests; each once after {} s", tests.len(), started.elapsed().as_secs()));
-    let texts: BTreeMap<&String, String> =
-        files.iter().map(|file| Ok((file, ctx.read(file)?))).collect::<Result<_>>()?;
-    let row_of = |name: &str| -> Result<Option<&Row>> {
-        let file = name.split(':').next().unwrap_or_default();
-        let mutant = Mutant::of(name, texts.get(&file.to_owned()).context("a file that was not asked for")?)?;
-        Ok(rows.iter().find(|row| row.mutant == mutant))
-    };
     let is_listed = |name: &str| Ok::<_, Error>(row_of(name)?.is_some_and(|row| row.killer().is_none()));
     let tree = bench.tree.as_path();
     let done = AtomicUsize::new(0);
-    let placed: Vec<_> = listed.iter().filter(|one| one.state == State::Placed).collect();
+    let place = ctx.folder("mutants")?.join("fates.tsv");
+    // As they come, so that a run that is ended has told what it knew.
+    let told = Mutex::new(std::fs::File::create(&place)?);
+    let mut placed: Vec<_> = listed.iter().filter(|one| one.state == State::Placed).collect();
+    // What the list says is looked at first.
+    let others: BTreeSet<u32> = placed
+        .iter()
+        .map(|one| Ok(row_of(&one.name)?.is_none().then_some(one.number)))
+        .filter_map(Result::transpose)
+        .collect::<Result<_>>()?;
+    placed.sort_by_key(|one| others.contains(&one.number));
     let met = tests::side_by_side(&placed, |_, one| {
         let budget = if is_listed(&one.name)? { LISTED } else { ALL };
         let fate = tests::meet(tree, &tests, one.number, budget)?;
+        if let Ok(mut file) = told.lock() {
+            writeln!(file, "{}\t{fate:?}", one.name)?;
+        }
         // ORDERING: Relaxed; a counter, to be printed.
         let done = done.fetch_add(1, Ordering::Relaxed);
         if matches!(fate, Fate::Survived(..)) || done % 100 == 99 {
@@ -131,8 +160,8 @@ fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> 
         let fate = match (met.get(&one.number), one.state) {
             (_, State::Uncompiled) => Fate::Uncompiled,
             (Some(fate), _) if *fate != Fate::NeverRun => fate.clone(),
-            // Known, and a build of its own takes a minute: what no test asks for stays listed.
-            (Some(_), _) if is_listed(&one.name)? => Fate::NeverRun,
+            // Known, and it would be a build of its own: what no test asks for stays listed.
+            _ if is_listed(&one.name)? => Fate::NeverRun,
             _ => {
                 apart += 1;
                 let (file, test) = row_of(&one.name)?.and_then(Row::killer).unwrap_or_default();
@@ -148,13 +177,13 @@ fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> 
     }
     report.note(&format!("{apart} built alone; all after {} s", started.elapsed().as_secs()));
     let line = |text: &mut String, (name, fate): &(String, Fate)| {
-        let _ = writeln!(text, "{name}\t{fate:?}");
+        let _ = FmtWrite::write_fmt(text, format_args!("{name}\t{fate:?}\n"));
     };
     let text = all.iter().fold(String::new(), |mut text, one| {
         line(&mut text, one);
         text
     });
-    std::fs::write(ctx.folder("mutants")?.join("fates.tsv"), text)?;
+    std::fs::write(place, text)?;
     Ok(all)
 }
 
@@ -202,7 +231,9 @@ fn judge(ctx: &Context, report: &mut Report, rows: &[Row], fates: &[(String, Fat
         }
         let all: usize = counts.iter().sum();
         let counts = counts.map(|count| count.to_string()).join("\t");
-        table.set(&file, &format!("{all}\t{counts}"))?;
+        if !only_listed() {
+            table.set(&file, &format!("{all}\t{counts}"))?;
+        }
         report.claim(&format!("mutants_{file}"), || {
             ensure!(left.is_empty(), "{} of {counts}\n{}", left.len(), left.join("\n"));
             Ok(())
