@@ -214,9 +214,9 @@ mod tests {
     #[test]
     fn aes_is_available_where_the_processor_has_it_and_the_others_everywhere() {
         assert!(HashKind::SipHash13.is_available() && HashKind::Caller.is_available());
-        #[cfg(all(target_arch = "x86_64", not(miri)))]
+        #[cfg(tatcell_sse2)]
         assert_eq!(HashKind::Aes.is_available(), std::is_x86_feature_detected!("aes"));
-        #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+        #[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
         assert!(!HashKind::Aes.is_available());
     }
 

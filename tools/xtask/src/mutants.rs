@@ -13,8 +13,9 @@
 //! built alone and listed as killed meets the test that is named: `a::tests::b` of the library, `file b` of tests/. A
 //! run brings `docs/mutants-files.tsv` up to date for the files that it takes, and leaves `target/mutants/fates.tsv`.
 //!
-//! `FILE=a,b` takes the files whose names contain one of these, `LISTED=1` only the mutants that stand in the list. cargo-mutants does not look into macros: the cells'
-//! operations, which are written once for three cells, are not changed here; `tests/planted/cell.txt` changes them.
+//! `FILE=a,b` takes the files whose names contain one of these, `LISTED=1` only the mutants that stand in the list.
+//! cargo-mutants does not look into macros: the cells' operations, which are written once for three cells, are not
+//! changed here; `tests/planted/cell.txt` changes them.
 
 mod build;
 mod list;
