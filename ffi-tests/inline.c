@@ -90,15 +90,15 @@ static void beside(const tatcell_limit_t *limit, uint64_t period, uint64_t burst
 
 TEST(every_answer_and_word_is_the_librarys) {
     add_all();
-    for (int k = 0; k < 2 * KINDS; k++) {
-        const kind *kind = &kinds[k / 2];
+    for (int i = 0; i < 2 * KINDS; i++) {
+        const kind *k = &kinds[i / 2];
         tatcell_limit_t limit;
-        NOTE("%s, %s", kind->name, k % 2 ? "exclusive" : "shared");
-        EQ(tatcell_limit_init_spec(&limit, &kind->spec), 0);
-        uint64_t burst = kind->spec.burst ? kind->spec.burst : kind->spec.units;
-        uint64_t interval = kind->spec.period / kind->spec.units;
-        DO(beside(&limit, interval ? interval : 1, burst > 100 ? 100 : burst, k % 2, kind->spec.burst < 1000 &&
-                  !(kind->spec.flags & TATCELL_LIMIT_SHADOW)));
+        NOTE("%s, %s", k->name, i % 2 ? "exclusive" : "shared");
+        EQ(tatcell_limit_init_spec(&limit, &k->spec), 0);
+        uint64_t burst = k->spec.burst ? k->spec.burst : k->spec.units;
+        uint64_t interval = k->spec.period / k->spec.units;
+        DO(beside(&limit, interval ? interval : 1, burst > 100 ? 100 : burst, i % 2, k->spec.burst < 1000 &&
+                  !(k->spec.flags & TATCELL_LIMIT_SHADOW)));
     }
 }
 
