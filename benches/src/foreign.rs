@@ -1,5 +1,5 @@
-//! Peers in C++ and C: a mutex around `std::unordered_map`, and DPDK's meters behind a flow index or `rte_hash`; and our
-//! own checks where a C compiler puts them into the caller's loop.
+//! Peers in C++ and C: a mutex around `std::unordered_map`, and DPDK's meters behind a flow index or `rte_hash`; and
+//! our own checks where a C compiler puts them into the caller's loop.
 //!
 //! They are libraries of their own (`benches/peers`, built by `make bench-peers`), loaded when one of their rows is
 //! wanted. They decide a whole visit in one call, with the same keys, limits and time steps. Rows of one limit share
