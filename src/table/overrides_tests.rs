@@ -1,4 +1,4 @@
-//! What an override stores: beside words of the other sort, at the ends of what may be said, and where there is no room.
+//! What an override stores: beside words of the other sort, at the ends of what may be said, where there is no room.
 
 use std::vec::Vec;
 
