@@ -164,7 +164,7 @@ fn what_is_foreseen_is_what_is_reported() {
     let old = Table::init(&old_lines, &options()).unwrap();
     let limit = old.limit(&spec).unwrap();
     for i in 0..150u64 {
-        let hash = i.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 32 | i + 1;
+        let hash = (i.wrapping_mul(0x9e37_79b9_7f4a_7c15) << 32) + i + 1;
         let _ = old.check_hash(&limit, NOW, hash, 1 + i % 60).unwrap();
     }
     let foreseen = old.foresee_migration(new_lines.len(), &options(), NOW).unwrap();
