@@ -1,6 +1,7 @@
 //! Small meters and small sliding logs in every state that any requests and any waits lead to, at clocks that wrap and
-//! at others: beside the exact buckets of each RFC, and beside a list of what was admitted. What has a word of 16 bits is
-//! exhausted in `src/algorithms/w16_tests.rs`; the words here have 64, so what is small are bursts, rates and windows.
+//! at others: beside the exact buckets of each RFC, and beside a list of what was admitted. What has a word of 16 bits
+//! is exhausted in `src/algorithms/w16_tests.rs`; the words here have 64, so what is small are bursts, rates and
+//! windows.
 
 #[path = "meters/oracle.rs"]
 mod oracle;
