@@ -173,8 +173,8 @@ impl<'a> Bench<'a> {
     }
 }
 
-/// A command, whose words follow, that gives way to others: as far as this one does, where that is far already. Twice as
-/// far, beside others that do, takes ten times as long.
+/// A command, whose words follow, that gives way to others: as far as this one does, where that is far already. Twice
+/// as far, beside others that do, takes ten times as long.
 pub fn gently() -> Command {
     static MORE: std::sync::OnceLock<&str> = std::sync::OnceLock::new();
     let more = MORE.get_or_init(|| {
