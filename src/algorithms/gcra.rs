@@ -300,11 +300,16 @@ pub(crate) enum Plain {
     Other,
 }
 
+/// Does [`plain`] decide a request of this cost? One comparison: a cost of 0 wraps around to the largest.
+#[inline(always)]
+pub(crate) const fn is_plain(p: &Params, cost: u64) -> bool {
+    cost.wrapping_sub(1) < p.plain
+}
+
 /// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
 #[inline(always)]
 pub(crate) const fn plain(p: &Params, lead: u64, cost: u64) -> Plain {
-    // One comparison: a cost of 0 wraps around to the largest.
-    if cost.wrapping_sub(1) >= p.plain {
+    if !is_plain(p, cost) {
         return Plain::Other;
     }
     match fits(lead, cost.wrapping_mul(p.t_q), p.burst_q) {
