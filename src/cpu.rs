@@ -56,8 +56,8 @@ pub(crate) fn avx2() -> bool {
     Cpu::now().has(x86::AVX2)
 }
 
-/// Says whether groups pay also for requests that pass, each by a locked swap: everywhere but on AMD's family 26 (Zen 5),
-/// where it was measured that they do not. See `table::groups`.
+/// Says whether groups pay also for requests that pass, each by a locked swap: everywhere but on AMD's family 26
+/// (Zen 5), where it was measured that they do not. See `table::groups`.
 #[inline]
 pub(crate) fn groups_pay() -> bool {
     #[cfg(tatcell_sse2)]

@@ -4,7 +4,7 @@
 //!  beside a floor   the same floor with as many other instructions between its swaps as the row has. The run has it
 //!                   with none and with 80; between and beyond, a straight line: instructions between two locked swaps
 //!                   cost their retirement, whatever they are. Counts are of the row of 1e3 keys: the code is the same.
-//!  half denied      the bare operations where a swap is made of half of the words in no order, as of requests that pass:
+//!  half denied      the bare operations where half of the words in no order are swapped, as for requests that pass:
 //!                   every other branch is mispredicted there, too
 //!  two threads      the bare operations on two threads: what the machine leaves to be had; or how long a line takes
 //!                   that the other thread has written last

@@ -103,7 +103,7 @@ impl<const N: usize> Set<'_, N> {
     }
 
     /// As [`run`](Set::run) for a key that was not in its second line, `next`, and most likely is not in the home line.
-    /// Inline, so that of the answer only that is made which the caller asks for. `None`: it is there, nothing was done.
+    /// Inline: of the answer only that is made which the caller asks for. `None`: it is there, nothing was done.
     #[inline(always)]
     pub(super) fn insert_behind<A: Access, O: Operation>(
         &self,

@@ -35,7 +35,7 @@ impl Burst<'_> {
         self.last.count_ones() as usize * 2 > self.hashes.len()
     }
 
-    /// Did some pass of the burst before this one, and at least `few` not? (With 0 it is not known how many there were.)
+    /// Did some pass of the burst before this one, and at least `few` not? (Of 0 nobody knows how many there were.)
     pub(super) fn denies(&self, few: usize) -> bool {
         self.last != 0 && self.last.count_ones() as usize + few <= self.hashes.len()
     }

@@ -8,7 +8,7 @@
 //! There is neither a mask register nor a comparison of unsigned words; leads and limits are far below 2^63, so signed
 //! ones do. Each block ends with all upper halves 0, or code with SSE registers behind it would wait for them.
 //!
-//! Written in assembly for the reasons that stand in `avx512`, and with the same loads of shared words. All stores are
+//! Written in assembly for the reasons that stand in `x86`, and with the same loads of shared words. All stores are
 //! to the lanes of the caller.
 
 use core::arch::asm;

@@ -36,51 +36,40 @@
 //! in C, which may lie before the swaps of earlier lanes. A refund or reset between that read and a swap of an earlier
 //! lane comes too late for the denied one, as it would be a moment later in a single call.
 //!
-//! Bounded: a group swaps each lane at most three times before a single call, whose bounds are its own. What is not here:
-//! costs, options, soft limits that are counted, limits that count.
+//! Bounded: a group swaps each lane at most three times before a single call, whose bounds are its own. What is not
+//! here: costs, options, soft limits that are counted, limits that count.
 //!
 //! # Where they pay
 //!
-//! On a Zen 4 (AMD EPYC of family 25, 2026-11-23, beside other work, 1000 keys in bursts of 64, the next one in between,
-//! ns a decision: the fastest of some thirty visits of 2^16 decisions, two runs of each build in turn, the slower of
-//! both), without groups, with those of AVX2 and those of AVX-512, in each burst or where some were denied:
+//! On a Zen 4 (AMD EPYC of family 25, 2026-11-23, beside other work; 1000 keys, 64 at a time with the next burst in
+//! between, ns by the fastest visit of 2^16; of two runs of each build in turn the slower one), without groups
+//! and with all by those of AVX2, of AVX-512, or of AVX-512 where some were denied:
 //!
-//! | | without | AVX2, all | AVX-512, all | AVX-512, denied |
+//! | | without | AVX2 | AVX-512 | where denied |
 //! |---|---|---|---|---|
 //! | conforming | 6.80 | 6.53 | 6.18 | 7.12 |
-//! | prefetched before, conforming | 7.0 | 6.22 | 6.18 | 7.01 |
 //! | half denied, in no order | 13.4 | 7.42 | 7.07 | 7.18 |
-//! | denied | 5.62 | 4.99 | 4.83 | 5.31 |
-//! | exclusive | 6.07 | 5.41 | 5.36 | 5.36 |
+//! | denied; exclusive | 5.62; 6.07 | 4.99; 5.41 | 4.83; 5.36 | 5.31; 5.36 |
 //!
-//! There what lies between two locked swaps costs its instructions, 0.05 ns each. Where half of the requests pass, the
-//! scalar loop mispredicts every other one, a group once: how many lanes pass.
+//! What lies between two locked swaps there costs its instructions, 0.05 ns each. Of requests of which half pass, the
+//! scalar loop mispredicts every other one, a group how many they are.
 //!
-//! On a Zen 5 (AMD EPYC of family 26, 2026-11-22, the same bursts; the fastest of 300 loops of 8192 decisions, the median
-//! of seven runs of the build without groups and of the build with them in turn, which lie within 3 % of it):
+//! On a Zen 5 (AMD EPYC of family 26, 2026-11-22, the same bursts, medians of seven runs, with AVX-512 where
+//! denied) groups took exclusive bursts from 4.51 to 3.37, denied ones from 4.42 to 3.74. Where each passed they
+//! did not pay: 6.6 became 6.9 and 7.5 became 7.9 to 9.3, whether B of the next group stood before the swaps or between
+//! them, C before or after them, the keys were hashed in vectors or not. What lies between two locked swaps costs the
+//! same there however it is spread. So on a Zen 5 a shared table goes by groups when [`DENIED`] requests of the burst
+//! were denied, or of the one before it; elsewhere at once.
 //!
-//! | | without | with |
-//! |---|---|---|
-//! | exclusive; with the next burst in between | 3.90; 4.51 | 2.64; 3.37 |
-//! | denied; with the next burst in between | 3.05; 4.42 | 2.43; 3.74 |
-//! | conforming; with the next burst in between | 6.76; 7.72 | 6.74; 7.75 |
-//!
-//! Where each request passes and its swap is a locked one, groups do not pay there: 6.6 became 6.9 and 7.5 became 7.9 to 9.3
-//! when all went by them, whether B of the next group stood before the swaps or between them, C before or after them,
-//! the keys were hashed in vectors or not. What lies between two locked swaps there costs the same however it is
-//! spread, and a group adds its start and the stores that its first swap waits for. So on a Zen 5 a shared table goes by
-//! groups when [`DENIED`] requests of the burst were denied, or of the one before it: a burst that passes never leaves
-//! the scalar loop.
-//!
-//! NEON has two words a vector: a line takes four loads, four exclusive ors and a join of four, where the scalar search
-//! takes as many; what groups save there is the mispredicted branch of bursts that are denied in part. It was not written.
+//! NEON has two words a vector: a line takes four loads and a join of four, as its scalar search does, and a place four
+//! multiplications. What groups would save is the mispredicted branch of bursts denied in part. It was not written.
 
 #[cfg(tatcell_sse2)]
 mod avx2;
-#[cfg(tatcell_sse2)]
-mod avx512;
 #[cfg(test)]
 mod twin;
+#[cfg(tatcell_sse2)]
+mod x86;
 
 use super::access::Access;
 use super::counters::Counters;

@@ -21,6 +21,7 @@ pub const PROGRAMS: &[Program] = &[
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),
     c("lease").under(&[ASAN]),
+    c("inline").under(&[ASAN, TSAN]),
     c("sliding_log").under(&[ASAN, TSAN, MEMCHECK]),
     c("http").under(&[ASAN, MEMCHECK]),
     c("refusals").under(&[ASAN, TSAN]),
