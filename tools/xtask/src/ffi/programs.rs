@@ -10,6 +10,7 @@ pub const PROGRAMS: &[Program] = &[
     c("codes").under(&[ASAN, TSAN]),
     c("growth").under(&[ASAN]),
     c("arguments").under(&[ASAN]),
+    c("hash").under(&[ASAN, MEMCHECK]),
     c("burst").under(&[ASAN, MEMCHECK]),
     c("vectors").with(&["ffi-tests/data/vectors.tsv"]).under(&[ASAN, MEMCHECK]),
     // Arguments: how many traces.

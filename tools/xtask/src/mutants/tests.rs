@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Result};
 
-use super::build::Bench;
+use super::build::{gently, Bench};
 use crate::exec::{Done, Run};
 
 /// A test that takes longer is left out.
@@ -169,9 +169,9 @@ fn fate(done: &Done) -> Option<Fate> {
 
 /// A process that runs a test program, whose path and arguments follow, with this mutant on.
 fn process(tree: &Path, mutant: &str) -> Command {
-    let mut run = Command::new("nice");
+    let mut run = gently();
     let limits = format!("ulimit -v {MEMORY}; ulimit -t ${{SECONDS_MOST:-600}}; exec \"$@\"");
-    run.args(["-n", "10", "sh", "-c", &limits, "sh"]).current_dir(tree);
+    run.args(["sh", "-c", &limits, "sh"]).current_dir(tree);
     run.env("TATCELL_MUTANT", mutant).env("RUST_BACKTRACE", "0");
     // A failure is enough: its smallest form is not looked for.
     run.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("RUSTC_BOOTSTRAP", "1");
