@@ -1,14 +1,14 @@
 //! What this processor has, asked once.
 //!
 //! ```text
-//!  leaf 1   ECX  25 AES, 27 OSXSAVE, 28 AVX
+//!  leaf 1   ECX  25 AES, 27 OSXSAVE, 28 AVX         EAX  the family
 //!  XCR0          1, 2; 5, 6, 7                      where OSXSAVE: the system saves the registers of AVX; of AVX-512
-//!  leaf 0   EAX  the highest leaf                   where it does
-//!  leaf 7   EBX  16 AVX512F, 17 AVX512DQ, 30 AVX512BW, 31 AVX512VL
+//!  leaf 0   EAX  the highest leaf, the maker's name where it does
+//!  leaf 7   EBX  5 AVX2, 16 AVX512F, 17 AVX512DQ, 30 AVX512BW, 31 AVX512VL
 //!           ECX  6 VBMI2                            where leaf 0 has it
 //!
-//!  kept     31       4    3    2     1    0
-//!          [    0     |AVX|AVX512| AES |looked]     0: nobody has looked yet
+//!  kept     31       6   5    4    3    2     1    0
+//!          [    0     |ZEN5|AVX2|AVX|AVX512| AES |looked]     0: nobody has looked yet
 //! ```
 //!
 //! CPUID is slow: some hundred cycles, and on a virtual machine, where its host answers for the processor, a
@@ -49,6 +49,23 @@ pub(crate) fn avx512() -> bool {
     Cpu::now().has(x86::AVX512)
 }
 
+/// Says whether groups with AVX2 work here: the processor has it, and the system saves its registers.
+#[cfg(tatcell_sse2)]
+#[inline]
+pub(crate) fn avx2() -> bool {
+    Cpu::now().has(x86::AVX2)
+}
+
+/// Says whether groups pay also for requests that pass, each by a locked swap: everywhere but on AMD's family 26
+/// (Zen 5), where it was measured that they do not. See `table::groups`.
+#[inline]
+pub(crate) fn groups_pay() -> bool {
+    #[cfg(tatcell_sse2)]
+    return !Cpu::now().has(x86::ZEN5);
+    #[cfg(not(tatcell_sse2))]
+    return false;
+}
+
 #[cfg(tatcell_sse2)]
 mod x86 {
     use core::arch::asm;
@@ -61,6 +78,11 @@ mod x86 {
     pub(super) const AES: u32 = 1 << 1;
     pub(super) const AVX512: u32 = 1 << 2;
     pub(super) const AVX: u32 = 1 << 3;
+    pub(super) const AVX2: u32 = 1 << 4;
+    pub(super) const ZEN5: u32 = 1 << 5;
+
+    /// EBX of leaf 0, the first four letters of "AuthenticAMD".
+    const AMD: u32 = u32::from_le_bytes(*b"Auth");
 
     /// What the library asks about a processor; never 0.
     #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,15 +146,26 @@ mod x86 {
             let one = leaf(1);
             let mut cpu = Cpu::of_leaf_1(&one);
             let saved = if one.ecx & 1 << 27 == 0 { 0 } else { saved() };
-            if saved & 6 == 6 && one.ecx & 1 << 28 != 0 {
-                cpu.0 |= AVX;
+            if saved & 6 != 6 || one.ecx & 1 << 28 == 0 {
+                return cpu;
             }
-            if saved & 0xe6 != 0xe6 || leaf(0).eax < 7 {
+            cpu.0 |= AVX;
+            let zero = leaf(0);
+            // The family of whoever has one above 14: the sum of two fields.
+            if zero.ebx == AMD && (one.eax >> 8 & 15) + (one.eax >> 20 & 255) == 26 {
+                cpu.0 |= ZEN5;
+            }
+            if zero.eax < 7 {
                 return cpu;
             }
             let (seven, ebx, ecx) = (leaf(7), 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
-            let has = seven.ebx & ebx == ebx && seven.ecx & ecx == ecx;
-            Cpu(if has { cpu.0 | AVX512 } else { cpu.0 })
+            if seven.ebx & 1 << 5 != 0 {
+                cpu.0 |= AVX2;
+            }
+            if saved & 0xe6 == 0xe6 && seven.ebx & ebx == ebx && seven.ecx & ecx == ecx {
+                cpu.0 |= AVX512;
+            }
+            cpu
         }
     }
 
@@ -165,6 +198,8 @@ mod x86 {
         /// A processor on paper, and which leaves it was asked for.
         struct Paper {
             highest: u32,
+            maker: &'static [u8; 4],
+            family: u32,
             one_ecx: u32,
             xcr0: u32,
             seven: (u32, u32),
@@ -178,9 +213,11 @@ mod x86 {
         impl Paper {
             /// All that is asked for.
             fn full() -> Paper {
-                let seven = (1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
+                let seven = (1 << 5 | 1 << 16 | 1 << 17 | 1 << 30 | 1 << 31, 1 << 6);
                 Paper {
                     highest: 7,
+                    maker: b"Auth",
+                    family: 25,
                     one_ecx: AES_BIT | OSXSAVE | AVX_BIT,
                     xcr0: 0xe7,
                     seven,
@@ -193,8 +230,12 @@ mod x86 {
                 let leaf = |number| {
                     self.asked.borrow_mut().push(number);
                     match number {
-                        0 => CpuidResult { eax: self.highest, ..none },
-                        1 => CpuidResult { ecx: self.one_ecx, ..none },
+                        0 => CpuidResult { eax: self.highest, ebx: u32::from_le_bytes(*self.maker), ..none },
+                        1 => {
+                            // Model and stepping are anything.
+                            let eax = (self.family - 15) << 20 | 0xf << 8 | 0x7_00ff;
+                            CpuidResult { eax, ecx: self.one_ecx, ..none }
+                        }
                         // A leaf above the highest answers with anything.
                         7 => CpuidResult { ebx: self.seven.0, ecx: self.seven.1, ..none },
                         _ => unreachable!(),
@@ -211,11 +252,13 @@ mod x86 {
         #[test]
         fn a_look_takes_three_leaves_at_most_and_one_without_saved_registers() {
             let full = Paper::full();
-            assert_eq!(full.look(), Cpu(LOOKED | AES | AVX | AVX512));
+            assert_eq!(full.look(), Cpu(LOOKED | AES | AVX | AVX2 | AVX512));
             assert_eq!(*full.asked.borrow(), [1, 0, 7]);
             let without = Paper { one_ecx: AES_BIT | AVX_BIT, ..Paper::full() };
+            let half = Paper { xcr0: 0x7, ..Paper::full() };
+            assert_eq!(half.look(), Cpu(LOOKED | AES | AVX | AVX2));
+            assert_eq!(*half.asked.borrow(), [1, 0, 7]);
             for (poor, cpu) in [
-                (Paper { xcr0: 0x7, ..Paper::full() }, LOOKED | AES | AVX),
                 (Paper { xcr0: 0x3, ..Paper::full() }, LOOKED | AES),
                 (Paper { xcr0: 0x5, ..Paper::full() }, LOOKED | AES),
                 (without, LOOKED | AES),
@@ -229,18 +272,33 @@ mod x86 {
         fn avx512_needs_every_bit_that_it_is_told_by() {
             assert_eq!(Paper { highest: 6, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX));
             for bit in [1, 2, 5, 6, 7] {
-                let avx = if bit < 5 { 0 } else { AVX };
+                let avx = if bit < 5 { 0 } else { AVX | AVX2 };
                 let poor = Paper { xcr0: 0xe7 & !(1 << bit), ..Paper::full() };
                 assert_eq!(poor.look(), Cpu(LOOKED | AES | avx), "{bit}");
             }
             let (ebx, ecx) = Paper::full().seven;
             let without = |(b, c): (u32, u32)| (ebx & !b, ecx & !c);
             for seven in [(1 << 16, 0), (1 << 17, 0), (1 << 30, 0), (1 << 31, 0), (0, 1 << 6)].map(without) {
-                assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX), "{seven:x?}");
+                let poor = Paper { seven, ..Paper::full() };
+                assert_eq!(poor.look(), Cpu(LOOKED | AES | AVX | AVX2), "{seven:x?}");
             }
-            let without_aes = Paper { one_ecx: OSXSAVE, ..Paper::full() };
-            assert_eq!(without_aes.look(), Cpu(LOOKED | AVX512));
+            let seven = without((1 << 5, 0));
+            assert_eq!(Paper { seven, ..Paper::full() }.look(), Cpu(LOOKED | AES | AVX | AVX512));
+            let without_aes = Paper { one_ecx: OSXSAVE | AVX_BIT, ..Paper::full() };
+            assert_eq!(without_aes.look(), Cpu(LOOKED | AVX | AVX2 | AVX512));
+            let without_avx = Paper { one_ecx: OSXSAVE | AES_BIT, ..Paper::full() };
+            assert_eq!(without_avx.look(), Cpu(LOOKED | AES));
             assert_eq!(Paper { one_ecx: 0, ..Paper::full() }.look(), Cpu(LOOKED));
+        }
+
+        #[test]
+        fn groups_pay_everywhere_but_on_amds_family_26() {
+            let of = |maker, family| Paper { maker, family, ..Paper::full() }.look().has(ZEN5);
+            assert_eq!(
+                [23, 24, 25, 26, 27].map(|family| of(b"Auth", family)),
+                [false, false, false, true, false]
+            );
+            assert!(![23, 24, 25, 26, 27].map(|family| of(b"Genu", family)).contains(&true));
         }
 
         #[test]
@@ -260,6 +318,7 @@ mod x86 {
                 && std::is_x86_feature_detected!("avx512vl")
                 && std::is_x86_feature_detected!("avx512vbmi2");
             assert_eq!(crate::cpu::avx(), std::is_x86_feature_detected!("avx"));
+            assert_eq!(crate::cpu::avx2(), std::is_x86_feature_detected!("avx2"));
             assert_eq!(crate::cpu::aes(), std::is_x86_feature_detected!("aes"));
             assert_eq!(crate::cpu::avx512(), avx512);
             assert_eq!(Cpu::now(), Cpu::look(leaf, saved));

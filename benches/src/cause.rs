@@ -4,7 +4,11 @@
 //!  beside a floor   the same floor with as many other instructions between its swaps as the row has. The run has it
 //!                   with none and with 80; between and beyond, a straight line: instructions between two locked swaps
 //!                   cost their retirement, whatever they are. Counts are of the row of 1e3 keys: the code is the same.
-//!  two threads      the bare operations on two threads: what the machine leaves to be had
+//!  half denied      the bare operations where half of the words in no order are swapped, as for requests that pass:
+//!                   every other branch is mispredicted there, too
+//!  two threads      the bare operations on two threads: what the machine leaves to be had; or how long a line takes
+//!                   that the other thread has written last
+//!  instructions     those of the floor that hashes, searches and swaps, and decides nothing
 //!  others           instructions of both, where they were counted
 //! ```
 //!
@@ -20,10 +24,16 @@ const OTHERS: f64 = 80.0;
 
 pub fn of(goal: &Goal, suite: &Suite, counts: &Counts) -> Vec<String> {
     let line = match goal {
-        Goal::Times(_, row, floor) if floor.starts_with("floor1e") => beside_floor(suite, counts, row, floor),
-        Goal::Faster(_, _, two) => threads(suite, two),
-        Goal::Times(_, a, b) | Goal::Beside(_, a, b) | Goal::Multiple(_, a, b) => instructions(counts, a, b),
-        _ => None,
+        Goal::Times(_, row, floor) if floor.starts_with("floor1e") => {
+            beside_floor(suite, counts, row, floor).or_else(|| instructions(counts, row, floor))
+        }
+        Goal::Times(_, row, _) if row.ends_with("_mixed") => half(suite, counts, row),
+        Goal::Faster(_, one, two) => threads(suite, one, two),
+        Goal::Times(_, a, b) | Goal::Beside(_, a, b) | Goal::Multiple(_, a, b) | Goal::More(_, a, b) => {
+            instructions(counts, a, b)
+        }
+        Goal::Instructions(_, row) => bare_call(counts, row),
+        Goal::Ns(_, row) => alone(counts, row),
     };
     line.into_iter().collect()
 }
@@ -47,11 +57,40 @@ fn beside_floor(suite: &Suite, counts: &Counts, row: &str, floor: &str) -> Optio
     ))
 }
 
-fn threads(suite: &Suite, two: &str) -> Option<String> {
+fn half(suite: &Suite, counts: &Counts, row: &str) -> Option<String> {
+    let floor = "floor1e6.ahead64";
+    let [all, half] = [floor, &format!("{floor}_half")].map(|id| suite.row(id));
+    let (all, half, own) = (all?.min(), half?.min(), counts.get(&twin(row)).ok());
+    let own = own.map_or(String::new(), |own| format!("{own:.0} instructions; "));
+    Some(format!(
+        "{own}bare operations, {all:.1} ns where all are swapped, {half:.1} where half are in no order: {:.2} x",
+        half / all
+    ))
+}
+
+fn bare_call(counts: &Counts, row: &str) -> Option<String> {
+    let (own, floor) = (counts.get(row).ok()?, counts.get("floor1e3.single").ok()?);
+    let more = own - floor;
+    Some(format!(
+        "hash, search and swap alone, with loop and key, take {floor:.0} instructions; {more:.0} are left"
+    ))
+}
+
+fn alone(counts: &Counts, row: &str) -> Option<String> {
+    Some(format!("{:.0} instructions", counts.get(row).ok()?))
+}
+
+fn threads(suite: &Suite, one: &str, two: &str) -> Option<String> {
     let (floor, what) = match two {
         _ if two.contains("hot") => ("threads.floorhot", "one word, swapped until won"),
         _ if two.contains("ahead64") => ("threads.floor64", "words of their own on lines of both"),
-        _ => return None,
+        _ => {
+            let (each, line) = (suite.row(one)?.min(), suite.row("threads.handover")?.min());
+            return Some(format!(
+                "a line that the other thread has written last, as half of them are, takes {line:.0} ns; a decision of \
+                 one thread alone {each:.0}"
+            ));
+        }
     };
     let [one, two] = [1, 2].map(|n| suite.row(&format!("{floor}_{n}")));
     let (one, two) = (one?.min(), two?.min());

@@ -45,6 +45,7 @@ const ROWS: &[&str] = &[
     "table1e3.next64",
     "table1e3.prepared32",
     "table1e3.ahead64_denied",
+    "table1e3.ahead64_mixed",
     "floor1e3.single",
     "floor1e6.ahead64",
     "floor1e6.two_phase32",

@@ -49,6 +49,7 @@ pub fn add(suite: &mut Suite) {
         add("two_phase64", "64 prefetches, 64 cmpxchg", |state, n| two_phase::<64>(state, n, || {}));
         add("ahead32", "prefetch 32 ahead, cmpxchg", |state, n| ahead::<32>(state, n, || {}));
         add("ahead64", "prefetch 64 ahead, cmpxchg", |state, n| ahead::<64>(state, n, || {}));
+        add("ahead64_half", "prefetch 64 ahead, cmpxchg of half of them, in no order", half::<64>);
         if keys == LARGEST {
             add("ahead128", "prefetch 128 ahead, cmpxchg", |state, n| ahead::<128>(state, n, || {}));
             add("ahead256", "prefetch 256 ahead, cmpxchg", |state, n| ahead::<256>(state, n, || {}));
@@ -209,6 +210,28 @@ fn two_phase<const K: usize>(state: &mut Words, n: u64, between: impl Fn()) -> u
         won += burst.iter().map(|&i| touch(&words[turn.id(i) as usize], &between)).sum::<u64>();
     }
     won
+}
+
+/// As [`ahead`]; a word of an odd number is only compared, as where a request does not conform.
+#[inline(never)]
+fn half<const K: usize>(state: &mut Words, n: u64) -> u64 {
+    let words = state.words;
+    let (ids, turn) = state.stream.take(n as usize);
+    let at = |i: u32| turn.id(i) as usize;
+    let step = |place: usize| match place % 2 {
+        0 => touch(&words[place], || {}),
+        _ => u64::from(words[place].load(Relaxed) == 0),
+    };
+    ids.iter().take(K).for_each(|&i| prefetch(&words[at(i)]));
+    let rolling: u64 = ids
+        .iter()
+        .zip(&ids[K..])
+        .map(|(&i, &next)| {
+            prefetch(&words[at(next)]);
+            step(at(i))
+        })
+        .sum();
+    rolling + ids[ids.len() - K..].iter().map(|&i| step(at(i))).sum::<u64>()
 }
 
 #[inline(never)]

@@ -56,6 +56,12 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
                 next::<_, 64>(bed, n, keyed)
             });
         }
+        if keys == 1_000 {
+            let mixed = What { mix: Mix::Mixed, ..what };
+            add("ahead64_mixed", "burst of 64, next one in between, half denied", mixed, |bed, n| {
+                ahead::<_, 64, 16>(bed, n, key)
+            });
+        }
         if keys == 1_000_000 {
             more(&mut add, what);
         }

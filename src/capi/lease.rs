@@ -44,6 +44,9 @@ const _: () = assert!(align_of::<Lease>() == TATCELL_LEASE_ALIGN);
 // SAFETY: numbers without padding.
 unsafe impl Plain for Lease {}
 
+/// Lease, cell, limit and place for the retry time of a check.
+type Asked<'a> = (&'a mut Lease, &'a Cell, &'a Limit, Option<Out<'a, u64>>);
+
 impl<'a> Contract<'a> {
     /// A lease, which nobody else uses during the call, its cell and its limit. Whether it lies apart from them is one
     /// comparison each, as none is NULL by then.
@@ -61,6 +64,24 @@ impl<'a> Contract<'a> {
         apart(lease, limit)?;
         let lease = self.owned(inside::<_, Lease>(lease).cast_mut())?;
         Ok((lease, self.cell(cell)?, self.limit64(limit)?))
+    }
+
+    /// The arguments of a check, which nearly always pass [`together`](Self::together_apart).
+    #[inline(always)]
+    fn lease_asked(
+        self,
+        lease: *mut tatcell_lease_t,
+        cell: *mut tatcell_cell_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+    ) -> Result<Asked<'a>, i32> {
+        let own = inside::<_, Lease>(lease).cast_mut();
+        if let Some(asked) = self.together_apart::<_, Cell, Limit, _>(own, inside(cell), inside(limit), retry)
+        {
+            return Ok(asked);
+        }
+        let (lease, cell, limit) = self.lease(lease, cell, limit)?;
+        Ok((lease, cell, limit, self.result_if(retry)?))
     }
 }
 
@@ -106,7 +127,7 @@ pub unsafe extern "C" fn tatcell_lease_check(
     cost: u64,
     retry_after: *mut u64,
 ) -> i32 {
-    args!(c, (lease, cell, limit) = c.lease(lease, cell, limit), retry = c.result_if(retry_after));
+    args!(c, (lease, cell, limit, retry) = c.lease_asked(lease, cell, limit, retry_after));
     match lease.spend(cell, limit, now, cost) {
         true => finish(Outcome::Conforming, retry),
         false => ask(lease, cell, limit, now, cost, retry),

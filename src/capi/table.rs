@@ -39,7 +39,7 @@ pub(super) struct Handle {
 }
 
 /// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Table` or `Geometry` change.
-const READY: u64 = 0x7461_7463_656c_6804;
+const READY: u64 = 0x7461_7463_656c_6805;
 
 /// Either form of a table.
 pub(super) enum Any {

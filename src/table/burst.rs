@@ -199,8 +199,8 @@ impl<M: Access> Table<'_, M> {
         ahead: impl Fn(&Self, usize) + Copy,
     ) -> u64 {
         #[cfg(any(tatcell_sse2, test))]
-        if let Some(step) = self.groups(burst, counters.is_some()) {
-            return self.decide_by(step, burst, counters, ahead);
+        if self.may_group(burst, counters.is_some()) {
+            return self.decide_by(burst, counters, ahead);
         }
         self.decide_from(burst, 0, usize::MAX, counters, ahead).pass
     }

@@ -60,7 +60,7 @@ fn play<M: Access>(
     let options = TableOptions::new(world.spec).seed([9; 16]).hash(world.hash).policy(world.policy);
     let table = |wide: bool| {
         let mut table = init(Vec::leak(memory()), &options);
-        table.wide = table.wide.filter(|_| wide);
+        (table.wide, table.half) = (table.wide.filter(|_| wide), table.half.filter(|_| wide));
         table
     };
     let (singles, plain, narrow, ahead) = (table(true), table(true), table(false), table(true));

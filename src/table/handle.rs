@@ -3,17 +3,18 @@
 use core::marker::PhantomData;
 
 use super::access::{Access, Exclusive, Shared};
-use super::ask::Done;
+use super::ask::{Ask, Done};
 use super::choose;
 use super::error::TableError;
 use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
 use super::image::{self, Line};
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
-use super::search::Avx512;
+use super::search::{Avx2, Avx512};
 use super::set::Set;
 use super::word::Tag;
 use crate::algorithms::{Call, Op, Operation};
+use crate::keys::aes::AesKeys;
 use crate::keys::{home_of, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
 
@@ -39,6 +40,10 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) hasher: Hasher,
     /// Where this processor has it.
     pub(crate) wide: Option<Avx512>,
+    /// The same, for groups where there is nothing wider.
+    pub(super) half: Option<Avx2>,
+    /// Bursts go by groups at once, whatever they are.
+    pub(super) at_once: bool,
     #[allow(dead_code)] // copied: see `Zeros`
     filled: [u8; FILL],
     /// The mark of its limits where a tick is a q-unit of a TAT, else one that no limit has: not 0, which a limit of C
@@ -46,14 +51,17 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) whole: u64,
     /// The mark of its limits where they are GCRA's, else one that no limit has.
     pub(super) timed: u64,
+    /// 0 where keys are hashed by a [short](Hasher::Short) hasher.
+    not_short: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
     mode: PhantomData<M::Sharing>,
 }
 
-/// What the only field of a `Table` without whole words leaves of one.
-const FILL: usize = size_of::<u64>() - size_of::<Option<Avx512>>();
+/// What the only fields of a `Table` without whole words leave of one.
+const FILL: usize =
+    size_of::<u64>() - size_of::<Option<Avx512>>() - size_of::<Option<Avx2>>() - size_of::<bool>();
 
 /// A table with one owner: the same answers by plain loads and stores.
 pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
@@ -200,8 +208,23 @@ impl<'m, M: Access> Table<'m, M> {
         let timed = if geometry.is_gcra() { own } else { none };
         let whole = if geometry.resolution() == 0 { timed } else { none };
         let lines = geometry.lines as u64;
-        let (wide, filled, mode) = (Avx512::detect(), [0; FILL], PhantomData);
-        Ok(Table { slots, geometry, hasher, wide, filled, whole, timed, lines, mode })
+        let not_short = !matches!(hasher, Hasher::Short(_)) as u64;
+        let (wide, half) = (Avx512::detect(), Avx2::detect());
+        let (at_once, filled, mode) = (crate::cpu::groups_pay(), [0; FILL], PhantomData);
+        Ok(Table {
+            slots,
+            geometry,
+            hasher,
+            wide,
+            half,
+            at_once,
+            filled,
+            whole,
+            timed,
+            not_short,
+            lines,
+            mode,
+        })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
@@ -280,6 +303,20 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
+    /// The round keys of the shortest way, if a limit may go it: one of this table, whose q-units are ticks, where keys
+    /// are hashed in registers. One test: an indirect jump by the kind of hash took six instructions.
+    #[inline(always)]
+    pub(crate) fn short(&self, limit: &TableLimit) -> Option<&AesKeys> {
+        if (limit.0.mark ^ self.whole) | self.not_short != 0 {
+            return None;
+        }
+        match &self.hasher {
+            Hasher::Short(keys) => Some(keys),
+            // SAFETY: `over`, which alone makes handles, sets `not_short` to 0 for that hasher only.
+            _ => unsafe { core::hint::unreachable_unchecked() },
+        }
+    }
+
     /// The set and tag of a hash.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> (Set<'m, SLOTS_PER_LINE>, Tag) {
@@ -320,10 +357,17 @@ impl<'m, M: Access> Table<'m, M> {
         now_q: u64,
         op: &O,
     ) -> Done {
-        let g = &self.geometry;
+        let Ask { layout, policy, tag, now_q, op, sample } = self.ask(tag, hash, now_q, op);
+        set.run::<M, _>(layout, policy, tag, now_q, op, sample)
+    }
+
+    /// One request of one key.
+    #[inline(always)]
+    pub(super) fn ask<'a, O: Operation>(&'a self, tag: Tag, hash: u64, now_q: u64, op: &'a O) -> Ask<'a, O> {
         // One in 16, independent of set and tag: the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
-        set.run::<M, _>(&g.layout, g.policy, tag, now_q, op, sample)
+        let Geometry { layout, policy, .. } = &self.geometry;
+        Ask { layout, policy: *policy, tag, now_q, op, sample }
     }
 }
 

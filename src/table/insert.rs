@@ -91,6 +91,32 @@ impl<const N: usize> Set<'_, N> {
         self.settle::<A, O>(ask, Met { lost, ..Met::default() })
     }
 
+    /// The slot of the second line that has this tag, LIVE or CLAIM, with its word; or that line as it was seen.
+    #[inline(always)]
+    pub(super) fn second(&self, layout: &Layout, tag: Tag) -> Result<(&AtomicU64, u64), Words<N>> {
+        let next = Words::load(self.next);
+        match self.pick(0, || next.tagged(layout, tag)) {
+            // ORDERING: Relaxed; single word, value only.
+            Some((_, slot)) => Ok((slot, slot.load(Ordering::Relaxed))),
+            None => Err(next),
+        }
+    }
+
+    /// As [`run`](Set::run) for a key that was not in its second line, `next`, and most likely is not in the home line.
+    /// Inline: of the answer only that is made which the caller asks for. `None`: it is there, nothing was done.
+    #[inline(always)]
+    pub(super) fn insert_behind<A: Access, O: Operation>(
+        &self,
+        ask: Ask<'_, O>,
+        next: Words<N>,
+    ) -> Option<Done> {
+        let home = Words::load(self.home);
+        if home.tagged(ask.layout, ask.tag) != 0 {
+            return None;
+        }
+        Some(self.insert::<A, O>(ask, home, next))
+    }
+
     /// Inserts a key of which the look that gave `home` and `next` met no word.
     #[inline(always)]
     fn insert<A: Access, O: Operation>(&self, ask: Ask<'_, O>, home: Words<N>, next: Words<N>) -> Done {

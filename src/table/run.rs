@@ -34,6 +34,11 @@ impl Burst<'_> {
     pub(super) fn writes(&self) -> bool {
         self.last.count_ones() as usize * 2 > self.hashes.len()
     }
+
+    /// Did some pass of the burst before this one, and at least `few` not? (Of 0 nobody knows how many there were.)
+    pub(super) fn denies(&self, few: usize) -> bool {
+        self.last != 0 && self.last.count_ones() as usize + few <= self.hashes.len()
+    }
 }
 
 /// Where a run of decisions ended: at request `at`, with the verdicts before it.
@@ -54,7 +59,7 @@ impl<M: Access> Table<'_, M> {
         mut counters: Option<&mut Counters>,
         ahead: impl Fn(&Self, usize) + Copy,
     ) -> Stop {
-        let Burst { limit, now, hashes, costs, .. } = *burst;
+        let Burst { limit, hashes, costs, .. } = *burst;
         // To be counted, a soft pass must be seen one by one.
         let calm = if counters.is_some() { limit.0.soft_q.min(limit.0.burst_q) } else { limit.0.burst_q };
         let mut pass = 0u64;
@@ -80,15 +85,29 @@ impl<M: Access> Table<'_, M> {
                 return Stop { at, pass };
             }
             let cost = costs.map_or(1, |costs| cost_of(costs, at));
-            let passes = match &mut counters {
-                None => self.check_again(limit, now, hash, cost).passes(),
-                Some(counters) => {
-                    let request = Request { limit, now, cost, room: 0 };
-                    self.decide_ex(&request, hash, Some(counters)).passes()
-                }
-            };
+            let passes = self.decide_one(burst, hash, cost, counters.as_deref_mut());
             pass |= (passes as u64) << at;
             at += 1;
+        }
+    }
+
+    /// Decides one request of a burst by itself, most likely of a key that is absent.
+    #[inline(always)]
+    pub(super) fn decide_one(
+        &self,
+        burst: &Burst<'_>,
+        hash: u64,
+        cost: u64,
+        counters: Option<&mut Counters>,
+    ) -> bool {
+        let Burst { limit, now, .. } = *burst;
+        match counters {
+            None if limit.0.plain != 0 => self.check_far(limit, now, hash, cost).passes(),
+            None => self.check_again(limit, now, hash, cost).passes(),
+            Some(counters) => {
+                let request = Request { limit, now, cost, room: 0 };
+                self.decide_ex(&request, hash, Some(counters)).passes()
+            }
         }
     }
 

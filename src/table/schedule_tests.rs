@@ -152,9 +152,10 @@ impl World {
         let table = self.table::<A>();
         let limit = table.limit(&spec()).expect("limit");
         let burst = Burst { limit: &limit, now, hashes: keys, costs: None, last: 0 };
-        let pass = match table.wide.filter(|_| keys.len() >= 8) {
-            Some(wide) => table.decide_groups::<_, 8>(wide, &burst, 0, None, nothing),
-            None => table.decide_groups::<Base, 2>(Base, &burst, 0, None, nothing),
+        let pass = match (keys.len() >= 8, table.wide.filter(|_| keys.len() % 2 == 0), table.half) {
+            (true, Some(wide), _) => table.decide_groups::<_, 8>(wide, &burst, 0, None, nothing),
+            (true, None, Some(half)) => table.decide_groups::<_, 8>(half, &burst, 0, None, nothing),
+            _ => table.decide_groups::<Base, 2>(Base, &burst, 0, None, nothing),
         };
         for (i, key) in keys.iter().enumerate() {
             self.admit(*key, pass >> i & 1, 0);

@@ -17,6 +17,7 @@
 //! did, and none carries more than hash and clock along.
 
 use super::access::Access;
+use super::ask::Done;
 use super::error::TableError;
 use super::geometry::SLOTS_PER_LINE;
 use super::handle::Table;
@@ -26,7 +27,7 @@ use super::word::Tag;
 use crate::algorithms::gcra::{self, Plain};
 use crate::algorithms::{Kind, Op};
 use crate::answer::Outcome;
-use crate::keys::{aes, Hasher};
+use crate::keys::aes;
 use crate::limit::TableLimit;
 use crate::sync::AtomicU64;
 
@@ -59,14 +60,24 @@ impl<'m, M: Access> Table<'m, M> {
         key: [u8; N],
         cost: u64,
     ) -> Result<Outcome, TableError> {
-        if let Hasher::Short(keys) = &self.hasher {
-            if let (true, Some(hash)) = (limit.0.mark == self.whole, aes::hash_short(keys, &key)) {
-                return Ok(match self.check_whole(limit, now, hash, cost) {
-                    Some(outcome) => outcome,
-                    None => self.check_far(limit, now, hash, cost),
-                });
-            }
+        if let Some(hash) = self.short(limit).and_then(|keys| aes::hash_short(keys, &key)) {
+            return Ok(match self.check_whole(limit, now, hash, cost) {
+                Some(outcome) => outcome,
+                None => self.check_far(limit, now, hash, cost),
+            });
         }
+        self.check_general(limit, now, key, cost)
+    }
+
+    /// A key of 4 or 16 bytes of any table, out of line: beside the shortest way it would cost that registers.
+    #[inline(never)]
+    fn check_general<const N: usize>(
+        &self,
+        limit: &TableLimit,
+        now: u64,
+        key: [u8; N],
+        cost: u64,
+    ) -> Result<Outcome, TableError> {
         let hash = self.hasher.hash_whole(key).ok_or(TableError::BadHashKind)?;
         self.check_hash(limit, now, hash, cost)
     }
@@ -148,6 +159,10 @@ impl<'m, M: Access> Table<'m, M> {
         cost: u64,
         ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
+        // Before a word is in a register that nothing is left for.
+        if !gcra::is_plain(&limit.0, cost) {
+            return None;
+        }
         let (set, tag) = self.place(hash);
         let found = set.find_home(scan, &self.geometry.layout, tag)?;
         self.attempt(found, tag, limit, now_q, cost, ticks)
@@ -189,14 +204,24 @@ impl<'m, M: Access> Table<'m, M> {
         Ok(self.check_again(limit, now, hash, cost))
     }
 
-    /// A key that is not in its home line: one attempt in the other line, else as [`check_again`](Self::check_again).
+    /// A key that is not in its home line: one attempt in the other line, or an insert; else as
+    /// [`check_again`](Self::check_again).
     #[inline(never)]
     pub(crate) fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         let ((set, tag), now_q) = (self.place(hash), self.now_q(now));
-        let far = Set { home: set.next, next: set.home, line: set.line ^ 1 };
-        let found = far.find_home(Base, &self.geometry.layout, tag);
-        let made = found
-            .and_then(|found| self.attempt(found, tag, limit, now_q, cost, |q| limit.0.ticks_up(q, now)));
+        let layout = &self.geometry.layout;
+        let made = match set.second(layout, tag) {
+            Ok((slot, word)) if layout.is_live_of(word, tag) => {
+                self.attempt((slot, word), tag, limit, now_q, cost, |q| limit.0.ticks_up(q, now))
+            }
+            // A plain limit is one of GCRA's.
+            Err(next) if gcra::is_plain(&limit.0, cost) => {
+                let op = Op::new(&limit.0, Kind::Check, cost, 0);
+                let done = set.insert_behind::<M, _>(self.ask(tag, hash, now_q, &op), next);
+                done.map(|done| short_answer(&done, limit, now))
+            }
+            _ => None,
+        };
         match made {
             Some(outcome) => outcome,
             None => self.check_in((set, tag), limit, (now, now_q), hash, cost),
@@ -227,9 +252,14 @@ impl<'m, M: Access> Table<'m, M> {
             true => self.run_in(place, hash, now_q, &op),
             false => self.run_count(hash, now, &op),
         };
-        match done.answer {
-            Some(answer) => answer.outcome(&limit.0, now),
-            None => Outcome::Contended,
-        }
+        short_answer(&done, limit, now)
+    }
+}
+
+#[inline(always)]
+fn short_answer(done: &Done, limit: &TableLimit, now: u64) -> Outcome {
+    match done.answer {
+        Some(answer) => answer.outcome(&limit.0, now),
+        None => Outcome::Contended,
     }
 }

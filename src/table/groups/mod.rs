@@ -15,14 +15,14 @@
 //!
 //! - all lanes are live and denied: nothing is stored;
 //! - some pass, or a swap was lost: swap by swap; a lane whose swap is lost is looked at once more, in its slot;
-//! - a lane is absent, or lost again: from that lane on the loop of `burst` takes the rest of the group, which looks,
-//!   inserts and asks the policy.
+//! - a lane is absent, or lost again: from that lane on each looks for itself, in the slot that was found for it, and
+//!   where its key is not there as a single call does, which looks, inserts and asks the policy.
 //!
 //! # Why the verdicts are those of single calls, one after the other
 //!
 //! C of a group comes after everything that the groups before it stored. So only lanes of its own group can come
-//! between the word that a lane was decided from and its turn, and they do one of two things: charge, or insert. With
-//! an insert the rest of the group is decided by the scalar loop, which reads for itself. So what is left is charges:
+//! between the word that a lane was decided from and its turn, and they do one of two things: charge, or insert. Behind
+//! an insert every lane of the group reads for itself. So what is left is charges:
 //!
 //! 1. A pass is proved by its swap (exclusive tables compare before each store): the word is the one that it was
 //!    decided from. Where an earlier lane has charged the same key the swap is lost, and the lane looks again.
@@ -36,31 +36,36 @@
 //! in C, which may lie before the swaps of earlier lanes. A refund or reset between that read and a swap of an earlier
 //! lane comes too late for the denied one, as it would be a moment later in a single call.
 //!
-//! Bounded: a group swaps each lane at most twice before the scalar loop, whose bounds are its own. What is not here:
-//! costs, options, soft limits that are counted, limits that count.
+//! Bounded: a group swaps each lane at most three times before a single call, whose bounds are its own. What is not
+//! here: costs, options, soft limits that are counted, limits that count.
 //!
 //! # Where they pay
 //!
-//! On a Zen 5 (AMD EPYC of family 26, 2026-11-22, 1000 keys in bursts of 64, ns a decision; the fastest of 300 loops of
-//! 8192 decisions, the median of seven runs of the build without groups and of the build with them in turn, which lie
-//! within 3 % of it):
+//! On a Zen 4 (AMD EPYC of family 25, 2026-11-23, beside other work; 1000 keys, 64 at a time with the next burst in
+//! between, ns by the fastest visit of 2^16; of two runs of each build in turn the slower one), without groups
+//! and with all by those of AVX2, of AVX-512, or of AVX-512 where some were denied:
 //!
-//! | | without | with |
-//! |---|---|---|
-//! | exclusive; with the next burst in between | 3.90; 4.51 | 2.64; 3.37 |
-//! | denied; with the next burst in between | 3.05; 4.42 | 2.43; 3.74 |
-//! | conforming; with the next burst in between | 6.76; 7.72 | 6.74; 7.75 |
+//! | | without | AVX2 | AVX-512 | where denied |
+//! |---|---|---|---|---|
+//! | conforming | 6.80 | 6.53 | 6.18 | 7.12 |
+//! | half denied, in no order | 13.4 | 7.42 | 7.07 | 7.18 |
+//! | denied; exclusive | 5.62; 6.07 | 4.99; 5.41 | 4.83; 5.36 | 5.31; 5.36 |
 //!
-//! Where each request passes and its swap is a locked one, groups do not pay: 6.6 became 6.9 and 7.5 became 7.9 to 9.3
-//! when all went by them, whether B of the next group stood before the swaps or between them, C before or after them,
-//! the keys were hashed in vectors or not. What lies between two locked swaps there costs the same however it is
-//! spread, and a group adds its start and the stores that its first swap waits for. So an exclusive table goes by
-//! groups at once, and a shared one when [`DENIED`] requests of the burst were denied: a burst that passes never leaves
-//! the scalar loop.
+//! What lies between two locked swaps there costs its instructions, 0.05 ns each. Of requests of which half pass, the
+//! scalar loop mispredicts every other one, a group how many they are.
 //!
-//! With 256-bit vectors a line takes two loads, two compares and a join instead of one each, and there is neither a
-//! compare of unsigned words nor a mask register; NEON has two words a vector. Neither was written.
+//! On a Zen 5 (AMD EPYC of family 26, 2026-11-22, the same bursts, medians of seven runs, with AVX-512 where
+//! denied) groups took exclusive bursts from 4.51 to 3.37, denied ones from 4.42 to 3.74. Where each passed they
+//! did not pay: 6.6 became 6.9 and 7.5 became 7.9 to 9.3, whether B of the next group stood before the swaps or between
+//! them, C before or after them, the keys were hashed in vectors or not. What lies between two locked swaps costs the
+//! same there however it is spread. So on a Zen 5 a shared table goes by groups when [`DENIED`] requests of the burst
+//! were denied, or of the one before it; elsewhere at once.
+//!
+//! NEON has two words a vector: a line takes four loads and a join of four, as its scalar search does, and a place four
+//! multiplications. What groups would save is the mispredicted branch of bursts denied in part. It was not written.
 
+#[cfg(tatcell_sse2)]
+mod avx2;
 #[cfg(test)]
 mod twin;
 #[cfg(tatcell_sse2)]
@@ -70,8 +75,8 @@ use super::access::Access;
 use super::counters::Counters;
 use super::handle::Table;
 use super::image::Line;
-use super::run::{nothing, Burst, Stop};
-use super::search::{Avx512, Scan};
+use super::run::{Burst, Stop};
+use super::search::Scan;
 use super::word::Layout;
 use crate::keys::home_line;
 use crate::sync::{AtomicU64, Ordering};
@@ -85,7 +90,7 @@ pub(super) const LANES: usize = 2;
 /// The shortest burst that goes by groups.
 const FEWEST: usize = 3 * LANES;
 
-/// A shared table goes by groups once so many requests of a burst were denied.
+/// A shared table whose bursts do not go by groups at once goes by them when so many requests of a burst were denied.
 const DENIED: usize = 4;
 
 /// What a processor does for a group of `L` requests. `L` is 8 except in models.
@@ -182,33 +187,36 @@ fn swaps<M: Access, const L: usize>(side: &Side<'_, L>, words: &Words<L>) -> usi
 }
 
 impl<M: Access> Table<'_, M> {
-    /// The step by which a burst may be decided in groups: where this processor has one, and the burst asks for one
-    /// unit each, under a limit without options, and for no soft pass to be counted.
+    /// May a burst be decided in groups? Where this processor has a step for them, and the burst asks for one unit
+    /// each, under a limit without options, and for no soft pass to be counted.
     #[inline(always)]
-    pub(super) fn groups(&self, burst: &Burst<'_>, counted: bool) -> Option<Avx512> {
+    pub(super) fn may_group(&self, burst: &Burst<'_>, counted: bool) -> bool {
         let Burst { limit, hashes, costs, .. } = burst;
         let calm = !counted || limit.0.soft_q >= limit.0.burst_q;
-        let suits = hashes.len() >= FEWEST && costs.is_none() && limit.0.plain != 0 && calm;
-        self.wide.filter(|_| suits)
+        let has_step = self.half.is_some() || self.wide.is_some();
+        hashes.len() >= FEWEST && costs.is_none() && limit.0.plain != 0 && calm && has_step
     }
 
     /// Decides a burst that may be decided in groups, by them where they pay.
     #[inline(always)]
     pub(super) fn decide_by(
         &self,
-        step: Avx512,
         burst: &Burst<'_>,
         mut counters: Option<&mut Counters>,
         ahead: impl Fn(&Self, usize) + Copy,
     ) -> u64 {
-        let Stop { at, pass } = match M::EXCLUSIVE {
+        let Stop { at, pass } = match M::EXCLUSIVE || self.at_once || burst.denies(DENIED) {
             true => Stop { at: 0, pass: 0 },
             false => self.decide_from(burst, 0, DENIED, counters.as_deref_mut(), ahead),
         };
         if at >= burst.hashes.len() {
             return pass;
         }
-        pass | self.decide_groups::<_, LANES>(step, burst, at, counters, ahead)
+        pass | match (self.wide, self.half) {
+            (Some(wide), _) => self.decide_groups::<_, LANES>(wide, burst, at, counters, ahead),
+            (None, Some(half)) => self.decide_groups::<_, LANES>(half, burst, at, counters, ahead),
+            (None, None) => self.decide_from(burst, at, usize::MAX, counters, ahead).pass,
+        }
     }
 
     /// Decides the requests from number `from` on, calling `ahead(self, i)` before the swap of request i.
@@ -316,13 +324,17 @@ impl<M: Access> Table<'_, M> {
     ) -> u32 {
         let mut stop = (!decoded.live).trailing_zeros().min(L as u32) as usize;
         let mut pass = (1u32 << done) - 1;
-        for (i, ((slot, old, new), &hash)) in lanes(side, words).zip(hashes).enumerate().take(stop).skip(done)
-        {
-            if decoded.pass >> i & 1 == 0 {
-                continue;
-            }
-            let passes =
-                if swap::<M>(slot, old, new) { Some(true) } else { self.once_more(burst, slot, hash) };
+        // From one that passes to the next: asking each lane would be wrong half of the time where half of them pass.
+        let mut left = decoded.pass & !pass & ((1 << stop) - 1);
+        while left != 0 {
+            let i = left.trailing_zeros() as usize % L;
+            left &= left - 1;
+            let (slot, hash) = (side.slots[i], hashes.get(i).copied().unwrap_or(0));
+            let passes = if swap::<M>(slot, words.old[i], words.new[i]) {
+                Some(true)
+            } else {
+                self.once_more(burst, slot, hash)
+            };
             match passes {
                 Some(passes) => pass |= u32::from(passes) << i,
                 None => {
@@ -334,14 +346,39 @@ impl<M: Access> Table<'_, M> {
         if let Some(counters) = counters {
             counters.count_plain(pass.count_ones(), stop as u32);
         }
-        match hashes.get(stop..) {
-            None | Some([]) => pass,
-            Some(hashes) => {
-                let burst = Burst { hashes, ..*burst };
-                let rest = self.decide_from(&burst, 0, usize::MAX, counters.as_deref_mut(), nothing).pass;
-                pass | (rest as u32) << stop
-            }
+        match stop < L {
+            true => pass | self.one_by_one(burst, counters, side, hashes, (decoded, stop)),
+            false => pass,
         }
+    }
+
+    /// Decides the lanes from number `stop` on, each of which looks for itself: where its key was, or else as a single
+    /// call does.
+    #[inline(never)]
+    fn one_by_one<const L: usize>(
+        &self,
+        burst: &Burst<'_>,
+        counters: &mut Option<&mut Counters>,
+        side: &Side<'_, L>,
+        hashes: &[u64],
+        (decoded, stop): (Decoded, usize),
+    ) -> u32 {
+        let mut pass = 0;
+        for (i, &hash) in hashes.iter().enumerate().take(L).skip(stop) {
+            let was_there = decoded.live >> i & 1 == 1;
+            let slot = side.slots[i % L];
+            let passes = match was_there.then(|| self.once_more(burst, slot, hash)).flatten() {
+                Some(passes) => {
+                    if let Some(counters) = counters {
+                        counters.count_plain(u32::from(passes), 1);
+                    }
+                    passes
+                }
+                None => self.decide_one(burst, hash, 1, counters.as_deref_mut()),
+            };
+            pass |= u32::from(passes) << i;
+        }
+        pass
     }
 
     /// Looks again at a slot whose swap was lost, most often to the same key in an earlier lane. `None`: it is not the

@@ -59,11 +59,13 @@ impl Scan for Base {
 }
 
 #[cfg(tatcell_sse2)]
-pub(crate) use x86::Avx512;
+pub(crate) use x86::{Avx2, Avx512};
 
 /// Nothing wider than [`Base`] here.
 #[cfg(not(tatcell_sse2))]
 pub(crate) use Base as Avx512;
+#[cfg(not(tatcell_sse2))]
+pub(crate) use Base as Avx2;
 
 #[cfg(not(tatcell_sse2))]
 impl Base {
@@ -74,7 +76,7 @@ impl Base {
 
 #[cfg(tatcell_sse2)]
 mod x86 {
-    use super::{AtomicU64, Layout, Scan, Tag};
+    use super::{AtomicU64, Base, Layout, Scan, Tag};
     use core::arch::asm;
     use core::arch::x86_64::*;
 
@@ -87,6 +89,27 @@ mod x86 {
         /// One, if this processor searches faster with AVX-512 and the system saves its registers.
         pub fn detect() -> Option<Avx512> {
             crate::cpu::avx512().then_some(Avx512(()))
+        }
+    }
+
+    /// Only [`detect`](Avx2::detect) makes one: whoever has it may run it. For groups; it searches one line as [`Base`]
+    /// does, which takes as long.
+    #[derive(Clone, Copy)]
+    pub(crate) struct Avx2(());
+
+    impl Avx2 {
+        /// One, if this processor has AVX2 and the system saves its registers.
+        pub fn detect() -> Option<Avx2> {
+            crate::cpu::avx2().then_some(Avx2(()))
+        }
+    }
+
+    impl Scan for Avx2 {
+        const BITS: u32 = Base::BITS;
+
+        #[inline(always)]
+        fn matches<const N: usize>(self, line: &[AtomicU64; N], layout: &Layout, tag: Tag) -> u32 {
+            Base.matches(line, layout, tag)
         }
     }
 
