@@ -4,7 +4,7 @@ mod common;
 
 use common::{cases, memory, Rng};
 use std::cell::Cell;
-use tatcell::{HashKind, LimitSpec, Table, TableError, TableOptions};
+use tatcell::{HashKind, LimitSpec, Outcome, Table, TableError, TableOptions};
 
 const SEED: [u8; 16] = *b"a seed for tests";
 
@@ -84,6 +84,23 @@ fn a_key_and_its_hash_are_the_same_key() {
                 [true, true, false],
                 "{key:?}"
             );
+        }
+        // Whatever a q-unit is; and a limit of another table is refused.
+        for shift in [-3, 0, 5] {
+            let (a, b) = (memory(66), memory(66));
+            let options = TableOptions::new(spec).seed(SEED).hash(kind).resolution(shift);
+            let table = Table::init(&a, &options).expect("a table");
+            let other = Table::init(&b, &options.tag_bits(16)).expect("a table");
+            let (limit, foreign) =
+                (table.limit(&spec).expect("a limit"), other.limit(&spec).expect("a limit"));
+            for length in [4, 7, 16] {
+                let (key, now) = (&[b'q'; 40][..length], 1 << 30);
+                assert_eq!(table.check(&foreign, now, key, 1), Err(TableError::ForeignLimit));
+                assert_eq!(table.check(&limit, now, key, 2), Ok(Outcome::Conforming), "{length} at {shift}");
+                let told = table.peek(&limit, now, table.hash(key).expect("a hash"), 1).expect("a look");
+                assert_eq!(table.check(&limit, now, key, 1), Ok(told.outcome()), "{length} at {shift}");
+                assert_eq!(told.retry_after, 1 << 20);
+            }
         }
     }
 }

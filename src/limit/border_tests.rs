@@ -2,7 +2,7 @@
 
 #![allow(clippy::arithmetic_side_effects)]
 
-use super::params::Width;
+use super::params::{Params, Width};
 use super::spec::LimitSpec;
 use super::LimitError::{BadHeal, BadResolution, BadSoft, HorizonTooLong, NotRepresentable, TooManyUnits};
 use super::{window, Limit, LimitError};
@@ -90,7 +90,9 @@ fn a_span_of_more_ticks_than_there_are_is_all_of_them() {
 /// Above every lead of a word that lies ahead of its clock, and below those of words that lie behind it.
 #[test]
 fn an_unlimited_limit_reads_half_the_span_as_ahead() {
-    let p = Limit::UNLIMITED.0;
+    // Made as the program runs, too.
+    let p = Params::unlimited(core::hint::black_box(Width::CELL64));
+    assert_eq!(p, Limit::UNLIMITED.0);
     assert_eq!([p.window_q, p.horizon_q, p.burst_q, p.debt_q], [(1 << 63) - 1; 4]);
 }
 
