@@ -44,14 +44,19 @@ local CODE = [[
     local slip = ffi.cast("tatcell_slip_t *", %s)
     local counts = ffi.cast("uint64_t *", %s)
     local every, refuse_undecided = %d, %s
-    local address, length = ffi.new("const char *[1]"), ffi.new("size_t[1]")
+    local address, length = ffi.new("const void *[1]"), ffi.new("size_t[1]")
     local now = ffi.new("uint64_t[1]")
     local answer, refuse, truncate = %d, %d, %d
 
+    -- LuaJIT compiles no pointer that C hands a callback: it need not try, and nothing is looked up again.
+    jit.off()
+    local source, clock = ffi.C.dnsdist_ffi_dnsquestion_get_remoteaddr, lib.tatcell_host_clock
+    local check = lib.tatcell_ladder_check
+
     return function (dq)
-        ffi.C.dnsdist_ffi_dnsquestion_get_remoteaddr(dq, ffi.cast("const void **", address), length)
-        lib.tatcell_host_clock(0, now, nil)
-        local verdict = lib.tatcell_ladder_check(ladder, limits, now[0], address[0], length[0], 1, nil, nil, nil)
+        source(dq, address, length)
+        clock(0, now, nil)
+        local verdict = check(ladder, limits, now[0], address[0], length[0], 1, nil, nil, nil)
         if verdict == 0 then
             return answer
         end

@@ -17,6 +17,7 @@ sys.path[:0] = [str(HERE.parents[1] / "testing")]
 
 import claims as said  # noqa: E402
 import daemon  # noqa: E402
+import measure  # noqa: E402
 from claims import Skip, equal  # noqa: E402
 
 CONF = """
@@ -133,6 +134,9 @@ class Dnsdist:
 
 def main():
     given = daemon.arguments()
+    if given.measure:
+        measure.run(sys.modules[__name__], given, given.seconds, given.rounds)
+        return
     claims = said.Claims()
 
     def burst():

