@@ -167,6 +167,22 @@ def main():
                 assert ("refused" if status == 429 else "passed") in lines[0], lines[0]
     claims.claim("who_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", undecided)
 
+    def documented():
+        # The settings of the README, with a port, a path and a backend of this machine.
+        with Haproxy(given, "rate = 1, per = 60, burst = 3") as h:
+            pass
+        block = (HERE.parent / "README.md").read_text().split("```haproxy\n")[1].split("```")[0]
+        for there, here in [("/usr/local/lib/haproxy", str(given.build)), (":80", f"127.0.0.1:{h.port}"),
+                            ("/etc/haproxy", str(h.folder)), ("frontend", "defaults\n    mode http\n    timeout "
+                             "client 9s\n    timeout connect 9s\n    timeout server 9s\nfrontend")]:
+            assert there in block, there
+            block = block.replace(there, here)
+        h.conf.write_text(block + "backend app\n    http-request return status 200\n")
+        with h:
+            equal([h.get()[0] for _ in range(5)], [200] * 3 + [429] * 2)
+            equal(h.get(), (429, "60"))
+    claims.claim("the_settings_of_the_readme_do_what_it_says", documented)
+
     def refused():
         daemon.refuses(lambda options: Haproxy(given, options).check(), [
             ("rate = 0", "rate must be"), ("burst = 5", "rate must be"),
