@@ -187,7 +187,9 @@ def main():
         daemon.refuses(lambda options: Haproxy(given, options).check(), [
             ("rate = 0", "rate must be"), ("burst = 5", "rate must be"),
             ("rate = 1, burst = -1", "burst must be"), ("rate = 1, per = 0", "per must be"),
-            ("rate = 1, policy = 'none'", "invalid option 'none'"), ("rate = 2000000000", "tatcell: clients"),
+            ("rate = 1, policy = 'none'", "policy must be admit, inherit"),
+            ("rate = 2000000000", "tatcell: clients: rate is too fast"),
+            ("rate = 1, brust = 3", "there is no option brust, but name, rate"),
         ], "rate = 10, burst = 20")
     claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)
     claims.end()
