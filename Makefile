@@ -34,7 +34,7 @@ BUILD := target/c
 LIB_A := $(BUILD)/libtatcell.a
 LIB_SO := $(BUILD)/libtatcell.so.$(VERSION)
 # What install installs; the tests read this line, too.
-HEADERS := tatcell.h tatcell_host.h tatcell_bpf.h tatcell.ffi.h tatcell.hpp
+HEADERS := tatcell.h tatcell_host.h tatcell_inline.h tatcell_bpf.h tatcell.ffi.h tatcell.hpp
 
 .PHONY: all help lib
 all: lib ## Build the C library (same as lib)

@@ -159,6 +159,11 @@ TEST(what_a_burst_writes_must_lie_apart) {
     w.n.stride = -16;
     WITH(n.keys, (char *)&w.limit, TATCELL_ERR_OVERLAP); /* backwards into the bursts */
     w.n.stride = 16;
+    w.b.count = 1; /* by one byte, at either end */
+    WITH(b.keys, (const void *)((uintptr_t)&w.b - 15), TATCELL_ERR_OVERLAP);
+    w.b.keys = (const void *)((uintptr_t)&w.b + sizeof w.b - 1);
+    REFUSES(TATCELL_ERR_OVERLAP, tatcell_table_check_burst(&k.table, &w.b, NULL));
+    w.b.count = N;
     w.b.keys = NULL;
     w.b.hashes = w.n.scratch; /* the hashes of the next burst would go where these are read */
     REFUSES(TATCELL_ERR_OVERLAP, tatcell_table_check_burst(&k.table, &w.b, &w.n));

@@ -324,26 +324,36 @@ TEST(contended_is_reached_among_threads_or_not_at_all) {
     DO(run_race(4, 0.5)); /* seen where two processors run at once; the next test does not depend on that */
 }
 
-/* A rival at every single instruction: a child is stepped through one call, and the word changes at each step, as
- * another process sharing the cell might change it. Every attempt is lost, on any machine. */
-TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
 #ifdef __linux__
-    struct { tatcell_cell_t cell; int32_t rc; } *shared;
-    void *map = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-    tatcell_limit_t limit;
-    tatcell_limit_spec_t spec = kit_spec(1, 1 << 16, UINT64_C(1) << 40);
-    EXPECT(map != MAP_FAILED);
-    shared = map;
-    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
-    shared->cell.word = 1;
-    shared->rc = 12345;
+/* What the stepped child shares with the one who steps it. */
+static struct stepped {
+    tatcell_cell_t cell;
+    int32_t rc;
+    TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(16)];
+} *stepped;
+static tatcell_limit_t stepped_limit;
+static tatcell_table_t stepped_table;
+
+static int32_t charge_the_cell(void) {
+    return tatcell_cell_charge(&stepped->cell, &stepped_limit, 0, 1, NULL);
+}
+
+static int32_t check_the_key(void) {
+    return tatcell_table_check_hash(&stepped_table, &stepped_limit, 0, 7, 1, NULL);
+}
+
+/* A rival at every single instruction: a child is stepped through one call, and the word changes at each step, as
+ * another process sharing it might change it. Every attempt is lost, on any machine. */
+static void loses_every_attempt(int32_t (*call)(void), uint64_t *word) {
+    stepped->rc = 12345;
+    const uint64_t before = *word;
     fflush(stdout);
     pid_t child = fork();
     EXPECT(child >= 0);
     if (child == 0) {
         if (ptrace(PTRACE_TRACEME, 0, NULL, NULL) != 0) _exit(1);
         raise(SIGSTOP);
-        shared->rc = tatcell_cell_charge(&shared->cell, &limit, 0, 1, NULL);
+        stepped->rc = call();
         raise(SIGSTOP);
         _exit(0);
     }
@@ -351,21 +361,39 @@ TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
     uint64_t steps = 0;
     waitpid(child, &status, 0);
     if (!WIFSTOPPED(status)) SKIP("ptrace is not permitted here (containers: --cap-add=SYS_PTRACE)");
-    while (steps < 100000 && shared->rc == 12345) {
+    while (steps < 100000 && stepped->rc == 12345) {
         if (ptrace(PTRACE_SINGLESTEP, child, NULL, NULL) != 0 || waitpid(child, &status, 0) != child) break;
         if (!WIFSTOPPED(status)) break;
-        if (shared->rc == 12345) {
-            shared->cell.word++;
+        if (stepped->rc == 12345) {
+            (*word)++;
             steps++;
         }
     }
     kill(child, SIGKILL);
     waitpid(child, &status, 0);
-    EQ(got(shared->rc), TATCELL_CONTENDED);
+    EQ(got(stepped->rc), TATCELL_CONTENDED);
     race.contended = 1;
-    EQ(shared->cell.word, 1 + steps);
+    EQ(*word, before + steps);
     EXPECT(steps < 5000); /* bounded */
-    munmap(map, 4096);
+}
+#endif
+
+TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
+#ifdef __linux__
+    tatcell_limit_spec_t spec = kit_spec(1, 1 << 16, UINT64_C(1) << 40), key = kit_spec(1, 1 << 16, 1 << 20);
+    stepped = mmap(NULL, sizeof *stepped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    EXPECT(stepped != MAP_FAILED);
+    EQ(tatcell_limit_init_spec(&stepped_limit, &spec), 0);
+    stepped->cell.word = 1;
+    DO(loses_every_attempt(charge_the_cell, &stepped->cell.word));
+    if (check_skip[0]) return;
+    tatcell_table_options_t o = kit_options(&key);
+    o.hash = TATCELL_HASH_CALLER, o.seed = NULL;
+    EQ(tatcell_table_init(&stepped_table, stepped->memory, sizeof stepped->memory, &o), 0);
+    EQ(tatcell_limit_init_table(&stepped_limit, &stepped_table, &key), 0);
+    EQ(check_the_key(), 0);
+    DO(loses_every_attempt(check_the_key, (uint64_t *)(void *)(stepped->memory + 128)));
+    munmap(stepped, sizeof *stepped);
 #else
     SKIP("needs ptrace of Linux");
 #endif

@@ -242,6 +242,26 @@ TEST(garbage_is_neither_a_limit_nor_a_handle) {
     kit_free(&k);
 }
 
+/* Nor is zeroed memory, also where a table has no limit that goes the shortest way. */
+TEST(zeroed_memory_is_no_limit_of_any_table) {
+    static const uint32_t algorithms[] = {TATCELL_ALGORITHM_GCRA, TATCELL_ALGORITHM_FIXED_WINDOW,
+        TATCELL_ALGORITHM_SLIDING_COUNTER, TATCELL_ALGORITHM_QUOTA_LINEAR, TATCELL_ALGORITHM_DECAY};
+    tatcell_limit_t zero;
+    uint64_t retry;
+    memset(&zero, 0, sizeof zero);
+    for (int i = 0; i < 10; i++) {
+        NOTE("form %d", i);
+        tatcell_limit_spec_t spec = kit_spec(10, SECOND, 10);
+        tatcell_table_options_t o = kit_options(NULL);
+        spec.algorithm = algorithms[i / 2];
+        o.flags = i % 2 ? TATCELL_TABLE_EXCLUSIVE : 0;
+        EQ(kit_make(&k, spec, 64, &o), 0);
+        EQ(tatcell_table_check(&k.table, &zero, 0, "a key", 5, 1, &retry), TATCELL_ERR_LIMIT);
+        EQ(tatcell_table_check_hash(&k.table, &zero, 0, 1, 1, &retry), TATCELL_ERR_LIMIT);
+        kit_free(&k);
+    }
+}
+
 /* A limit is tied to what its numbers mean: resolution, horizon, skew, claim lifetime. Nothing else. */
 TEST(a_limit_of_a_table_with_other_ties_is_foreign) {
     tatcell_limit_spec_t spec = kit_spec(10, SECOND, 5), longer = kit_spec(10, SECOND, 6);
@@ -449,6 +469,7 @@ int main(void) {
     RUN(results_fill_what_both_headers_know_and_keep_the_size);
     RUN(rows_of_larger_decisions_are_written_apart);
     RUN(garbage_is_neither_a_limit_nor_a_handle);
+    RUN(zeroed_memory_is_no_limit_of_any_table);
     RUN(a_limit_of_a_table_with_other_ties_is_foreign);
     RUN(costs_above_32_bits_are_costs);
     RUN(a_permit_one_span_old_credits_nothing);

@@ -1,5 +1,6 @@
 /* host.c - clocks, ticks, memory and names of feature host. */
 #include <errno.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -284,6 +285,30 @@ TEST(permissions_are_those_asked_for) {
     EQ(tatcell_host_memory_unmap(&m), 0);
 }
 
+TEST(what_is_said_to_be_zero_is_not_written_and_what_is_not_is_refused) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), bytes = 16 * page;
+    char *memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    EXPECT(memory != MAP_FAILED);
+    tatcell_limit_spec_t spec = kit_spec(10, SECOND, 3);
+    tatcell_table_options_t o = kit_options(&spec);
+    tatcell_table_t table;
+    tatcell_limit_t limit;
+    o.flags = TATCELL_TABLE_ZEROED;
+    /* Whoever writes a slot of a page behind the header's ends here. */
+    EQ(mprotect(memory + page, bytes - page, PROT_READ), 0);
+    EQ(tatcell_table_init(&table, memory, bytes, &o), 0);
+    EQ(mprotect(memory + page, bytes - page, PROT_READ | PROT_WRITE), 0);
+    EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+    EQ(spend(&table, &limit, "a key"), 3);
+    /* It is a table now, and not zero; without the promise it is made anew. */
+    EQ(tatcell_table_init(&table, memory, bytes, &o), TATCELL_ERR_MODE);
+    EQ(spend(&table, &limit, "a key"), 0);
+    o.flags = 0;
+    EQ(tatcell_table_init(&table, memory, bytes, &o), 0);
+    EQ(spend(&table, &limit, "a key"), 3);
+    EQ(munmap(memory, bytes), 0);
+}
+
 int main(void) {
     RUN(clocks_go_forward);
     RUN(ticks_make_a_limit);
@@ -296,5 +321,6 @@ int main(void) {
     RUN(bad_arguments_change_nothing);
     RUN(names_that_no_memory_can_have_are_refused);
     RUN(permissions_are_those_asked_for);
+    RUN(what_is_said_to_be_zero_is_not_written_and_what_is_not_is_refused);
     return check_failures != 0;
 }

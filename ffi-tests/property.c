@@ -412,6 +412,7 @@ TEST(bursts_equal_single_calls) {
             burst.decisions = mode > 1 ? d : NULL;
             burst.decision_size = sizeof d[0];
             burst.counters = mode > 2 ? &c1 : NULL;
+            burst.flags = round & 4 ? TATCELL_BURST_PREFETCHED : 0; /* true or not, the verdicts are the same */
             EQ(tatcell_table_check_burst(&many.table, &burst, NULL), 0);
             for (uint32_t i = 0; i < n; i++) {
                 tatcell_decision_t single = TATCELL_DECISION_INIT;

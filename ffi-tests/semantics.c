@@ -202,6 +202,13 @@ TEST(refund_gives_back_what_has_not_drained) {
     EQ(credited, 0);
     EQ(tatcell_cell_refund(&cell, &limit, 9 * T, &p, &credited), 0); /* long drained */
     EQ(credited, 0);
+    /* What others were charged since then is not given back with it. */
+    fresh();
+    EQ(ask(0, 4), 0);
+    p = d.permit;
+    EQ(ask(3 * T, 3), 0);
+    EQ(tatcell_cell_refund(&cell, &limit, 3 * T, &p, &credited), 0);
+    EQ(credited, T);
 }
 
 TEST(refund_of_another_epoch_credits_nothing) {

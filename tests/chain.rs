@@ -474,6 +474,42 @@ fn counters_count_one_decision_a_chain_and_every_key_inserted() {
     let verdicts = [0; 3].map(|_| chain.check_ex(0, Some(&mut counters), |_, _| ()).passes());
     assert_eq!(verdicts, [true, true, false]);
     assert_eq!((counters.conforming, counters.non_conforming, counters.inserted), (2, 1, 2));
+    // A reservation, too.
+    let others = [b"user 2", b"host 2", b"path 2"].map(|key| Link::key(&table, &limit, key, 1).unwrap());
+    let chain = Chain::new(&others).unwrap();
+    let mut counters = Counters::default();
+    assert!(chain.reserve_ex(0, Some(&mut counters), |_, _| ()).unwrap().passes());
+    assert!(chain.reserve_ex(0, Some(&mut counters), |_, _| ()).unwrap().passes());
+    assert_eq!((counters.conforming, counters.inserted), (2, 3));
+}
+
+/// The tightest link names burst and remaining; how the table accounted, and what a shadow limit would have said, may
+/// come from another.
+#[test]
+fn a_pass_tells_of_every_link_what_is_told_of_the_whole() {
+    let spec = LimitSpec::new(1, 1 << 12, 8);
+    let lines = memory(4);
+    let table = Table::init(&lines, &TableOptions::new(spec).caller_hash()).unwrap();
+    let of_table = table.limit(&spec).unwrap();
+    for tag in 1..=16 {
+        assert!(table.check_hash(&of_table, 0, hash_of(0, 2, tag), 8).unwrap().passes());
+    }
+    let (one, trial) = (limit(1, 100, 1), LimitSpec::new(1, 100, 1).shadow().build().unwrap());
+    let cells = [Cell::new(), Cell::new()];
+    assert!(cells[1].check(&trial, 0, 1).passes());
+    let links = [
+        Link::cell(&cells[0], &one, 1),
+        Link::cell(&cells[1], &trial, 1),
+        Link::hash(&table, &of_table, hash_of(0, 2, 99), 1),
+    ];
+    let chain = Chain::new(&links).unwrap();
+    let mut each = Vec::new();
+    let whole = chain.check_ex(0, None, |i, d| each.push((i as u32, d.policy, d.tracking, d.retry_after)));
+    assert_eq!((whole.passes(), whole.policy, whole.remaining), (true, 0, 0));
+    assert_eq!((whole.tracking, whole.retry_after), (Tracking::Untracked, 100));
+    let wanted =
+        [(0, 0, Tracking::Tracked, 0), (1, 1, Tracking::Tracked, 100), (2, 2, Tracking::Untracked, 0)];
+    assert_eq!(each, wanted);
 }
 
 /// Threads with one reading of the clock: no limit is exceeded, and what is left is what did not pass.

@@ -179,6 +179,9 @@ fn a_window_beyond_all_ticks_is_the_longest() {
     info.emission_q = u64::MAX / 100;
     let less = value(Field::RateLimitPolicy, 1, &[policy("p").limit(&info)]);
     assert_eq!(most, less, "both are more than a structured field can say");
+    // 50 * 2^64 ticks.
+    info.emission_q = 1 << 63;
+    assert_eq!(value(Field::RateLimitPolicy, 1, &[policy("p").limit(&info)]), most);
     info.emission_q = u64::MAX;
     let seconds = value(Field::RateLimitPolicy, 1 << 60, &[policy("p").limit(&info)]);
     assert_eq!(seconds, "\"p\";q=100;w=16");

@@ -3,7 +3,9 @@
 mod common;
 
 use common::{cases, Rng};
-use tatcell::{limit, Cell, Cell32, ExclusiveCell, Limit, Limit32, LimitError, LimitSpec, Outcome};
+use tatcell::{
+    limit, Cell, Cell32, ExclusiveCell, Limit, Limit32, LimitError, LimitSpec, Outcome, Table, TableOptions,
+};
 
 const NS: u64 = 1_000_000_000;
 const DAY_NS: u64 = 86_400 * NS;
@@ -216,6 +218,29 @@ fn given_resolution_is_used_and_exact_against_its_own_clock() {
     let (t_q, s) = limit.emission_interval();
     assert!(s < 0 && t_q >= 1 << 10 && t_q as u128 == (NS as u128).div_ceil(1 << -s));
     assert!(limit.span() > 50 * NS, "seven eighths of the word stay free of phantoms");
+}
+
+#[test]
+fn a_limit_of_a_table_tells_its_longest_delay() {
+    let lines = common::memory(4);
+    let spec = LimitSpec::new(1, 1 << 12, 8).max_delay(1 << 13);
+    let table = Table::init(&lines, &TableOptions::new(spec).seed([1; 16])).unwrap();
+    assert_eq!(table.limit(&spec).unwrap().max_delay(), Some(1 << 13));
+    assert_eq!(table.limit(&spec.max_delay(0)).unwrap().max_delay(), Some(0));
+    assert_eq!(table.unlimited().max_delay(), Some(0));
+    let windows = LimitSpec::fixed_window(8, 1 << 12);
+    let table = Table::init(&lines, &TableOptions::new(windows).seed([1; 16])).unwrap();
+    assert_eq!(table.limit(&windows).unwrap().max_delay(), None);
+}
+
+/// A debt that has drained is none under an unlimited limit either.
+#[test]
+fn a_word_behind_the_clock_owes_nothing_under_an_unlimited_limit() {
+    let limit = LimitSpec::new(1, 10, 5).resolution(0).build().unwrap();
+    let cell = Cell::new();
+    assert!(cell.check(&limit, 1_000, 5).passes());
+    assert_eq!(cell.peek(&Limit::UNLIMITED, 1_000, 1).reset_after, 50);
+    assert_eq!(cell.peek(&Limit::UNLIMITED, 2_000, 1).reset_after, 0);
 }
 
 #[test]

@@ -15,7 +15,7 @@ use oracle::Rfc;
 use tatcell::Colour::{Green, Red, Yellow};
 use tatcell::{
     second_hash, Colour, Counters, ExclusiveTable, FullPolicy, LimitSpec, Mark, MarkBurst, Marked, MeterKind,
-    Table, TableError, TableLimit, TableOptions, TableRef, Verdict, MAX_BURST,
+    Request, Table, TableError, TableLimit, TableOptions, TableRef, Verdict, MAX_BURST,
 };
 use traffic::{Packet, Traffic};
 
@@ -354,6 +354,43 @@ fn bursts_mark_count_and_store_as_single_calls_do() {
     assert!(seen[..3].iter().all(|&n| n > 1_000) && seen[4] > 50, "every kind of answer comes up: {seen:?}");
 }
 
+/// Keys that find their set full, each asked for once: under each policy as singles count them.
+#[test]
+fn counters_tell_what_became_of_debts_without_a_slot() {
+    let spec = LimitSpec::new(1, 1 << 12, 8);
+    let policies = [FullPolicy::Admit, FullPolicy::Deny, FullPolicy::Inherit, FullPolicy::Sampled];
+    for policy in policies {
+        let (a, b) = (memory(4), memory(4));
+        let options = TableOptions::new(spec).caller_hash().policy(policy);
+        let tables = [&a, &b].map(|lines| Table::init(lines, &options).unwrap());
+        let limit = tables[0].limit(&spec).unwrap();
+        for table in &tables {
+            (1..=16).for_each(|tag| assert!(table.check_hash(&limit, 0, tag, 1).unwrap().passes()));
+        }
+        let hashes: Vec<u64> = (100..164).collect();
+        let mut wanted = Counters::default();
+        for &hash in &hashes {
+            let request = Request { limit: &limit, now: 0, cost: 1, room: 0 };
+            // Refused as committed, asked again as excess.
+            if !tables[0].check_ex(&request, hash, Some(&mut wanted)).unwrap().passes() {
+                let _ = tables[0].check_ex(&request, second_hash(hash), Some(&mut wanted)).unwrap();
+            }
+        }
+        let mark = Mark::rfc4115(&limit, &limit);
+        let burst = MarkBurst { mark: &mark, now: 0, hashes: &hashes, costs: None, pre: None };
+        let mut counters = Counters::default();
+        burst.check(&tables[1], &mut [Red; 64], Some(&mut counters), &[]).unwrap();
+        let slots = |c: &Counters| [c.untracked, c.inherited, c.forgiven, c.inserted];
+        assert_eq!(slots(&counters), slots(&wanted), "{policy:?}");
+        let what = match policy {
+            FullPolicy::Inherit => wanted.inherited,
+            FullPolicy::Sampled => wanted.forgiven,
+            _ => wanted.untracked,
+        };
+        assert!(what > 0, "{policy:?}: {wanted:?}");
+    }
+}
+
 /// A key of which both debts are one word, as set and tag have it: charged for both, with one owner, too.
 #[test]
 fn debts_that_share_a_word_by_chance_are_both_charged() {
@@ -401,8 +438,12 @@ fn what_cannot_be_marked_is_refused_and_changes_nothing() {
         let burst = MarkBurst { mark: &mark, now: 0, hashes: &[1], costs: None, pre: None };
         assert_eq!(burst.check(&table, &mut [Red], None, &[]), Err(error));
     }
-    let counted = Mark::rfc4115(&window, &window);
-    assert_eq!(counted.check(&counts, 0, 1, 1, Green), Err(TableError::BadAlgorithm));
+    // An unlimited limit is of GCRA in any table, and so not of this one's words.
+    let all = counts.unlimited();
+    for (committed, excess) in [(&window, &window), (&all, &window), (&window, &all)] {
+        let counted = Mark::rfc4115(committed, excess);
+        assert_eq!(counted.check(&counts, 0, 1, 1, Green), Err(TableError::BadAlgorithm));
+    }
     let many = [1u64; MAX_BURST + 1];
     let burst = MarkBurst { mark: &good, now: 0, hashes: &many[..2], costs: None, pre: None };
     let too_many = MarkBurst { hashes: &many, ..burst };

@@ -228,3 +228,36 @@ fn any_word_in_any_slot_is_valid_input() {
         assert_eq!(new.stats(now).live, report.copied);
     });
 }
+
+/// The last slot done, the table is ready, and that is told by 0 at once.
+#[test]
+fn the_part_that_ends_with_the_last_slot_is_the_last() {
+    let (old_lines, new_lines) = (memory(10), memory(18));
+    let old = Table::init(&old_lines, &options()).unwrap();
+    let part = |from, count| {
+        old.migrate_part::<Shared>(&new_lines, &options(), NOW, from, count, &mut Migrated::default())
+    };
+    assert_eq!([part(0, 128), part(0, 113), part(0, usize::MAX)], [Ok(0); 3]);
+    assert_eq!((part(0, 112), part(112, 16)), (Ok(112), Ok(0)));
+    assert_eq!(Table::attach(&new_lines, &AttachOptions::new()).err(), None);
+}
+
+/// Words that count mean what they say only in the same bits, unit of time and guard.
+#[test]
+fn tables_that_count_move_into_their_like_alone() {
+    let window = |units| LimitSpec::fixed_window(units, 1 << 20).aligned(0);
+    let like = TableOptions::new(window(5)).caller_hash().resolution(-2).guard(1_000);
+    let (old_lines, new_lines) = (memory(10), memory(18));
+    let old = Table::init(&old_lines, &like).unwrap();
+    let moved = |options: &TableOptions| old.migrate(&new_lines, options, NOW).err();
+    assert_eq!(moved(&like), None);
+    assert_eq!(moved(&like.skew(1 << 21).policy(FullPolicy::Deny)), None, "what may be another one");
+    for other in [
+        like.resolution(-1),
+        like.guard(2_000),
+        TableOptions::new(window(50)).caller_hash().resolution(-2).guard(1_000),
+        TableOptions::new(window(50)).caller_hash().resolution(-2).guard(2_000),
+    ] {
+        assert_eq!(moved(&other), Some(TableError::BadAlgorithm), "{other:?}");
+    }
+}

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{cases, memory, Rng};
 use tatcell::{
-    limit, AttachOptions, Cell, Chain, ChainError, Counters, Decision, ExclusiveTable, FullPolicy, Limit,
-    LimitSpec, Line, Link, Override, Permit, Table, TableError, TableOptions, Verdict,
+    limit, AttachOptions, Cell, Chain, ChainError, Counters, Decision, ExclusiveTable, FullPolicy, Group,
+    Limit, LimitSpec, Line, Link, Override, Permit, Table, TableError, TableOptions, Verdict,
 };
 
 /// Milliseconds.
@@ -300,6 +300,59 @@ fn a_chain_asks_the_override_before_its_limits() {
     assert_eq!(table.lift(10, 7), Ok(true));
     assert!(chain.check(10).passes() && !chain.check(10).passes());
     assert_eq!(chain.check(10).flags, 0);
+}
+
+/// Of an exempt request the limits refuse nothing and flag nothing, also where they would.
+#[test]
+fn an_exemption_passes_what_the_limits_refuse_and_says_so_at_its_own_link() {
+    let lines = memory(18);
+    let table = table(&lines);
+    let (cell, soft) = (Cell::new(), Cell::new());
+    let warned = LimitSpec::new(1, 1_000, 2).soft(1).build().unwrap();
+    for _ in 0..2 {
+        assert!(cell.check(&TWO, 0, 1).passes());
+    }
+    assert!(soft.check(&warned, 0, 1).passes());
+    let links = [Link::overrides(&table, 7), Link::cell(&cell, &TWO, 1), Link::cell(&soft, &warned, 1)];
+    let chain = Chain::new(&links).unwrap();
+    assert_eq!((chain.check(0).verdict, chain.peek(0).policy), (Verdict::NonConforming, 1));
+    table.exempt(0, 7, 5_000).unwrap();
+    for reserves in [false, true] {
+        let mut each = Vec::new();
+        let mut tell =
+            |i: usize, d: &Decision| each.push((i, d.verdict, d.flags, d.retry_after, d.departure));
+        let whole = match reserves {
+            false => chain.check_ex(3, None, &mut tell),
+            true => chain.reserve_ex(3, None, &mut tell).unwrap(),
+        };
+        assert_eq!((whole.verdict, whole.flags, whole.departure), (Verdict::Conforming, Decision::EXEMPT, 3));
+        let wanted = [(0, Decision::EXEMPT), (1, 0), (2, 0)];
+        assert_eq!(each, wanted.map(|(i, flags)| (i, Verdict::Conforming, flags, 0, 3)));
+    }
+    assert_eq!((chain.peek(3).verdict, chain.peek(3).flags), (Verdict::Conforming, Decision::EXEMPT));
+    assert_eq!(
+        (cell.peek(&TWO, 0, 0).remaining, soft.peek(&warned, 0, 0).remaining),
+        (0, 1),
+        "none is charged"
+    );
+}
+
+#[test]
+fn an_override_alone_answers_with_its_times() {
+    let lines = memory(18);
+    let table = table(&lines);
+    let link = Link::overrides(&table, 7);
+    let (chain, group) = (Chain::new(&[link]).unwrap(), Group::new());
+    let passed = chain.check(40);
+    assert_eq!((passed.departure, passed.next_unit, passed.reset_after), (40, 0, 0));
+    group.raise(90);
+    assert_eq!(group.reserve(40, &link).unwrap().departure, 90, "behind what its group has let go");
+    table.ban(40, 7, 540).unwrap();
+    let times = |d: Decision| (d.retry_after, d.next_unit, d.reset_after, d.departure);
+    for refused in [chain.check(50), chain.peek(50), group.reserve(50, &link).unwrap()] {
+        assert_eq!((refused.verdict, times(refused)), (Verdict::NonConforming, (490, 490, 490, 0)));
+    }
+    assert_eq!(group.eligible(), 90);
 }
 
 #[test]

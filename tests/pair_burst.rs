@@ -89,6 +89,25 @@ fn pair_bursts_decide_count_and_store_as_chains_do() {
 }
 
 /// Under counts a pair goes the long way; the answers are those of chains as ever.
+/// A pass above the soft threshold of either limit is counted as one.
+#[test]
+fn a_soft_pass_of_either_limit_is_counted() {
+    let soft = (PACKETS.soft(1), BYTES.soft(1));
+    for [packets, bytes] in [[soft.0, BYTES], [PACKETS, soft.1], [soft.0, soft.1], [PACKETS, BYTES]] {
+        let lines = memory(18);
+        let table = Table::init(&lines, &options()).unwrap();
+        let limits = [&table.limit(&packets).unwrap(), &table.limit(&bytes).unwrap()];
+        let mut counters = Counters::default();
+        // The first makes the key known, the second is above both thresholds.
+        for _ in 0..2 {
+            let burst = PairBurst { limits, now: 5, hashes: &[9], costs: [None, None] };
+            assert_eq!(burst.check(&table, Some(&mut counters), &[]), Ok(1));
+        }
+        let wanted = u64::from([packets, bytes] != [PACKETS, BYTES]);
+        assert_eq!((counters.conforming, counters.soft), (2, wanted), "{packets:?} {bytes:?}");
+    }
+}
+
 #[test]
 fn pairs_of_windows_are_decided_as_chains() {
     let (packets, bytes) = (LimitSpec::fixed_window(5, 1 << 16), LimitSpec::fixed_window(400, 1 << 12));

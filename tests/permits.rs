@@ -269,3 +269,22 @@ fn of_a_line_of_reservations_only_the_last_can_be_given_back() {
         assert_eq!(cell.reserve(&limit, 0, 1).departure, 200, "the place that is free again");
     }
 }
+
+/// Up to the last tick of a window: a count keeps its time, so nothing is held back of it.
+#[test]
+fn a_window_that_is_about_to_end_gives_back_all_that_was_counted() {
+    for spec in [LimitSpec::fixed_window(5, 1_000), LimitSpec::sliding_counter(5, 1_000)] {
+        for age in [0, 500, 990, 997, 998, 999] {
+            let (lines, now) = (memory(4), 1_000_000);
+            let (table, limit) = made(&lines, &spec, &TableOptions::new(spec));
+            assert!(charge(&table, &limit, now, 3).0);
+            let (passed, permit) = charge(&table, &limit, now, 2);
+            assert!(passed);
+            assert_eq!(passes(&table, &limit, now), 0);
+            let before = table.peek(&limit, now + age, KEY, 0).unwrap().remaining;
+            assert_eq!(table.refund(&limit, now + age, KEY, &permit), Ok(Some(2)), "{spec:?} after {age}");
+            let after = table.peek(&limit, now + age, KEY, 0).unwrap().remaining;
+            assert_eq!(after, before + 2, "{spec:?} after {age}");
+        }
+    }
+}

@@ -87,6 +87,22 @@ fn a_debt_is_live_for_a_clock_that_is_behind_by_all_of_the_skew() {
 }
 
 #[test]
+fn no_slot_of_a_full_set_is_taken_by_a_clock_that_is_behind_by_all_of_the_skew() {
+    for policy in [FullPolicy::Deny, FullPolicy::Inherit, FullPolicy::Admit] {
+        let lines = memory(4);
+        let table = Table::init(&lines, &options(policy).skew(64 * T)).unwrap();
+        let limit = table.limit(&SPEC).unwrap();
+        let skew = limit.info().skew;
+        (1..=16).for_each(|tag| assert!(ask(&table, &limit, NOW, key(tag), B).passes()));
+        // Each word lies at the very end of the window.
+        let d = ask(&table, &limit, NOW - skew, key(99), 1);
+        assert_eq!(d.passes(), policy == FullPolicy::Admit, "{policy:?}");
+        assert_ne!(d.tracking, Tracking::Tracked, "{policy:?}");
+        (1..=16).for_each(|tag| assert_eq!(ask(&table, &limit, NOW, key(tag), 1).retry_after, T, "{tag}"));
+    }
+}
+
+#[test]
 fn a_swept_slot_charges_nothing_to_a_clock_that_is_behind() {
     let lines = memory(4);
     let table = Table::init(&lines, &options(FullPolicy::Deny).skew(64 * T)).unwrap();
@@ -109,6 +125,17 @@ fn a_reset_finds_a_key_whose_home_line_was_full() {
     for tag in 1..=16 {
         assert!(table.reset_key(NOW, key(tag)));
         assert_eq!(table.peek(&limit, NOW, key(tag), 0).unwrap().remaining, B, "key {tag}");
+    }
+}
+
+#[test]
+fn a_refund_finds_a_key_whose_home_line_was_full() {
+    let lines = memory(4);
+    let (table, limit) = full(&lines, FullPolicy::Deny, |_| 4);
+    for tag in 1..=16 {
+        let d = ask(&table, &limit, NOW, key(tag), 1);
+        assert!(d.passes());
+        assert_eq!(table.refund(&limit, NOW, key(tag), &d.permit), Ok(Some(T)), "key {tag}");
     }
 }
 

@@ -169,9 +169,31 @@ fn options_that_a_small_limit_lacks_are_refused() {
     assert_eq!(SmallLimit32::from_limit(&penal), Err(LimitError::NotSmall));
     assert_eq!(SmallLimit::from_limit(&Limit::UNLIMITED), Err(LimitError::NotSmall));
     assert_eq!(SmallLimit32::from_limit(&Limit32::UNLIMITED), Err(LimitError::NotSmall));
+    // A q-unit is a tick at most, and 2^-31 of one at least.
+    let fixed = |spec: LimitSpec, shift| spec.resolution(shift).build().unwrap();
+    let (slow, fast) = (LimitSpec::new(1, 1 << 20, 5), LimitSpec::new(1 << 20, 1, 5));
+    assert!(SmallLimit::from_limit(&fixed(slow, 0)).is_ok());
+    assert_eq!(SmallLimit::from_limit(&fixed(slow, -1)), Err(LimitError::HorizonTooLong));
+    assert!(SmallLimit::from_limit(&fixed(fast, 31)).is_ok());
+    assert_eq!(SmallLimit::from_limit(&fixed(fast, 32)), Err(LimitError::NotRepresentable));
     // A day in microseconds does not fit 32 bits at one tick a q-unit.
     assert_eq!(SmallLimit32::new(1, 86_400_000_000, 1), Err(LimitError::HorizonTooLong));
     assert_eq!(SmallLimit::new(0, 1, 1), Err(LimitError::ZeroRate));
+}
+
+/// The skew follows the horizon from ten bits of fraction on; up to nine it is an eighth of the word's span.
+#[test]
+fn a_small_limit_has_the_window_of_the_big_one_whatever_its_fraction() {
+    for (interval, shift) in [(1 << 16, 0), (1 << 12, 4), (128, 9), (64, 10), (4, 14), (1, 16)] {
+        // A horizon below any skew, and one above that of its fraction.
+        for delay in [0, 1 << 45, (1 << (61 - shift)) + interval] {
+            let spec = LimitSpec::new(1, interval, 3).max_delay(delay);
+            let limit = spec.build().unwrap();
+            assert_eq!(limit.emission_interval().1, shift);
+            let small = SmallLimit::shaped(1, interval, 3, delay);
+            assert_eq!(small, SmallLimit::from_limit(&limit), "{interval} and {delay}");
+        }
+    }
 }
 
 #[test]
@@ -249,6 +271,13 @@ fn a_small_table_without_a_seed_or_memory_decides_nothing() {
     assert_eq!(table.check(0, b"key", 1), Err(TableError::MissingSeed));
     table.seed([1; 8]);
     assert_eq!(table.check(0, b"key", 1), Ok(Outcome::Conforming));
+    // A seed is none where all of it is 0.
+    table.seed([1, 0, 0, 0, 2, 0, 0, 0]);
+    assert_eq!(table.check(0, b"other key", 1), Ok(Outcome::Conforming));
+    let most: Vec<SmallSlot> = (0..16 << 16).map(|_| SmallSlot::EMPTY).collect();
+    assert!(SmallTable::shared(&most, limit, FullPolicy::Admit).is_ok());
+    let more: Vec<SmallSlot> = (0..(16 << 16) + 16).map(|_| SmallSlot::EMPTY).collect();
+    assert_eq!(SmallTable::shared(&more, limit, FullPolicy::Admit).err(), Some(TableError::TooLarge));
     let few = &mut [const { SmallSlot::EMPTY }; 15];
     assert_eq!(SmallTable::new(few, limit, FullPolicy::Admit).err(), Some(TableError::TooSmall));
     let mut slots = [const { SmallSlot::EMPTY }; 16];

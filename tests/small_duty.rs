@@ -156,4 +156,6 @@ fn a_duty_cycle_that_is_none_is_refused() {
         assert_eq!(SmallLimit::duty(on, window, longest), Err(LimitError::BadDuty));
     }
     assert_eq!(SmallLimit32::duty(10, 100, 0), Err(LimitError::ZeroBurst));
+    // All of the time, but for what a burst takes in advance.
+    assert!(SmallLimit32::duty(100, 100, 10).is_ok() && SmallLimit::duty(100, 100, 10).is_ok());
 }

@@ -181,6 +181,12 @@ fn full_set_chance_is_erlang_b() {
         let found = full_set_ppb(ppm) as f64;
         assert!((found - expected).abs() <= 1.0 + expected * 1e-6, "{ppm}: {found} for {expected}");
     }
+    // Rounded to the nearest: never off by more than half a billionth, and what 2^-32 of a load makes.
+    for ppm in (1..4_000).map(|n| n * 317) {
+        let expected = erlang_b(16, 16.0 * ppm as f64 / 1e6) * 1e9;
+        let found = full_set_ppb(ppm) as f64;
+        assert!((found - expected).abs() <= 0.55, "{ppm}: {found} for {expected}");
+    }
     // Any load is an answer, and more load is never a smaller chance.
     let mut last = 0;
     for bits in 0..64 {
@@ -236,6 +242,11 @@ fn sizes_meet_their_target_and_are_not_twice_too_large() {
         }
     }
     assert_eq!(lines_for_load(u64::MAX, 1_000), 0, "no such table");
+    // The most slots that there may be, at the largest load that is looked for, and one more.
+    let most = (1u128 << 34).min(usize::MAX as u128 / 16);
+    let busy = (most * 3_999_999 / 1_000_000) as u64;
+    assert_eq!(lines_for_load(busy, 1_000_000_000), lines_for(most as usize));
+    assert_eq!(lines_for_load(busy + 1, 1_000_000_000), 0, "more slots than that");
     for (slots, lines) in [(0, 4), (1, 4), (16, 4), (17, 6), (32, 6), (33, 8), (1 << 20, (1 << 17) + 2)] {
         assert_eq!(lines_for(slots), lines, "{slots} slots");
         assert!((lines_for(slots) - 2) * 8 >= slots);

@@ -87,3 +87,54 @@ fn a_key_and_its_hash_are_the_same_key() {
         }
     }
 }
+
+/// What a table tells of itself, beside what it does.
+#[test]
+fn the_numbers_of_a_table_are_what_it_does() {
+    const NOW: u64 = 1 << 50;
+    let spec = LimitSpec::new(1, 1 << 12, 8);
+    for lines in [4, 18, 66] {
+        let memory = memory(lines);
+        let info = Table::init(&memory, &TableOptions::new(spec).caller_hash()).unwrap().info();
+        assert_eq!(info.image_bytes, size_of_val(&memory[..]) as u64);
+        assert_eq!((info.lines, info.slots), (lines as u64 - 2, 8 * (lines as u64 - 2)));
+    }
+    // A slot that nobody touched reads as a debt a span after its TAT, and not a tick before.
+    let memory = memory(4);
+    let table = Table::init(&memory, &TableOptions::new(spec).caller_hash().resolution(0)).unwrap();
+    let (limit, info) = (table.limit(&spec).unwrap(), table.info());
+    assert!(table.check_hash(&limit, NOW, 7, 8).unwrap().passes());
+    let again = NOW + (8 << 12) + info.span;
+    let looks = [again - 1, again].map(|now| table.peek(&limit, now, 7, 0).unwrap());
+    assert_eq!(looks.map(|look| (look.remaining, look.reset_after)), [(8, 0), (0, info.window)]);
+}
+
+/// In time for a word that expired as the last sweep came by, and as long as there is a clock where that is longer.
+#[test]
+fn how_often_to_sweep_is_a_span_less_a_window() {
+    let spec = LimitSpec::new(1, 1 << 34, 8);
+    let info = |shift: i8| {
+        let memory = memory(4);
+        let options = TableOptions::new(spec).caller_hash().resolution(shift).skew(1 << 36);
+        Table::init(&memory, &options).unwrap().info()
+    };
+    for shift in [0, -4, -12] {
+        let info = info(shift);
+        let unit = 1u64 << -shift;
+        assert_eq!(info.sweep_interval, info.span - info.window - unit, "{shift}");
+    }
+    assert_eq!((info(-24).sweep_interval, info(-24).span), (u64::MAX, u64::MAX));
+}
+
+/// Of aligned windows, in ticks: what was asked for, in whole units of time.
+#[test]
+fn the_guard_of_a_table_is_told_in_ticks() {
+    for (shift, asked, guard) in
+        [(0, 1_001, 1_001), (-3, 1_000, 1_000), (-3, 1_001, 1_008), (-6, 1_001, 1_024)]
+    {
+        let spec = LimitSpec::fixed_window(5, 1 << 20).aligned(0);
+        let memory = memory(4);
+        let options = TableOptions::new(spec).caller_hash().resolution(shift).guard(asked);
+        assert_eq!(Table::init(&memory, &options).unwrap().info().guard, guard, "{shift}, {asked}");
+    }
+}

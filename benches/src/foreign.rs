@@ -1,4 +1,5 @@
-//! Peers in C++ and C: a mutex around `std::unordered_map`, and DPDK's meters behind a flow index or `rte_hash`.
+//! Peers in C++ and C: a mutex around `std::unordered_map`, and DPDK's meters behind a flow index or `rte_hash`; and
+//! our own checks where a C compiler puts them into the caller's loop.
 //!
 //! They are libraries of their own (`benches/peers`, built by `make bench-peers`), loaded when one of their rows is
 //! wanted. They decide a whole visit in one call, with the same keys, limits and time steps. Rows of one limit share
@@ -23,6 +24,8 @@ struct Source {
 
 const MAP: Source = Source { name: "C++", file: "libpeer_map.so", package: "g++" };
 const DPDK: Source = Source { name: "DPDK", file: "libpeer_dpdk.so", package: "libdpdk-dev" };
+
+const INLINE: Source = Source { name: "C inline", file: "libpeer_inline.so", package: "gcc" };
 
 /// What a keyed row is called, here and in its library, and what the report says.
 const KEYED: &[(&Source, &str, &str)] = &[
@@ -108,6 +111,15 @@ pub fn add(suite: &mut Suite) {
         let (id, text) = (format!("peer.srtcm_{id}"), format!("DPDK srTCM, one meter, {text}"));
         let terms = Terms { keys: 1, period, burst, debt };
         row(suite, &mut peers, &DPDK, (&id, &text, mix, CELL), "srtcm", terms, || None);
+    }
+    for (id, text, kind, mix, (_, period, burst), debt) in [
+        ("", "conforming", "shared", Mix::Pass, STEADY, 5),
+        ("_denied", "denied", "shared", Mix::Deny, SPENT, 1),
+        ("_exclusive", "exclusive, conforming", "exclusive", Mix::Pass, STEADY, 5),
+    ] {
+        let (id, text) = (format!("c.inline{id}"), format!("C, cell, inline, {text}"));
+        let terms = Terms { keys: 1, period, burst, debt };
+        row(suite, &mut peers, &INLINE, (&id, &text, mix, CELL), kind, terms, || None);
     }
     for load in LOADS {
         for &(keys, size, denied) in load.sizes {

@@ -90,6 +90,9 @@ fn made(rng: &mut Rng, corpus: &[Vec<u8>]) -> Vec<u8> {
     input
 }
 
+/// Inputs that each corpus has at least: fewer were lost.
+const FEWEST: usize = 100;
+
 fn replay(name: &str) {
     // SAFETY: a handler that calls nothing but write and _exit.
     unsafe { libc::signal(libc::SIGSEGV, fault as extern "C" fn(i32) as libc::sighandler_t) };
@@ -98,6 +101,7 @@ fn replay(name: &str) {
         return run(target, &from_hex(&line).expect("hexadecimal digits"));
     }
     let corpus = corpus(target);
+    assert!(corpus.len() >= FEWEST, "{} inputs in the corpus of {name}", corpus.len());
     corpus.iter().for_each(|input| run(target, input));
     let mut rng = Rng(name.len() as u64);
     (0..inputs()).for_each(|_| run(target, &made(&mut rng, &corpus)));

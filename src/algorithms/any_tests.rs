@@ -100,3 +100,27 @@ fn a_forged_limit_of_no_interval_or_window_has_nothing_left() {
     let smooth = State { ahead: 500, aux: 1 << (p.shl as u32 - 1) };
     assert_eq!(quota_linear::numbers(At { p: &p, now: 0 }, smooth).remaining, 0);
 }
+
+/// Windows from 7 on, 10 long: before the first start and behind it, to where the clock ends.
+#[test]
+fn an_aligned_window_ends_where_the_next_one_starts() {
+    for phase in [0, 3, 7, 9] {
+        let p = params(LimitSpec::fixed_window(5, 10).aligned(phase).resolution(0));
+        for now in (0..40).chain(u64::MAX - 40..=u64::MAX) {
+            let ends = (1..=10).find(|left| (u128::from(now) + left) % 10 == u128::from(phase)).unwrap();
+            let window = fixed_window::fit(At { p: &p, now }, State::ABSENT, 1, 5).expect("conforms");
+            assert_eq!((u128::from(window.ahead), window.aux), (ends, 1), "{phase} at {now}");
+        }
+    }
+}
+
+/// Under a limit with longer windows a window that has begun lasts to the end of the longer one, with what it counts.
+#[test]
+fn a_window_gets_longer_where_its_limit_does_and_never_shorter() {
+    let [short, long] = [10, 100].map(|w| params(LimitSpec::fixed_window(5, w).aligned(0).resolution(0)));
+    let state = State { ahead: 4, aux: 3 };
+    let at = |p| At { p, now: 6 };
+    assert_eq!(fixed_window::fit(at(&long), state, 1, 5), Ok(State { ahead: 94, aux: 4 }));
+    let state = State { ahead: 94, aux: 3 };
+    assert_eq!(fixed_window::fit(at(&short), state, 1, 5), Ok(State { ahead: 94, aux: 4 }));
+}

@@ -213,6 +213,43 @@ mod tests {
         }
     }
 
+    /// A hair: what is rounded up, of which there is 2^-11 at most.
+    #[test]
+    fn a_level_is_one_unit_ten_half_lives_ahead_and_doubles_with_each() {
+        for p in params().filter(|p| p.half_life() > 1 << 20) {
+            let h = p.half_life();
+            for (ahead, exact) in
+                [(1, NOTHING << 1), (9, 1 << 31), (10, 1 << 32), (11, 2 << 32), (20, 1 << 42)]
+            {
+                let made = level(&p, ahead * h);
+                assert!(made >= exact && made < exact + (exact >> 11) + 2, "{ahead} of {h}: {made}");
+                let back = lead(&p, exact);
+                assert!(back >= ahead * h && back <= ahead * h + (h >> 11), "{exact}: {back}, {h}");
+            }
+            assert_eq!((lead(&p, up_to(0) - 1), level(&p, 0)), (0, 0), "forgotten");
+            assert!(lead(&p, up_to(0) + 100) > 0, "{h}");
+        }
+    }
+
+    /// A half-life of 2^39 units of time: two places of the logarithm of 1, which is rounded up by them, are one.
+    #[test]
+    fn a_lead_that_is_a_whole_number_is_not_rounded_up() {
+        let p = LimitSpec::decay(1, 1 << 39).resolution(0).skew(0).build().expect("a limit").0;
+        assert_eq!(lead(&p, 1 << 32), (10 << 39) + 1);
+    }
+
+    /// Each unit is rounded up, and the last one of the limit passes all the same.
+    #[test]
+    fn single_units_pass_up_to_the_last() {
+        let p = LimitSpec::decay(7, 1 << 30).resolution(0).build().expect("a limit").0;
+        let at = At { p: &p, now: 0 };
+        let mut state = State::ABSENT;
+        for unit in 0..7 {
+            state = fit(at, state, 1, p.burst_q).unwrap_or_else(|wait| panic!("unit {unit} waits {wait}"));
+        }
+        assert!(fit(at, state, 1, p.burst_q).is_err());
+    }
+
     #[test]
     fn the_largest_lead_of_a_level_is_just_that() {
         for p in params() {

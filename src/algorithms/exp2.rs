@@ -210,6 +210,15 @@ mod tests {
         assert_eq!((exp2_up(-33 << 40), exp2_up(i64::MIN)), (1, 1));
     }
 
+    /// Two parts of one: the product of their powers is at least 2, in whole numbers.
+    #[test]
+    fn the_power_of_a_part_times_that_of_the_rest_is_at_least_two() {
+        for part in places().filter(|part| (1..1 << 40).contains(part)) {
+            let [a, b] = [part, (1 << 40) - part].map(|part| exp2_up((30 << 40) + part) as u128);
+            assert!(a * b >= 2 << 124 && a * b < (2 << 124) + (1 << 80), "2^({part} / 2^40)");
+        }
+    }
+
     #[test]
     fn logarithms_are_at_least_the_exact_ones_by_a_hair() {
         for v in (0..63).flat_map(|n| (0..500).map(move |k| (1u64 << n) + k * ((1 << n) / 487 + 1))) {

@@ -300,17 +300,53 @@ pub(crate) enum Plain {
     Other,
 }
 
+/// Does [`plain`] decide a request of this cost? One comparison: a cost of 0 wraps around to the largest.
+#[inline(always)]
+pub(crate) const fn is_plain(p: &Params, cost: u64) -> bool {
+    cost.wrapping_sub(1) < p.plain
+}
+
 /// Decides the common case with one multiplication and two comparisons; equal to [`check`] where it decides.
 #[inline(always)]
 pub(crate) const fn plain(p: &Params, lead: u64, cost: u64) -> Plain {
-    // One comparison: a cost of 0 wraps around to the largest.
-    if cost.wrapping_sub(1) >= p.plain {
+    if !is_plain(p, cost) {
         return Plain::Other;
     }
     match fits(lead, cost.wrapping_mul(p.t_q), p.burst_q) {
         Ok(next) => Plain::Store(next),
         Err(over) => Plain::Wait(over),
     }
+}
+
+/// A plain request on a whole-word cell: the word that it makes, or by how much it is too much. None: it is not plain,
+/// or the word would be 0. Equal to [`plain`] on [`whole_lead`], [`encode`]d.
+///
+/// The next request on a busy cell waits for this word. So the TAT itself moves on, not a lead that is added to the
+/// clock again, and what is nearly always so is left to the branch predictor.
+#[inline(always)]
+pub(crate) const fn plain_word(
+    p: &Params,
+    word: u64,
+    now_q: u64,
+    mask: u64,
+    cost: u64,
+) -> Option<Result<u64, u64>> {
+    if !is_plain(p, cost) {
+        return None;
+    }
+    let (lead, from) = match whole_lead(word, now_q, mask, p.window_q) {
+        0 => (0, now_q),
+        lead => (lead, word),
+    };
+    let charge = cost.wrapping_mul(p.t_q);
+    if let Err(over) = fits(lead, charge, p.burst_q) {
+        return Some(Err(over));
+    }
+    let tat = from.wrapping_add(charge) & mask;
+    if tat == 0 {
+        return None;
+    }
+    Some(Ok(tat))
 }
 
 /// What a key's state becomes when its limit changes.

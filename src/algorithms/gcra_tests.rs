@@ -155,6 +155,65 @@ fn plain_equals_check_where_it_decides() {
 }
 
 #[test]
+fn plain_word_is_plain_on_the_lead_of_a_word_encoded() {
+    let mut seed = 4;
+    let mut seen = [0; 5];
+    for _ in 0..300_000 {
+        let p = some_params(&mut seed);
+        let now = match random(&mut seed) % 3 {
+            0 => random(&mut seed),
+            1 => 0u64.wrapping_sub(random(&mut seed) % (p.window_q + 2)),
+            _ => 0u64.wrapping_sub((1 + random(&mut seed) % p.burst) * p.t_q),
+        };
+        let word = match random(&mut seed) % 4 {
+            0 => 0,
+            1 => random(&mut seed),
+            2 => now.wrapping_add(p.window_q).wrapping_add(random(&mut seed) % 3),
+            _ => now.wrapping_add(random(&mut seed) % p.burst_q).wrapping_sub(1),
+        };
+        let cost = random(&mut seed) % (p.burst + 2);
+        let lead = whole_lead(word, now, u64::MAX, p.window_q);
+        let (wanted, kind) = match plain(&p, lead, cost) {
+            Plain::Store(next) if now.wrapping_add(next) == 0 => (None, 0),
+            Plain::Store(next) => (Some(Ok(encode(now, next, u64::MAX))), 1 + (lead > 0) as usize),
+            Plain::Wait(q) => (Some(Err(q)), 3),
+            Plain::Other => (None, 4),
+        };
+        assert_eq!(plain_word(&p, word, now, u64::MAX, cost), wanted, "{p:?} {word} {now} {cost}");
+        seen[kind] += 1;
+    }
+    assert!(seen.iter().all(|&n| n > 300), "{seen:?}");
+}
+
+#[test]
+fn w16_plain_words_are_those_of_every_lead() {
+    // Every word at some instants, every plain cost; the clock is wider than the word.
+    let p = Params {
+        t_q: 900,
+        burst: 7,
+        plain: 7,
+        burst_q: 6_300,
+        horizon_q: 6_300,
+        window_q: 8_000,
+        ..some_params(&mut 9)
+    };
+    for now in [0, 1, 30_000, 65_535 - 6_300, 65_535 - 899, 65_535 - 900, 65_535, 65_536 * 3 - 1_800] {
+        for word in 0..=MASK {
+            for cost in 0..=8 {
+                let lead = whole_lead(word, now, MASK, p.window_q);
+                let wanted = match plain(&p, lead, cost) {
+                    Plain::Store(next) if now.wrapping_add(next) & MASK == 0 => None,
+                    Plain::Store(next) => Some(Ok(encode(now, next, MASK))),
+                    Plain::Wait(q) => Some(Err(q)),
+                    Plain::Other => None,
+                };
+                assert_eq!(plain_word(&p, word, now, MASK, cost), wanted, "{word} {now} {cost}");
+            }
+        }
+    }
+}
+
+#[test]
 fn no_step_overflows_at_the_ends_of_its_range() {
     // The widest limits that are accepted, every lead that a word can show, every cost. (Overflow panics here.)
     let specs = [

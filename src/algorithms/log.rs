@@ -140,6 +140,17 @@ mod tests {
         }
     }
 
+    /// Now is rounded down, so there is one log tick more; a rounding up of nothing is not another.
+    #[test]
+    fn an_interval_of_whole_log_ticks_is_longer_by_one() {
+        for interval in (11..64).map(|bit| 1u64 << bit) {
+            let pace = Pace::of(interval);
+            assert_eq!(u64::from(pace.interval) << pace.shr, interval + (1 << pace.shr), "{interval}");
+        }
+        let parts = Pace::of((1 << 20) + 1);
+        assert_eq!(u64::from(parts.interval) << parts.shr, (1 << 20) + (2 << parts.shr));
+    }
+
     #[test]
     fn intervals_below_2048_ticks_are_exact() {
         for interval in 1..2048u64 {

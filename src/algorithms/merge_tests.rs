@@ -2,6 +2,7 @@
 
 use super::any::{decision, merge, peek};
 use super::gcra::{encode, whole_lead};
+use super::state::State;
 use crate::answer::{Permit, Tracking};
 use crate::limit::params::Params;
 use crate::limit::LimitSpec;
@@ -52,5 +53,18 @@ fn a_merged_word_never_leaves_more_than_either_of_the_two() {
             }
         }
         assert!(less > 1_000, "{spec:?}: {less} merged words left anything");
+    }
+}
+
+/// Both before they were used up: the later end, and the larger count, not a quota that is used up.
+#[test]
+fn two_quotas_at_any_speed_merge_into_one() {
+    let p = LimitSpec::quota_linear(12, 100).resolution(0).build().expect("limit").0;
+    let lead = |ahead, aux| State { ahead, aux }.lead(&p);
+    for (a, b, both) in
+        [((40, 3), (60, 5), (60, 5)), ((40, 7), (60, 5), (60, 7)), ((40, 0), (40, 1), (40, 1))]
+    {
+        let made = merge(p.algorithm(), p.shl as u32, lead(a.0, a.1), lead(b.0, b.1));
+        assert_eq!(made, lead(both.0, both.1), "{a:?} and {b:?}");
     }
 }

@@ -148,5 +148,23 @@ mod tests {
         assert_eq!(both(1 << 62, (1 << 62) - 1), Ok((1 << 63) - 1));
         assert_eq!(both(1 << 62, 1 << 62), Err(LimitError::HorizonTooLong));
         assert_eq!(both(u64::MAX, 1), Err(LimitError::HorizonTooLong));
+        assert_eq!(Window::new(1, 10, None).map(|w| w.both), Ok((1 << 61) + 10), "an eighth of the span");
+    }
+
+    /// Callers that come at equal distances start everywhere alike.
+    #[test]
+    fn looks_start_at_all_stamps_alike() {
+        for (units, step) in [(7, 1), (64, 1), (64, 1_000_000), (100, 4096)] {
+            let mut starts = std::vec![0u32; units];
+            (0..units as u64 * 100).for_each(|i| starts[first(i.wrapping_mul(step), units)] += 1);
+            assert!(starts.iter().all(|n| (80..=120).contains(n)), "{units} by {step}: {starts:?}");
+        }
+    }
+
+    #[test]
+    fn a_permit_names_its_stamp_and_the_tick_of_its_charge() {
+        let tally = Tally { taken: Some((3, 77)), ..Tally::EMPTY };
+        let permit = Permit { tat: 77, stored: 1, tick: 70, slot: 3, ..Permit::NONE };
+        assert_eq!(tally.decision(5, 70, false).permit, permit);
     }
 }

@@ -158,3 +158,21 @@ impl Default for LogGate {
         LogGate::new()
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    /// Threads that add at once may pass it; one that sees it does not add.
+    #[test]
+    fn a_count_at_its_most_stays_there() {
+        let next = 99 << 32;
+        let gate = LogGate { word: AtomicU64::new(next | u64::from(MOST - 2)) };
+        for count in [MOST - 1, MOST, MOST, MOST] {
+            assert_eq!(gate.check(50, 98), LogLine::LeaveOut);
+            // ORDERING: Relaxed; one thread.
+            assert_eq!(gate.word.load(Ordering::Relaxed), next | u64::from(count));
+        }
+        assert_eq!((gate.left_out(), gate.take(), gate.left_out()), (MOST, Some(MOST), 0));
+    }
+}

@@ -2,7 +2,7 @@
 
 use std::vec::Vec;
 
-use super::{state_of, word_of, Meter};
+use super::{state_of, word_of, ExclusiveMeter, Meter};
 use crate::algorithms::meters::{debts, state, step, Debts};
 use crate::limit::meter::params::{MeterParams, FLAG_COUPLED};
 use crate::Colour::{self, Green, Red, Yellow};
@@ -248,5 +248,42 @@ fn a_packet_that_a_rival_overtakes_is_marked_on_what_the_rival_left() {
         });
         let own = if rivals < u64::from(crate::MAX_LOST) { 50 } else { 0 };
         assert_eq!((done.is_some(), left_of(&meter)), (own == 50, Some(100 - rivals - own)), "{rivals} lost");
+    }
+}
+
+/// With one owner and without: the same marks, the same words.
+#[test]
+fn a_meter_with_one_owner_is_the_same_meter() {
+    let mut random = 1u64;
+    let mut below = |n: u64| {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        (random >> 33) % n
+    };
+    for kind in KINDS {
+        let limit = spec(kind, [1_000, 3_000, 2_000, 4_000], 1_000_000).build().expect("a meter");
+        let (shared, mut owned) = (Meter::new(), ExclusiveMeter::new());
+        let (mut now, mut seen) = (1 << 40, [0; 3]);
+        for step in 0..20_000 {
+            now += below(1_000_000) * below(2);
+            let (bytes, colour) = (below(1_600), [Green, Yellow, Red][below(3) as usize]);
+            assert_eq!(owned.peek(&limit, now, bytes, colour), shared.peek(&limit, now, bytes, colour));
+            let marking = shared.check(&limit, now, bytes, colour);
+            assert_eq!(owned.check(&limit, now, bytes, colour), marking, "{kind:?}, step {step}");
+            seen[marking.colour as usize % 3] += 1;
+            match below(200) {
+                0 => {
+                    shared.reset();
+                    owned.reset();
+                }
+                1 => {
+                    now += 1 << 50;
+                    assert_eq!(owned.sweep(&limit, now), shared.sweep(&limit, now));
+                }
+                2 => owned = ExclusiveMeter::from_word(shared.word()),
+                _ => {}
+            }
+            assert_eq!(owned.word(), shared.word(), "{kind:?}, step {step}");
+        }
+        assert!(seen.iter().all(|&n| n > 500), "{kind:?}: {seen:?}");
     }
 }

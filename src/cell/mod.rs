@@ -47,7 +47,7 @@ pub use meter::{ExclusiveMeter, Meter};
 pub use sliding_log::{ExclusiveSlidingLog, SlidingLog};
 pub use slip::Slip;
 
-use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change, Plain};
+use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change};
 use crate::algorithms::{self, Call, Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
 use crate::limit::{Limit, Limit32, LimitError};
@@ -280,13 +280,10 @@ macro_rules! operations {
                 F: FnOnce(u64) -> u64,
             {
                 let (p, word) = (&limit.0, $me.word());
-                let lead = whole_lead(word as u64, now_q, Self::MASK, p.window_q);
-                match gcra::plain(p, lead, cost) {
-                    Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
-                    Plain::Store(lead) if $me.swap(word, encode(now_q, lead, Self::MASK) as $word) => {
-                        Some(Outcome::Conforming)
-                    }
-                    _ => None,
+                match gcra::plain_word(p, word as u64, now_q, Self::MASK, cost)? {
+                    Err(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
+                    Ok(tat) if $me.swap(word, tat as $word) => Some(Outcome::Conforming),
+                    Ok(_) => None,
                 }
             }
 

@@ -261,13 +261,10 @@ impl<'a> Chain<'a> {
     /// Returns false when contended: what is left in `permits` can be asked for again. What makes a permit worthless
     /// for a cell or a table makes it so here.
     pub fn refund(&self, now: u64, permits: &mut [Permit]) -> bool {
-        let mut done = true;
-        for charge in self.charges().rev() {
-            if let Some(permit) = permits.get_mut(charge.link as usize) {
-                done &= charge.give_back(now, permit);
-            }
-        }
-        done
+        let kept = self.charges().rev().filter(|charge| {
+            permits.get_mut(charge.link as usize).is_some_and(|permit| !charge.give_back(now, permit))
+        });
+        kept.count() == 0
     }
 
     fn charges(&self) -> impl DoubleEndedIterator<Item = &Charge<'a>> {

@@ -238,7 +238,10 @@ impl Target<'_> {
             Target::Key(table, Some(limit), hash) => {
                 owned(limit, cost, either!(table, t => t.reserve_from(limit, (now, from), *hash, cost)))
             }
-            Target::Key(_, None, _) => Decision { departure: from, ..self.peek(now, cost) },
+            Target::Key(_, None, _) => {
+                let answer = self.peek(now, cost);
+                Decision { departure: if answer.passes() { from } else { 0 }, ..answer }
+            }
         }
     }
 

@@ -173,4 +173,16 @@ mod tests {
             assert!(times(&large, 7).is_err());
         }
     }
+
+    /// The emission interval of a tier may be a 1024th longer than asked for, and its debts with it.
+    #[test]
+    fn the_slowest_limit_of_a_ladder_is_longer_by_what_rounding_takes_and_not_by_more() {
+        for (burst, room) in [(1, 0), (512, 0), (1_000, 0), (1 << 20, 0), (3, 1 << 20), (1 << 30, 1 << 10)] {
+            let spec = LimitSpec::new(10, 1_000, burst).max_room(room);
+            let (_, slowest) = Ladder::DEFAULT.specs(&spec).expect("it fits");
+            let more = slowest.burst.saturating_sub(burst);
+            let all = burst.saturating_add(room);
+            assert!(more > all / 1024 && more <= all / 512 + 1, "{burst} and {room}: {more}");
+        }
+    }
 }

@@ -94,3 +94,27 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
         self.put(":")
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use std::string::{String, ToString};
+
+    #[test]
+    fn numbers_have_all_their_digits_and_no_other() {
+        let written = |number| {
+            let mut out = String::new();
+            let mut text = Text(|piece: &str| {
+                out.push_str(piece);
+                Ok(())
+            });
+            text.number(number).expect("a String takes all");
+            out
+        };
+        let powers = (0..15).map(|places| 10u64.wrapping_pow(places));
+        for number in powers.flat_map(|n| [n.wrapping_sub(1), n, n.wrapping_mul(7)]).chain([1_234_567_890]) {
+            assert_eq!(written(number), number.to_string());
+        }
+        assert_eq!([MOST, u64::MAX].map(written), ["999999999999999", "999999999999999"]);
+    }
+}

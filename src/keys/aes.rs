@@ -336,6 +336,7 @@ mod tests {
             for (start, length) in (0..16).flat_map(|start| (0..40).map(move |length| (start, length))) {
                 let key = &bytes[start..start + length];
                 let known = hash(&keys, key);
+                assert_eq!(any(&keys, key), known, "{length} bytes");
                 let short = hash_short(&keys, key);
                 assert_eq!(short.is_some(), [4, 16].contains(&length));
                 assert_eq!(short.unwrap_or(known), known, "{length} bytes");

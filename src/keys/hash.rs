@@ -204,6 +204,23 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_kind_is_known_by_its_number_alone() {
+        for kind in [HashKind::SipHash13, HashKind::Caller, HashKind::Aes] {
+            assert_eq!(HashKind::from_number(kind as u8), Some(kind));
+        }
+        assert!((3..=u8::MAX).all(|number| HashKind::from_number(number).is_none()));
+    }
+
+    #[test]
+    fn aes_is_available_where_the_processor_has_it_and_the_others_everywhere() {
+        assert!(HashKind::SipHash13.is_available() && HashKind::Caller.is_available());
+        #[cfg(tatcell_sse2)]
+        assert_eq!(HashKind::Aes.is_available(), std::is_x86_feature_detected!("aes"));
+        #[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
+        assert!(!HashKind::Aes.is_available());
+    }
+
+    #[test]
     fn a_whole_key_hashes_as_a_slice_of_it() {
         let seed = Some(b"0123456789abcdef");
         for kind in [HashKind::SipHash13, HashKind::Aes, HashKind::Caller] {

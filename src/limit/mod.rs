@@ -14,6 +14,8 @@
 
 pub(crate) mod algorithm;
 #[cfg(all(test, not(tatcell_loom)))]
+mod border_tests;
+#[cfg(all(test, not(tatcell_loom)))]
 mod edge_tests;
 mod error;
 mod info;

@@ -106,6 +106,12 @@ const fn times(x: u32, y: u32) -> u64 {
     ((b.wrapping_mul(d) as u64) << 32 | a.wrapping_mul(c) as u64).wrapping_add(cross << 16)
 }
 
+/// `cost * t` by [`times`], where it fits.
+#[inline(always)]
+const fn by_halves(cost: u32, t: u64) -> u64 {
+    times(cost, t as u32).wrapping_add((cost.wrapping_mul((t >> 32) as u32) as u64) << 32)
+}
+
 /// A core whose instructions reach eight registers, and that has no 64-bit product: Cortex-M0.
 const SCARCE: bool = cfg!(all(target_arch = "arm", not(target_has_atomic = "32")));
 
@@ -248,8 +254,7 @@ impl SmallLimit {
     #[inline(always)]
     pub(crate) fn charge(&self, cost: u32) -> u64 {
         if SCARCE {
-            let t = fresh(&self.t);
-            times(cost, t as u32).wrapping_add((cost.wrapping_mul((t >> 32) as u32) as u64) << 32)
+            by_halves(cost, fresh(&self.t))
         } else {
             (cost as u64).wrapping_mul(self.t)
         }
@@ -366,5 +371,28 @@ impl SmallLimit32 {
     pub(crate) fn ticks_up(&self, room: u32) -> u32 {
         ((room as i32).wrapping_shr(bounded(if SCARCE { fresh(&self.shift) } else { self.shift })) as u32)
             .wrapping_neg()
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    /// What a core without a 64-bit product computes.
+    #[test]
+    fn products_by_halves_are_whole_products() {
+        let mut word = 7u64;
+        let mut random = || {
+            word = word.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            word ^ word >> 29
+        };
+        for _ in 0..10_000 {
+            let (x, y) = (random() as u32, random() as u32);
+            assert_eq!(times(x, y), u64::from(x).wrapping_mul(u64::from(y)), "{x} * {y}");
+            let (cost, t) = (random() as u32, random());
+            assert_eq!(by_halves(cost, t), u64::from(cost).wrapping_mul(t), "{cost} * {t}");
+        }
+        let most = u32::MAX;
+        assert_eq!(times(most, most), u64::from(most).wrapping_mul(u64::from(most)));
     }
 }

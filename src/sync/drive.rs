@@ -81,53 +81,31 @@ update! {
 }
 
 /// Adds to a 64-bit word, mod 2^64, and gives what it was. No loop and never lost: what counts under an attack.
-#[cfg(not(tatcell_masked64))]
 #[inline(always)]
 pub(crate) fn add64(word: &AtomicU64, n: u64) -> u64 {
     // ORDERING: Relaxed; the word is the whole state and orders nothing else.
     word.fetch_add(n, Ordering::Relaxed)
 }
 
-/// As above where the word is changed in a masked section.
-#[cfg(tatcell_masked64)]
-#[inline(always)]
-pub(crate) fn add64(word: &AtomicU64, n: u64) -> u64 {
-    word.step(|old| (old, Some(old.wrapping_add(n))))
-}
-
 /// Raises a 64-bit word to `n`, if it is lower. No loop and never lost.
-#[cfg(not(tatcell_masked64))]
 #[inline(always)]
 pub(crate) fn max64(word: &AtomicU64, n: u64) {
     // ORDERING: Relaxed; the word is the whole state and orders nothing else.
     word.fetch_max(n, Ordering::Relaxed);
 }
 
-/// As above where the word is changed in a masked section.
-#[cfg(tatcell_masked64)]
-#[inline(always)]
-pub(crate) fn max64(word: &AtomicU64, n: u64) {
-    word.step(|old| ((), if old < n { Some(n) } else { None }));
-}
-
 /// Adds to a 32-bit word, mod 2^32. No loop and never lost.
 #[inline(always)]
 pub(crate) fn add32(word: &AtomicU32, n: u32) {
     // ORDERING: Relaxed; the word is the whole state and orders nothing else.
-    #[cfg(not(tatcell_masked32))]
     word.fetch_add(n, Ordering::Relaxed);
-    #[cfg(tatcell_masked32)]
-    word.step(|old| ((), Some(old.wrapping_add(n))));
 }
 
 /// Takes what a 32-bit word holds and leaves 0. No loop and never lost.
 #[inline(always)]
 pub(crate) fn take32(word: &AtomicU32) -> u32 {
     // ORDERING: Relaxed; as above.
-    #[cfg(not(tatcell_masked32))]
-    return word.swap(0, Ordering::Relaxed);
-    #[cfg(tatcell_masked32)]
-    word.step(|old| (old, Some(0)))
+    word.swap(0, Ordering::Relaxed)
 }
 
 /// Attempts of a small step before it gives up: lost to interrupts, or failed for no reason (LL/SC).
@@ -214,5 +192,14 @@ mod tests {
     fn a_step_whose_word_has_changed_is_worked_out_anew() {
         beside_a_rival!(update32, AtomicU32);
         beside_a_rival!(update64, AtomicU64);
+    }
+
+    #[test]
+    fn what_is_taken_is_what_was_added() {
+        let word = AtomicU32::new(u32::MAX);
+        for (n, total) in [(3, 2), (0, 0), (u32::MAX, u32::MAX), (7, 7)] {
+            add32(&word, n);
+            assert_eq!([take32(&word), take32(&word)], [total, 0]);
+        }
     }
 }

@@ -225,6 +225,21 @@ macro_rules! word {
                 self.compare_exchange(old, new, success, failure)
             }
 
+            #[inline(always)]
+            pub fn swap(&self, new: $int, _: Ordering) -> $int {
+                self.step(|word| (word, Some(new)))
+            }
+
+            #[inline(always)]
+            pub fn fetch_add(&self, n: $int, _: Ordering) -> $int {
+                self.step(|word| (word, Some(word.wrapping_add(n))))
+            }
+
+            #[inline(always)]
+            pub fn fetch_max(&self, n: $int, _: Ordering) -> $int {
+                self.step(|word| (word, if word < n { Some(n) } else { None }))
+            }
+
             /// Reads the word, decides, and stores what was decided, all in one section.
             #[inline(always)]
             pub fn step<A>(&self, f: impl FnOnce($int) -> (A, Option<$int>)) -> A {
@@ -256,9 +271,43 @@ word!(AtomicU64, u64, 8);
 
 #[cfg(all(test, tatcell_section = "hosted"))]
 mod tests {
-    use super::{with, Masked};
+    use super::{with, AtomicU32, AtomicU64, Masked};
     use core::cell::UnsafeCell;
+    use core::sync::atomic::{self, Ordering::Relaxed};
     use std::thread;
+
+    /// Every operation, with operands that wrap, that win and that lose, gives and leaves what the atomic's does.
+    macro_rules! as_atomics {
+        ($name:ident, $int:ty) => {
+            let (masked, real) = ($name::new(5), atomic::$name::new(5));
+            let most = <$int>::MAX;
+            // ORDERING: Relaxed; one thread.
+            for n in [0, 1, 7, 7, most, 3, most - 2, 0, most / 2, 9] {
+                assert_eq!(masked.fetch_add(n, Relaxed), real.fetch_add(n, Relaxed));
+                assert_eq!(masked.load(Relaxed), real.load(Relaxed));
+                assert_eq!(masked.fetch_max(n, Relaxed), real.fetch_max(n, Relaxed));
+                assert_eq!(masked.load(Relaxed), real.load(Relaxed));
+                // ORDERING: Relaxed; as above.
+                for old in [n, real.load(Relaxed)] {
+                    let both = (
+                        masked.compare_exchange(old, n ^ 6, Relaxed, Relaxed),
+                        real.compare_exchange(old, n ^ 6, Relaxed, Relaxed),
+                    );
+                    assert_eq!(both.0, both.1);
+                }
+                // ORDERING: Relaxed; as above.
+                assert_eq!(masked.swap(n, Relaxed), real.swap(n, Relaxed));
+                masked.store(n ^ 5, Relaxed);
+                real.store(n ^ 5, Relaxed);
+            }
+        };
+    }
+
+    #[test]
+    fn a_masked_word_does_what_the_atomic_of_its_name_does() {
+        as_atomics!(AtomicU32, u32);
+        as_atomics!(AtomicU64, u64);
+    }
 
     #[test]
     fn a_hosted_section_keeps_threads_out_that_come_while_its_holder_waits() {

@@ -173,16 +173,5 @@ const fn coarser_helps(spec: &LimitSpec, shift: i32) -> bool {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
-mod tests {
-    use super::*;
-    use crate::limit::LimitSpec;
-
-    #[test]
-    fn a_limit_that_no_resolution_fits_is_refused_at_both_ends_of_the_search() {
-        let made = |spec| choose(&TableOptions::new(spec).caller_hash(), 66).err();
-        // 2^120 ticks of debt in the coarsest unit, and an interval of 2^-63 ticks in the finest.
-        assert_eq!(made(LimitSpec::new(1, 1 << 60, 1 << 60)), Some(TableError::SpanTooShort));
-        assert_eq!(made(LimitSpec::new(1 << 63, 1, 1)), Some(TableError::SpanTooShort));
-        assert_eq!(made(LimitSpec::new(1, 1 << 30, 5)), None);
-    }
-}
+#[path = "choose_tests.rs"]
+mod tests;

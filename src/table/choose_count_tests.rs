@@ -28,6 +28,7 @@ fn clocks_of_aligned_windows_may_differ_by_an_eighth_or_as_said() {
     assert_eq!(options(None, Some(W)), Ok(W / 8));
     // The tombstone of a reset: one unit is reusable with a count of three bits, and two more.
     assert_eq!(options(Some(0), None), Ok(3));
+    assert_eq!(options(Some((1 << 32) - 1), None), Ok((1 << 32) - 1));
     assert_eq!(options(Some(1 << 32), None), Err(TableError::SpanTooShort));
 }
 
@@ -99,4 +100,41 @@ fn a_claim_lives_for_a_unit_of_time_at_the_most() {
     assert_eq!(lifetime(None), Ok(8));
     assert_eq!([lifetime(Some(1)), lifetime(Some(0))], [Ok(8), Ok(2)]);
     assert_eq!(lifetime(Some(2)), Err(TableError::BadLifetime));
+}
+
+/// The fewest units of time in a window, where a resolution is asked for and where one is chosen.
+#[test]
+fn a_window_has_at_least_thirty_two_units_of_time() {
+    let coarse = Err(TableError::Limit(crate::limit::LimitError::NotRepresentable));
+    let shr = |window, shift| {
+        made(TableOptions::new(LimitSpec::fixed_window(5, window)).resolution(shift)).map(|g| g.shr)
+    };
+    assert_eq!([shr(1 << 20, -15), shr(31 << 15, -15), shr((31 << 15) + 1, -15)], [Ok(15), coarse, Ok(15)]);
+    assert_eq!([shr(1 << 20, -16), shr(u64::MAX, -62)], [coarse; 2]);
+    // A count of so many bits leaves a span of few units: the window gets 32 of them, or the table is refused.
+    let chosen = |units, skew| {
+        made(TableOptions::new(LimitSpec::fixed_window(units, W)).tag_bits(24).skew(skew)).map(|g| g.shr)
+    };
+    assert_eq!([chosen(1 << 28, 0), chosen(1 << 30, 0)], [Ok(13), Ok(15)]);
+    assert_eq!(chosen(1 << 31, 0), Err(TableError::SpanTooShort));
+}
+
+#[test]
+fn a_unit_of_time_is_no_coarser_than_there_are_bits() {
+    let made = |shift| made(TableOptions::overrides(1 << 61).skew(0).resolution(shift)).err();
+    let refused = Some(TableError::Limit(crate::limit::LimitError::BadResolution));
+    assert_ne!(made(-62), refused);
+    assert_eq!([made(-63), made(1)], [refused; 2]);
+}
+
+/// The skew is the table's: what a limit says of its own is for cells, and its permits live as long as the table says.
+#[test]
+fn the_skew_of_a_limit_is_not_counted() {
+    let spec = LimitSpec::fixed_window(5, W);
+    let plain = made(TableOptions::new(spec)).unwrap();
+    for skew in [0, 1 << 40, u64::MAX] {
+        let spec = spec.skew(skew);
+        assert_eq!(made(TableOptions::new(spec)), Ok(plain), "{skew}");
+        assert_eq!(limit(&plain, &spec).map(|p| p.window_q), Ok(plain.layout.window), "{skew}");
+    }
 }

@@ -221,6 +221,9 @@ fn of_two_words_of_a_tag_one_is_kept_with_what_both_counted() {
             let clock = match case % 4 {
                 0 => random(&mut seed) % (4 * g.horizon),
                 1 => layout.mask - random(&mut seed) % (2 * g.horizon),
+                // Where a clock that lies a part of the span before a word comes round.
+                2 => (layout.mask / 8 * (case as u64 / 4 % 8))
+                    .wrapping_sub(random(&mut seed) % (2 * g.horizon)),
                 _ => random(&mut seed),
             } & layout.mask
                 | aux;

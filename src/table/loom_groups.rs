@@ -100,15 +100,13 @@ fn group_beside_an_insert_gives_a_key_one_slot() {
 
 /// A rival takes the only slot, whose word has expired for it and not yet for the group: whoever has it, nothing is
 /// charged to a stranger.
-#[test]
-fn group_beside_a_rival_that_takes_its_slot_charges_no_stranger() {
-    static TAKEN: AtomicBool = AtomicBool::new(false);
-    explore("group/slot taken", Bound::At(3, 4), || {
+fn beside_a_rival_that_takes(slot: usize, name: &str, taken: &'static AtomicBool) {
+    explore(name, Bound::At(3, 4), move || {
         let memory = Memory::new(spec(3), FullPolicy::Deny);
         let limit = memory.limit(&spec(3));
-        memory.surround(&[0]);
+        memory.surround(&[slot]);
         let layout = memory.table().geometry.layout;
-        memory.put(0, layout.live(layout.tag(X), NOW + 1));
+        memory.put(slot, layout.live(layout.tag(X), NOW + 1));
         let (a, b) = (memory.clone(), memory.clone());
         let (passed, other) = race(
             move || groups::<Shared>(&a, &limit, NOW, &[X, X]).count_ones(),
@@ -116,7 +114,7 @@ fn group_beside_a_rival_that_takes_its_slot_charges_no_stranger() {
         );
         let (x, z) = (memory.lives(X, NOW), memory.lives(Z, NOW + 2));
         if other {
-            TAKEN.store(true, Plain::Relaxed);
+            taken.store(true, Plain::Relaxed);
             // What was charged to X before has been forgotten with its word, or there was nothing.
             assert_eq!((x.0, z.0), (0, 1), "{x:?} {z:?}");
             assert!(z.1 <= T + layout.grace, "charged to a stranger: {z:?}");
@@ -124,7 +122,20 @@ fn group_beside_a_rival_that_takes_its_slot_charges_no_stranger() {
             assert_eq!((passed, x, z.0), (2, (1, 2 * T + 1), 0), "a charge was lost or made up");
         }
     });
-    assert!(TAKEN.load(Plain::Relaxed), "the slot was never taken");
+    assert!(taken.load(Plain::Relaxed), "the slot was never taken");
+}
+
+#[test]
+fn group_beside_a_rival_that_takes_its_slot_charges_no_stranger() {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    beside_a_rival_that_takes(0, "group/slot taken", &TAKEN);
+}
+
+/// The same in the second line of the set, where each lane looks for itself.
+#[test]
+fn group_beside_a_rival_that_takes_its_slot_in_the_second_line_charges_no_stranger() {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    beside_a_rival_that_takes(8, "group/second slot taken", &TAKEN);
 }
 
 /// A refund between decode and swaps: it is credited once, and what passes fits the burst.

@@ -142,6 +142,10 @@ fn saved_beside(
         let new = Table::restore(&to, &image, &AttachOptions::new(), 0).expect("restore");
         let found = new.look(NOW, hash);
         assert!(may(found), "not as before or after: {found:?}");
+        if found.is_none() {
+            // No override without its witness, which would be taken for another key's.
+            assert_eq!(new.ban(NOW, hash, NOW + LONG), Ok(()), "half an override stands in the way");
+        }
         if let Some(Override::Banned { retry_after }) = found {
             let last = new.look(NOW + retry_after - 1, hash);
             assert_eq!(last, Some(Override::Banned { retry_after: 1 }), "a ban was lost");

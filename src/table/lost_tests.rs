@@ -4,6 +4,7 @@ use std::boxed::Box;
 use std::cell::Cell;
 
 use super::access::{sealed::Sealed, Access};
+use super::error::TableError;
 use super::options::{AttachOptions, TableOptions};
 use super::policy::FullPolicy;
 use super::{Burst, Counters, Line, Request, Table};
@@ -207,4 +208,70 @@ impl Access for Moves {
     }
 
     fn fence() {}
+}
+
+/// Loses commits to rivals that drop the claim: each race costs the looks of a whole insert.
+enum Drops {}
+
+impl Sealed for Drops {}
+
+impl Access for Drops {
+    const EXCLUSIVE: bool = false;
+    type Sharing = ();
+
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
+        const CLAIM: u64 = 1 << 63;
+        // ORDERING: Relaxed; one thread.
+        let found = slot.load(Ordering::Relaxed);
+        if found != old {
+            return Err(found);
+        }
+        if old & CLAIM != 0 && LOST.get() < RIVALS.get() {
+            LOST.set(LOST.get() + 1);
+            let dropped = old.wrapping_add(2) & ((1 << 40) - 1);
+            slot.store(dropped, Ordering::Relaxed);
+            return Err(dropped);
+        }
+        slot.store(new, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn fence() {}
+}
+
+/// The looks are no tighter a bound than the swaps: whoever may lose one more has a look for it.
+#[test]
+fn an_insert_has_looks_for_all_the_swaps_that_it_may_lose() {
+    for rivals in 0..=MAX_LOST + 4 {
+        let (memory, _) = made(false, 0);
+        let table: Table<'_, Drops> = Table::attach_as(memory, &AttachOptions::new()).unwrap();
+        RIVALS.set(rivals);
+        let limit = table.limit(&spec()).unwrap();
+        let passes = table.check_hash(&limit, NOW, X, 1).unwrap().passes();
+        assert_eq!(passes, rivals < MAX_LOST, "{rivals} lost");
+    }
+}
+
+/// A ban that loses too many swaps is told, and the key's override is as it was.
+#[test]
+fn a_ban_that_is_contended_says_so_and_bans_nobody() {
+    let mut told = 0;
+    for rivals in 0..=2 * MAX_LOST {
+        let memory: &'static [Line; 4] = Box::leak(Box::new([Line::EMPTY; 4]));
+        let options = TableOptions::overrides(1 << 20).caller_hash();
+        RIVALS.set(0);
+        let table: Table<'_, Loses> = Table::init_as(memory, &options).unwrap();
+        LOST.set(0);
+        RIVALS.set(rivals);
+        let made = table.ban(NOW, X, NOW + 1_000);
+        RIVALS.set(0);
+        assert_eq!(table.overridden(NOW, X).unwrap().is_some(), made.is_ok(), "{rivals} lost");
+        if rivals < MAX_LOST {
+            assert_eq!(made, Ok(()), "{rivals} lost");
+        } else {
+            assert!(matches!(made, Ok(()) | Err(TableError::Contended)), "{rivals} lost: {made:?}");
+        }
+        told += u32::from(made.is_err());
+    }
+    assert!(told > 2, "{told}");
 }

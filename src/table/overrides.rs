@@ -321,3 +321,7 @@ impl<const N: usize> Set<'_, N> {
         })
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "overrides_tests.rs"]
+mod tests;

@@ -212,6 +212,19 @@ fn a_shaper_gives_a_group_out_in_its_order() {
     assert_eq!(group.eligible(), 0);
 }
 
+/// The extra of a link is charged behind what it reserves, and told; without one nothing more is.
+#[test]
+fn an_extra_is_charged_once_the_reservation_stands() {
+    let limit = LimitSpec::new(1, 100, 10).max_delay(100).build().unwrap();
+    for (extra, left) in [(0, 9), (3, 6), (50, 0)] {
+        let (group, cell) = (Group::new(), Cell::new());
+        let made = group.reserve(0, &Link::cell(&cell, &limit, 1).extra(extra)).unwrap();
+        let seen = cell.peek(&limit, 0, 0);
+        assert_eq!((made.departure, made.remaining, seen.remaining), (0, left, left), "{extra}");
+        assert_eq!((made.next_unit, made.reset_after), (seen.next_unit, seen.reset_after), "{extra}");
+    }
+}
+
 /// Threads with a flow each: departures that a thread is told never fall, nor below what had been told to all before.
 #[test]
 fn threads_of_a_group_see_it_rise() {

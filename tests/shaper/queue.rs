@@ -107,8 +107,9 @@ fn a_delay_of_q_intervals_is_a_queue_of_q() {
         let limit = LimitSpec::leaky_bucket(1, 100, 1).max_delay(q * 100).build().unwrap();
         let mut words = [0; ring_words(40)];
         let mut queue = LeakyQueue::new(limit, Ring::new(&mut words), 0).unwrap();
-        assert!(queue.push(0, 1, 0).is_ok());
+        assert!(queue.is_empty() && queue.push(0, 1, 0).is_ok() && !queue.is_empty());
         assert_eq!(queue.pop(0), Some(0)); // is served
+        assert!(queue.is_empty());
         for job in 1..=q {
             assert!(queue.push(0, 1, job).is_ok());
         }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::common::{cases, Rng};
-use tatcell::{wheel_words, ShaperError, Waiting, Wheel};
+use tatcell::{wheel_words, Shaper, ShaperError, Waiting, Wheel};
 
 /// What waits, by (slot of unbounded time, order of arrival).
 struct List {
@@ -178,6 +178,31 @@ fn order_is_by_slot_and_then_by_arrival() {
         order.push((wheel.release(now).unwrap().handle, now));
     }
     assert_eq!(order, [(2, 20), (0, 40), (1, 33), (4, 47), (3, 900)]);
+}
+
+#[test]
+fn a_delay_up_to_the_horizon_has_room() {
+    let mut memory = [0; wheel_words(64, 1)];
+    let mut wheel = Wheel::new(&mut memory, 64, 16, 5).unwrap();
+    let horizon = wheel.horizon();
+    assert_eq!(horizon, 63 * 16);
+    assert_eq!(wheel.has_room(5, horizon), Ok(()));
+    assert_eq!(wheel.has_room(5, horizon + 1), Err(ShaperError::TooFar));
+    wheel.insert(5, Waiting { handle: 1, departure: 5 + horizon, level: 0 }).unwrap();
+    assert_eq!(wheel.has_room(5, 0), Err(ShaperError::Full));
+}
+
+/// What was decided elsewhere waits in a shaper as in its wheel.
+#[test]
+fn a_shaper_keeps_what_was_decided_elsewhere() {
+    let mut memory = [0; wheel_words(64, 2)];
+    let mut shaper = Shaper::new(&mut memory, 64, 16, 0).unwrap();
+    let [late, early] =
+        [(7, 500, 2), (8, 40, 1)].map(|(handle, departure, level)| Waiting { handle, departure, level });
+    assert_eq!([shaper.insert(0, late), shaper.insert(0, early)], [Ok(()); 2]);
+    assert_eq!(shaper.insert(0, late), Err(ShaperError::Full));
+    assert_eq!((shaper.release(39), shaper.release(40), shaper.release(499)), (None, Some(early), None));
+    assert_eq!((shaper.take(), shaper.take()), (Some(late), None), "due or not");
 }
 
 #[test]

@@ -404,26 +404,5 @@ const fn bits(n: u64) -> u32 {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_scale_of_nothing_or_of_too_much_is_none() {
-        assert_eq!([times_hz(1, 0, 0), times_hz(u64::MAX, 64, 1), times_hz(1, 127, u64::MAX)], [None; 3]);
-        assert_eq!([times_hz(1, 62, 1), times_hz(1, 61, 1)], [None, Some(1 << 61)]);
-        assert_eq!([times_hz(10, 0, 3), times_hz(9, 0, 3), times_hz(9, -1, 3)], [Some(4), Some(3), Some(2)]);
-        assert_eq!(Scale::add(0, 0, 0, 0, 8), 255);
-        assert_eq!(Scale::of(1, 0, 1, 0).map(|scale| (scale.m, scale.k)), Some((1 << 40, 40)));
-    }
-
-    #[test]
-    fn a_coupling_of_rates_too_far_apart_is_refused() {
-        let refused = |cir, rate2| {
-            let spec = MeterSpec { coupled: true, ..MeterSpec::rfc4115(cir, 1, rate2, 1, 1 << 30) };
-            MeterParams::at(&spec, 0).err()
-        };
-        assert_eq!(refused(1 << 30, 4), Some(MeterError::NotRepresentable));
-        assert_eq!(refused(1 << 30, 0), Some(MeterError::NotRepresentable));
-        assert_eq!(refused(1 << 30, 8), None);
-    }
-}
+#[path = "params_tests.rs"]
+mod tests;

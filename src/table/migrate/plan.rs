@@ -270,29 +270,5 @@ impl Kept {
 }
 
 #[cfg(all(test, not(tatcell_loom)))]
-mod tests {
-    use super::super::super::choose::choose;
-    use super::super::super::options::TableOptions;
-    use super::*;
-    use crate::limit::LimitSpec;
-
-    /// A smooth state and a used-up quota of one tag, in either order: what is kept owes what both do, though as a
-    /// number it is less than the smooth one.
-    #[test]
-    fn debts_of_one_tag_are_kept_as_what_they_are_together() {
-        let options = TableOptions::new(LimitSpec::quota_linear(10, 1_000)).caller_hash().resolution(0);
-        let to = choose(&options, 4).unwrap();
-        let (bits, mask) = (to.shl as u32, (1u64 << to.shl) - 1);
-        let lead = |ahead: u64, aux: u64| (ahead << bits | aux) - mask;
-        let (smooth, used_up) = (lead(500, mask), lead(400, 10));
-        let both = merge(to.algorithm, bits, smooth, used_up);
-        assert!(both < smooth, "the case that it is about");
-        for leads in [[smooth, used_up], [used_up, smooth]] {
-            let mut kept = Kept::default();
-            for lead in leads {
-                assert!(!kept.keep(&to, Debt { tag: 1 << 60, lead, second: false }));
-            }
-            assert_eq!((kept.count, kept.leads[0]), (1, both));
-        }
-    }
-}
+#[path = "plan_tests.rs"]
+mod tests;

@@ -114,14 +114,20 @@ fn build(ctx: &Context) -> Result<PathBuf> {
     Ok(ctx.cargo_target.join("release/tatcell-bench"))
 }
 
-/// The peers in C++ and C, each where its tools are; the report of the bench names what is not run.
+/// The peers in C++ and C, each where its tools are, and our own inline checks in C; the report of the bench names what
+/// is not run.
 pub fn peers(ctx: &Context) -> Result<()> {
     tools::install(ctx, For::Bench);
     let sh = &ctx.sh;
     let out = ctx.folder("bench")?;
+    let archive = library::build(ctx)?.archive;
+    let archive = archive.to_str().context("the archive has a name of UTF-8")?;
+    let own = ["include/tatcell.h", "include/tatcell_inline.h", archive];
+    let flags = ["-std=c11", "-Iinclude"];
+    peer(ctx, &ctx.cc, &flags, "benches/peers/inline.c", &own, &[archive], &out.join("libpeer_inline.so"))?;
     if ctx.cxx.first().is_some_and(|c| have(c)) {
         let flags = ["-std=c++17", "-pedantic"];
-        peer(ctx, &ctx.cxx, &flags, "benches/peers/map.cpp", &[], &out.join("libpeer_map.so"))?;
+        peer(ctx, &ctx.cxx, &flags, "benches/peers/map.cpp", &[], &[], &out.join("libpeer_map.so"))?;
     }
     if cmd!(sh, "pkg-config --exists libdpdk").works() {
         // pkg-config brings the -march=corei7 that DPDK's own libraries are built with; -march=native changes no row by
@@ -130,7 +136,7 @@ pub fn peers(ctx: &Context) -> Result<()> {
         let libraries = cmd!(sh, "pkg-config --libs libdpdk").must()? + " -lm";
         let flags: Vec<&str> = ["-std=gnu11"].into_iter().chain(flags.split_whitespace()).collect();
         let libraries: Vec<&str> = libraries.split_whitespace().collect();
-        peer(ctx, &ctx.cc, &flags, "benches/peers/dpdk.c", &libraries, &out.join("libpeer_dpdk.so"))?;
+        peer(ctx, &ctx.cc, &flags, "benches/peers/dpdk.c", &[], &libraries, &out.join("libpeer_dpdk.so"))?;
     }
     Ok(())
 }
@@ -140,10 +146,12 @@ fn peer(
     compiler: &[String],
     flags: &[&str],
     source: &str,
+    beside: &[&str],
     libraries: &[&str],
     out: &Path,
 ) -> Result<()> {
-    let sources = [source, "benches/peers/peer.h"].map(|name| ctx.root.join(name));
+    let sources: Vec<_> =
+        [source, "benches/peers/peer.h"].iter().chain(beside).map(|name| ctx.root.join(name)).collect();
     if is_fresh(out, &sources) {
         return Ok(());
     }

@@ -32,6 +32,8 @@ mod mutants;
 mod package;
 mod planted;
 mod proofs;
+#[cfg(test)]
+mod readme;
 mod report;
 mod rust_tests;
 mod sanitizers;

@@ -9,22 +9,26 @@
 //! to the end of its line, and a verdict: `equivalent: why`, `killed: by which test` (it has a test now, and must not
 //! survive again), `elsewhere: by which check` (loom, the explorer, another processor: what the tests that run here
 //! cannot see), or `open: why`, which is skipped and said. A line that says `equivalent` or `open` of what is noticed
-//! fails, too. A mutant that is listed as not noticed meets [`LISTED`] of its tests; the others meet all. A run brings
-//! `docs/mutants-files.tsv` up to date for the files that it takes, and leaves `target/mutants/fates.tsv`.
+//! fails, too. A mutant that is listed as not noticed meets [`LISTED`] of its tests, the others [`ALL`]; one that is
+//! built alone and listed as killed meets the test that is named: `a::tests::b` of the library, `file b` of tests/. A
+//! run brings `docs/mutants-files.tsv` up to date for the files that it takes, and leaves `target/mutants/fates.tsv`.
 //!
-//! `FILE=a,b` takes the files whose names contain one of these. cargo-mutants does not look into macros: the cells'
-//! operations, which are written once for three cells, are not changed here; `tests/planted/cell.txt` changes them.
+//! `FILE=a,b` takes the files whose names contain one of these, `LISTED=1` only the mutants that stand in the list.
+//! cargo-mutants does not look into macros: the cells' operations, which are written once for three cells, are not
+//! changed here; `tests/planted/cell.txt` changes them.
 
 mod build;
 mod list;
 mod tests;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fmt::Write as _;
+use std::fmt::Write as FmtWrite;
+use std::io::Write as _;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{ensure, Context as _, Result};
+use anyhow::{ensure, Context as _, Error, Result};
 use xshell::cmd;
 
 use crate::context::Context;
@@ -55,9 +59,14 @@ const CORE: [&str; 13] = [
 const NOT_CHANGED: [&str; 4] = ["/loom_", "/step/", "_tests.rs", "src/small/c.rs"];
 
 /// How much of its tests, by their times, a mutant meets that is known to survive them.
-const LISTED: Duration = Duration::from_secs(3);
-/// The same of every other one: it meets all.
-const ALL: Duration = Duration::from_secs(1 << 20);
+const LISTED: Duration = Duration::from_secs(1);
+/// The same of every other one. What is slower than that is told: `Survived(7, 9)` has met seven of nine.
+const ALL: Duration = Duration::from_secs(40);
+
+/// Whether the mutants that stand in the list are all that is asked for.
+fn only_listed() -> bool {
+    std::env::var_os("LISTED").is_some()
+}
 
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
@@ -89,7 +98,23 @@ fn core(ctx: &Context) -> Result<Vec<String>> {
 fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> Result<Vec<(String, Fate)>> {
     let started = Instant::now();
     let bench = Bench::of(ctx, files)?;
+    let texts: BTreeMap<&String, String> =
+        files.iter().map(|file| Ok((file, ctx.read(file)?))).collect::<Result<_>>()?;
+    let row_of = |name: &str| -> Result<Option<&Row>> {
+        let file = name.split(':').next().unwrap_or_default();
+        let mutant = Mutant::of(name, texts.get(&file.to_owned()).context("a file that was not asked for")?)?;
+        Ok(rows.iter().find(|row| row.mutant == mutant))
+    };
     let mut listed = bench.write()?;
+    if only_listed() {
+        let mut kept = Vec::new();
+        for one in listed {
+            if row_of(&one.name)?.is_some() {
+                kept.push(one);
+            }
+        }
+        listed = kept;
+    }
     let names = crate::rust_tests::targets(ctx)?;
     let names: Vec<String> = names.into_iter().filter(|name| !NOT_RUN.contains(&name.as_str())).collect();
     let programs = bench.programs(&names)?.context("the tests do not compile with the mutants")?;
@@ -99,19 +124,26 @@ fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> 
         report.fail(&format!("mutants_none: {name}"), "fails without a mutant");
     }
     report.note(&format!("{} tests; each once after {} s", tests.len(), started.elapsed().as_secs()));
-    let texts: BTreeMap<&String, String> =
-        files.iter().map(|file| Ok((file, ctx.read(file)?))).collect::<Result<_>>()?;
-    let is_listed = |name: &str| -> Result<bool> {
-        let file = name.split(':').next().unwrap_or_default();
-        let mutant = Mutant::of(name, texts.get(&file.to_owned()).context("a file that was not asked for")?)?;
-        Ok(rows.iter().any(|row| row.mutant == mutant && !row.verdict.starts_with("killed: ")))
-    };
+    let is_listed = |name: &str| Ok::<_, Error>(row_of(name)?.is_some_and(|row| row.killer().is_none()));
     let tree = bench.tree.as_path();
     let done = AtomicUsize::new(0);
-    let placed: Vec<_> = listed.iter().filter(|one| one.state == State::Placed).collect();
+    let place = ctx.folder("mutants")?.join("fates.tsv");
+    // As they come, so that a run that is ended has told what it knew.
+    let told = Mutex::new(std::fs::File::create(&place)?);
+    let mut placed: Vec<_> = listed.iter().filter(|one| one.state == State::Placed).collect();
+    // What the list says is looked at first.
+    let others: BTreeSet<u32> = placed
+        .iter()
+        .map(|one| Ok(row_of(&one.name)?.is_none().then_some(one.number)))
+        .filter_map(Result::transpose)
+        .collect::<Result<_>>()?;
+    placed.sort_by_key(|one| others.contains(&one.number));
     let met = tests::side_by_side(&placed, |_, one| {
         let budget = if is_listed(&one.name)? { LISTED } else { ALL };
         let fate = tests::meet(tree, &tests, one.number, budget)?;
+        if let Ok(mut file) = told.lock() {
+            writeln!(file, "{}\t{fate:?}", one.name)?;
+        }
         // ORDERING: Relaxed; a counter, to be printed.
         let done = done.fetch_add(1, Ordering::Relaxed);
         if matches!(fate, Fate::Survived(..)) || done % 100 == 99 {
@@ -129,28 +161,30 @@ fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> 
         let fate = match (met.get(&one.number), one.state) {
             (_, State::Uncompiled) => Fate::Uncompiled,
             (Some(fate), _) if *fate != Fate::NeverRun => fate.clone(),
-            // Known, and a build of its own takes a minute: what no test asks for stays listed.
-            (Some(_), _) if is_listed(&one.name)? => Fate::NeverRun,
+            // Known, and it would be a build of its own: what no test asks for stays listed.
+            _ if is_listed(&one.name)? => Fate::NeverRun,
             _ => {
                 apart += 1;
-                bench.alone(one.number)?;
-                match bench.programs(&[])? {
-                    Some(programs) => tests::meet_all(tree, &programs)?,
+                let (file, test) = row_of(&one.name)?.and_then(Row::killer).unwrap_or_default();
+                let fate = match bench.programs_alone(one.number, file)? {
+                    Some(programs) => tests::meet_alone(tree, &programs, test)?,
                     None => Fate::Uncompiled,
-                }
+                };
+                println!("alone after {} s: {}: {fate:?}", started.elapsed().as_secs(), one.name);
+                fate
             }
         };
         all.push((one.name, fate));
     }
     report.note(&format!("{apart} built alone; all after {} s", started.elapsed().as_secs()));
     let line = |text: &mut String, (name, fate): &(String, Fate)| {
-        let _ = writeln!(text, "{name}\t{fate:?}");
+        let _ = FmtWrite::write_fmt(text, format_args!("{name}\t{fate:?}\n"));
     };
     let text = all.iter().fold(String::new(), |mut text, one| {
         line(&mut text, one);
         text
     });
-    std::fs::write(ctx.folder("mutants")?.join("fates.tsv"), text)?;
+    std::fs::write(place, text)?;
     Ok(all)
 }
 
@@ -159,7 +193,9 @@ fn judge(ctx: &Context, report: &mut Report, rows: &[Row], fates: &[(String, Fat
     let file_of = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let files: BTreeSet<String> = fates.iter().map(|(name, _)| file_of(name)).collect();
     let mut table = Table::read(ctx)?;
-    for file in files {
+    let (mut sums, mut listed) = ([0; 5], 0);
+    for file in &files {
+        let file = file.clone();
         let text = ctx.read(&file)?;
         let mut left = Vec::new();
         let mut unused: Vec<&Row> = rows.iter().filter(|row| row.mutant.file == file).collect();
@@ -172,7 +208,9 @@ fn judge(ctx: &Context, report: &mut Report, rows: &[Row], fates: &[(String, Fat
                 Fate::NeverRun => 3,
                 Fate::Survived(..) => 4,
             };
-            counts.iter_mut().skip(kind).take(1).for_each(|count| *count += 1);
+            for counts in [&mut counts, &mut sums] {
+                counts.iter_mut().skip(kind).take(1).for_each(|count| *count += 1);
+            }
             if kind < 3 {
                 continue;
             }
@@ -185,7 +223,7 @@ fn judge(ctx: &Context, report: &mut Report, rows: &[Row], fates: &[(String, Fat
                 Some(verdict) if verdict.starts_with("open: ") => {
                     report.skip(name, &Missing::new("no test notices it", verdict));
                 }
-                Some(_) => {}
+                Some(_) => listed += 1,
                 None => left.push(format!("{file}\t{}\t{}\t", mutant.what, mutant.at)),
             }
         }
@@ -194,12 +232,22 @@ fn judge(ctx: &Context, report: &mut Report, rows: &[Row], fates: &[(String, Fat
         }
         let all: usize = counts.iter().sum();
         let counts = counts.map(|count| count.to_string()).join("\t");
-        table.set(&file, &format!("{all}\t{counts}"))?;
+        if !only_listed() {
+            table.set(&file, &format!("{all}\t{counts}"))?;
+        }
         report.claim(&format!("mutants_{file}"), || {
             ensure!(left.is_empty(), "{} of {counts}\n{}", left.len(), left.join("\n"));
             Ok(())
         });
     }
+    let [caught, endless, uncompiled, never, survived] = sums;
+    report.note(&format!(
+        "{} mutants of {} files: {caught} caught, {endless} endless, {uncompiled} did not compile, {} not noticed, of \
+         which {listed} are listed with a reason",
+        sums.iter().sum::<usize>(),
+        files.len(),
+        never + survived
+    ));
     Ok(())
 }
 

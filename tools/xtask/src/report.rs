@@ -30,6 +30,13 @@ pub struct Tally {
     pub skipped: usize,
 }
 
+impl Tally {
+    /// Nothing was claimed, not even that a tool is missing.
+    pub const fn is_nothing(self) -> bool {
+        self.passed + self.failed + self.skipped == 0
+    }
+}
+
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Self) {
         self.passed += other.passed;
@@ -150,23 +157,29 @@ impl Report {
     }
 
     /// Runs a test program and passes its lines on, with `prefix` before each claim. One that dies between two lines is
-    /// a failure, too. Returns whether it ended with 0.
+    /// a failure, too, and so is one that claims nothing. Returns whether it ended with 0.
     pub fn program(&mut self, prefix: &str, command: Command) -> Result<bool> {
-        let before = self.tally.failed;
+        let before = self.tally;
         let status = command.lines(|line| match line.split_once(' ') {
             Some((word @ ("PASS" | "FAIL" | "SKIP"), rest)) => self.line(&format!("{word} {prefix}: {rest}")),
             _ => self.note(line),
         })?;
-        if !status.success() && self.tally.failed == before {
+        let claimed = self.tally - before;
+        if !status.success() && claimed.failed == 0 {
             self.fail(prefix, &format!("ended with {status}"));
+        } else if claimed.is_nothing() {
+            self.fail(prefix, "claims nothing");
         }
         Ok(status.success())
     }
 
-    /// Runs tests that name their claims in full, and passes their lines on; an error if they end with one.
+    /// Runs tests that name their claims in full, and passes their lines on; an error if they end with one, or if there
+    /// is none: a filter that nothing matches tests nothing.
     pub fn lines_of(&mut self, tests: impl Run) -> Result<()> {
+        let before = self.tally;
         let status = tests.lines(|line| self.line(line))?;
         ensure!(status.success(), "the tests ended with {status}");
+        ensure!(!(self.tally - before).is_nothing(), "no test ran");
         Ok(())
     }
 
@@ -176,7 +189,7 @@ impl Report {
         match result {
             Err(e) if self.tally.failed == 0 => self.fail(&suite, &in_words(&e)),
             Err(e) => self.note(&in_words(&e)),
-            Ok(()) if self.tally.passed + self.tally.failed + self.tally.skipped == 0 => {
+            Ok(()) if self.tally.is_nothing() => {
                 self.fail(&suite, "ran no test");
             }
             Ok(()) => {}
@@ -256,14 +269,33 @@ mod tests {
         assert_eq!(tally(&["SKIP a: no tool"], Ok(())), (0, 0, 1));
     }
 
-    #[test]
-    fn a_program_that_dies_is_a_failure() -> Result<()> {
-        let mut report = Report::new("suite", Box::new(std::io::sink()));
+    fn sh(script: &str) -> Command {
         let mut program = Command::new("sh");
-        program.args(["-c", "echo PASS a; kill -9 $$"]);
-        report.program("sh", program)?;
-        let tally = report.close(Ok(())).tally;
-        assert_eq!((tally.passed, tally.failed), (1, 1));
+        program.args(["-c", script]);
+        program
+    }
+
+    #[test]
+    fn a_program_that_dies_or_claims_nothing_is_a_failure() -> Result<()> {
+        for (script, counts) in [
+            ("echo PASS a; kill -9 $$", (1, 1)),
+            ("echo a", (0, 1)),
+            ("echo FAIL a: why; exit 1", (0, 1)),
+            ("echo PASS a", (1, 0)),
+        ] {
+            let mut report = Report::new("suite", Box::new(std::io::sink()));
+            report.program("sh", sh(script))?;
+            let tally = report.close(Ok(())).tally;
+            assert_eq!((tally.passed, tally.failed), counts, "{script}");
+        }
         Ok(())
+    }
+
+    #[test]
+    fn tests_of_which_none_ran_are_an_error_though_others_did() -> Result<()> {
+        let mut report = Report::new("suite", Box::new(std::io::sink()));
+        report.lines_of(sh("echo test a ... ok"))?;
+        assert!(report.lines_of(sh("echo 'running 0 tests'; echo 'test b ... ignored'")).is_err());
+        report.lines_of(sh("echo 'SKIP c: no tool'"))
     }
 }

@@ -10,6 +10,7 @@ pub const PROGRAMS: &[Program] = &[
     c("codes").under(&[ASAN, TSAN]),
     c("growth").under(&[ASAN]),
     c("arguments").under(&[ASAN]),
+    c("hash").under(&[ASAN, MEMCHECK]),
     c("burst").under(&[ASAN, MEMCHECK]),
     c("vectors").with(&["ffi-tests/data/vectors.tsv"]).under(&[ASAN, MEMCHECK]),
     // Arguments: how many traces.
@@ -21,6 +22,7 @@ pub const PROGRAMS: &[Program] = &[
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),
     c("lease").under(&[ASAN]),
+    c("inline").under(&[ASAN, TSAN]),
     c("sliding_log").under(&[ASAN, TSAN, MEMCHECK]),
     c("http").under(&[ASAN, MEMCHECK]),
     c("refusals").under(&[ASAN, TSAN]),

@@ -24,16 +24,18 @@ const ITS_OWN: [&str; 12] = [
     "E0282",
 ];
 /// How it builds.
-const BUILDS: [(&str, &str); 7] = [
+const BUILDS: [(&str, &str); 4] = [
     // Tests that end with the first failure, and what tells a running program from what is computed before.
     ("RUSTC_BOOTSTRAP", "1"),
-    ("CARGO_INCREMENTAL", "0"),
     ("CARGO_PROFILE_TEST_DEBUG", "0"),
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
-    ("CARGO_PROFILE_TEST_OPT_LEVEL", "1"),
-    ("CARGO_PROFILE_DEV_OPT_LEVEL", "1"),
     ("CARGO_TERM_COLOR", "never"),
 ];
+/// All in one program, which runs for an hour; and one alone, whose next build is a small one.
+const TOGETHER: [(&str, &str); 3] =
+    [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_TEST_OPT_LEVEL", "1"), ("CARGO_PROFILE_DEV_OPT_LEVEL", "1")];
+const APART: [(&str, &str); 3] =
+    [("CARGO_INCREMENTAL", "1"), ("CARGO_PROFILE_TEST_OPT_LEVEL", "0"), ("CARGO_PROFILE_DEV_OPT_LEVEL", "0")];
 
 /// A mutant of the list.
 pub struct Listed {
@@ -127,10 +129,24 @@ impl<'a> Bench<'a> {
         self.tool("all", &file.to_string_lossy())?.lines().map(listed).collect()
     }
 
-    /// Builds the tests of the library with whatever stands in the copy. None: it does not compile.
+    /// Builds the tests of the library, and these of tests/, with all mutants. None: it does not compile.
     pub fn programs(&self, tests: &[String]) -> Result<Option<Vec<PathBuf>>> {
         let mut build = self.cargo(&["test", "--no-run", "--lib"])?;
         build.args(tests.iter().map(|name| format!("--test={name}")));
+        self.built(build)
+    }
+
+    /// Builds the unit tests, or one file of tests/, with one mutant alone. None: it does not compile.
+    pub fn programs_alone(&self, number: u32, file: Option<&str>) -> Result<Option<Vec<PathBuf>>> {
+        crate::planted::copy(self.ctx, &self.tree)?;
+        self.tool("alone", &number.to_string())?;
+        let which = file.map_or("--lib".to_owned(), |name| format!("--test={name}"));
+        let mut build = self.cargo(&["test", "--no-run", &which])?;
+        build.envs(APART).env("CARGO_TARGET_DIR", self.ctx.folder("mutants/apart")?);
+        self.built(build)
+    }
+
+    fn built(&self, build: Command) -> Result<Option<Vec<PathBuf>>> {
         let done = build.done_within(std::time::Duration::from_secs(3600))?;
         if !done.ok() {
             ensure!(done.all.contains("could not compile"), "{}\n{}", done.how(), tail(&done.all, 40));
@@ -142,12 +158,6 @@ impl<'a> Bench<'a> {
         Ok(Some(paths.map(|path| self.tree.join(path)).collect()))
     }
 
-    /// Puts the sources back, and into one of them one mutant.
-    pub fn alone(&self, number: u32) -> Result<()> {
-        crate::planted::copy(self.ctx, &self.tree)?;
-        self.tool("alone", &number.to_string()).map(drop)
-    }
-
     fn tool(&self, how: &str, what: &str) -> Result<String> {
         let mut tool = Command::new(&self.tool);
         tool.arg(how).arg(&self.ctx.root).arg(&self.tree).arg(&self.list).arg(what);
@@ -155,12 +165,28 @@ impl<'a> Bench<'a> {
     }
 
     fn cargo(&self, words: &[&str]) -> Result<Command> {
-        let mut cargo = Command::new("nice");
-        cargo.args(["-n", "10"]).args(&self.ctx.cargo).args(words).args(["--features", FEATURES]);
-        cargo.current_dir(&self.tree).envs(BUILDS);
+        let mut cargo = gently();
+        cargo.args(&self.ctx.cargo).args(words).args(["--features", FEATURES]);
+        cargo.current_dir(&self.tree).envs(BUILDS).envs(TOGETHER);
         cargo.env("CARGO_TARGET_DIR", self.ctx.folder("mutants/build")?);
         Ok(cargo)
     }
+}
+
+/// A command, whose words follow, that gives way to others: as far as this one does, where that is far already. Twice
+/// as far, beside others that do, takes ten times as long.
+pub fn gently() -> Command {
+    static MORE: std::sync::OnceLock<&str> = std::sync::OnceLock::new();
+    let more = MORE.get_or_init(|| {
+        let far = Command::new("nice").must().ok().and_then(|said| said.trim().parse::<i32>().ok());
+        match far {
+            Some(10..) => "0",
+            _ => "10",
+        }
+    });
+    let mut nice = Command::new("nice");
+    nice.args(["-n", more]);
+    nice
 }
 
 /// The mutants that an error of the compiler is about, by the comments in the text that was compiled.
@@ -213,6 +239,17 @@ mod tests {
         );
         ensure!(of("src/a.rs:5:4: warning: unused\n")?.is_empty());
         std::fs::remove_dir_all(tree).map_err(Into::into)
+    }
+
+    #[test]
+    fn who_gives_way_already_gives_way_no_further() -> Result<()> {
+        let far = |command: Command| -> Result<i32> { Ok(command.must()?.trim().parse()?) };
+        let own = far(Command::new("nice"))?;
+        let mut child = gently();
+        child.arg("nice");
+        let more = if own < 10 { 10 } else { 0 };
+        ensure!(far(child)? == (own + more).min(19));
+        Ok(())
     }
 
     #[test]

@@ -40,6 +40,14 @@ impl Mutant {
     }
 }
 
+impl Row {
+    /// The file of tests/, or none for the library, and the name of the test that kills it.
+    pub fn killer(&self) -> Option<(Option<&str>, Option<&str>)> {
+        let test = self.verdict.strip_prefix("killed: ")?;
+        Some(test.split_once(' ').map_or((None, Some(test)), |(file, test)| (Some(file), Some(test))))
+    }
+}
+
 /// The survivors that are known.
 pub fn rows(text: &str) -> Result<Vec<Row>> {
     let lines = text.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
@@ -99,5 +107,14 @@ mod tests {
             assert!(rows(&format!("f\tw\ta\t{verdict}\n")).is_err(), "{verdict}");
         }
         assert!(rows("# file\nf\tw\ta\tequivalent: why\n").is_ok_and(|rows| rows.len() == 1));
+    }
+
+    #[test]
+    fn a_test_that_kills_is_one_of_the_library_or_of_a_file() {
+        let mutant = Mutant { file: "f".into(), what: "w".into(), at: "a".into() };
+        let row = |verdict: &str| Row { mutant: mutant.clone(), verdict: verdict.into() };
+        assert_eq!(row("equivalent: why").killer(), None);
+        assert_eq!(row("killed: a::tests::b").killer(), Some((None, Some("a::tests::b"))));
+        assert_eq!(row("killed: file m::b").killer(), Some((Some("file"), Some("m::b"))));
     }
 }

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{ensure, Context as _, Result};
 
-use super::build::Bench;
+use super::build::{gently, Bench};
 use crate::exec::{Done, Run};
 
 /// A test that takes longer is left out.
@@ -21,6 +21,8 @@ const LONGEST: Duration = Duration::from_secs(90);
 const FIRST: Duration = Duration::from_millis(150);
 const MORE: u32 = 2;
 const MOST: Duration = Duration::from_secs(8);
+/// What takes less is as quick as any.
+const QUICK: Duration = Duration::from_millis(16);
 /// As many at once, at most.
 const AT_ONCE: usize = 40;
 /// Memory of a process, in kB: what grows without end has been noticed.
@@ -101,7 +103,8 @@ pub fn meet(tree: &Path, tests: &[Test], number: u32, budget: Duration) -> Resul
     if mine.is_empty() {
         return Ok(Fate::NeverRun);
     }
-    mine.sort_by_key(|test| test.takes);
+    // Of those that take about as long, first what asks for few mutants: it is about them.
+    mine.sort_by_key(|test| (test.takes.max(QUICK).as_millis().ilog2(), test.reaches.len()));
     let (mut ran, mut took, mut step) = (0_usize, Duration::ZERO, FIRST);
     let mut rest = mine.as_slice();
     while !rest.is_empty() && took < budget {
@@ -133,12 +136,13 @@ pub fn meet(tree: &Path, tests: &[Test], number: u32, budget: Duration) -> Resul
     Ok(Fate::Survived(ran, mine.len()))
 }
 
-/// Unit tests in a program that has one mutant alone.
-pub fn meet_all(tree: &Path, programs: &[PathBuf]) -> Result<Fate> {
+/// The tests of programs that have one mutant alone: all of them, or the one of this name.
+pub fn meet_alone(tree: &Path, programs: &[PathBuf], only: Option<&str>) -> Result<Fate> {
     for program in programs {
         let mut run = process(tree, "0");
         run.env("SECONDS_MOST", "300");
-        run.arg(program).args(["--test-threads=2", "-Zunstable-options", "--fail-fast"]);
+        run.arg(program).args(only.into_iter().flat_map(|name| ["--exact", name]));
+        run.args(["--test-threads=2", "-Zunstable-options", "--fail-fast"]);
         let done = run.done()?;
         if let Some(fate) = fate(&done) {
             return Ok(fate);
@@ -165,9 +169,9 @@ fn fate(done: &Done) -> Option<Fate> {
 
 /// A process that runs a test program, whose path and arguments follow, with this mutant on.
 fn process(tree: &Path, mutant: &str) -> Command {
-    let mut run = Command::new("nice");
+    let mut run = gently();
     let limits = format!("ulimit -v {MEMORY}; ulimit -t ${{SECONDS_MOST:-600}}; exec \"$@\"");
-    run.args(["-n", "10", "sh", "-c", &limits, "sh"]).current_dir(tree);
+    run.args(["sh", "-c", &limits, "sh"]).current_dir(tree);
     run.env("TATCELL_MUTANT", mutant).env("RUST_BACKTRACE", "0");
     // A failure is enough: its smallest form is not looked for.
     run.env("PROPTEST_MAX_SHRINK_ITERS", "0").env("RUSTC_BOOTSTRAP", "1");

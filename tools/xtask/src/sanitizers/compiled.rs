@@ -38,7 +38,7 @@ type Defect = (&'static str, &'static [&'static str]);
 
 /// A sanitizer of rustc and of the C compiler.
 pub struct Sanitizer {
-    name: &'static str,
+    pub name: &'static str,
     /// As in the name of the runtime.
     runtime: &'static str,
     /// Files of tests/; `lib` is the crate's own tests.

@@ -18,18 +18,29 @@ use crate::context::Context;
 use crate::exec::{tail, Done};
 use crate::report::Report;
 
+/// The parts, by which `cargo xtask test-sanitizers NAME...` runs some of them alone.
+const PARTS: [&str; 4] = ["thread", "address", "valgrind", "miri"];
+
 /// The suite. A part that ends with an error is a failure, and the others are run all the same.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    if let Some(name) = ctx.arguments.iter().find(|name| !PARTS.contains(&name.as_str())) {
+        anyhow::bail!("there is no part {name}, but {}", PARTS.join(", "));
+    }
+    let asked = |name: &str| ctx.arguments.is_empty() || ctx.arguments.iter().any(|asked| asked == name);
     if ctx.quick {
         report.note(
             "quick: fewer files of tests/ and programs of ffi-tests/, and 4 seeds of Miri instead of 64",
         );
     }
-    for sanitizer in &compiled::SANITIZERS {
+    for sanitizer in compiled::SANITIZERS.iter().filter(|sanitizer| asked(sanitizer.name)) {
         sanitizer.run(ctx, report);
     }
-    part(report, "valgrind", |report| valgrind::run(ctx, report));
-    part(report, "miri", |report| miri::run(ctx, report));
+    if asked("valgrind") {
+        part(report, "valgrind", |report| valgrind::run(ctx, report));
+    }
+    if asked("miri") {
+        part(report, "miri", |report| miri::run(ctx, report));
+    }
     Ok(())
 }
 

@@ -1,0 +1,190 @@
+/*
+ * tatcell_inline.h - checks of 64-bit cells as inline functions, for paths where a call is too dear.
+ * SPDX-License-Identifier: MIT OR Apache-2.0
+ *
+ * MODEL    That of tatcell.h. What nearly every check is, one that passes or does not conform, is decided where it is
+ *          asked; the rest is a call of the library: a swap that another thread won, a cost of 0 or above the burst,
+ *          limits with heal, shadow or penalty, with q-units longer than a tick, or not of GCRA. So every answer and
+ *          every stored word is the library's, and both kinds of calls share a cell.
+ * SETUP    Beside a limit keep a tatcell_inline_limit_t, which tatcell_inline_limit_init fills in:
+ *
+ *            static tatcell_cell_t cell;
+ *            static tatcell_limit_t limit;
+ *            static tatcell_inline_limit_t here;
+ *            if (tatcell_limit_init(&limit, 1000, 1000000000, 200) < 0) return -1;
+ *            if (tatcell_inline_limit_init(&here, &limit) < 0) return -1;
+ *            ...
+ *            if (tatcell_inline_cell_check(&cell, &here, now, 1, NULL) != 0) drop(packet);
+ *
+ * CHECKS   None of pointers where it decides inline: cell and limit must be what this header asks for. A limit that is
+ *          all zero is refused (TATCELL_ERR_NULL).
+ * ABI      It takes numbers from tatcell_limit_export and knows how a cell's word holds a TAT, which is part of the
+ *          ABI, as for tatcell_bpf.h; nothing else of the library is in it.
+ * BUILD    C99 or C++11, gcc or clang; elsewhere, and where the machine has no 64-bit compare-and-swap, every check is
+ *          a call. Some 25 instructions where it passes.
+ *
+ * Since 0.4.
+ */
+#ifndef TATCELL_INLINE_H
+#define TATCELL_INLINE_H
+
+#include "tatcell.h"
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#if defined(__GNUC__) && defined(__GCC_ATOMIC_LLONG_LOCK_FREE)
+#if __GCC_ATOMIC_LLONG_LOCK_FREE == 2
+#define TATCELL_INLINE_ATOMICS 1
+#endif
+#endif
+
+/* Part of the caller, whatever the optimiser thinks of it; and what nearly always holds. */
+#if defined(__GNUC__)
+#define TATCELL_INLINE static inline __attribute__((always_inline, unused))
+#define TATCELL_INLINE_LIKELY(condition) __builtin_expect(condition, 1)
+#else
+#define TATCELL_INLINE static inline
+#define TATCELL_INLINE_LIKELY(condition) (condition)
+#endif
+
+/** A limit with what its inline checks need. Made by tatcell_inline_limit_init. Read-only afterwards. */
+typedef struct tatcell_inline_limit_t {
+    /** T, in q-units. */
+    uint64_t emission_q;
+    /** The debt of a whole burst. */
+    uint64_t burst_q;
+    /** H + S: a word is live iff 1 <= TAT - now <= this. */
+    uint64_t window_q;
+    /** Units: the largest cost that is decided inline; 0 = every check is a call. */
+    uint64_t most;
+    /** What is asked for the rest. */
+    const tatcell_limit_t *limit;
+    /** A tick is 2^shift q-units. */
+    uint32_t shift;
+    /** 0. */
+    uint32_t reserved;
+} tatcell_inline_limit_t;
+
+/**
+ * Prepares the inline checks of a limit.
+ *
+ * @param to    to initialise; not NULL.
+ * @param limit 64-bit limit of any algorithm; not NULL. It must live as long as `to` is used.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_LIMIT the limit is not initialised for 64-bit cells.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
+ * Thread: one writer. Cost: none. Since 0.4.
+ */
+static inline int32_t tatcell_inline_limit_init(tatcell_inline_limit_t *to, const tatcell_limit_t *limit) {
+    tatcell_limit_numbers_t from = TATCELL_LIMIT_NUMBERS_INIT;
+    const uint32_t calls = TATCELL_LIMIT_HEAL | TATCELL_LIMIT_SHADOW;
+    int32_t rc = to ? tatcell_limit_export(limit, &from) : TATCELL_ERR_NULL;
+    int plain = rc == 0 && (from.flags & calls) == 0 && from.penalty_q == 0 && from.emission_q != 0 &&
+                from.shift_right == 0;
+    if (rc == TATCELL_ERR_ALGORITHM) {
+        tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
+        rc = tatcell_limit_info(limit, &info);
+        from.bits = info.bits;
+    }
+    if (rc < 0) return rc;
+    if (from.bits != 64) return TATCELL_ERR_LIMIT;
+    to->emission_q = from.emission_q;
+    to->burst_q = from.burst_q;
+    to->window_q = from.window_q;
+    to->most = plain ? from.burst : 0;
+    to->limit = limit;
+    to->shift = from.shift_left;
+    to->reserved = 0;
+    return 0;
+}
+
+/* What a word becomes by this cost, and the lead that it then has. */
+struct tatcell_inline_step {
+    uint64_t lead, tat;
+};
+
+/* A TAT 1..=H + S ahead of the clock is moved on; else the cell is full and starts from now. Branches, not selections:
+ * the next check waits for this word, and a predicted branch lets it wait for one addition. */
+TATCELL_INLINE struct tatcell_inline_step tatcell_inline_charge(const tatcell_inline_limit_t *limit, uint64_t word,
+                                                                uint64_t clock, uint64_t cost) {
+    uint64_t charge = cost * limit->emission_q, ahead = word - clock;
+    struct tatcell_inline_step step = {charge, clock + charge};
+    if (TATCELL_INLINE_LIKELY(word != 0 && ahead - 1 < limit->window_q)) {
+        step.lead = ahead + charge;
+        step.tat = word + charge;
+    }
+    if (TATCELL_INLINE_LIKELY(step.tat != 0)) return step;
+    step.tat = 1; /* 0 is a cell that was never charged */
+    return step;
+}
+
+/* It does not conform now: that is q q-units away. */
+TATCELL_INLINE int32_t tatcell_inline_wait(const tatcell_inline_limit_t *limit, uint64_t q, uint64_t *retry_after) {
+    uint64_t one = 1;
+    if (retry_after) *retry_after = (q + (one << (limit->shift & 63)) - 1) >> (limit->shift & 63);
+    return TATCELL_NON_CONFORMING;
+}
+
+/* It passes. */
+TATCELL_INLINE int32_t tatcell_inline_pass(uint64_t *retry_after) {
+    if (retry_after) *retry_after = 0;
+    return TATCELL_PASS;
+}
+
+/**
+ * Decides one request and charges it if it conforms: as tatcell_cell_check.
+ *
+ * @param cell        not NULL.
+ * @param limit       made by tatcell_inline_limit_init; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param cost        units; 0 looks and never writes.
+ * @param retry_after as tatcell_cell_check; NULL = not wanted.
+ * @retval as tatcell_cell_check.
+ * Thread: any number on one cell, beside all other calls on it. Cost: one compare-and-swap when it charges, else one
+ * load; a call where it is not decided here. Since 0.4.
+ */
+TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
+                                                 uint64_t now, uint64_t cost, uint64_t *retry_after) {
+#if defined(TATCELL_INLINE_ATOMICS)
+    if (cost - 1 < limit->most) { /* 1..=burst, so that nothing here overflows */
+        /* ORDERING: relaxed, as in the library; the word is the whole state and orders nothing else. */
+        uint64_t clock = now << (limit->shift & 63), word = __atomic_load_n(&cell->word, __ATOMIC_RELAXED);
+        struct tatcell_inline_step step = tatcell_inline_charge(limit, word, clock, cost);
+        if (step.lead > limit->burst_q) return tatcell_inline_wait(limit, step.lead - limit->burst_q, retry_after);
+        if (__atomic_compare_exchange_n(&cell->word, &word, step.tat, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+            return tatcell_inline_pass(retry_after);
+    }
+#endif
+    return tatcell_cell_check(cell, limit->limit, now, cost, retry_after);
+}
+
+/**
+ * Decides one request of a cell that only this thread uses: as tatcell_cell_check_exclusive.
+ *
+ * @param cell        not NULL; nobody else touches it during the call.
+ * @param limit       made by tatcell_inline_limit_init; not NULL.
+ * @param now         the caller's clock, ticks.
+ * @param cost        units; 0 looks and never writes.
+ * @param retry_after as tatcell_cell_check; NULL = not wanted.
+ * @retval as tatcell_cell_check_exclusive.
+ * Thread: one at a time. Cost: one load, one store when it charges; a call where it is not decided here. Since 0.4.
+ */
+TATCELL_INLINE int32_t tatcell_inline_cell_check_exclusive(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
+                                                           uint64_t now, uint64_t cost, uint64_t *retry_after) {
+    if (cost - 1 < limit->most) { /* 1..=burst, so that nothing here overflows */
+        uint64_t clock = now << (limit->shift & 63);
+        struct tatcell_inline_step step = tatcell_inline_charge(limit, cell->word, clock, cost);
+        if (step.lead > limit->burst_q) return tatcell_inline_wait(limit, step.lead - limit->burst_q, retry_after);
+        cell->word = step.tat;
+        return tatcell_inline_pass(retry_after);
+    }
+    return tatcell_cell_check_exclusive(cell, limit->limit, now, cost, retry_after);
+}
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif
