@@ -180,6 +180,24 @@ TEST(a_full_set_is_told_and_loses_nothing) {
     }
 }
 
+/* Of the same line and the same tag of 20 bits, which is all that the first word of an override knows. */
+TEST(a_stranger_who_meets_the_word_of_an_override_is_not_overridden) {
+    unsigned long long random = 3;
+    DO(setup());
+    for (int i = 0; i < 32; i++) {
+        uint64_t hash = check_random(&random), left = 0;
+        uint32_t kind = 77;
+        EQ(tatcell_table_exempt_hash(&table, 0, hash, DAY), 0);
+        for (uint64_t other = 1; other <= 100; other++) {
+            NOTE("key %d, stranger %d", i, (int)other);
+            EQ(tatcell_table_overridden_hash(&table, 1, hash ^ other << 20, &kind, &left), 0);
+            EQ(kind, TATCELL_OVERRIDE_NONE);
+        }
+        EQ(tatcell_table_overridden_hash(&table, 1, hash, &kind, &left), 0);
+        EQ(kind, TATCELL_OVERRIDE_EXEMPT);
+    }
+}
+
 static _Atomic uint64_t ticks;
 static _Atomic int gaps, done;
 
@@ -244,6 +262,7 @@ int main(void) {
     RUN(chains_ask_overrides_before_their_limits);
     RUN(bad_arguments_are_refused_and_change_nothing);
     RUN(a_full_set_is_told_and_loses_nothing);
+    RUN(a_stranger_who_meets_the_word_of_an_override_is_not_overridden);
     RUN(threads_see_no_gap_and_no_stranger);
     RUN(processes_share_overrides);
     return check_failures != 0;

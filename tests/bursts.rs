@@ -8,7 +8,8 @@ mod common;
 
 use common::{cases, hash_of, memory, Rng};
 use tatcell::{
-    Access, Burst, Counters, Exclusive, HashKind, LimitSpec, Line, Shared, Table, TableOptions, MAX_BURST,
+    Access, Burst, Counters, Exclusive, FullPolicy, HashKind, LimitSpec, Line, Shared, Table, TableOptions,
+    MAX_BURST,
 };
 
 /// Ticks a unit: a power of two, so that no word of a table rounds it.
@@ -178,4 +179,34 @@ fn bursts_of_every_form_are_those_of_exact_buckets() {
 #[test]
 fn bursts_of_one_owner_are_those_of_exact_buckets() {
     in_every_form::<Exclusive>(|lines, options| Table::init_exclusive(lines, options).unwrap(), 400);
+}
+
+/// Where sets are full the policy decides, and what it takes over changes what later requests of a burst meet: there a
+/// burst is held to single calls.
+fn in_full_sets<M: Access>(init: Init<M>) {
+    for policy in [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny, FullPolicy::Sampled] {
+        cases(20, |rng| {
+            let spec = LimitSpec::new(1, T, rng.within(1, 2));
+            let options = TableOptions::new(spec).caller_hash().policy(policy);
+            let [singles, bursts] = [(); 2].map(|()| init(memory(4).leak(), &options));
+            let limit = singles.limit(&spec).unwrap();
+            let mut now = 1u64 << 40;
+            for _ in 0..200 {
+                now += rng.pick(&[0, 0, T / 4, T]);
+                let hashes: Vec<u64> =
+                    (0..rng.within(24, 64)).map(|_| hash_of(0, 2, 1 + rng.below(22) as u32)).collect();
+                let wanted = hashes.iter().enumerate().fold(0u64, |pass, (i, &hash)| {
+                    pass | u64::from(singles.check_hash(&limit, now, hash, 1).unwrap().passes()) << i
+                });
+                assert_eq!(bursts.check_burst(&limit, now, &hashes, None), Ok(wanted), "{policy:?} at {now}");
+            }
+            assert_eq!(singles.stats(now), bursts.stats(now));
+        });
+    }
+}
+
+#[test]
+fn bursts_of_full_sets_are_single_calls() {
+    in_full_sets::<Shared>(|lines, options| Table::init(lines, options).unwrap());
+    in_full_sets::<Exclusive>(|lines, options| Table::init_exclusive(lines, options).unwrap());
 }

@@ -4,8 +4,8 @@
 //! === name
 //! file src/table/burst.rs
 //! about what is wrong, in a sentence
-//! core                              two checks at least
-//! check step a_burst_beside         any number; see `check`
+//! check step a_burst_beside         any number; see `check`. In src/ two that stand apart: of two programs, at least
+//! alike why                         two that do not stand apart, or one, will do
 //! open why                          nothing of a day's checks notices: skipped, and said
 //! <<<<
 //! the lines as they are, once in the file
@@ -23,6 +23,9 @@ use anyhow::{bail, ensure, Context as _, Result};
 use super::check::Check;
 use crate::context::files;
 
+/// Where a bug must be noticed by two checks.
+const LIBRARY: &str = "src/";
+
 /// A bug.
 pub struct Bug {
     /// Its name, by which `ONLY` finds it.
@@ -33,6 +36,8 @@ pub struct Bug {
     pub about: String,
     /// What must notice.
     pub checks: Vec<Check>,
+    /// Why checks that stand apart are not to be had, if so.
+    pub alike: Option<String>,
     /// Why nothing notices it yet, if so.
     pub open: Option<String>,
     /// What stands there, and what is put in its place.
@@ -40,6 +45,11 @@ pub struct Bug {
 }
 
 impl Bug {
+    /// Is it one of the library's own?
+    pub fn is_of_the_library(&self) -> bool {
+        self.file.starts_with(LIBRARY)
+    }
+
     /// The text of the file with the bug in it. An error where what it replaces is not there, or more than once.
     pub fn planted(&self, tree: &Path) -> Result<String> {
         let mut text = std::fs::read_to_string(tree.join(&self.file))
@@ -74,14 +84,13 @@ fn parse(part: &str) -> Result<Bug> {
     let mut lines = part.lines();
     let name = lines.next().unwrap_or_default().trim().to_owned();
     let (file, about) = (String::new(), String::new());
-    let mut bug = Bug { name, file, about, checks: Vec::new(), open: None, pairs: Vec::new() };
-    let mut core = false;
+    let mut bug = Bug { name, file, about, checks: Vec::new(), alike: None, open: None, pairs: Vec::new() };
     while let Some(line) = lines.next() {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("file", file) => bug.file = file.to_owned(),
             ("about", about) => bug.about = about.to_owned(),
             ("check", check) => bug.checks.push(Check::parse(check)?),
-            ("core", "") => core = true,
+            ("alike", why) if !why.is_empty() => bug.alike = Some(why.to_owned()),
             ("open", why) => bug.open = Some(why.to_owned()),
             ("<<<<", "") => {
                 let old: Vec<&str> = lines.by_ref().take_while(|line| *line != "====").collect();
@@ -94,7 +103,10 @@ fn parse(part: &str) -> Result<Bug> {
     }
     ensure!(!bug.about.is_empty() && !bug.pairs.is_empty(), "it does not say what is wrong");
     ensure!(bug.pairs.iter().all(|(old, new)| !old.trim().is_empty() && old != new), "it changes nothing");
-    ensure!(bug.open.is_some() || bug.checks.len() > usize::from(core), "too few checks");
+    let stand = |check: &Check| bug.checks.iter().any(|other| other.stands_on() != check.stands_on());
+    let apart = !bug.is_of_the_library() || bug.checks.iter().any(stand);
+    ensure!(bug.open.is_some() || !bug.checks.is_empty(), "too few checks");
+    ensure!(bug.open.is_some() || apart != bug.alike.is_some(), "its checks stand apart: {apart}");
     Ok(bug)
 }
 
@@ -109,10 +121,23 @@ mod tests {
         let bug = parse(GOOD)?;
         ensure!(bug.pairs == [("x\ny".to_owned(), "z".to_owned())] && bug.checks.len() == 1);
         for (from, to) in
-            [("z", "x\ny"), ("check lib c\n", ""), ("check lib", "core\ncheck lib"), ("lib", "bil")]
+            [("z", "x\ny"), ("check lib c\n", ""), ("lib", "bil"), ("check lib", "core\ncheck lib")]
         {
             ensure!(parse(&GOOD.replace(from, to)).is_err(), "{to} for {from}");
         }
+        Ok(())
+    }
+
+    #[test]
+    fn a_bug_of_the_library_has_checks_of_two_programs_or_says_why_not() -> Result<()> {
+        let of = |checks: &str| {
+            parse(&GOOD.replace("file f", "file src/f").replace("check lib c\n", checks)).is_ok()
+        };
+        ensure!(!of("check lib c\n") && !of("check lib c\ncheck lib d\n"), "one program");
+        ensure!(!of("check test a c\ncheck test a d\n") && of("check test a c\ncheck test b c\n"));
+        ensure!(of("check loom c\ncheck step c\n") && of("check lib c\ncheck ffi c\n"));
+        ensure!(of("check lib c\nalike why\n") && !of("check lib c\nalike \n"));
+        ensure!(!of("check lib c\ncheck ffi c\nalike why\n"), "a reason that is not needed");
         Ok(())
     }
 

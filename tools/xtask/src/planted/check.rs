@@ -120,6 +120,17 @@ impl Check {
         Ok(false)
     }
 
+    /// The program that it is of: checks of two programs have no code of tests in common.
+    pub fn stands_on(&self) -> (&'static str, &str) {
+        match self {
+            Check::Lib(..) => ("lib", ""),
+            Check::Test(file, _) => ("test", file),
+            Check::Model(checker, _) => (checker, ""),
+            Check::Ffi(program) => ("ffi", program),
+            Check::Member((package, ..), file, _) => (package, file),
+        }
+    }
+
     fn name(&self) -> &str {
         match self {
             Check::Lib(name, _) | Check::Test(_, name) | Check::Model(_, name) | Check::Ffi(name) => name,

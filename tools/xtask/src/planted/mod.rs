@@ -3,7 +3,7 @@
 //! The bugs are texts in `tests/planted/` (`bug`), the copy is `target/planted/tree`, and each kind of check builds in
 //! a folder of its own there, so that what follows a bug is a small rebuild (`check`). A check must pass before
 //! anything is planted; a bug must compile, or nobody has noticed anything; and every check that it names must fail.
-//! A bug of the core names two checks that stand on different things.
+//! A bug of the library names two checks of different programs, or says why there is but one.
 //!
 //! `ONLY=a,b` takes the bugs whose names contain one of these. `TATCELL_QUICK=1` takes a few, others with each commit.
 //! What was found of each is a line of `docs/planted.tsv`, which a run brings up to date for the bugs that it takes;
@@ -16,6 +16,8 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
+#[cfg(test)]
+use anyhow::bail;
 use anyhow::{ensure, Context as _, Result};
 use xshell::cmd;
 
@@ -77,7 +79,6 @@ impl Table {
     }
 
     fn set(&mut self, bug: &Bug, caught: &[Check], seconds: u64) -> Result<()> {
-        let words = |checks: &[Check]| checks.iter().map(Check::to_string).collect::<Vec<_>>().join(", ");
         let caught = if caught.is_empty() { "nothing".into() } else { words(caught) };
         let line =
             format!("{}\t{}\t{}\t{}\t{caught}\t{seconds}", bug.name, bug.file, bug.about, words(&bug.checks));
@@ -88,6 +89,11 @@ impl Table {
         let text: String = std::iter::once(Self::HEAD).chain(known).flat_map(|row| [row, "\n"]).collect();
         std::fs::write(&self.place, text).with_context(|| format!("cannot write {}", self.place.display()))
     }
+}
+
+/// Checks as the table has them.
+fn words(checks: &[Check]) -> String {
+    checks.iter().map(Check::to_string).collect::<Vec<_>>().join(", ")
 }
 
 /// Those that are asked for.
@@ -188,6 +194,32 @@ fn plant(
 mod tests {
     use super::*;
     use crate::context::ROOT;
+
+    /// The table is of the bugs that there are: each of the library has its row, and every check that it names has
+    /// noticed it. Of bugs elsewhere a row may come later, with the servers that their checks need.
+    #[test]
+    fn every_planted_bug_is_a_row_that_all_its_checks_have_noticed() -> Result<()> {
+        let all = bug::all(&Path::new(ROOT).join(FOLDER))?;
+        let text = std::fs::read_to_string(Path::new(ROOT).join("docs/planted.tsv"))?;
+        let mut lines = text.lines();
+        ensure!(lines.next() == Some(Table::HEAD));
+        let rows: Vec<Vec<&str>> = lines.map(|line| line.split('\t').collect()).collect();
+        for bug in all.iter().filter(|bug| bug.open.is_none()) {
+            let row = rows.iter().find(|row| row.first() == Some(&bug.name.as_str()));
+            if row.is_none() && !bug.is_of_the_library() {
+                continue;
+            }
+            let [_, file, about, checks, caught, _] = row.map_or(&[][..], Vec::as_slice) else {
+                bail!("{} has no row: ONLY={} make planted", bug.name, bug.name);
+            };
+            let words = words(&bug.checks);
+            ensure!(*file == bug.file && *about == bug.about, "{}: another row", bug.name);
+            ensure!(*checks == words && *caught == words, "{}: {words}, and caught by {caught}", bug.name);
+        }
+        let gone = rows.iter().find(|row| all.iter().all(|bug| row.first() != Some(&bug.name.as_str())));
+        ensure!(gone.is_none(), "no such bug: {gone:?}");
+        Ok(())
+    }
 
     #[test]
     fn every_planted_bug_has_its_place_and_its_checks() -> Result<()> {
