@@ -44,14 +44,19 @@ local CODE = [[
     local slip = ffi.cast("tatcell_slip_t *", %s)
     local counts = ffi.cast("uint64_t *", %s)
     local every, refuse_undecided = %d, %s
-    local address, length = ffi.new("const char *[1]"), ffi.new("size_t[1]")
+    local address, length = ffi.new("const void *[1]"), ffi.new("size_t[1]")
     local now = ffi.new("uint64_t[1]")
     local answer, refuse, truncate = %d, %d, %d
 
+    -- LuaJIT compiles no pointer that C hands a callback: it need not try, and nothing is looked up again.
+    jit.off()
+    local source, clock = ffi.C.dnsdist_ffi_dnsquestion_get_remoteaddr, lib.tatcell_host_clock
+    local check = lib.tatcell_ladder_check
+
     return function (dq)
-        ffi.C.dnsdist_ffi_dnsquestion_get_remoteaddr(dq, ffi.cast("const void **", address), length)
-        lib.tatcell_host_clock(0, now, nil)
-        local verdict = lib.tatcell_ladder_check(ladder, limits, now[0], address[0], length[0], 1, nil, nil, nil)
+        source(dq, address, length)
+        clock(0, now, nil)
+        local verdict = check(ladder, limits, now[0], address[0], length[0], 1, nil, nil, nil)
         if verdict == 0 then
             return answer
         end
@@ -125,11 +130,18 @@ function maintenance()
     TATCELL_TELL()
 end
 
+local OPTIONS = { rate = true, burst = true, slip = true, undecided = true, slots = true }
+
 --- Makes an action: questions of an address pass while it and its networks conform.
 -- rate a second and burst are those of one address; /24, /20, /18 of IPv4 and /64, /56, /48, /32 of IPv6 have more.
 -- undecided = "pass" or "refuse": what a question gets that gets no verdict.
 -- slip = n: every n-th refused question of UDP is answered with TC=1, the others are dropped. 0: all are dropped.
 function M.limit(options)
+    for name in pairs(options) do
+        if not OPTIONS[name] then
+            error("tatcell: there is no option " .. tostring(name) .. ", but rate, burst, slip, undecided and slots", 2)
+        end
+    end
     local spec, fastest, slowest =
         sized("tatcell_limit_spec_t"), sized("tatcell_limit_spec_t"), sized("tatcell_limit_spec_t")
     spec.units, spec.period = number(options, "rate", nil, 1), 1000000000
@@ -155,14 +167,19 @@ function M.limit(options)
     end
 
     local limits, ladder = ffi.new("tatcell_table_t"), ffi.new("tatcell_ladder_t")
-    must(lib.tatcell_table_init(limits, memory.memory, bytes, table_options), "table")
+    local rc = lib.tatcell_table_init(limits, memory.memory, bytes, table_options)
+    if rc == lib.TATCELL_ERR_SPAN then
+        error("tatcell: rate = " .. tostring(options.rate) .. " is too fast beside a burst so long: take less of both", 2)
+    end
+    must(rc, "table")
     must(lib.tatcell_ladder_init(ladder, limits, spec, nil), "ladder")
 
     local slip, counts = ffi.new("tatcell_slip_t"), ffi.new("uint64_t[1]")
     TATCELL_KEPT[#TATCELL_KEPT + 1] = { limits, ladder, slip, counts, seed, memory, counts = counts, told = 0 }
 
     return LuaFFIPerThreadAction(CODE:format(header, library, pointer(ladder), pointer(limits), pointer(slip),
-                                             pointer(counts), number(options, "slip", 2, 0), tostring(undecided == "refuse"),
+                                             pointer(counts), number(options, "slip", 2, 0),
+                                             tostring(undecided == "refuse"),
                                              DNSAction.None, DNSAction.Drop, DNSAction.Truncate))
 end
 

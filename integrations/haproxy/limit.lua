@@ -1,14 +1,16 @@
--- An action for HAProxy: http-request lua.tatcell. Sets txn.tatcell_refused and txn.tatcell_retry_after (seconds), and
--- txn.tatcell_undecided where there was no verdict: other threads won every attempt, or the source is no address.
+-- A converter for HAProxy: http-request set-var(txn.wait) src,ipmask(32,64),lua.tatcell
+-- It gives 0 where a request passes, else the seconds to wait, and -1 where there was no verdict and it passes.
+-- A converter, and no action: for an action HAProxy makes an object of the whole transaction.
 -- SPDX-License-Identifier: MIT OR Apache-2.0
 local tatcell = require "tatcell"
 
 local limits = tatcell.new { name = "clients", rate = 10, burst = 20, slots = 65536 }
 local refuse_undecided = false
 
--- Once a second and thread: a limiter without verdicts is something to look at.
+-- Without a verdict: other threads won every attempt, or the source is no address. Told once a second and thread: a
+-- limiter without verdicts is something to look at.
 local undecided, told = 0, 0
-local function tell(why)
+local function without_verdict(why)
     local now = core.now().sec
     undecided = undecided + 1
     if now ~= told then
@@ -16,22 +18,21 @@ local function tell(why)
                                          refuse_undecided and "refused" or "passed", undecided))
         told = now
     end
+    return refuse_undecided and 1 or -1
 end
 
-core.register_action("tatcell", { "http-req" }, function (txn)
-    local key = txn.f:src()
-    local ok, retry_after
-    if key then
-        ok, retry_after = limits:check(key)
-    else
-        retry_after = "the source is no address"
+core.register_converters("tatcell", function (key)
+    local ok, retry_after = limits:check(key)
+    if ok then
+        return 0
     end
     if ok == nil then
-        tell(retry_after)
+        return without_verdict(retry_after)
     end
-    txn:set_var("txn.tatcell_undecided", ok == nil)
-    txn:set_var("txn.tatcell_refused", ok == false or ok == nil and refuse_undecided)
-    if retry_after and ok == false then
-        txn:set_var("txn.tatcell_retry_after", math.ceil(retry_after))
-    end
+    return math.ceil(retry_after or 86400) -- nil: never, as a cost above the burst
+end)
+
+-- http-request lua.tatcell_no_source unless { src -m found }: HAProxy calls no converter for what is not there.
+core.register_action("tatcell_no_source", { "http-req" }, function (txn)
+    txn:set_var("txn.wait", without_verdict("the source is no address"))
 end)

@@ -79,6 +79,7 @@ make(struct limits *l)
     if (rc == 0) rc = tatcell_limit_init_table(&l->limit, &l->table, &spec);
     if (rc == 0) return NULL;
     (void)tatcell_host_memory_unmap(&memory);
+    if (rc == TATCELL_ERR_SPAN) return "rate is too fast beside a burst so long: take less of both";
     return tatcell_strerror(rc);
 }
 
@@ -110,6 +111,32 @@ find_or_make(const struct limits *asked, const char **why)
     return found;
 }
 
+/* What text is among these; -1: none of them. */
+static int
+place(const char *const names[], const char *text)
+{
+    int i;
+
+    for (i = 0; text != NULL && names[i] != NULL; i++)
+        if (strcmp(names[i], text) == 0) return i;
+    return -1;
+}
+
+/* A misspelled option would leave the one that was meant as it is. */
+static void
+all_known(lua_State *L)
+{
+    static const char *const options[] = {"name", "rate", "per", "burst", "slots", "policy", NULL};
+
+    lua_pushnil(L);
+    while (lua_next(L, 1) != 0) {
+        lua_pop(L, 1);
+        if (lua_type(L, -1) != LUA_TSTRING || place(options, lua_tostring(L, -1)) < 0)
+            luaL_error(L, "tatcell: there is no option %s, but name, rate, per, burst, slots and policy",
+                       luaL_tolstring(L, -1, NULL));
+    }
+}
+
 /* tatcell.new { name =, rate =, per = 1, burst = rate, slots = 65536, policy = "admit" } */
 static int
 new_limits(lua_State *L)
@@ -120,6 +147,7 @@ new_limits(lua_State *L)
     struct limits asked, **handle;
 
     luaL_checktype(L, 1, LUA_TTABLE);
+    all_known(L);
     memset(&asked, 0, sizeof asked);
 
     lua_getfield(L, 1, "name");
@@ -134,7 +162,8 @@ new_limits(lua_State *L)
     asked.burst = field(L, "burst", asked.rate);
     asked.slots = field(L, "slots", 65536);
     lua_getfield(L, 1, "policy");
-    asked.policy = luaL_checkoption(L, -1, "admit", policies);
+    asked.policy = lua_isnil(L, -1) ? 0 : place(policies, lua_tostring(L, -1));
+    if (asked.policy < 0) return luaL_error(L, "tatcell: policy must be admit, inherit, deny or sampled");
     lua_pop(L, 1);
 
     handle = lua_newuserdata(L, sizeof *handle);

@@ -10,6 +10,9 @@ def arguments():
     parser = argparse.ArgumentParser()
     parser.add_argument("--stage", required=True, type=pathlib.Path)
     parser.add_argument("--build", required=True, type=pathlib.Path)
+    parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     return parser.parse_args()
 
 

@@ -58,9 +58,12 @@ static uint64_t number(const char *text, const char *name) {
 
 /* A name's place in a list that ends with NULL. */
 static int choice(const char *text, const char *name, const char *const *list) {
-    for (int i = 0; list[i]; i++)
+    char known[128] = "";
+    for (int i = 0; list[i]; i++) {
         if (!strcmp(list[i], text)) return i;
-    die("--%s %s: unknown", name, text);
+        snprintf(known + strlen(known), sizeof known - strlen(known), "%s%s", i ? ", " : "", list[i]);
+    }
+    die("--%s %s: it is one of %s", name, text, known);
 }
 
 static struct options read_options(int argc, char **argv) {

@@ -3,6 +3,7 @@
 import contextlib
 import os
 import pathlib
+import re
 import select
 import shutil
 import socket
@@ -17,6 +18,7 @@ sys.path[:0] = [str(HERE.parents[1] / "testing")]
 
 import claims as said  # noqa: E402
 import daemon  # noqa: E402
+import measure  # noqa: E402
 from claims import Skip, equal  # noqa: E402
 
 CONF = """
@@ -32,6 +34,9 @@ tatcell = nil
 collectgarbage()
 collectgarbage()
 """
+
+# Of ask: as many questions as there is time for.
+ENDLESS = 10 ** 9
 
 
 def free_port():
@@ -74,7 +79,7 @@ class Dnsdist:
                                         stdin=subprocess.DEVNULL, stdout=self.log, stderr=self.log,
                                         env=self.environment)
         # Another address than those of the claims asks until there is an answer.
-        for _ in range(200):
+        for _ in range(100):
             if self.ask("127.9.9.9", 1, seconds=0.05)[0]:
                 return self
             if self.process.poll() is not None:
@@ -88,19 +93,24 @@ class Dnsdist:
         self.log.close()
 
     def ask(self, source, count, seconds, pause=0.0):
-        """Sends so many questions from an address; how many are answered, and how many of these with TC=1."""
+        """Sends so many questions from an address; how many are answered, and how many of these with TC=1.
+
+        It ends after so many seconds, and not before it has sent all, and for 0.3 s nothing more has come.
+        """
         full = truncated = 0
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
             s.bind((source, 0))
             s.connect(("127.0.0.1", self.port))
             s.setblocking(False)
-            end = time.monotonic() + seconds
+            last = time.monotonic()
+            end = last + seconds
             sent = 0
-            while time.monotonic() < end:
+            while (now := time.monotonic()) < end or (count < ENDLESS and (sent < count or now < last + 0.3)):
                 if sent < count:
                     try:
                         s.send(question(sent))
                         sent += 1
+                        last = now
                     except (BlockingIOError, ConnectionRefusedError):
                         time.sleep(0.01)
                     if pause:
@@ -111,12 +121,22 @@ class Dnsdist:
                     answer = s.recv(512)
                 except (BlockingIOError, ConnectionRefusedError):
                     continue
+                last = now
                 if answer[2] & 2:
                     truncated += 1
                 else:
                     full += 1
         return full, truncated
 
+    def wait_for(self, words):
+        end = time.monotonic() + 20
+        while words not in (self.folder / "log").read_text():
+            assert time.monotonic() < end, f"no {words} in the log"
+            time.sleep(0.05)
+
+    def told(self):
+        """The counts in the log's lines about questions without a verdict."""
+        return [int(n) for n in re.findall(r"tatcell: (\d+) questions got no", (self.folder / "log").read_text())]
 
     def ask_once(self, sources, seconds):
         """Sends one question from each address, all together; how many are answered."""
@@ -133,6 +153,9 @@ class Dnsdist:
 
 def main():
     given = daemon.arguments()
+    if given.measure:
+        measure.run(sys.modules[__name__], given, given.seconds, given.rounds)
+        return
     claims = said.Claims()
 
     def burst():
@@ -147,7 +170,7 @@ def main():
         with Dnsdist(given, "rate = 50, burst = 10, slip = 0") as d:
             start = time.monotonic()
             got = []
-            threads = [threading.Thread(target=lambda: got.append(d.ask("127.0.0.2", 10 ** 9, 2.5, pause=0.0005)))
+            threads = [threading.Thread(target=lambda: got.append(d.ask("127.0.0.2", ENDLESS, 2.5, pause=0.0005)))
                        for _ in range(2)]
             quiet = []
             threads.append(threading.Thread(target=lambda: quiet.append(d.ask("127.77.0.1", 40, 2.5, pause=0.05))))
@@ -181,23 +204,45 @@ def main():
 
     def undecided():
         # A ladder that is gone has no verdicts.
+        gone = given.build / "gone"
         for word, answers in [("pass", 20), ("refuse", 0)]:
+            gone.unlink(missing_ok=True)
             with Dnsdist(given, f'rate = 1, burst = 1, slip = 0, undecided = "{word}"',
-                         "GONE = TATCELL_KEPT[1][2]\n"
-                         "function maintenance() TATCELL_TELL() if not DONE and os.time() > START + 1 then "
-                         "require('ffi').fill(GONE, 64) DONE = true end end START = os.time()") as d:
-                time.sleep(3.2)
+                         f'LADDER = TATCELL_KEPT[1][2]\nfunction maintenance() TATCELL_TELL() local f = io.open("{gone}") '
+                         'if f and not GONE then require("ffi").fill(LADDER, 64) GONE = true errlog("it is gone") end '
+                         'end') as d:
+                gone.write_text("")
+                d.wait_for("it is gone")
                 equal(d.ask("127.0.0.2", 20, 0.5), (answers, 0), word)
-                time.sleep(2.2)
-                log = (d.folder / "log").read_text()
-                assert "tatcell: 20 questions got no verdict" in log, log[-300:]
+                # A second may end among the questions.
+                end = time.monotonic() + 10
+                while sum(d.told()) < 20 and time.monotonic() < end:
+                    time.sleep(0.1)
+                assert sum(d.told()) == 20 and len(d.told()) <= 2, d.told()
     claims.claim("what_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", undecided)
+
+    def documented():
+        # The lines of the README, from this folder, before the rule that answers.
+        block = (HERE.parent / "README.md").read_text().split("```lua\n")[1].split("```")[0]
+        assert '"/etc/dnsdist/tatcell.lua"' in block
+        d = Dnsdist(given, "rate = 1")
+        lines = d.conf.read_text().splitlines()
+        at = [i for i, line in enumerate(lines) if line.startswith("local tatcell")][0]
+        lines[at:at + 2] = [block.replace("/etc/dnsdist", str(HERE.parent))]
+        d.conf.write_text("\n".join(lines))
+        with d:
+            equal(d.ask("127.0.0.2", 50, 0.5), (50, 0))
+            full, truncated = d.ask("127.0.0.2", 100, 0.5)
+            assert full <= 30 and truncated >= 30, (full, truncated)
+    claims.claim("the_lines_of_the_readme_do_what_it_says", documented)
 
     def refused():
         daemon.refuses(lambda options: Dnsdist(given, options).check(), [
             ("burst = 5", "rate must be"), ("rate = 0", "rate must be"), ("rate = 1, burst = 1.5", "burst must be"),
             ("rate = 1, slots = 1", "slots must be"), ("rate = 1, slip = -1", "slip must be"),
             ("rate = 1, undecided = 'maybe'", "undecided must be"),
+            ("rate = 1, brust = 3", "there is no option brust, but rate, burst"),
+            ("rate = 2000000000", "take less of both"),
         ], "rate = 20, burst = 50")
     claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)
     claims.end()

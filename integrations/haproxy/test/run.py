@@ -15,9 +15,10 @@ sys.path[:0] = [str(HERE.parents[1] / "testing")]
 import claims as said  # noqa: E402
 import daemon  # noqa: E402
 import load  # noqa: E402
+import measure  # noqa: E402
 from claims import Skip, equal  # noqa: E402
 
-# As in the README, but for ports and paths.
+# As in the README, but for ports and paths, and with a key of the request's own where a claim needs many.
 CONF = """
 global
     nbthread {threads}
@@ -32,10 +33,14 @@ defaults
 frontend web
     bind 127.0.0.1:{port}
     bind unix@{folder}/socket
-    http-request lua.tatcell
-    acl refused var(txn.tatcell_refused) -m bool
-    http-request return status 429 hdr Retry-After %[var(txn.tatcell_retry_after)] if refused
-    http-request return status 200 content-type text/plain string "here"
+    bind unix@{folder}/proxied accept-proxy
+    acl named req.hdr(x-key) -m found
+    http-request set-var(txn.wait) req.hdr(x-key),lua.tatcell if named
+    http-request set-var(txn.wait) src,ipmask(32,64),lua.tatcell unless named
+    http-request lua.tatcell_no_source unless {{ src -m found }}
+    acl refused var(txn.wait) -m int gt 0
+    http-request return status 429 hdr Retry-After %[var(txn.wait)] if refused
+    http-request return status 200 hdr X-Wait %[var(txn.wait)] content-type text/plain string "here"
 """
 
 
@@ -51,14 +56,11 @@ class Haproxy:
             raise Skip("haproxy is not installed: apt-get install haproxy")
         self.port, self.folder = free_port(), given.build / "run"
         self.folder.mkdir(parents=True, exist_ok=True)
-        # The recipe, with a key of the request's own where a claim needs many.
         recipe = (HERE.parent / "limit.lua").read_text()
-        assert "rate = 10, burst = 20" in recipe and "txn.f:src()" in recipe
+        assert "rate = 10, burst = 20" in recipe
         recipe = recipe.replace("rate = 10, burst = 20", numbers)
         assert "local refuse_undecided = false" in recipe
         recipe = recipe.replace("local refuse_undecided = false", "local refuse_undecided = " + undecided)
-        key = 'txn.sf:req_hdr("x-key") ~= "" and txn.sf:req_hdr("x-key") or txn.f:src()'
-        recipe = recipe.replace("txn.f:src()", key)
         (self.folder / "limit.lua").write_text(recipe)
         self.conf = self.folder / "haproxy.cfg"
         self.conf.write_text(CONF.format(threads=threads, folder=self.folder, build=given.build, port=self.port))
@@ -86,11 +88,15 @@ class Haproxy:
         daemon.end(self.process)
         self.log.close()
 
-    def get(self, key=None, path=None):
+    def get(self, key=None, path=None, source=None):
+        """The status and when to come back; from a source that a proxy names."""
         connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=30)
-        if path:
+        if path or source:
             connection.sock = socket.socket(socket.AF_UNIX)
-            connection.sock.connect(str(path))
+            connection.sock.connect(str(path or self.folder / "proxied"))
+        if source:
+            family = "TCP6" if ":" in source else "TCP4"
+            connection.sock.sendall(f"PROXY {family} {source} {source} 1 2\r\n".encode())
         connection.request("GET", "/", headers={"x-key": key} if key else {})
         answer = connection.getresponse()
         answer.read()
@@ -100,6 +106,9 @@ class Haproxy:
 
 def main():
     given = daemon.arguments()
+    if given.measure:
+        measure.run(given, given.seconds, given.rounds)
+        return
     claims = said.Claims()
 
     def built():
@@ -119,6 +128,15 @@ def main():
             equal(h.get(), (429, "60"))
             equal(h.get("another")[0], 200)
     claims.claim("a_burst_passes_and_then_429_tells_when_to_come_back", burst)
+
+    def sources():
+        with Haproxy(given, "rate = 1, per = 3600, burst = 2") as h:
+            for share, other in (["2001:db8:0:1::1", "2001:db8:0:1:ffff::2"], "2001:db8:0:2::1"), \
+                                (["192.0.2.1", "192.0.2.1"], "192.0.2.2"):
+                found = [h.get(source=share[i % 2])[0] for i in range(4)]
+                equal(found, [200, 200, 429, 429], share)
+                equal(h.get(source=other)[0], 200, other)
+    claims.claim("a_source_is_an_ipv4_address_or_the_network_of_an_ipv6_one", sources)
 
     def threads():
         with Haproxy(given, "rate = 1, per = 3600, burst = 40", threads=4) as h:
@@ -149,11 +167,29 @@ def main():
                 assert ("refused" if status == 429 else "passed") in lines[0], lines[0]
     claims.claim("who_gets_no_verdict_passes_or_not_as_it_is_set_and_is_logged_once_a_second", undecided)
 
+    def documented():
+        # The settings of the README, with a port, a path and a backend of this machine.
+        with Haproxy(given, "rate = 1, per = 60, burst = 3") as h:
+            pass
+        block = (HERE.parent / "README.md").read_text().split("```haproxy\n")[1].split("```")[0]
+        for there, here in [("/usr/local/lib/haproxy", str(given.build)), (":80", f"127.0.0.1:{h.port}"),
+                            ("/etc/haproxy", str(h.folder)), ("frontend", "defaults\n    mode http\n    timeout "
+                             "client 9s\n    timeout connect 9s\n    timeout server 9s\nfrontend")]:
+            assert there in block, there
+            block = block.replace(there, here)
+        h.conf.write_text(block + "backend app\n    http-request return status 200\n")
+        with h:
+            equal([h.get()[0] for _ in range(5)], [200] * 3 + [429] * 2)
+            equal(h.get(), (429, "60"))
+    claims.claim("the_settings_of_the_readme_do_what_it_says", documented)
+
     def refused():
         daemon.refuses(lambda options: Haproxy(given, options).check(), [
             ("rate = 0", "rate must be"), ("burst = 5", "rate must be"),
             ("rate = 1, burst = -1", "burst must be"), ("rate = 1, per = 0", "per must be"),
-            ("rate = 1, policy = 'none'", "invalid option 'none'"), ("rate = 2000000000", "tatcell: clients"),
+            ("rate = 1, policy = 'none'", "policy must be admit, inherit"),
+            ("rate = 2000000000", "tatcell: clients: rate is too fast"),
+            ("rate = 1, brust = 3", "there is no option brust, but name, rate"),
         ], "rate = 10, burst = 20")
     claims.claim("a_wrong_option_is_named_when_the_configuration_is_read", refused)
     claims.end()

@@ -3,7 +3,7 @@
  * limit.c - limits the packets of the first network namespace by their source: an IPv4 address, or the first 64 bits of
  * an IPv6 address. A netfilter hook decides; /proc/tatcell_limit tells; delayed work sweeps.
  *
- *   insmod tatcell_limit.ko rate=1000 burst=200 slots=65536 policy=0 dry_run=0
+ *   insmod tatcell_limit.ko rate=1000 burst=200 slots=65536 policy=0 dry_run=0 detail=0
  *   echo 500 > /sys/module/tatcell_limit/parameters/rate
  */
 #include <linux/in.h>
@@ -33,13 +33,15 @@
 
 static unsigned int rate = 1000, burst = 200, policy = TATCELL_FULL_ADMIT;
 static unsigned long slots = 65536;
-static bool dry_run, refuse_undecided;
+static bool dry_run, refuse_undecided, detail;
 
 static tatcell_table_t table;
 static void *memory;
 static tatcell_limit_t __rcu *limit;
 static DEFINE_MUTEX(limit_lock);
 static DEFINE_PER_CPU(tatcell_counters_t, counters);
+static DEFINE_PER_CPU(u64, passed);
+static DEFINE_PER_CPU(u64, refused);
 static DEFINE_PER_CPU(u64, undecided);
 static DEFINE_RATELIMIT_STATE(undecided_lines, HZ, 1);
 static struct delayed_work sweeper;
@@ -144,6 +146,8 @@ module_param_cb(dry_run, &dry_run_ops, &dry_run, 0644);
 MODULE_PARM_DESC(dry_run, "refuse nothing, count what would be refused");
 module_param(refuse_undecided, bool, 0644);
 MODULE_PARM_DESC(refuse_undecided, "packets that get no verdict: N they pass, Y they are refused");
+module_param(detail, bool, 0644);
+MODULE_PARM_DESC(detail, "also count new sources and what full sets did, some 550 instructions a packet");
 module_param(slots, ulong, 0444);
 MODULE_PARM_DESC(slots, "of the table, 8 bytes each");
 module_param(policy, uint, 0444);
@@ -160,38 +164,59 @@ static unsigned int without_verdict(s32 rc)
 	return refuse ? NF_DROP : NF_ACCEPT;
 }
 
-/* May a packet of this source pass? In softirq, or with softirqs off: the counters of this CPU are its own. */
-static unsigned int decide(const void *address, size_t length)
+/* With the counters of this CPU, which also say what would be refused in a dry run. */
+static noinline s32 counted(const tatcell_limit_t *now_valid, const u8 *key, size_t length)
 {
 	tatcell_decision_t decision = TATCELL_DECISION_INIT;
-	u8 key[2 + 16];
-	const tatcell_limit_t *now_valid;
-	size_t bytes;
+
+	return tatcell_table_check_ex(&table, now_valid, ktime_get_ns(), key, length, 1, 0, &decision,
+				      this_cpu_ptr(&counters));
+}
+
+/* May a packet of this source pass? In softirq, or with softirqs off: the counters of this CPU are its own. */
+static unsigned int decide(const u8 *key, size_t length)
+{
+	const tatcell_limit_t *now_valid = rcu_dereference(limit); /* there before the hooks, and gone after them */
 	s32 rc;
 
-	/* An IPv4 address inside an IPv6 one is that IPv4 address. The key: family, bits, prefix. */
-	rc = tatcell_address_canonical(address, length, key + 2, &length);
-	if (rc < 0)
+	if (unlikely(READ_ONCE(detail) || READ_ONCE(dry_run)))
+		rc = counted(now_valid, key, length);
+	else
+		rc = tatcell_table_check(&table, now_valid, ktime_get_ns(), key, length, 1, NULL);
+	if (rc == TATCELL_PASS) {
+		this_cpu_inc(passed);
+		return NF_ACCEPT;
+	}
+	if (unlikely(rc < 0 || rc == TATCELL_CONTENDED))
 		return without_verdict(rc);
-	bytes = length == 4 ? 4 : 8;
-	key[0] = length == 4 ? 4 : 6;
-	key[1] = bytes * 8;
-	now_valid = rcu_dereference(limit); /* there before the hooks, and gone after them */
-	rc = tatcell_table_check_ex(&table, now_valid, ktime_get_ns(), key, 2 + bytes, 1, 0, &decision,
-				    this_cpu_ptr(&counters));
-	if (rc < 0 || rc == TATCELL_CONTENDED)
-		return without_verdict(rc);
-	return rc == TATCELL_PASS ? NF_ACCEPT : NF_DROP;
+	this_cpu_inc(refused);
+	return NF_DROP;
+}
+
+/* Keys are family, bits and prefix. */
+static unsigned int decide4(const void *address)
+{
+	u8 key[2 + 4] = { 4, 32 };
+
+	memcpy(key + 2, address, 4);
+	return decide(key, sizeof(key));
 }
 
 static unsigned int hook4(void *unused, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	return decide(&ip_hdr(skb)->saddr, 4);
+	return decide4(&ip_hdr(skb)->saddr);
 }
 
+/* An IPv4 address inside an IPv6 one is that IPv4 address. */
 static unsigned int hook6(void *unused, struct sk_buff *skb, const struct nf_hook_state *state)
 {
-	return decide(&ipv6_hdr(skb)->saddr, 16);
+	u8 key[2 + 16] = { 6, 64 };
+	size_t bytes;
+	s32 rc = tatcell_address_canonical((const u8 *)&ipv6_hdr(skb)->saddr, 16, key + 2, &bytes);
+
+	if (unlikely(rc < 0))
+		return without_verdict(rc);
+	return bytes == 4 ? decide4(key + 2) : decide(key, 2 + 8);
 }
 
 static const struct nf_hook_ops hooks[] = {
@@ -203,26 +228,27 @@ static int show(struct seq_file *file, void *unused)
 {
 	tatcell_stats_t stats = TATCELL_STATS_INIT;
 	tatcell_counters_t sum = TATCELL_COUNTERS_INIT;
-	u64 no_verdict = 0;
+	u64 pass = 0, refuse = 0, no_verdict = 0;
 	int cpu;
 
 	for_each_possible_cpu(cpu) {
 		const tatcell_counters_t *own = per_cpu_ptr(&counters, cpu);
 
-		sum.conforming += READ_ONCE(own->conforming);
-		sum.shadow += READ_ONCE(own->shadow);
-		sum.non_conforming += READ_ONCE(own->non_conforming);
+		pass += READ_ONCE(*per_cpu_ptr(&passed, cpu));
+		refuse += READ_ONCE(*per_cpu_ptr(&refused, cpu));
 		no_verdict += READ_ONCE(*per_cpu_ptr(&undecided, cpu));
+		sum.shadow += READ_ONCE(own->shadow);
 		sum.inserted += READ_ONCE(own->inserted);
 		sum.untracked += READ_ONCE(own->untracked);
 		sum.inherited += READ_ONCE(own->inherited);
 		sum.forgiven += READ_ONCE(own->forgiven);
 	}
 	tatcell_table_stats(&table, ktime_get_ns(), &stats);
-	seq_printf(file, "passed %llu\nrefused %llu\nwould_be_refused %llu\nundecided %llu\nnew_sources %llu\n",
-		   sum.conforming, sum.non_conforming, sum.shadow, no_verdict, sum.inserted);
-	seq_printf(file, "found_no_slot %llu\ntook_over_a_debt %llu\ndebts_forgiven %llu\nin_use %llu\nslots %llu\n",
-		   sum.untracked, sum.inherited, sum.forgiven, stats.live, stats.slots);
+	seq_printf(file, "passed %llu\nrefused %llu\nwould_be_refused %llu\nundecided %llu\nin_use %llu\nslots %llu\n",
+		   pass, refuse, sum.shadow, no_verdict, stats.live, stats.slots);
+	if (READ_ONCE(detail))
+		seq_printf(file, "new_sources %llu\nfound_no_slot %llu\ntook_over_a_debt %llu\ndebts_forgiven %llu\n",
+			   sum.inserted, sum.untracked, sum.inherited, sum.forgiven);
 	return 0;
 }
 
@@ -243,6 +269,10 @@ static int __init limit_start(void)
 	u64 bytes = tatcell_table_bytes(slots);
 	int rc;
 
+	if (policy > TATCELL_FULL_SAMPLED) {
+		pr_err("tatcell_limit: policy: %u is none of 0 admit, 1 inherit, 2 deny, 3 sampled\n", policy);
+		return -EINVAL;
+	}
 	slowest.period *= SLOWER;
 	memory = bytes ? vzalloc(bytes) : NULL; /* 0: more than there are addresses */
 	if (!memory) {

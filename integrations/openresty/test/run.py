@@ -15,6 +15,7 @@ sys.path[:0] = [str(HERE.parents[1] / "testing")]
 
 import claims as said  # noqa: E402
 import load  # noqa: E402
+import measure  # noqa: E402
 from claims import Skip, equal  # noqa: E402
 from server import Nginx  # noqa: E402
 
@@ -108,13 +109,17 @@ class Tests:
     def nginx(self):
         if not shutil.which("nginx"):
             raise Skip("nginx is not installed: apt-get install nginx")
-        self.root = lua_root(self.build)
+        self.lua()
         libs = [self.root / "usr/lib/x86_64-linux-gnu", self.root / "lib/x86_64-linux-gnu"]
         os.environ["LD_LIBRARY_PATH"] = ":".join(str(p) for p in libs)
         modules = self.root / "usr/lib/nginx/modules"
         self.numbers += 1
         return Nginx("nginx", [modules / "ndk_http_module.so", modules / "ngx_http_lua_module.so"],
                      self.build / "run" / str(self.numbers))
+
+    def lua(self):
+        self.root = lua_root(self.build)
+        return self.root
 
     def conf(self, **more):
         values = {"rate": 1, "per": 3600, "burst": 3, "slots": 65536, "policy": "admit", "keep": "ngx.shared.tatcell",
@@ -223,25 +228,18 @@ def unit(claims, build, *arguments):
         claims.say(f"FAIL luajit: ended with {done.returncode}: {done.stderr.strip()[-300:]}")
 
 
-def measure(tests):
-    with tests.nginx() as n:
-        n.start(workers=4, **{**tests.conf(rate=100, per=1, burst=10),
-                              "server": SERVER + "location /none { try_files /page =404; }", "level": "crit"})
-        for name, path in [("no limit", "/none"), ("1 hot key, nearly all refused", "/page?k=hot")]:
-            best = max(load.wrk(n.port, path, 3, 64)[2] for _ in range(3))
-            print(f"{name}: {best:.0f} requests/s")
-
-
 def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--build", required=True, type=pathlib.Path)
     parser.add_argument("--measure", action="store_true")
+    parser.add_argument("--seconds", type=int, default=3)
+    parser.add_argument("--rounds", type=int, default=5)
     given = parser.parse_args()
     tests = Tests(given.build.resolve())
     claims = said.Claims()
     if given.measure:
         unit(claims, tests.build, "measure")
-        measure(tests)
+        measure.run(tests, given.seconds, given.rounds)
         return
     unit(claims, tests.build)
     for ask in tests.all():

@@ -104,7 +104,27 @@ local function count(options, name, default)
 end
 
 
--- What a limit may say: rate, per, burst, max_delay, max_debt.
+local LIMIT_OPTIONS = { "rate", "per", "burst", "max_delay", "max_debt", "shadow" }
+local TABLE_OPTIONS = { "slots", "policy", "tag_bits", "name", "also", "keep" }
+
+
+-- An option that there is not, as a misspelled one, and those that there are.
+local function strange(options, ...)
+    local known = {}
+    for _, names in ipairs { ... } do
+        for _, name in ipairs(names) do
+            known[#known + 1], known[name] = name, true
+        end
+    end
+    for name in pairs(options) do
+        if not known[name] then
+            return "there is no option " .. tostring(name) .. ", but " .. table.concat(known, ", ")
+        end
+    end
+end
+
+
+-- What a limit may say.
 local function spec_of(options)
     if type(options) ~= "table" then
         return nil, "a limit is a table: { rate = 100, burst = 20 }"
@@ -243,6 +263,10 @@ end
 --- Makes a table and its limit. Called in init_by_lua, it is one for all workers.
 -- Returns the object and "made", "kept" or "moved"; or nil and what is wrong.
 function _M.new(options)
+    local unknown = type(options) == "table" and strange(options, LIMIT_OPTIONS, TABLE_OPTIONS)
+    if unknown then
+        return nil, "resty.tatcell: " .. unknown
+    end
     local spec, err = spec_of(options)
     if not spec then
         return nil, "resty.tatcell: " .. err
@@ -274,8 +298,9 @@ function _M.new(options)
     self.bytes = lib.tatcell_table_bytes(slots)
     for i, other in ipairs(options.also or {}) do
         self.specs[i + 1], err = spec_of(other)
-        if not self.specs[i + 1] then
-            return nil, "resty.tatcell: also: " .. err
+        local strange_one = type(other) == "table" and strange(other, LIMIT_OPTIONS)
+        if strange_one or not self.specs[i + 1] then
+            return nil, "resty.tatcell: also: " .. (strange_one or err)
         end
     end
 
@@ -326,7 +351,8 @@ end
 --- Makes another limit for keys of this table: for a plan, or an account.
 function _M.limit(self, options)
     local spec, err = spec_of(options)
-    if not spec then
+    err = err or strange(options, LIMIT_OPTIONS, TABLE_OPTIONS)
+    if err then
         return nil, "resty.tatcell: " .. err
     end
     local limit = new("tatcell_limit_t")

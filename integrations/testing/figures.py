@@ -1,0 +1,75 @@
+"""What figures have in common: the machine, medians of rounds in which all take turns, processor time, instructions."""
+
+import datetime
+import os
+import pathlib
+import platform
+import re
+import shutil
+import statistics
+import subprocess
+
+
+def cpu():
+    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
+        if line.startswith("model name"):
+            return line.split(": ", 1)[1]
+    return platform.machine()
+
+
+def machine():
+    """With the load of before: figures of a machine that did something else are worth less."""
+    return f"{cpu()}, {os.cpu_count()} cores, load before {os.getloadavg()[0]:.1f}, {datetime.date.today()}"
+
+
+def cpu_seconds(pids):
+    """Processor time of processes, user and system."""
+    ticks = 0
+    for pid in pids:
+        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
+        ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def head(limiters, what):
+    print("| | " + " | ".join(f"{name}: {what}" for name in limiters) + " |")
+    print("|---" * (1 + len(limiters)) + "|", flush=True)
+
+
+def row(what, limiters, rounds, ask):
+    """Prints the medians of what `ask(limiter)` gives: a tuple of numbers."""
+    found = {name: [] for name in limiters}
+    for _ in range(rounds):
+        for name in limiters:
+            found[name].append(ask(name))
+    cells = []
+    for name in limiters:
+        medians = [statistics.median(column) for column in zip(*found[name])]
+        cells.append(" / ".join(f"{m:,.0f}" if m >= 1000 else f"{m:.1f}" for m in medians).replace(",", " "))
+    print(f"| {what} | " + " | ".join(cells) + " |", flush=True)
+
+
+def valgrind():
+    if shutil.which("valgrind"):
+        return True
+    print("SKIP instructions: valgrind is not installed: apt-get install valgrind")
+    return False
+
+
+def collected(line, folder, during, **options):
+    """Instructions of a program, user space alone, all its threads; `during` uses it and lets it end."""
+    folder = pathlib.Path(folder)
+    # Lua makes code as it runs.
+    line = ["valgrind", "--tool=callgrind", "--smc-check=all-non-file", f"--callgrind-out-file={folder}/callgrind",
+            *line]
+    with open(folder / "valgrind", "w+") as said:
+        process = subprocess.Popen(line, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=said, **options)
+        try:
+            during(process)
+            process.wait(60)
+        finally:
+            if process.poll() is None:
+                process.kill()
+                process.wait()
+        said.seek(0)
+        return int(re.search(r"Collected : (\d+)", said.read())[1])
