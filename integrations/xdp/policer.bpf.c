@@ -162,7 +162,11 @@ static __always_inline bool police(const struct key *key, uint64_t length, struc
     next = tatcell_bpf_next(&set->table, home);
     a = bpf_map_lookup_elem(&image, &home);
     b = bpf_map_lookup_elem(&image, &next);
-    if (!a || !b) return true;
+    if (!a || !b) { /* a map that is smaller than its table */
+        bool passes = undecided(set, dry, count);
+        count->of[passes ? PASSED : REFUSED]++;
+        return passes;
+    }
     verdict = tatcell_bpf_table_check(&set->table, a, b, &set->source[turn], now, hash, cost, &answer);
     if (answer.flags & TATCELL_BPF_INSERTED) count->of[INSERTED]++;
     if (answer.flags & TATCELL_BPF_SHADOWED) count->of[SHADOWED]++;
