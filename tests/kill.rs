@@ -64,6 +64,10 @@ fn now(shared: &Shared, worker: usize) -> u64 {
     shared.clock.fetch_add(1, Relaxed) + worker as u64
 }
 
+fn options() -> TableOptions {
+    TableOptions::new(SPEC).caller_hash().resolution(0).policy(FullPolicy::Deny)
+}
+
 fn key(era: u64, i: usize) -> u64 {
     Rng(era << 16 | i as u64).next()
 }
@@ -75,7 +79,7 @@ fn work(shared: &'static Shared, worker: usize, seed: u64) -> ! {
     let mut rng = Rng(seed);
     let era = shared.era.load(SeqCst);
     shared.started[worker].store(seed, SeqCst);
-    if search::takes_avx512(&table, &limit, now(shared, worker), seed) != search::expects_avx512() {
+    if search::takes_avx512(&options(), &SPEC) != search::expects_avx512() {
         exit(5);
     }
     loop {
@@ -281,10 +285,9 @@ fn kill_workers(kills: u64, worlds: u64) {
 fn kill_in_a_world(kills: u64, seed: u64) -> u64 {
     let _shown = Seed(seed);
     let shared = map();
-    let options = TableOptions::new(SPEC).caller_hash().resolution(0).policy(FullPolicy::Deny);
-    let table = Table::init(&shared.lines, &options).unwrap();
+    let table = Table::init(&shared.lines, &options()).unwrap();
     let limit = table.limit(&SPEC).unwrap();
-    assert_eq!(search::takes_avx512(&table, &limit, now(shared, WORKERS), 1), search::expects_avx512());
+    assert_eq!(search::takes_avx512(&options(), &SPEC), search::expects_avx512());
     let mut rng = Rng(seed);
     let (mut admitted, mut claims, mut killed, mut stops, mut era) = (0, 0, 0u64, 0, 0u64);
     while killed < kills {

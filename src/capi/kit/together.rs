@@ -57,7 +57,8 @@ impl<'a> Contract<'a> {
             return None;
         }
         // SAFETY: not NULL, aligned, and any bytes are a T and a U; the contract: valid, quiet, the first alone.
-        Some((unsafe { &mut *own }, unsafe { &*p }, q, out))
+        let (own, p) = unsafe { (&mut *own, &*p) };
+        Some((own, p, q, out))
     }
 
     /// The first and the last of three that are all as they should be, `more` being aligned, too.
