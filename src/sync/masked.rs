@@ -273,6 +273,7 @@ word!(AtomicU64, u64, 8);
 mod tests {
     use super::{with, AtomicU32, AtomicU64, Masked};
     use core::cell::UnsafeCell;
+    // ORDERING: Relaxed; one thread asks both.
     use core::sync::atomic::{self, Ordering::Relaxed};
     use std::thread;
 
