@@ -253,6 +253,7 @@ fn no_step_overflows_at_the_ends_of_its_range() {
                             d.remaining <= p.burst
                                 && (d.verdict == Verdict::Never || d.retry_after < 1 << 63)
                         );
+                        assert_eq!(d.tokens() + d.level(), p.burst);
                     }
                 }
             }

@@ -23,6 +23,7 @@ fn error(spec: LimitSpec) -> Option<LimitError> {
 fn the_debt_of_a_burst_is_below_2_to_the_62() {
     let spec = |burst| LimitSpec::new(1, 1 << 61, burst).resolution(0);
     assert_eq!([error(spec(1)), error(spec(2))], [None, Some(NotRepresentable)]);
+    assert_eq!(spec(1).build().map(|limit| limit.burst()), Ok(1));
     let room = |units| LimitSpec::new(1, 1 << 31, 1).resolution(0).max_room(units);
     assert_eq!([error(room((1 << 31) - 1)), error(room(1 << 31))], [None, Some(HorizonTooLong)]);
 }
