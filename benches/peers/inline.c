@@ -14,27 +14,20 @@ typedef struct bed {
     uint64_t now;
 } bed;
 
-static uint64_t shared(void *at, const struct peer_visit *visit) {
-    bed *b = at;
-    uint64_t passed = 0, now = b->now;
-    for (uint64_t i = 0; i < visit->n; i++) {
-        now += visit->dt;
-        passed += tatcell_inline_cell_check(&b->cell, &b->here, now, 1, NULL) == TATCELL_PASS;
+#define RUN(name, check) \
+    static uint64_t name(void *at, const struct peer_visit *visit) { \
+        bed *b = at; \
+        uint64_t passed = 0, now = b->now; \
+        for (uint64_t i = 0; i < visit->n; i++) { \
+            now += visit->dt; \
+            passed += check(&b->cell, &b->here, now, 1, NULL) == TATCELL_PASS; \
+        } \
+        b->now = now; \
+        return passed; \
     }
-    b->now = now;
-    return passed;
-}
 
-static uint64_t exclusive(void *at, const struct peer_visit *visit) {
-    bed *b = at;
-    uint64_t passed = 0, now = b->now;
-    for (uint64_t i = 0; i < visit->n; i++) {
-        now += visit->dt;
-        passed += tatcell_inline_cell_check_exclusive(&b->cell, &b->here, now, 1, NULL) == TATCELL_PASS;
-    }
-    b->now = now;
-    return passed;
-}
+RUN(shared, tatcell_inline_cell_check)
+RUN(exclusive, tatcell_inline_cell_check_exclusive)
 
 void *peer_open(uint32_t keys, uint64_t period, uint64_t burst, uint32_t debt) {
     bed *b = keys == 1 ? aligned_alloc(128, (sizeof *b + 127) / 128 * 128) : NULL;

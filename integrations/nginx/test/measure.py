@@ -8,7 +8,6 @@ import argparse
 import datetime
 import os
 import pathlib
-import platform
 import re
 import shutil
 import signal
@@ -19,6 +18,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "testing"))
 
 import load  # noqa: E402
+from figures import cpu, cpu_seconds  # noqa: E402
 from server import Nginx  # noqa: E402
 
 HTTP = """
@@ -115,22 +115,6 @@ def collected(given, path, requests):
             process.wait()
             said.seek(0)
             return int(re.search(r"Collected : (\d+)", said.read())[1])
-
-
-def cpu_seconds(pids):
-    """Processor time of processes, user and system."""
-    ticks = 0
-    for pid in pids:
-        fields = pathlib.Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
-
-
-def cpu():
-    for line in pathlib.Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            return line.split(": ", 1)[1]
-    return platform.machine()
 
 
 if __name__ == "__main__":
