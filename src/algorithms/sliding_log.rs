@@ -67,6 +67,17 @@ pub(crate) const fn first(now: u64, units: usize) -> usize {
     ((spread as u128).wrapping_mul(units as u128) >> 64) as usize
 }
 
+/// The place behind this one, the first behind the last.
+#[inline(always)]
+pub(crate) const fn behind(place: usize, units: usize) -> usize {
+    let next = place.wrapping_add(1);
+    if next < units {
+        next
+    } else {
+        0
+    }
+}
+
 /// What a walk over the stamps of a log has seen.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Tally {
@@ -95,12 +106,6 @@ impl Tally {
         if lead > self.latest {
             self.latest = lead;
         }
-    }
-
-    /// Ticks until a stamp is free, where none is.
-    #[inline(always)]
-    pub const fn wait(&self) -> u64 {
-        self.soonest
     }
 
     /// The full answer after a walk over all `units` stamps: of a look, or of a request that takes what is free.

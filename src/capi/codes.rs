@@ -359,3 +359,7 @@ pub(super) const fn table_code(e: TableError) -> i32 {
         TableError::BadMode => TATCELL_ERR_MODE,
     }
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "codes_tests.rs"]
+mod tests;

@@ -75,7 +75,7 @@ impl tatcell_host_memory_t {
 }
 
 /// The code of a host error, and its errno; `bytes` is the size that was asked for.
-const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
+pub(super) const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
     match e {
         HostError::System(errno) => (TATCELL_ERR_SYSTEM, errno),
         HostError::Unsupported => (TATCELL_ERR_UNSUPPORTED, 0),

@@ -72,7 +72,7 @@ const _: () = assert!(size_of::<tatcell_http_policy_t>() == TATCELL_HTTP_POLICY_
 const _: () = assert!(TATCELL_HTTP_POLICY_MIN % 8 == 0);
 
 /// The code of an error.
-fn http_code(e: HttpError) -> i32 {
+pub(super) fn http_code(e: HttpError) -> i32 {
     match e {
         HttpError::BadName => TATCELL_ERR_HTTP_NAME,
         HttpError::ZeroFrequency => TATCELL_ERR_FREQUENCY,

@@ -78,7 +78,7 @@ pub struct tatcell_table_options_t {
     pub reserved: *const c_void,
     /// Ticks by which callers' readings may be apart or step back; 0 = max(horizon, min(span / 64, 2^30)).
     pub skew: u64,
-    /// Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick.
+    /// Ticks for which a thread stopped inside an insert keeps a slot, at least two q-units; 0 = one tick.
     pub claim_lifetime: u64,
     /// Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it.
     pub tick_hz: u64,
@@ -87,7 +87,7 @@ pub struct tatcell_table_options_t {
     pub guard: u64,
     /// Ticks; not 0 makes a table of overrides (tatcell_table_ban) that end at most so far ahead. Then fastest and
     /// slowest are NULL, and policy is TATCELL_FULL_DENY or 0. Its unit of time is the finest in which that fits the
-    /// word: with 20 tag bits a tick for up to 2^38 of them, 2^17 ticks (131 us) for a year of nanoseconds.
+    /// word: with 20 tag bits a tick below 2^38 - 1 of them, 2^17 ticks (131 us) for a year of nanoseconds.
     pub overrides: u64,
 }
 

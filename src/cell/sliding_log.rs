@@ -19,7 +19,7 @@
 
 use super::{Cell, ExclusiveCell};
 use crate::algorithms::gcra::{encode, whole_lead};
-use crate::algorithms::sliding_log::{first, Tally, Window};
+use crate::algorithms::sliding_log::{behind, first, Tally, Window};
 use crate::answer::{Decision, Outcome, Permit};
 use crate::limit::LimitError;
 
@@ -77,10 +77,9 @@ macro_rules! sliding_log {
                 whole_lead(word, now, u64::MAX, window.both)
             }
 
-            /// Looks at the stamps one after the other and takes the first that is free. Goes on to the last if
-            /// `whole`. None is contended.
+            /// Looks at all stamps one after the other and takes the first that is free. None is contended.
             #[inline(always)]
-            fn walk($($recv)+, now: u64, whole: bool) -> Option<Tally> {
+            fn walk($($recv)+, now: u64) -> Option<Tally> {
                 let (window, units) = ($me.window, $me.stamps.len());
                 let (mut tally, mut place) = (Tally::EMPTY, first(now, units));
                 for _ in 0..units {
@@ -96,11 +95,8 @@ macro_rules! sliding_log {
                     tally.count(lead);
                     if wanted {
                         tally.taken = taken;
-                        if taken.is_some() && !whole {
-                            break;
-                        }
                     }
-                    place = if place.wrapping_add(1) < units { place.wrapping_add(1) } else { 0 };
+                    place = behind(place, units);
                 }
                 Some(tally)
             }
@@ -114,11 +110,23 @@ macro_rules! sliding_log {
             /// the stamps as they were read.
             #[inline]
             pub fn check($($recv)+, now: u64) -> Outcome {
-                match $me.walk(now, false) {
-                    Some(Tally { taken: Some(_), .. }) => Outcome::Conforming,
-                    Some(tally) => Outcome::NonConforming { retry_after: tally.wait() },
-                    None => Outcome::Contended,
+                let (window, units) = ($me.window, $me.stamps.len());
+                let free = encode(now, window.window, u64::MAX);
+                let (mut soonest, mut place) = (u64::MAX, first(now, units));
+                for _ in 0..units {
+                    let Some(stamp) = $me.stamps.$get(place) else { return Outcome::Contended };
+                    let lead = stamp.update(|word| match Self::lead(window, word, now) {
+                        0 => (0, Some(free)),
+                        lead => (lead, None),
+                    });
+                    match lead {
+                        Some(0) => return Outcome::Conforming,
+                        Some(lead) => soonest = soonest.min(lead),
+                        None => return Outcome::Contended,
+                    }
+                    place = behind(place, units);
                 }
+                Outcome::NonConforming { retry_after: soonest }
             }
 
             /// Decides one request with the full answer: `remaining`, `next_unit` and `reset_after` are exact, as the
@@ -128,7 +136,7 @@ macro_rules! sliding_log {
             /// As [`check`](Self::check); always N loads.
             #[inline]
             pub fn check_ex($($recv)+, now: u64) -> Decision {
-                match $me.walk(now, true) {
+                match $me.walk(now) {
                     Some(tally) => tally.decision($me.stamps.len(), now, false),
                     None => Decision::contended(1, $me.units()),
                 }

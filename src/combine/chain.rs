@@ -84,7 +84,8 @@ struct Charge<'a> {
     link: u32,
 }
 
-type Answers = [Decision; MAX_LINKS];
+/// One for each charge, and none behind them.
+type Answers = [Option<Decision>; MAX_LINKS];
 
 impl<'a> Chain<'a> {
     /// Makes a chain of 1 to [`MAX_LINKS`] links.
@@ -170,7 +171,7 @@ impl<'a> Chain<'a> {
         counters: Option<&mut Counters>,
         each: impl FnMut(usize, &Decision),
     ) -> Decision {
-        let mut answers = [NOTHING; MAX_LINKS];
+        let mut answers = [None; MAX_LINKS];
         let mut inserted = 0;
         // What is to be told of a link is worked out once: when it is charged, or when one refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
@@ -187,7 +188,7 @@ impl<'a> Chain<'a> {
 
     /// Answers what [`check`](Chain::check) would, without charging anything. Reads only.
     pub fn peek(&self, now: u64) -> Decision {
-        let mut answers = [NOTHING; MAX_LINKS];
+        let mut answers = [None; MAX_LINKS];
         self.look(now, &mut answers);
         self.sum_up(&answers)
     }
@@ -226,7 +227,7 @@ impl<'a> Chain<'a> {
         if !self.charges().all(|charge| charge.target.is_gcra()) {
             return Err(ChainError::BadAlgorithm);
         }
-        let mut answers = [NOTHING; MAX_LINKS];
+        let mut answers = [None; MAX_LINKS];
         let mut inserted = 0;
         if self.overrides {
             self.look(now, &mut answers);
@@ -236,7 +237,7 @@ impl<'a> Chain<'a> {
         }
         for (charge, answer) in self.charges().zip(&mut answers) {
             let mut made = Counters::default();
-            *answer = charge.target.reserve(now, charge.cost, Some(&mut made));
+            let answer = answer.insert(charge.target.reserve(now, charge.cost, Some(&mut made)));
             inserted += made.inserted;
             // As in charge_all.
             answer.flags &= !Decision::EXEMPT;
@@ -273,7 +274,7 @@ impl<'a> Chain<'a> {
 
     fn look(&self, now: u64, answers: &mut Answers) {
         for (charge, answer) in self.charges().zip(answers.iter_mut()) {
-            *answer = charge.target.peek(now, charge.cost);
+            *answer = Some(charge.target.peek(now, charge.cost));
         }
         if self.overrides {
             self.exempt(now, answers);
@@ -284,9 +285,9 @@ impl<'a> Chain<'a> {
     #[cold]
     #[inline(never)]
     fn exempt(&self, now: u64, answers: &mut Answers) {
-        let banned = answers.iter().any(|answer| answer.flags & Decision::BANNED != 0);
+        let banned = answers.iter().flatten().any(|answer| answer.flags & Decision::BANNED != 0);
         if !banned && self.is_exempt(answers) {
-            for answer in answers.iter_mut().take(self.count) {
+            for answer in answers.iter_mut().flatten() {
                 (answer.verdict, answer.retry_after, answer.departure) = (Verdict::Conforming, 0, now);
                 answer.flags &= Decision::EXEMPT;
             }
@@ -294,11 +295,11 @@ impl<'a> Chain<'a> {
     }
 
     fn is_exempt(&self, answers: &Answers) -> bool {
-        self.overrides && answers.iter().any(|answer| answer.flags & Decision::EXEMPT != 0)
+        self.overrides && answers.iter().flatten().any(|answer| answer.flags & Decision::EXEMPT != 0)
     }
 
     fn all_pass(&self, answers: &Answers) -> bool {
-        answers.iter().take(self.count).all(Decision::passes)
+        answers.iter().flatten().all(Decision::passes)
     }
 
     /// Charges in order, up to the first link that refuses after all; then what was charged is undone. Gives the
@@ -308,7 +309,7 @@ impl<'a> Chain<'a> {
         let mut charges = self.charges().zip(answers.iter_mut());
         for (charge, answer) in &mut charges {
             let mut made = Counters::default();
-            *answer = charge.target.check(now, charge.cost, counted.then_some(&mut made));
+            let answer = answer.insert(charge.target.check(now, charge.cost, counted.then_some(&mut made)));
             inserted += made.inserted;
             // An exemption that came since the look: the others are charged.
             answer.flags &= !Decision::EXEMPT;
@@ -318,7 +319,7 @@ impl<'a> Chain<'a> {
         }
         // Those after a refusal are looked at.
         for (charge, answer) in charges {
-            *answer = charge.target.peek(now, charge.cost);
+            *answer = Some(charge.target.peek(now, charge.cost));
         }
         if self.all_pass(answers) {
             self.charge_extras(now, answers);
@@ -329,7 +330,7 @@ impl<'a> Chain<'a> {
     }
 
     fn charge_extras(&self, now: u64, answers: &mut Answers) {
-        for (charge, answer) in self.charges().zip(answers) {
+        for (charge, answer) in self.charges().zip(answers.iter_mut().flatten()) {
             if charge.extra == 0 {
                 continue;
             }
@@ -347,7 +348,7 @@ impl<'a> Chain<'a> {
     fn undo(&self, now: u64, answers: &mut Answers) {
         // By number: `Zip::next_back` could panic.
         for i in (0..self.count).rev() {
-            if let (Some(charge), Some(answer)) = (self.charges.get(i), answers.get_mut(i)) {
+            if let (Some(charge), Some(Some(answer))) = (self.charges.get(i), answers.get_mut(i)) {
                 charge.give_back(now, &mut answer.permit);
             }
         }
@@ -367,7 +368,8 @@ impl<'a> Chain<'a> {
             counters.inserted = counters.inserted.wrapping_add(inserted);
         }
         for (i, at) in self.charge_of.iter().take(self.links).enumerate() {
-            let (Some(charge), Some(answer)) = (self.charges.get(*at as usize), answers.get(*at as usize))
+            let (Some(charge), Some(Some(answer))) =
+                (self.charges.get(*at as usize), answers.get(*at as usize))
             else {
                 continue;
             };
@@ -379,7 +381,7 @@ impl<'a> Chain<'a> {
 
     /// The answers of all links as one.
     fn sum_up(&self, answers: &Answers) -> Decision {
-        let told = || self.charges().zip(answers);
+        let told = || self.charges().zip(answers.iter().flatten());
         // The worst verdict decides, and of several the first.
         let Some((named, decided)) = told().min_by_key(|(_, answer)| urgency(answer.verdict)) else {
             return NOTHING;
@@ -427,7 +429,7 @@ impl core::fmt::Debug for Chain<'_> {
     }
 }
 
-/// A place that no link has answered yet.
+/// The answer of no link.
 const NOTHING: Decision = Decision::contended(0, 0);
 
 /// Which verdict decides: one that no waiting helps, then a refusal, then none at all.

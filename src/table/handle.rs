@@ -41,8 +41,10 @@ pub struct Table<'m, M: Access = Shared> {
     /// Where this processor has it.
     pub(crate) wide: Option<Avx512>,
     /// The same, for groups where there is nothing wider.
+    #[cfg_attr(not(tatcell_sse2), allow(dead_code))] // of groups, as the next one
     pub(super) half: Option<Avx2>,
     /// Bursts go by groups at once, whatever they are.
+    #[cfg_attr(not(tatcell_sse2), allow(dead_code))]
     pub(super) at_once: bool,
     #[allow(dead_code)] // copied: see `Zeros`
     filled: [u8; FILL],
@@ -62,6 +64,10 @@ pub struct Table<'m, M: Access = Shared> {
 /// What the only fields of a `Table` without whole words leave of one.
 const FILL: usize =
     size_of::<u64>() - size_of::<Option<Avx512>>() - size_of::<Option<Avx2>>() - size_of::<bool>();
+const _: () = assert!(
+    size_of::<(Option<Avx512>, Option<Avx2>, bool, [u8; FILL])>() == size_of::<u64>(),
+    "a table has bytes that nothing fills"
+);
 
 /// A table with one owner: the same answers by plain loads and stores.
 pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
@@ -345,7 +351,7 @@ impl<'m, M: Access> Table<'m, M> {
     }
 
     #[inline(always)]
-    fn run_as<O: Operation>(&self, hash: u64, now_q: u64, op: &O) -> Done {
+    pub(super) fn run_as<O: Operation>(&self, hash: u64, now_q: u64, op: &O) -> Done {
         self.run_in(self.place(hash), hash, now_q, op)
     }
 

@@ -36,6 +36,7 @@ impl Burst<'_> {
     }
 
     /// Did some pass of the burst before this one, and at least `few` not? (Of 0 nobody knows how many there were.)
+    #[cfg_attr(not(tatcell_sse2), allow(dead_code))] // groups ask
     pub(super) fn denies(&self, few: usize) -> bool {
         self.last != 0 && self.last.count_ones() as usize + few <= self.hashes.len()
     }

@@ -19,10 +19,8 @@
 use super::access::Access;
 use super::ask::Done;
 use super::error::TableError;
-use super::geometry::SLOTS_PER_LINE;
 use super::handle::Table;
 use super::search::{Avx512, Base, Scan};
-use super::set::Set;
 use super::word::Tag;
 use crate::algorithms::gcra::{self, Plain};
 use crate::algorithms::{Kind, Op};
@@ -115,7 +113,11 @@ impl<'m, M: Access> Table<'m, M> {
     #[allow(dead_code)] // the C layer's bursts of different limits ask
     #[inline(always)]
     pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        self.check_at(limit, (now, self.now_q(now)), hash, cost)
+        match self.check_near(limit, self.now_q(now), hash, cost, |q| limit.0.ticks_up(q, now)) {
+            Some(outcome) => outcome,
+            None if limit.0.is_gcra() => self.check_far(limit, now, hash, cost),
+            None => self.check_again(limit, now, hash, cost),
+        }
     }
 
     #[inline(always)]
@@ -201,30 +203,44 @@ impl<'m, M: Access> Table<'m, M> {
         cost: u64,
     ) -> Result<Outcome, TableError> {
         self.own(limit)?;
-        Ok(self.check_again(limit, now, hash, cost))
+        if limit.0.t_q == 0 {
+            return Ok(Outcome::Conforming);
+        }
+        let done = self.run_count(hash, now, &Op::new(&limit.0, Kind::Check, cost, 0));
+        Ok(short_answer(&done, limit, now))
     }
 
     /// A key that is not in its home line: one attempt in the other line, or an insert; else as
-    /// [`check_again`](Self::check_again).
+    /// [`check_again`](Self::check_again). Of a limit of GCRA's: the others' way would take as much stack once more.
     #[inline(never)]
     pub(crate) fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
+        if let Some(outcome) = self.attempt_far(limit, now, hash, cost) {
+            return outcome;
+        }
+        if limit.0.t_q == 0 {
+            return Outcome::Conforming;
+        }
+        let op = Op::new(&limit.0, Kind::Check, cost, 0);
+        short_answer(&self.run_as(hash, self.now_q(now), &op), limit, now)
+    }
+
+    /// One attempt in the other line, or an insert. Where the words of two lines find no vectors they take a stack, a
+    /// kernel's perhaps: there it is a call, so that what comes behind it does not keep that.
+    #[cfg_attr(tatcell_sse2, inline(always))]
+    #[cfg_attr(not(tatcell_sse2), inline(never))]
+    fn attempt_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Option<Outcome> {
         let ((set, tag), now_q) = (self.place(hash), self.now_q(now));
         let layout = &self.geometry.layout;
-        let made = match set.second(layout, tag) {
+        match set.second(layout, tag) {
             Ok((slot, word)) if layout.is_live_of(word, tag) => {
                 self.attempt((slot, word), tag, limit, now_q, cost, |q| limit.0.ticks_up(q, now))
             }
-            // A plain limit is one of GCRA's.
             Err(next) if gcra::is_plain(&limit.0, cost) => {
                 let op = Op::new(&limit.0, Kind::Check, cost, 0);
-                let done = set.insert_behind::<M, _>(self.ask(tag, hash, now_q, &op), next);
-                done.map(|done| short_answer(&done, limit, now))
+                let done = set.insert_behind::<M, _>(self.ask(tag, hash, now_q, &op), next)?;
+                Some(short_answer(&done, limit, now))
             }
             _ => None,
-        };
-        match made {
-            Some(outcome) => outcome,
-            None => self.check_in((set, tag), limit, (now, now_q), hash, cost),
         }
     }
 
@@ -232,27 +248,11 @@ impl<'m, M: Access> Table<'m, M> {
     #[cold]
     #[inline(never)]
     pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
-        self.check_in(self.place(hash), limit, (now, self.now_q(now)), hash, cost)
-    }
-
-    #[inline(always)]
-    fn check_in(
-        &self,
-        place: (Set<'m, SLOTS_PER_LINE>, Tag),
-        limit: &TableLimit,
-        (now, now_q): (u64, u64),
-        hash: u64,
-        cost: u64,
-    ) -> Outcome {
         if limit.0.t_q == 0 {
             return Outcome::Conforming;
         }
         let op = Op::new(&limit.0, Kind::Check, cost, 0);
-        let done = match op.p.is_gcra() {
-            true => self.run_in(place, hash, now_q, &op),
-            false => self.run_count(hash, now, &op),
-        };
-        short_answer(&done, limit, now)
+        short_answer(&self.run(hash, now, &op), limit, now)
     }
 }
 
@@ -261,5 +261,40 @@ fn short_answer(done: &Done, limit: &TableLimit, now: u64) -> Outcome {
     match done.answer {
         Some(answer) => answer.outcome(&limit.0, now),
         None => Outcome::Contended,
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+    use crate::limit::LimitSpec;
+    use crate::table::{Line, TableOptions};
+
+    /// What the bursts of the C layer call beside each other, under limits that count, wait or refuse nothing.
+    #[test]
+    fn a_check_under_an_own_limit_answers_as_one_under_any() -> Result<(), TableError> {
+        for spec in [
+            LimitSpec::new(3, 1_000, 3),
+            LimitSpec::new(3, 1_000, 3).penalty(5),
+            LimitSpec::fixed_window(3, 1_000),
+            LimitSpec::sliding_counter(3, 1_000),
+        ] {
+            let memory: [[Line; 6]; 2] = core::array::from_fn(|_| core::array::from_fn(|_| Line::new()));
+            let options = TableOptions::new(spec).caller_hash();
+            let (own, any) = (Table::init(&memory[0], &options)?, Table::init(&memory[1], &options)?);
+            let (limit, other) = (own.limit(&spec)?, any.limit(&spec)?);
+            let mut passed = 0;
+            for i in 0..400u64 {
+                let (now, hash, cost) = (5_000 + 7 * i, (i % 9).wrapping_mul(0x9e37_79b9_7f4a_7c15), i % 3);
+                let told = any.check_hash(&other, now, hash, cost)?;
+                assert_eq!(own.check_owned(&limit, now, hash, cost), told, "{spec:?}: {i}");
+                passed += u32::from(cost != 0 && told.passes());
+            }
+            assert!((5..200).contains(&passed), "{spec:?}: {passed}");
+            for i in 0..9 {
+                assert_eq!(own.check_owned(&own.unlimited(), 9_000, i, u64::MAX), Outcome::Conforming);
+            }
+        }
+        Ok(())
     }
 }

@@ -155,6 +155,7 @@ fn what_a_table_that_counts_cannot_do_is_refused_by_name() {
     assert_eq!(table.limit(&LimitSpec::fixed_window(16, 1_000_000)).unwrap_err(), TableError::LimitTooFast);
     assert_eq!(table.limit(&LimitSpec::fixed_window(10, 9_000_000)).unwrap_err(), TableError::LimitTooFast);
     assert_eq!(table.reserve(&limit, 0, 1, 1, None).unwrap_err(), TableError::BadAlgorithm);
+    assert_eq!(table.reserve_from(&limit, (0, 5), 1, 1).unwrap_err(), TableError::BadAlgorithm);
     // A limit of another table that counts other bits.
     let others = memory(LINES);
     let other =

@@ -15,19 +15,19 @@
 //!
 //! - all lanes are live and denied: nothing is stored;
 //! - some pass, or a swap was lost: swap by swap; a lane whose swap is lost is looked at once more, in its slot;
-//! - a lane is absent, or lost again: from that lane on each looks for itself, in the slot that was found for it, and
-//!   where its key is not there as a single call does, which looks, inserts and asks the policy.
+//! - a lane is absent, or lost again: it is decided as a single call does, which looks, inserts and asks the policy. Of
+//!   the lanes behind it those that pass have their swap still, the others look once more, in the slot that was found.
 //!
 //! # Why the verdicts are those of single calls, one after the other
 //!
 //! C of a group comes after everything that the groups before it stored. So only lanes of its own group can come
-//! between the word that a lane was decided from and its turn, and they do one of two things: charge, or insert. Behind
-//! an insert every lane of the group reads for itself. So what is left is charges:
+//! between the word that a lane was decided from and its turn, and they do one of two things: charge, or insert.
 //!
 //! 1. A pass is proved by its swap (exclusive tables compare before each store): the word is the one that it was
-//!    decided from. Where an earlier lane has charged the same key the swap is lost, and the lane looks again.
+//!    decided from. Where an earlier lane has charged the same key, or an insert has taken its slot over, the swap is
+//!    lost, and the lane looks again.
 //! 2. A denied key stays denied: under one limit at one instant a charge only raises its lead. Charges of other keys
-//!    leave it as it is.
+//!    leave it as it is. An insert may take its slot over, so a denied lane behind one looks again.
 //! 3. Absent is never an answer: B may have looked before the key was inserted, so an absent lane looks again.
 //! 4. A slot that B found may have changed hands before C: C compares the whole word with the tag, and so does whoever
 //!    looks again. A word that is equal is the live word of the key, however it came to be there, since a key has one.
@@ -61,8 +61,8 @@
 //! same there however it is spread. So on a Zen 5 a shared table goes by groups when [`DENIED`] requests of the burst
 //! were denied, or of the one before it; elsewhere at once.
 //!
-//! NEON has two words a vector: a line takes four loads and a join of four, as its scalar search does, and a place four
-//! multiplications. What groups would save is the mispredicted branch of bursts denied in part. It was not written.
+//! NEON has two words a vector, and its step saves no instruction: with it 96.3 a conforming decision beside 94.8
+//! without (docs/PERFORMANCE.md, what was tried). So other processors have the plain step, and only in tests.
 
 #[cfg(tatcell_sse2)]
 mod avx2;
@@ -77,7 +77,7 @@ use super::handle::Table;
 use super::image::Line;
 use super::run::{Burst, Stop};
 use super::search::Scan;
-use super::word::Layout;
+use super::word::{Layout, Tag};
 use crate::keys::home_line;
 use crate::sync::{AtomicU64, Ordering};
 
@@ -245,7 +245,7 @@ impl<M: Access> Table<'_, M> {
             step.place(rule, homes, other, hashes);
         }
         let (mut at, mut pass) = (from, 0u64);
-        for hashes in hashes.chunks_exact(L) {
+        for hashes in hashes.chunks_exact(L).filter_map(|group| group.first_chunk::<L>()) {
             let mut decoded = step.decode(rule, side, words);
             if decoded.live != all(L) {
                 decoded = self.second_lines(step, rule, side, words, hashes, decoded);
@@ -295,7 +295,7 @@ impl<M: Access> Table<'_, M> {
         counters: &mut Option<&mut Counters>,
         side: &Side<'_, L>,
         words: &Words<L>,
-        hashes: &[u64],
+        hashes: &[u64; L],
         decoded: Decoded,
     ) -> u32 {
         let done = if decoded.pass == all(L) { swaps::<M, L>(side, words) } else { 0 };
@@ -310,8 +310,11 @@ impl<M: Access> Table<'_, M> {
         bits
     }
 
-    /// Decides what is left of a group lane by lane. `done`: so many have passed; where that is not none, the next one
-    /// has lost its swap.
+    /// Decides what is left of a group in the order of its lanes. `done`: so many have passed; where that is not none,
+    /// the next one has lost its swap.
+    ///
+    /// From one that passes or is absent to the next: asking each lane would be wrong half of the time where half of
+    /// them pass. Behind one that may have been inserted the denied ones look once more, too.
     #[inline(never)]
     fn in_order<const L: usize>(
         &self,
@@ -319,64 +322,35 @@ impl<M: Access> Table<'_, M> {
         counters: &mut Option<&mut Counters>,
         side: &Side<'_, L>,
         words: &Words<L>,
-        hashes: &[u64],
+        hashes: &[u64; L],
         (decoded, done): (Decoded, usize),
     ) -> u32 {
-        let mut stop = (!decoded.live).trailing_zeros().min(L as u32) as usize;
         let mut pass = (1u32 << done) - 1;
-        // From one that passes to the next: asking each lane would be wrong half of the time where half of them pass.
-        let mut left = decoded.pass & !pass & ((1 << stop) - 1);
+        let mut left = (decoded.pass | !decoded.live) & all(L) & !pass;
+        let mut alone = 0u32;
         while left != 0 {
-            let i = left.trailing_zeros() as usize % L;
-            left &= left - 1;
-            let (slot, hash) = (side.slots[i], hashes.get(i).copied().unwrap_or(0));
-            let passes = if swap::<M>(slot, words.old[i], words.new[i]) {
+            let (i, bit) = (left.trailing_zeros() as usize % L, left & left.wrapping_neg());
+            left ^= bit;
+            let (slot, hash) = (side.slots[i], hashes[i]);
+            let made = if decoded.pass & bit != 0 && swap::<M>(slot, words.old[i], words.new[i]) {
                 Some(true)
-            } else {
+            } else if decoded.live & bit != 0 {
                 self.once_more(burst, slot, hash)
+            } else {
+                None
             };
-            match passes {
-                Some(passes) => pass |= u32::from(passes) << i,
+            let passes = match made {
+                Some(passes) => passes,
                 None => {
-                    stop = i;
-                    break;
+                    alone |= bit;
+                    left = all(L) & !(bit | (bit - 1));
+                    self.decide_one(burst, hash, 1, counters.as_deref_mut())
                 }
-            }
-        }
-        if let Some(counters) = counters {
-            counters.count_plain(pass.count_ones(), stop as u32);
-        }
-        match stop < L {
-            true => pass | self.one_by_one(burst, counters, side, hashes, (decoded, stop)),
-            false => pass,
-        }
-    }
-
-    /// Decides the lanes from number `stop` on, each of which looks for itself: where its key was, or else as a single
-    /// call does.
-    #[inline(never)]
-    fn one_by_one<const L: usize>(
-        &self,
-        burst: &Burst<'_>,
-        counters: &mut Option<&mut Counters>,
-        side: &Side<'_, L>,
-        hashes: &[u64],
-        (decoded, stop): (Decoded, usize),
-    ) -> u32 {
-        let mut pass = 0;
-        for (i, &hash) in hashes.iter().enumerate().take(L).skip(stop) {
-            let was_there = decoded.live >> i & 1 == 1;
-            let slot = side.slots[i % L];
-            let passes = match was_there.then(|| self.once_more(burst, slot, hash)).flatten() {
-                Some(passes) => {
-                    if let Some(counters) = counters {
-                        counters.count_plain(u32::from(passes), 1);
-                    }
-                    passes
-                }
-                None => self.decide_one(burst, hash, 1, counters.as_deref_mut()),
             };
             pass |= u32::from(passes) << i;
+        }
+        if let Some(counters) = counters {
+            counters.count_plain((pass & !alone).count_ones(), L as u32 - alone.count_ones());
         }
         pass
     }
@@ -407,15 +381,17 @@ impl<M: Access> Table<'_, M> {
         rule: &Rule<'m>,
         side: &mut Side<'m, L>,
         words: &mut Words<L>,
-        hashes: &[u64],
+        hashes: &[u64; L],
         decoded: Decoded,
     ) -> Decoded {
         let Decoded { mut live, mut pass } = decoded;
         let layout = rule.layout;
-        let lanes = side.slots.iter_mut().zip(&mut words.old).zip(&mut words.new).zip(hashes).enumerate();
-        for (i, (((to, old), new), &hash)) in lanes.filter(|(i, _)| decoded.live >> i & 1 == 0) {
-            let tag = layout.tag(hash);
-            let Some(line) = rule.slots.get(home_line(hash, rule.lines as u32) ^ 1) else { continue };
+        let mut absent = !live & all(L);
+        while absent != 0 {
+            let (i, bit) = (absent.trailing_zeros() as usize % L, absent & absent.wrapping_neg());
+            absent ^= bit;
+            let tag = Tag(side.tags[i]);
+            let Some(line) = rule.slots.get(home_line(hashes[i], rule.lines as u32) ^ 1) else { continue };
             let bits = step.matches(&line.words, layout, tag);
             let Some(slot) = line.words.get((bits.trailing_zeros() / S::BITS) as usize) else { continue };
             // ORDERING: Relaxed; single word, value only.
@@ -424,10 +400,10 @@ impl<M: Access> Table<'_, M> {
                 continue;
             }
             let lead = layout.lead(word, rule.now);
-            live |= 1 << i;
+            live |= bit;
             pass |= u32::from(lead <= rule.limit) << i;
             let next = layout.live(tag, rule.now.wrapping_add(lead).wrapping_add(rule.charge));
-            (*to, *old, *new) = (slot, word, next);
+            (side.slots[i], words.old[i], words.new[i]) = (slot, word, next);
         }
         Decoded { live, pass }
     }
