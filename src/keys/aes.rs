@@ -20,7 +20,6 @@
 
 /// Round keys K0..K5, as little-endian halves.
 #[derive(Clone, Copy)]
-#[cfg_attr(not(tatcell_sse2), allow(dead_code))] // all but the keys
 pub(crate) struct AesKeys {
     keys: [[u64; 2]; 6],
     /// `K0 ^ 16`: where a key of 16 bytes starts; the same for one of 4 bytes.
@@ -48,9 +47,11 @@ pub(crate) fn hash(keys: &AesKeys, key: &[u8]) -> u64 {
     match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
         (Some(block), _) if key.len() == 16 => {
             let whole = u128::from_le_bytes(*block);
-            one_block(keys, [whole as u64, (whole >> 64) as u64], 16)
+            one_block(keys, &keys.start16, [whole as u64, (whole >> 64) as u64])
         }
-        (_, Some(block)) if key.len() == 4 => one_block(keys, [u32::from_le_bytes(*block) as u64, 0], 4),
+        (_, Some(block)) if key.len() == 4 => {
+            one_block(keys, &keys.start4, [u32::from_le_bytes(*block) as u64, 0])
+        }
         _ => any(keys, key),
     }
 }
@@ -61,11 +62,11 @@ pub(crate) fn hash_value<const N: usize>(keys: &AesKeys, key: [u8; N]) -> u64 {
     hash(keys, &key)
 }
 
-/// May [`hash_short`], [`hash16`] and [`hash4`] be asked? Where the processor has AVX besides, whose instructions take
-/// a round key from memory wherever it lies.
+/// May [`hash_short`], [`hash16`] and [`hash4`] be asked? On aarch64 wherever there is AES; on x86-64 where the
+/// processor has AVX besides, whose instructions take a round key from memory wherever it lies.
 #[inline]
 pub(crate) fn is_short() -> bool {
-    cfg!(tatcell_sse2) && available() && crate::cpu::avx()
+    available() && (cfg!(tatcell_aes_arm) || crate::cpu::avx())
 }
 
 /// As [`hash`] for one key alone, whose round keys are in no register yet, where [`is_short`] says so: ten instructions
@@ -100,32 +101,34 @@ pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
     x86::block4(keys, u32::from_le_bytes(*key))
 }
 
-/// Never asked.
+/// As [`hash`], of these lengths; on aarch64. Elsewhere never asked.
 #[cfg(not(tatcell_sse2))]
 #[inline(always)]
-pub(crate) fn hash_short(_: &AesKeys, _: &[u8]) -> Option<u64> {
-    None
+pub(crate) fn hash_short(keys: &AesKeys, key: &[u8]) -> Option<u64> {
+    (cfg!(tatcell_aes_arm) && matches!(key.len(), 4 | 16)).then(|| hash(keys, key))
 }
 
-/// Never asked.
+/// As above.
 #[cfg(not(tatcell_sse2))]
-#[allow(dead_code)] // as above
+#[allow(dead_code)] // the C layer asks
+#[inline(always)]
 pub(crate) fn hash16(keys: &AesKeys, key: &[u8; 16]) -> u64 {
     hash(keys, key)
 }
 
-/// Never asked.
+/// As above.
 #[cfg(not(tatcell_sse2))]
 #[allow(dead_code)] // as above
+#[inline(always)]
 pub(crate) fn hash4(keys: &AesKeys, key: &[u8; 4]) -> u64 {
     hash(keys, key)
 }
 
-/// A key of at most 16 bytes, padded with zeros, as little-endian halves.
+/// A key of a length that `start` is for, padded with zeros, as little-endian halves.
 #[inline(always)]
-fn one_block(keys: &AesKeys, [low, high]: [u64; 2], length: u64) -> u64 {
-    let [k0, k1, k2, k3, k4, k5] = &keys.keys;
-    let state = State::of([k0[0] ^ length, k0[1]]).xor(State::of([low, State::alone(high)]));
+fn one_block(keys: &AesKeys, start: &[u64; 2], [low, high]: [u64; 2]) -> u64 {
+    let [_, k1, k2, k3, k4, k5] = &keys.keys;
+    let state = State::at(start).xor(State::of([low, State::alone(high)]));
     state.round(k1).round(k2).round(k3).round(k4).round(k5).low()
 }
 
@@ -225,6 +228,12 @@ mod x86 {
             State(unsafe { _mm_set_epi64x(words[1] as i64, words[0] as i64) })
         }
 
+        /// The same of words in memory.
+        #[inline(always)]
+        pub fn at(words: &[u64; 2]) -> State {
+            State::of(*words)
+        }
+
         /// The same word, but read from memory by itself: a caller often has just written a key as two words, and a
         /// load of 16 bytes that spans two recent stores waits for both to reach the cache.
         #[inline(always)]
@@ -263,19 +272,80 @@ mod x86 {
     }
 }
 
-#[cfg(not(tatcell_sse2))]
-use plain::State;
+#[cfg(tatcell_aes_arm)]
+use arm::State;
 
-#[cfg(not(tatcell_sse2))]
-mod plain {
-    /// The 16 bytes between two rounds, as little-endian halves.
+#[cfg(tatcell_aes_arm)]
+mod arm {
+    use core::arch::aarch64::*;
+
+    /// The 16 bytes between two rounds: these two, one `^` the other. A round of this processor begins with the key,
+    /// one of the hash ends with it, so the `^` of one waits for the next.
     #[derive(Clone, Copy)]
-    pub struct State([u64; 2]);
+    pub struct State(uint8x16_t, uint8x16_t);
 
     impl State {
         #[inline(always)]
-        pub fn of(words: [u64; 2]) -> State {
-            State(words)
+        pub fn of([low, high]: [u64; 2]) -> State {
+            // SAFETY: NEON is enabled, as AES needs it; registers only.
+            unsafe {
+                State(vreinterpretq_u8_u64(vcombine_u64(vcreate_u64(low), vcreate_u64(high))), vdupq_n_u8(0))
+            }
+        }
+
+        /// The same of words in memory.
+        #[inline(always)]
+        pub fn at(words: &[u64; 2]) -> State {
+            // SAFETY: as above; a load of 16 valid bytes.
+            unsafe { State(vreinterpretq_u8_u64(vld1q_u64(words.as_ptr())), vdupq_n_u8(0)) }
+        }
+
+        /// The same word: see the other one.
+        #[inline(always)]
+        pub fn alone(word: u64) -> u64 {
+            word
+        }
+
+        #[inline(always)]
+        pub fn xor(self, other: State) -> State {
+            // SAFETY: as above.
+            State(self.0, unsafe { veorq_u8(self.1, veorq_u8(other.0, other.1)) })
+        }
+
+        #[inline(always)]
+        pub fn round(self, key: &[u64; 2]) -> State {
+            // SAFETY: the AES extension is enabled at compile time; a load of 16 valid bytes.
+            unsafe {
+                State(vaesmcq_u8(vaeseq_u8(self.0, self.1)), vreinterpretq_u8_u64(vld1q_u64(key.as_ptr())))
+            }
+        }
+
+        #[inline(always)]
+        pub fn low(self) -> u64 {
+            // SAFETY: as above.
+            unsafe { vgetq_lane_u64::<0>(vreinterpretq_u64_u8(veorq_u8(self.0, self.1))) }
+        }
+    }
+}
+
+#[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
+use plain::State;
+
+/// Where no processor can be asked for a round.
+#[cfg(not(any(tatcell_sse2, tatcell_aes_arm)))]
+mod plain {
+    #[derive(Clone, Copy)]
+    pub struct State;
+
+    impl State {
+        #[inline(always)]
+        pub fn of(_: [u64; 2]) -> State {
+            State
+        }
+
+        #[inline(always)]
+        pub fn at(_: &[u64; 2]) -> State {
+            State
         }
 
         #[inline(always)]
@@ -284,33 +354,18 @@ mod plain {
         }
 
         #[inline(always)]
-        pub fn xor(self, other: State) -> State {
-            State([self.0[0] ^ other.0[0], self.0[1] ^ other.0[1]])
+        pub fn xor(self, _: State) -> State {
+            State
         }
 
-        #[cfg(tatcell_aes_arm)]
         #[inline(always)]
-        pub fn round(self, key: &[u64; 2]) -> State {
-            use core::arch::aarch64::*;
-            // SAFETY: the AES extension is enabled at compile time.
-            unsafe {
-                let s = vreinterpretq_u8_u64(vld1q_u64(self.0.as_ptr()));
-                let k = vld1q_u64(key.as_ptr());
-                let mixed = vaesmcq_u8(vaeseq_u8(s, vdupq_n_u8(0)));
-                let s = veorq_u64(vreinterpretq_u64_u8(mixed), k);
-                State([vgetq_lane_u64::<0>(s), vgetq_lane_u64::<1>(s)])
-            }
-        }
-
-        #[cfg(not(tatcell_aes_arm))]
-        #[inline(always)]
-        pub fn round(self, _key: &[u64; 2]) -> State {
-            State([0, 0])
+        pub fn round(self, _: &[u64; 2]) -> State {
+            State
         }
 
         #[inline(always)]
         pub fn low(self) -> u64 {
-            self.0[0]
+            0
         }
     }
 }

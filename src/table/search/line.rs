@@ -144,17 +144,7 @@ mod x86 {
             let least = unsafe {
                 let past = _mm_set1_epi64x(now_q.wrapping_add(layout.past) as i64);
                 let mask = _mm_set1_epi64x(layout.mask as i64);
-                let number = |pair: __m128i, place: u64| {
-                    let places = _mm_set_epi64x((NORMAL | (place + 1)) as i64, (NORMAL | place) as i64);
-                    let rest = _mm_slli_epi64::<4>(_mm_and_si128(_mm_sub_epi64(pair, past), mask));
-                    _mm_castsi128_pd(_mm_or_si128(rest, places))
-                };
-                let of_line = |words: &Self, place: u64| {
-                    let [a, b, c, d] = words.0;
-                    let low = _mm_min_pd(number(a, place), number(b, place + 2));
-                    _mm_min_pd(low, _mm_min_pd(number(c, place + 4), number(d, place + 6)))
-                };
-                let both = _mm_min_pd(of_line(home, 0), of_line(next, 8));
+                let both = _mm_min_pd(home.least(0, past, mask), next.least(8, past, mask));
                 let one = _mm_min_sd(both, _mm_unpackhi_pd(both, both));
                 _mm_cvtsi128_si64(_mm_castpd_si128(one)) as u64
             };
@@ -163,6 +153,22 @@ mod x86 {
     }
 
     impl<const N: usize> Words<N> {
+        /// Of the numbers of the even and of the odd words the least. The first word is at this place.
+        #[inline(always)]
+        fn least(&self, place: u64, past: __m128i, mask: __m128i) -> __m128d {
+            // SAFETY: SSE2 is enabled here.
+            unsafe {
+                let number = |pair: __m128i, place: u64| {
+                    let places = _mm_set_epi64x((NORMAL | (place + 1)) as i64, (NORMAL | place) as i64);
+                    let rest = _mm_slli_epi64::<4>(_mm_and_si128(_mm_sub_epi64(pair, past), mask));
+                    _mm_castsi128_pd(_mm_or_si128(rest, places))
+                };
+                let [a, b, c, d] = self.0;
+                let low = _mm_min_pd(number(a, place), number(b, place + 2));
+                _mm_min_pd(low, _mm_min_pd(number(c, place + 4), number(d, place + 6)))
+            }
+        }
+
         /// One lane of 16 bits a word, all set where it has this tag. Tags lie in the high halves of the words.
         #[inline(always)]
         fn equal(&self, layout: &Layout, tag: Tag) -> __m128i {

@@ -1,13 +1,16 @@
 //! The crate's own tests, threads included, on other hosts: big-endian, 32-bit, without 64-bit atomics. Long.
 //!
-//! `cargo xtask test-hosts TRIPLE...` tries only these; the quick form tries only the one in `QUICK`.
+//! `cargo xtask test-hosts TRIPLE...` tries only these; the quick form tries only the one in `QUICK`. On aarch64 what
+//! its AES and its swap of one instruction change is tested, too, and instructions are counted ([`counts`]); with
+//! `counts` in place of a triple, that alone is done.
 
 use anyhow::Result;
 
 use crate::context::Context;
 use crate::exec::Run;
 use crate::machines::boards::{short, Host, HOSTS};
-use crate::machines::rust_target::{self, HostTools, RustTarget};
+use crate::machines::counts;
+use crate::machines::rust_target::{self, variable, HostTools, RustTarget};
 use crate::report::Report;
 
 /// A test that compares words with what this machine's C compiler lays out says nothing about another byte order.
@@ -16,38 +19,81 @@ const LEFT_OUT: [&str; 2] = ["--skip", "the_header_computes_and_refuses_the_same
 /// The host of the quick form: the farthest from this one.
 const QUICK: &str = "s390x-unknown-linux-gnu";
 
+/// Asks for instruction counts alone.
+const COUNTS: &str = "counts";
+
+/// What a build for aarch64 may ask for, and the tests that then run other code.
+const FEATURES: &str = "-Ctarget-feature=+aes,+lse";
+const CHANGED: [&str; 7] = ["--lib", "--test", "bursts", "--test", "table", "--test", "table_hash"];
+/// No instruction of theirs changes, and they take minutes.
+const UNCHANGED: [&str; 2] = ["--skip", "algorithms::"];
+
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    let named = |name: &str| ctx.arguments.iter().any(|a| a == name);
     let asked = |triple: &str| match &ctx.arguments[..] {
         [] => !ctx.quick || triple == QUICK,
-        some => some.iter().any(|a| a == triple),
+        _ => named(triple),
     };
     if ctx.quick {
         report.note(&format!("quick: {QUICK} only"));
     }
-    for host in HOSTS.iter().filter(|h| asked(h.triple)) {
+    for host in HOSTS {
+        let with_features = host.triple == counts::TRIPLE;
+        let counted = with_features && (asked(host.triple) || named(COUNTS));
+        if !asked(host.triple) && !counted {
+            continue;
+        }
         let name = format!("tests_pass_on_{}_linux_{}", short(host.triple), host.what);
         let found = host.tools().and_then(|tools| Ok((tools, rust_target::find(ctx, host.triple)?)));
-        match found {
-            Err(missing) => report.skip(&name, &missing),
-            Ok((tools, rust)) => match tests(ctx, host, &tools, &rust) {
-                Ok(count) => report.pass(&format!("{name} ({count} tests)")),
-                Err(e) => report.fail(&name, &format!("{e:#}")),
-            },
+        let (tools, rust) = match found {
+            Ok(found) => found,
+            Err(missing) => {
+                report.skip(&name, &missing);
+                continue;
+            }
+        };
+        if asked(host.triple) {
+            tested(report, &name, tests(ctx, host, &tools, &rust, None));
+            if with_features {
+                let name = "tests_pass_on_aarch64_with_aes_and_lse";
+                tested(report, name, tests(ctx, host, &tools, &rust, Some(FEATURES)));
+            }
+        }
+        if counted {
+            counts::run(ctx, report, host, &tools, &rust)?;
         }
     }
     Ok(())
 }
 
-/// Runs the tests; returns how many there were.
-fn tests(ctx: &Context, host: &Host, tools: &HostTools, rust: &RustTarget) -> Result<usize> {
+fn tested(report: &mut Report, name: &str, tests: Result<usize>) {
+    match tests {
+        Ok(count) => report.pass(&format!("{name} ({count} tests)")),
+        Err(e) => report.fail(name, &format!("{e:#}")),
+    }
+}
+
+/// Runs the tests, or those that some flags change with these; returns how many there were.
+fn tests(
+    ctx: &Context,
+    host: &Host,
+    tools: &HostTools,
+    rust: &RustTarget,
+    flags: Option<&str>,
+) -> Result<usize> {
+    let (some, others, folder) = match flags {
+        Some(_) => (&CHANGED[..], &UNCHANGED[..], "-flags"),
+        None => (&[][..], &[][..], ""),
+    };
     let mut cargo = rust.cargo(ctx, "test")?;
-    cargo.args(["--locked", "--features", host.features, "--target", host.triple]);
-    cargo.args(["--", "--test-threads=2"]).args(LEFT_OUT);
+    cargo.args(["--locked", "--features", host.features, "--target", host.triple]).args(some);
+    cargo.args(["--", "--test-threads=2"]).args(LEFT_OUT).args(others);
     cargo
-        .env("CARGO_TARGET_DIR", ctx.cargo_target.join("hosts"))
-        .envs(tools.variables.iter().map(|(k, v)| (k, v)));
-    let log = ctx.folder("hosts")?.join(format!("{}.log", host.triple));
+        .env("CARGO_TARGET_DIR", ctx.cargo_target.join(format!("hosts{folder}")))
+        .envs(tools.variables.iter().map(|(k, v)| (k, v)))
+        .envs(flags.map(|flags| (variable(host.triple, "RUSTFLAGS"), flags)));
+    let log = ctx.folder("hosts")?.join(format!("{}{folder}.log", host.triple));
     let mut text = String::new();
     let status = cargo.lines(|line| {
         text.push_str(line);

@@ -3,6 +3,7 @@
 pub mod archive;
 mod boards;
 mod budget;
+mod counts;
 mod defmt;
 mod embedded;
 mod emulator;

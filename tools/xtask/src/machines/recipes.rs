@@ -239,6 +239,15 @@ impl Recipes<'_> {
         let elf = self.out.join(format!("arduino-{}.elf", folder.replace('/', "-")));
         let object = self.out.join("board.o");
         cmd!(self.ctx.sh, "{gcc} {flags...} -Os -c -ffreestanding {board} -o {object}").must()?;
+        // An archive of a larger core would run here, too.
+        let triple = with_cpu(cpu).map_or("", |board| board.target.triple);
+        let built = self.ctx.folder("firmware")?.join(triple).join("libtatcell-single.a");
+        let given = library.join("src").join(folder).join("libtatcell.a");
+        ensure!(
+            std::fs::read(&given)? == std::fs::read(&built)?,
+            "{} is not that of {triple}",
+            given.display()
+        );
         let language = ["-std=gnu++11", "-ffreestanding", "-fno-exceptions", "-fno-rtti", "-nostdlib"];
         let warnings = ["-Wall", "-Wextra", "-Werror"];
         let (headers, archives) = (library.join("src"), library.join("src").join(folder));

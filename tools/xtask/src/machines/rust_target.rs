@@ -89,7 +89,7 @@ fn debian(triple: &str) -> Result<RustTarget, Missing> {
 }
 
 /// cargo's variable of a target.
-fn variable(triple: &str, what: &str) -> String {
+pub fn variable(triple: &str, what: &str) -> String {
     format!("CARGO_TARGET_{}_{what}", triple.to_uppercase().replace('-', "_"))
 }
 

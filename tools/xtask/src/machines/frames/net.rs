@@ -37,7 +37,7 @@ pub struct Net {
 enum Kind {
     /// Flows are sockets; the firmware sees them as 10.0.2.2 with their own port. Ports here of the firmware's ports.
     User(HashMap<u16, u16>),
-    /// Flows are made up: flow i comes from 192.0.2.(i + 1), port 40000 + i. QEMU's port.
+    /// Flows are made up: flow i comes from 192.0.2.(i / 2 + 1), port 40000 + i % 2. QEMU's port.
     Dgram { qemu: u16, flows: usize },
 }
 
@@ -138,9 +138,10 @@ impl Net {
     }
 }
 
+/// Two flows an address, which differ in one bit of their ports: a key without either would put flows together.
 fn made_up(flow: usize) -> SocketAddrV4 {
-    let [_, low] = (flow as u16 + 1).to_be_bytes();
-    SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, low), 40_000 + flow as u16)
+    let [_, low] = (flow as u16 / 2 + 1).to_be_bytes();
+    SocketAddrV4::new(Ipv4Addr::new(192, 0, 2, low), 40_000 + flow as u16 % 2)
 }
 
 fn bind(port: u16) -> Result<UdpSocket> {
