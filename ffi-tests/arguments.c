@@ -461,6 +461,11 @@ TEST(table_restore_refuses_bad_arguments_and_images) {
     w.image[0] = 0;
     REFUSES(TATCELL_ERR_NOT_READY, tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.seed, 0), 0));
     w.image[0] = *(uint64_t *)(void *)w.memory;
+    /* Nor is anything changed where a table lies already. */
+    REFUSES(TATCELL_ERR_WRONG_SIZE, tatcell_table_restore(t, w.memory, USED - 128, w.image, USED,
+        kit_attach(w.seed, 0), 0));
+    REFUSES(TATCELL_ERR_WRONG_SEED, tatcell_table_restore(t, w.memory, USED, w.image, USED, kit_attach(w.blank, 0), 0));
+    REFUSES(TATCELL_ERR_MODE, tatcell_table_restore(t, w.memory, USED, w.image, USED, kit_attach(w.seed, 1), 0));
     TAKES(tatcell_table_restore(t, w.blank, USED, w.image, USED, kit_attach(w.seed, 0), 0));
     /* Memory that init and attach take with a line to spare is taken by restore too. */
     TAKES(tatcell_table_restore(t, w.blank, BYTES, w.image, USED, kit_attach(w.seed, 0), 0));

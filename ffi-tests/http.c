@@ -176,6 +176,8 @@ TEST(bad_arguments_write_nothing) {
     REFUSED(TATCELL_ERR_LIMIT, &p);
     p = policy("p", &pass), p.quota = 1;
     REFUSED(TATCELL_ERR_OPTION, &p);
+    p = policy("p", &pass), p.window = 1;
+    REFUSED(TATCELL_ERR_OPTION, &p);
     p = policy("p", &pass), p.flags = 1;
     REFUSED(TATCELL_ERR_OPTION, &p);
     p = policy("p", &pass), p.size = 0;
@@ -192,6 +194,25 @@ TEST(bad_arguments_write_nothing) {
 }
 
 /* A structure of a later release: what is added lies behind, and must be 0. */
+/* It passes, and what it would have waited for is nobody's affair. */
+TEST(a_decision_in_the_shadow_holds_the_client_to_nothing) {
+    DO(decide());
+    char text[100];
+    for (int shadow = 0; shadow < 2; shadow++) {
+        NOTE("shadow %d", shadow);
+        tatcell_limit_spec_t s = kit_spec(2, 1000, 10);
+        tatcell_cell_t cell = TATCELL_CELL_INIT;
+        tatcell_decision_t d = TATCELL_DECISION_INIT;
+        s.flags = shadow ? TATCELL_LIMIT_SHADOW : 0;
+        EQ(tatcell_limit_init_spec(&limit, &s), 0);
+        for (int i = 0; i < 2; i++) EXPECT(tatcell_cell_check_ex(&cell, &limit, 0, 7, 0, &d, NULL) >= 0);
+        EQ(d.flags, shadow ? TATCELL_FLAG_SHADOW : 0);
+        tatcell_http_policy_t p = policy("p", &d);
+        EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RATELIMIT, text, sizeof text), shadow ? 0 : 11);
+        EQ(tatcell_http_value(&p, 1, 1000, TATCELL_HTTP_RETRY_AFTER, text, sizeof text), shadow ? 0 : 1);
+    }
+}
+
 TEST(policies_of_a_later_release_are_read_as_far_as_both_sides_know) {
     DO(decide());
     struct { tatcell_http_policy_t p; uint64_t more; } later[2] = {{policy("a", &pass), 0}, {policy("b", &pass), 0}};
@@ -210,6 +231,7 @@ int main(void) {
     RUN(limits_of_every_kind_give_quota_and_window);
     RUN(names_are_texts_of_structured_fields);
     RUN(bad_arguments_write_nothing);
+    RUN(a_decision_in_the_shadow_holds_the_client_to_nothing);
     RUN(policies_of_a_later_release_are_read_as_far_as_both_sides_know);
     return check_failures != 0;
 }

@@ -192,6 +192,9 @@ TEST(a_stranger_who_meets_the_word_of_an_override_is_not_overridden) {
             NOTE("key %d, stranger %d", i, (int)other);
             EQ(tatcell_table_overridden_hash(&table, 1, hash ^ other << 20, &kind, &left), 0);
             EQ(kind, TATCELL_OVERRIDE_NONE);
+            /* Nor takes it back what is not its own. */
+            EQ(tatcell_table_lift_hash(&table, 1, hash ^ other << 20), TATCELL_END);
+            EQ(tatcell_table_reset_hash(&table, 1, hash ^ other << 20), 0);
         }
         EQ(tatcell_table_overridden_hash(&table, 1, hash, &kind, &left), 0);
         EQ(kind, TATCELL_OVERRIDE_EXEMPT);

@@ -6,7 +6,7 @@ use common::forms::{self, Form};
 use common::oracle::{seen, Oracle};
 use common::{cases, Rng};
 use tatcell::{
-    Cell, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Outcome, Permit, Verdict,
+    Cell, Cell32, Change, Decision, ExclusiveCell, Limit, LimitError, LimitSpec, Outcome, Permit, Verdict,
 };
 
 /// T = 64 ticks, 1024 q-units in every form.
@@ -171,6 +171,75 @@ fn heal_turns_an_impossible_lead_into_one_burst_of_debt() {
     let idle = Cell::new();
     assert!(idle.check(&heal, 5, 4).passes());
     assert_eq!(idle.peek(&heal, 1 << 50, 0).remaining, 4);
+}
+
+/// Wraps of the clock in q-units included: a 32-bit word keeps its low half.
+#[test]
+fn a_permit_names_the_word_that_its_charge_left() {
+    let (limit, limit32) = (spec(4).build().unwrap(), spec(4).build32().unwrap());
+    for now in [0, 7, 1 << 27, 1 << 33, u64::MAX >> 8, u64::MAX] {
+        let (cell, cell32) = (Cell::new(), Cell32::new());
+        for cost in 1..=2 {
+            assert_eq!(cell.check_ex(&limit, now, cost, 0).permit.tat, cell.word(), "64 bits at {now}");
+            let permit = cell32.check_ex(&limit32, now, cost, 0).permit;
+            assert_eq!(permit.tat, u64::from(cell32.word()), "32 bits at {now}");
+        }
+    }
+}
+
+#[test]
+fn a_change_between_algorithms_is_refused_or_starts_anew() {
+    let limits = [
+        Limit::new(1, 1 << 28, 4),
+        Limit::fixed_window(4, 1 << 30),
+        Limit::sliding_counter(4, 1 << 30),
+        Limit::quota_linear(4, 1 << 30),
+        Limit::decay(4, 1 << 30),
+    ]
+    .map(Result::unwrap);
+    for (i, old) in limits.iter().enumerate() {
+        for (j, new) in limits.iter().enumerate() {
+            let cell = Cell::new();
+            assert!(cell.check(old, 1_000, 2).passes());
+            let word = cell.word();
+            for how in [Change::KeepTime, Change::KeepUnits] {
+                let want = if i == j { Ok(true) } else { Err(LimitError::BadAlgorithm) };
+                assert_eq!(cell.change(old, new, 1_000, how), want, "{i} to {j}, {how:?}");
+                assert_eq!(cell.word(), word, "{i} to {j}, {how:?}");
+            }
+            assert_eq!(cell.change(old, new, 1_000, Change::Reset), Ok(true), "{i} to {j}");
+            assert_eq!(cell.peek(new, 1_000, 0).remaining, 4, "{i} to {j}");
+        }
+    }
+}
+
+/// An operation on a cell: limit, now, cost.
+type Call = fn(&Cell, &Limit, u64, u64) -> Decision;
+
+#[test]
+fn a_healed_word_is_one_burst_of_debt_to_every_operation() {
+    let spec = spec(4).skew(1 << 20).resolution(4).heal().max_debt(9).max_room(3).max_delay(5 * 64);
+    let now = 1 << 30;
+    for limit in [spec, spec.penalty(6)].map(|spec| spec.build().unwrap()) {
+        let owes = Cell::new();
+        assert!(owes.check(&limit, now, 4).passes());
+        let far = Cell::new();
+        assert!(far.check(&limit, 1 << 40, 1).passes());
+        for cost in [0, 1, 2, 3, 8] {
+            let calls: [Call; 4] = [
+                |cell, limit, now, cost| cell.check_ex(limit, now, cost, 0),
+                |cell, limit, now, cost| cell.check_ex(limit, now, cost, 3),
+                |cell, limit, now, cost| cell.charge(limit, now, cost),
+                |cell, limit, now, cost| cell.reserve(limit, now, cost),
+            ];
+            for (i, call) in calls.iter().enumerate() {
+                let (healed, debtor) = (Cell::from_word(far.word()), Cell::from_word(owes.word()));
+                let answers = [call(&healed, &limit, now, cost), call(&debtor, &limit, now, cost)];
+                assert_eq!(answers[0], answers[1], "call {i}, cost {cost}");
+                assert_eq!(healed.word(), debtor.word(), "call {i}, cost {cost}: what is stored");
+            }
+        }
+    }
 }
 
 #[test]

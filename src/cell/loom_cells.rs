@@ -182,6 +182,28 @@ fn contended_call_charges_nothing() {
     assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
 }
 
+/// A change of the limit that loses every swap to a rival says that it was not made, and none was. Does not show:
+/// several rivals.
+#[test]
+fn contended_change_says_that_it_was_not_made() {
+    static REACHED: AtomicBool = AtomicBool::new(false);
+    explore("cell: contended change", Bound::Exhaustive, || {
+        let (old, slower) = (limit(64), LimitSpec::new(1, 2 * T, 64).resolution(0).build().expect("limit"));
+        let cell = Arc::new(Cell::new());
+        assert!(cell.check(&old, NOW, 1).passes());
+        let (a, b) = (cell.clone(), cell.clone());
+        let (made, ()) = race(
+            move || a.change(&old, &slower, NOW, Change::KeepUnits).expect("two limits of GCRA"),
+            move || (0..MAX_LOST).for_each(|_| assert!(b.check(&old, NOW, 1).passes())),
+        );
+        // The units before the change owe twice as long from then on.
+        let charged = (1 + MAX_LOST) as u64 * T;
+        assert_eq!(made, debt(&cell) > charged, "what it says is not what it did");
+        REACHED.fetch_or(!made, Plain::Relaxed);
+    });
+    assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
+}
+
 /// Reservations of one cell depart in the order in which they took effect: no two share an emission interval. Does
 /// not show: reservations with clocks apart.
 #[test]

@@ -165,3 +165,36 @@ macro_rules! log_limited {
         LOG.check(&LIMIT, $now)
     }};
 }
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    /// The macros call it as the program is compiled; here it is called as the tests run.
+    #[test]
+    fn each_unit_of_time_is_its_part_of_a_second() {
+        const HZ: u64 = 1_000_000;
+        let units = [
+            ("hours", 3_600 * HZ),
+            ("minutes", 60 * HZ),
+            ("secs", HZ),
+            ("millis", HZ / 1_000),
+            ("micros", 1),
+        ];
+        for (unit, ticks) in units {
+            for n in [1, 7] {
+                assert_eq!(
+                    SmallLimit::per_time(1, n, unit, HZ, 3),
+                    SmallLimit::new(1, n * ticks, 3),
+                    "{unit}"
+                );
+                let small = SmallLimit32::per_time(1, n, unit, HZ, 3);
+                assert_eq!(small, SmallLimit32::new(1, n * ticks, 3), "{unit}");
+            }
+        }
+        // Less than a tick: the ratio is kept.
+        assert_eq!(SmallLimit::per_time(1, 1, "micros", 1_000, 3), SmallLimit::new(1_000_000, 1_000, 3));
+        assert_eq!(SmallLimit::per_time(1, 1, "days", HZ, 3), Err(LimitError::ZeroRate));
+        assert_eq!(SmallLimit::per_time(1, u64::MAX, "hours", HZ, 3), Err(LimitError::NotRepresentable));
+    }
+}

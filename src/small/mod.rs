@@ -15,6 +15,8 @@ mod debt;
 mod hash;
 mod limit;
 mod log;
+#[cfg(all(test, tatcell_loom))]
+mod loom_log;
 mod macros;
 mod rate;
 mod table;

@@ -52,8 +52,8 @@ impl TableOptions {
     /// Starts options for a table of [overrides](crate::Table::ban): bans and exemptions of keys until a time, at most
     /// `longest` ticks ahead.
     ///
-    /// Its unit of time is the finest in which `longest` fits the word: with the default tag of 20 bits one tick for up
-    /// to 2^38 of them (8.7 years of milliseconds), 2^17 ticks for a year of nanoseconds (131 us). The policy is
+    /// Its unit of time is the finest in which `longest` fits the word: with the default tag of 20 bits one tick
+    /// below 2^38 - 1 of them (8.7 years of milliseconds), 2^17 ticks for a year of nanoseconds (131 us). The policy is
     /// [`FullPolicy::Deny`]: an override is never dropped for another.
     pub const fn overrides(longest: u64) -> TableOptions {
         let options = TableOptions::new(LimitSpec::fixed_window((1 << OVERRIDE_BITS) - 1, longest));
@@ -109,8 +109,9 @@ impl TableOptions {
         self
     }
 
-    /// Sets the claim lifetime, in ticks (default: one): how long a thread that was stopped inside an insert keeps
-    /// the slot from others. Larger than the usual clock difference between threads saves retries.
+    /// Sets the claim lifetime, in ticks (default: one; never less than two q-units): how long a thread that was
+    /// stopped inside an insert keeps the slot from others. Larger than the usual clock difference between threads
+    /// saves retries.
     pub const fn claim_lifetime(mut self, ticks: u64) -> Self {
         self.lifetime = Some(ticks);
         self

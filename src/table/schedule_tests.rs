@@ -304,13 +304,13 @@ fn schedules_of_eight_threads_admit_no_key_above_its_burst() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "admitted more than its burst")]
 fn schedules_find_stores_for_swaps() {
     explore::<Stores>(FullPolicy::Deny, 2_000);
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "a claim was left behind")]
 fn schedules_find_claims_that_are_left() {
     explore::<NoKill>(FullPolicy::Deny, 20_000);
 }
@@ -332,7 +332,7 @@ fn schedules_of_real_threads_admit_no_key_above_its_burst() {
 }
 
 #[test]
-#[should_panic]
+#[should_panic(expected = "admitted more than its burst")]
 fn schedules_of_real_threads_find_stores_for_swaps() {
     real::<Stores>(500);
 }

@@ -49,6 +49,21 @@ fn one_instant_admits_one_unit() {
     }
 }
 
+/// Three threads of one check and two of three, of a key that is new, and one unit fewer than would take what they ask:
+/// no bound of preemptions, which loom has for these (`loom_every`).
+#[test]
+fn three_by_one_and_two_by_three_checks_of_a_new_key_stay_within_the_burst() {
+    let checks = [EXACT, &[Check::SomeoneAdmitted, Check::Conserves]].concat();
+    for (burst, threads) in [(2, &[1, 1, 1][..]), (4, &[3, 3])] {
+        for slots in [&[0, 8][..], &[0, 1, 8]] {
+            let w = World::shared(LimitSpec::new(1, T, burst), FullPolicy::Admit, 2, slots);
+            let calls = [check(X, NOW); 3];
+            let w = threads.iter().fold(w, |w, n| w.thread(&calls[..*n]));
+            holds(&std::format!("{threads:?} checks of a new key, {} slots", slots.len()), &w, &checks);
+        }
+    }
+}
+
 #[test]
 fn clocks_apart_still_give_a_key_one_slot() {
     for slots in [&[0, 8][..], &[0, 1, 8]] {
