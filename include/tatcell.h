@@ -1465,7 +1465,7 @@ typedef struct tatcell_table_options_t {
     const void *reserved;
     /** Ticks by which callers' readings may be apart or step back; 0 = max(horizon, min(span / 64, 2^30)). */
     uint64_t skew;
-    /** Ticks for which a thread stopped inside an insert keeps a slot; 0 = one tick. */
+    /** Ticks for which a thread stopped inside an insert keeps a slot, at least two q-units; 0 = one tick. */
     uint64_t claim_lifetime;
     /** Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it. */
     uint64_t tick_hz;
@@ -1477,7 +1477,7 @@ typedef struct tatcell_table_options_t {
     /**
      * Ticks; not 0 makes a table of overrides (tatcell_table_ban) that end at most so far ahead. Then fastest and
      * slowest are NULL, and policy is TATCELL_FULL_DENY or 0. Its unit of time is the finest in which that fits the
-     * word: with 20 tag bits a tick for up to 2^38 of them, 2^17 ticks (131 us) for a year of nanoseconds.
+     * word: with 20 tag bits a tick below 2^38 - 1 of them, 2^17 ticks (131 us) for a year of nanoseconds.
      */
     uint64_t overrides;
 } tatcell_table_options_t;

@@ -1035,7 +1035,7 @@ public:
     constexpr table_options &tag_bits(std::uint32_t n) noexcept { return raw_.tag_bits = n, *this; }
     /// By how much callers' readings may be apart or step back; see TIME in tatcell.h. At least one tick.
     constexpr table_options &skew(ticks d) noexcept { return raw_.skew = d.count(), *this; }
-    /// For how long a thread that was stopped inside an insert keeps a slot; at least one tick.
+    /// For how long a thread that was stopped inside an insert keeps a slot; at least two q-units.
     constexpr table_options &claim_lifetime(ticks d) noexcept { return raw_.claim_lifetime = d.count(), *this; }
     /// Of the callers' clock, for those who attach.
     /// Tables of aligned windows: by how much the clocks of callers may differ.

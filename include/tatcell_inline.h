@@ -8,13 +8,22 @@
  *          every stored word is the library's, and both kinds of calls share a cell.
  * SETUP    Beside a limit keep a tatcell_inline_limit_t, which tatcell_inline_limit_init fills in:
  *
- *            static tatcell_cell_t cell;
- *            static tatcell_limit_t limit;
- *            static tatcell_inline_limit_t here;
- *            if (tatcell_limit_init(&limit, 1000, 1000000000, 200) < 0) return -1;
- *            if (tatcell_inline_limit_init(&here, &limit) < 0) return -1;
- *            ...
- *            if (tatcell_inline_cell_check(&cell, &here, now, 1, NULL) != 0) drop(packet);
+ *   #include <stdio.h>
+ *   #include <tatcell_inline.h>
+ *
+ *   static tatcell_cell_t cell;
+ *   static tatcell_limit_t limit;
+ *   static tatcell_inline_limit_t here;
+ *
+ *   int main(void) {
+ *       if (tatcell_limit_init(&limit, 1000, 1000000000, 200) < 0) return 1; // 1000 a second, 200 at once
+ *       if (tatcell_inline_limit_init(&here, &limit) < 0) return 1;
+ *       int passed = 0;
+ *       for (int packet = 0; packet < 300; packet++)         // all at one instant
+ *           if (tatcell_inline_cell_check(&cell, &here, 0, 1, NULL) == TATCELL_PASS) passed++;
+ *       printf("%d of 300 packets pass\n", passed);          // 200
+ *       return 0;
+ *   }
  *
  * CHECKS   None of pointers where it decides inline: cell and limit must be what this header asks for. A limit that is
  *          all zero is refused (TATCELL_ERR_NULL).
@@ -105,13 +114,14 @@ struct tatcell_inline_step {
     uint64_t lead, tat;
 };
 
-/* A TAT 1..=H + S ahead of the clock is moved on; else the cell is full and starts from now. Branches, not selections:
- * the next check waits for this word, and a predicted branch lets it wait for one addition. */
+/* A TAT at most H + S ahead of the clock is moved on, one of now to where a full cell gets; else the cell is full and
+ * starts from now. Branches, not selections: the next check waits for this word, and a predicted branch lets it wait
+ * for one addition. */
 TATCELL_INLINE struct tatcell_inline_step tatcell_inline_charge(const tatcell_inline_limit_t *limit, uint64_t word,
                                                                 uint64_t clock, uint64_t cost) {
     uint64_t charge = cost * limit->emission_q, ahead = word - clock;
     struct tatcell_inline_step step = {charge, clock + charge};
-    if (TATCELL_INLINE_LIKELY(word != 0 && ahead - 1 < limit->window_q)) {
+    if (TATCELL_INLINE_LIKELY(word != 0 && ahead <= limit->window_q)) {
         step.lead = ahead + charge;
         step.tat = word + charge;
     }

@@ -7,6 +7,7 @@
  *   // 10 a second, 5 at once; ticks are milliseconds. Computed by the compiler: nothing divides on the target.
  *   static const tatcell_small32_limit_t limit = TATCELL_SMALL32_LIMIT(10, 1000, 5);
  *   static tatcell_cell32_t cell;                            // zeroed memory is a fresh cell
+ *   void forward(void);                                      // yours
  *
  *   void on_packet(uint32_t now_ms) {                        // from the main loop, an interrupt, or both
  *       if (tatcell_small32_check_unit(&cell, &limit, now_ms) == 0)

@@ -159,7 +159,8 @@ pub fn evader(policy: FullPolicy, load: f64, rho: u64, seconds: u64) -> f64 {
 type Family = fn(u64) -> u64;
 
 /// The largest distance of a set's share of a million keys from the mean, in standard deviations: of keys that a
-/// network's attacker would choose, who does not know the seed.
+/// network's attacker would choose, who does not know the seed; the last ones all meet in one set of a table of his
+/// own, which has another seed.
 pub fn aimed() -> Vec<(&'static str, f64)> {
     const KEYS: u64 = 1_000_000;
     let lines: Vec<Line> = (0..2 + 1_024).map(|_| Line::new()).collect();
@@ -172,18 +173,26 @@ pub fn aimed() -> Vec<(&'static str, f64)> {
         }),
         ("multiples of the number of lines", |i| i * 1_024),
     ];
-    let table = Table::init(&lines, &TableOptions::new(spec()).seed(*b"an unknown seed.")).expect("it fits");
-    let deviation = |key: Family| {
+    let his: Vec<Line> = (0..2 + 1_024).map(|_| Line::new()).collect();
+    let seeded =
+        |lines, seed: &[u8; 16]| Table::init(lines, &TableOptions::new(spec()).seed(*seed)).expect("it fits");
+    let (table, own) = (seeded(&lines, b"an unknown seed."), seeded(&his, b"a seed of his. ."));
+    let set = |table: &Table<'_>, key: u64| {
+        let hash = table.hash(&key.to_le_bytes()).expect("it has a seed");
+        (((hash >> 32) * 1_024) >> 33) as usize
+    };
+    let deviation = |keys: &mut dyn Iterator<Item = u64>| {
         let mut counts = vec![0u64; sets];
         let mut seen = std::collections::HashSet::new();
-        for key in (0..KEYS).map(key).filter(|key| seen.insert(*key)) {
-            let hash = table.hash(&key.to_le_bytes()).expect("it has a seed");
-            counts[(((hash >> 32) * 1_024) >> 33) as usize] += 1;
-        }
-        let mean = seen.len() as f64 / sets as f64;
+        keys.filter(|key| seen.insert(*key)).for_each(|key| counts[set(&table, key)] += 1);
+        let mean = counts.iter().sum::<u64>() as f64 / sets as f64;
         counts.iter().map(|n| (*n as f64 - mean).abs() / mean.sqrt()).fold(0.0, f64::max)
     };
-    families.into_iter().map(|(name, key)| (name, deviation(key))).collect()
+    let mut found: Vec<_> =
+        families.into_iter().map(|(name, key)| (name, deviation(&mut (0..KEYS).map(key)))).collect();
+    let mut meet = (0..20 * KEYS).filter(|key| set(&own, *key) == 7);
+    found.push(("of one set of a table with another seed", deviation(&mut meet)));
+    found
 }
 
 /// Strangers taken for a live key among so many lookups in a full table: seen, and by 16 different tags of 20 bits.

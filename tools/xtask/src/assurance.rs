@@ -5,7 +5,8 @@
 //! has failed. What passes nothing fails, so a check that has vanished cannot hold a promise up. A check that the suite
 //! skips by name is skipped with its reason, and so is `check@tool` where the suite says `SKIP tool`; a skip of
 //! something else excuses nothing. `*` is all that the suites say. The short form takes suites that have a quick form
-//! in that.
+//! in that. A suite that was interrupted, or that broke off with an error instead of a failure, holds no row, whatever
+//! had passed by then; one that ended with failures holds those that they are not of.
 //!
 //! docs/readme.tsv is the readme unit by unit, a paragraph, an item or a row of a table each, with the rows that would
 //! fail if it were false, or why it promises nothing. A test holds it to the readme and to the rows.
@@ -17,6 +18,7 @@ use xshell::cmd;
 
 use crate::context::Context;
 use crate::exec::Run;
+use crate::report::is_signed;
 use crate::suites;
 
 const ROWS: &str = "docs/assurance.tsv";
@@ -85,7 +87,16 @@ fn judge(row: &Row, logs: &BTreeMap<String, String>, read: bool) -> Ended {
     let mut lines = Vec::new();
     for suite in &row.suites {
         match logs.get(suite) {
-            Some(log) => lines.extend(log.lines()),
+            Some(log) if !is_signed(log, suite) => {
+                return Ended::Fails(format!("{suite} did not come to its end"));
+            }
+            Some(log) => {
+                // Its own name: an error that no FAIL had told of, behind which nothing more ran.
+                if let Some(line) = log.lines().find(|line| line.starts_with(&format!("FAIL {suite}: "))) {
+                    return Ended::Fails(line.chars().take(90).collect());
+                }
+                lines.extend(log.lines());
+            }
             None if !read && READ.contains(&suite.as_str()) => {
                 let how = format!("{suite} is read from its log: make {suite}, and LOGS=1 make assurance");
                 return Ended::Skipped(how);
@@ -205,7 +216,8 @@ mod tests {
     fn judged(checks: &str, log: &str) -> Ended {
         let text = format!("a claim\ttest-rust\t{checks}\tsome");
         let rows = rows(&text, false).unwrap_or_default();
-        let logs = BTreeMap::from([("test-rust".to_owned(), log.to_owned())]);
+        let log = format!("{log}\nend of test-rust: 1 passed, 1 failed, 1 skipped\n");
+        let logs = BTreeMap::from([("test-rust".to_owned(), log)]);
         rows.first().map_or(Ended::Fails("no row".into()), |row| judge(row, &logs, true))
     }
 
@@ -230,9 +242,30 @@ mod tests {
     }
 
     #[test]
+    fn a_suite_that_did_not_come_to_its_end_holds_no_row() -> Result<()> {
+        let rows = rows("a claim\ttest-rust\tone\tsome", false)?;
+        let end = "end of test-rust: 1 passed, 0 failed, 0 skipped\n";
+        for (log, holds) in [
+            (format!("test one ... ok\n{end}"), true),
+            (format!("test one ... ok\nFAIL two: why\n{end}"), true),
+            ("test one ... ok\n".into(), false),
+            ("test one ... ok\n1 passed, 0 failed, 0 skipped\n".into(), false),
+            (format!("{end}test one ... ok\n"), false),
+            ("test one ... ok\nend of test-ffi: 1 passed, 0 failed, 0 skipped\n".into(), false),
+            (format!("test one ... ok\nFAIL test-rust: the tests ended with signal 6\n{end}"), false),
+        ] {
+            let logs = BTreeMap::from([("test-rust".to_owned(), log.clone())]);
+            let ended: Vec<Ended> = rows.iter().map(|row| judge(row, &logs, true)).collect();
+            assert!(matches!(&ended[..], [Ended::Holds(1)]) == holds, "{ended:?}: {log}");
+        }
+        Ok(())
+    }
+
+    #[test]
     fn a_suite_without_a_log_fails_its_row() -> Result<()> {
         let rows = rows("a claim\ttest-rust test-ffi\tone\tsome", false)?;
-        let logs = BTreeMap::from([("test-rust".to_owned(), "test one ... ok".to_owned())]);
+        let log = "test one ... ok\nend of test-rust: 1 passed, 0 failed, 0 skipped\n";
+        let logs = BTreeMap::from([("test-rust".to_owned(), log.to_owned())]);
         assert!(rows.iter().all(|row| fails(&judge(row, &logs, true))));
         assert_eq!(rows.len(), 1);
         Ok(())

@@ -3,10 +3,11 @@
 //! `CC`, `CXX`, `CARGO` and `MAKE` may hold several words, as in make; `env` runs them. All paths are below the
 //! repository's root, which is the working folder of every command.
 
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Context as _, Result};
+use anyhow::{bail, Context as _, Result};
 use xshell::Shell;
 
 /// Repository, compilers and versions.
@@ -33,6 +34,19 @@ pub struct Context {
     pub arguments: Vec<String>,
     /// Whether long suites run in their short forms, of a stated size: `TATCELL_QUICK=1`.
     pub quick: bool,
+}
+
+/// A lock that a run holds.
+#[must_use]
+pub struct Held {
+    place: PathBuf,
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        // A file that stays is one of a process that is gone.
+        drop(std::fs::remove_file(&self.place));
+    }
 }
 
 /// Warnings are errors in everything written in C and C++.
@@ -118,6 +132,23 @@ impl Context {
         self.folder(name)
     }
 
+    /// Takes a lock below `target/` until what is returned goes; an error while another run has it. A run that was
+    /// killed leaves the file: it names a process that is gone, and is taken over.
+    pub fn hold(&self, name: &str) -> Result<Held> {
+        let place = self.root.join("target").join(name);
+        std::fs::create_dir_all(place.parent().unwrap_or(&self.root))?;
+        if let Ok(holder) = std::fs::read_to_string(&place) {
+            if Path::new("/proc").join(holder.trim()).is_dir() && !holder.trim().is_empty() {
+                bail!("process {} runs it in this tree ({})", holder.trim(), place.display());
+            }
+            std::fs::remove_file(&place)?;
+        }
+        let mut file = std::fs::File::create_new(&place)
+            .with_context(|| format!("another run has taken {}", place.display()))?;
+        writeln!(file, "{}", std::process::id())?;
+        Ok(Held { place })
+    }
+
     /// The text of a file of the repository.
     pub fn read(&self, path: impl AsRef<Path>) -> Result<String> {
         let path = self.root.join(path);
@@ -192,4 +223,25 @@ fn forget_cargo_run(root: &Path) {
 
 fn is_toolchain(path: &Path) -> bool {
     path.ends_with("lib") && path.join("rustlib").is_dir()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_lock_is_held_once_and_taken_over_from_the_dead() -> Result<()> {
+        let ctx = Context::of(Path::new(ROOT).canonicalize()?)?;
+        let place = ctx.folder("lock-test")?.join("lock");
+        drop(std::fs::remove_file(&place));
+        let held = ctx.hold("lock-test/lock")?;
+        assert!(ctx.hold("lock-test/lock").is_err(), "held twice");
+        drop(held);
+        drop(ctx.hold("lock-test/lock")?);
+        // No process has this number.
+        std::fs::write(&place, "4194305\n")?;
+        drop(ctx.hold("lock-test/lock")?);
+        assert!(!place.exists());
+        Ok(())
+    }
 }

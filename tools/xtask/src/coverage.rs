@@ -159,6 +159,21 @@ impl Excuse {
     }
 }
 
+/// The gaps of a file that no excuse is for. Each excuse is for one gap: of lines with the same text, one is excused as
+/// often as it stands in the list.
+fn not_excused(name: &str, gaps: Vec<Gap>, excuses: &[Excuse], needed: &mut [bool]) -> Vec<String> {
+    let mut left = Vec::new();
+    for Gap { number, line, what } in gaps {
+        let is_of = |e: &Excuse| e.file == name && e.line == line && e.what == what;
+        let mut free = excuses.iter().zip(needed.iter_mut()).filter(|(e, needed)| is_of(e) && !**needed);
+        match free.next() {
+            Some((_, needed)) => *needed = true,
+            None => left.push(format!("{name}:{number}: {what} never: {line}")),
+        }
+    }
+    left
+}
+
 /// A claim a file, and one for the list.
 fn judge(ctx: &Context, report: &mut Report, seen: &Seen) -> Result<()> {
     let excuses = Excuse::all(&ctx.read(EXCUSED)?)?;
@@ -173,14 +188,7 @@ fn judge(ctx: &Context, report: &mut Report, seen: &Seen) -> Result<()> {
         let text = ctx.read(&name)?;
         let (ways, of) = file.counts(&text);
         (branches, lines) = (branches + ways, lines + of);
-        let mut left = Vec::new();
-        for Gap { number, line, what } in file.gaps(&text) {
-            let excuse = |e: &Excuse| e.file == name && e.line == line && e.what == what;
-            match excuses.iter().position(excuse) {
-                Some(found) => needed.iter_mut().skip(found).take(1).for_each(|needed| *needed = true),
-                None => left.push(format!("{name}:{number}: {what} never: {line}")),
-            }
-        }
+        let left = not_excused(&name, file.gaps(&text), &excuses, &mut needed);
         report.claim(&format!("coverage_{name}"), || {
             ensure!(left.is_empty(), "{} not taken\n{}", left.len(), left.join("\n"));
             Ok(())
@@ -245,6 +253,21 @@ mod tests {
             assert!(Excuse::all(row).is_err(), "{row}");
         }
         assert!(Excuse::all("# file\nsrc/time.rs\tx\ttrue\twhy\n").is_ok_and(|all| all.len() == 1));
+    }
+
+    #[test]
+    fn an_excuse_is_for_one_line_of_its_text() -> Result<()> {
+        let excuses = Excuse::all("f\treturn 0;\tline\twhy\nf\treturn 0;\ttrue\twhy\n")?;
+        let gap = |number, what| Gap { number, line: "return 0;".to_owned(), what };
+        let left = |gaps: Vec<Gap>| {
+            let mut needed = [false; 2];
+            (not_excused("f", gaps, &excuses, &mut needed).len(), needed)
+        };
+        ensure!(left(vec![gap(1, "line")]) == (0, [true, false]));
+        ensure!(left(vec![gap(1, "line"), gap(9, "line")]) == (1, [true, false]), "two lines, one excuse");
+        ensure!(left(vec![gap(1, "line"), gap(1, "true"), gap(1, "false")]) == (1, [true, true]));
+        ensure!(not_excused("g", vec![gap(1, "line")], &excuses, &mut [false; 2]).len() == 1, "another file");
+        Ok(())
     }
 
     #[test]

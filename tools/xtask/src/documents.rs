@@ -1,8 +1,8 @@
 //! Runs what the documents show.
 //!
 //! Every `c` and `rust` block with a main function is compiled and run; a `text` block right after it is its
-//! output. Every line of an `sh` block is a command that must succeed. The programs in the top comment of tatcell.h
-//! are run as well, and the loop that it shows. What a document links to must exist.
+//! output. Every line of an `sh` block is a command that must succeed. The programs in the comments of the headers are
+//! run as well, those of C as C99 and as C++17, and the loop that tatcell.h shows. What a document links to must exist.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -15,6 +15,7 @@ use crate::context::{files, Context, STRICT};
 use crate::exec::Run;
 use crate::library;
 use crate::report::Report;
+use crate::tools::missing;
 
 /// The documents beside those of docs/.
 const DOCUMENTS: &[&str] =
@@ -40,6 +41,24 @@ const ELSEWHERE: &[(&str, &str)] = &[
     ("west build ", "nobody here; the suite test-recipes has a stand-in of Zephyr"),
 ];
 
+/// What the first programs of two headers print.
+const SIX: &str = "request 1: passes, retry after 0 ns
+request 2: passes, retry after 0 ns
+request 3: passes, retry after 0 ns
+request 4: passes, retry after 0 ns
+request 5: passes, retry after 0 ns
+request 6: does not conform now, retry after 1000000000 ns
+";
+
+/// The headers with programs in their comments, each with what it prints; those of `None` have no main function, and
+/// are compiled alone. What those of tatcell.h and tatcell.hpp print, test-ffi looks at too.
+const HEADERS: [(&str, &[Option<&str>]); 4] = [
+    ("tatcell.h", &[Some(SIX), Some("one key: passes\nburst: passes, bits 7\n")]),
+    ("tatcell_inline.h", &[Some("200 of 300 packets pass\n")]),
+    ("tatcell_small.h", &[None]),
+    ("tatcell.hpp", &[Some(SIX), Some("one key: passes\nburst: passes, 1110\nleaves after 100000000 ns\n")]),
+];
+
 /// The folders whose files a document may name in backquotes.
 const NAMED: &str =
     r"`((?:tests|src|ffi-tests|examples|docs|include|firmware|tools|benches|integrations)/[\w./-]+\.\w+)`";
@@ -62,7 +81,8 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         }
         report.claim(&format!("{stem}_names_files_that_exist"), || links(ctx, document, &text));
     }
-    page.run(report, "tatcell", &header_programs(ctx)?).map(drop)
+    page.headers(report)?;
+    page.run(report, "tatcell", &burst_loop(ctx)?).map(drop)
 }
 
 /// Every document, by its path from the root.
@@ -102,20 +122,14 @@ fn blocks(text: &str) -> Vec<Block> {
     found
 }
 
-/// The programs at the top of tatcell.h, and the loop of tatcell_table_check_burst: 7 keys with a burst of 2 each, 70
-/// requests.
-fn header_programs(ctx: &Context) -> Result<Vec<Block>> {
+/// The loop of tatcell_table_check_burst in tatcell.h: 7 keys with a burst of 2 each, 70 requests.
+fn burst_loop(ctx: &Context) -> Result<[Block; 2]> {
     let header = ctx.read("include/tatcell.h")?;
-    let programs = comment_programs(&header);
-    ensure!(programs.len() == 2, "{} programs in the top comment of tatcell.h", programs.len());
     let looped =
         excerpt(&header, " *     tatcell_burst_t b[2]", " *     }").context("no loop in tatcell.h")?;
     let around = ctx.read("tests/data/burst_loop.c.in")?;
     let block = |kind: &str, body: String| Block { kind: kind.to_owned(), body };
-    let mut blocks: Vec<Block> = programs.into_iter().map(|program| block("c", program)).collect();
-    blocks.push(block("c", around.replace("@LOOP@", looped.trim_end())));
-    blocks.push(block("text", "0: 14 of 70\n".to_owned()));
-    Ok(blocks)
+    Ok([block("c", around.replace("@LOOP@", looped.trim_end())), block("text", "0: 14 of 70\n".to_owned())])
 }
 
 /// The programs in the comments of a header, of C (` *   `) or C++ (`//   `): from an #include to a closing brace.
@@ -209,9 +223,50 @@ impl Page<'_> {
         }
     }
 
+    /// The programs in the comments of the headers, each in every language of its header.
+    fn headers(&self, report: &mut Report) -> Result<()> {
+        let (cc, cxx) = (&self.ctx.cc[..], &self.ctx.cxx[..]);
+        for path in files(&self.ctx.root.join("include"), "")? {
+            let name = path.file_name().unwrap_or_default().to_string_lossy();
+            let programs = comment_programs(&std::fs::read_to_string(&path)?);
+            let printed = HEADERS.iter().find(|(header, _)| *header == name).map_or(&[][..], |(_, all)| *all);
+            let stem = name.replace('.', "_");
+            if programs.len() != printed.len() {
+                let why = format!("{} in its comments, and not {}", programs.len(), printed.len());
+                report.fail(&format!("header_{stem}_has_its_programs"), &why);
+            }
+            for (i, (program, printed)) in programs.iter().zip(printed).enumerate() {
+                for (std, compiler) in [("c99", cc), ("c++17", cxx)] {
+                    if std == "c99" && name.ends_with(".hpp") {
+                        continue;
+                    }
+                    let claim = format!("header_{stem}_{}_as_{std}", i + 1);
+                    if let Some(missing) = missing(&[compiler.first().map_or("", |c| c)]) {
+                        report.skip(&claim, &missing);
+                        continue;
+                    }
+                    let name = claim.replace('+', "p");
+                    report.claim(&claim, || {
+                        let binary = self.compile(compiler, std, program, &name, printed.is_some());
+                        let binary = binary.context("does not compile")?;
+                        printed.map_or(Ok(()), |printed| self.prints(&binary, Some(printed)))
+                    });
+                }
+            }
+        }
+        Ok(())
+    }
+
     fn program(&self, kind: &str, source: &str, expected: Option<&str>, name: &str) -> Result<()> {
-        let binary = if kind == "c" { self.compile_c(source, name) } else { self.compile_rust(source, name) };
-        let binary = binary.context("does not compile")?;
+        let binary = match kind {
+            "c" => self.compile(&self.ctx.cc, "c11", source, name, true),
+            _ => self.compile_rust(source, name),
+        };
+        self.prints(&binary.context("does not compile")?, expected)
+    }
+
+    /// A program ends with 0 and prints this, if anything is expected.
+    fn prints(&self, binary: &Path, expected: Option<&str>) -> Result<()> {
         let done = cmd!(self.ctx.sh, "{binary}").done()?;
         if !done.ok() {
             bail!("ends with {}\n{}", done.how(), done.all);
@@ -222,12 +277,21 @@ impl Page<'_> {
         }
     }
 
-    fn compile_c(&self, source: &str, name: &str) -> Result<PathBuf> {
-        let file = self.out.join(format!("{name}.c"));
+    /// A program, or what has no main function.
+    fn compile(
+        &self,
+        compiler: &[String],
+        std: &str,
+        source: &str,
+        name: &str,
+        linked: bool,
+    ) -> Result<PathBuf> {
+        let end = if std.starts_with("c++") { "cpp" } else { "c" };
+        let file = self.out.join(format!("{name}.{end}"));
         let binary = self.out.join(name);
         std::fs::write(&file, source)?;
-        let (cc, archive) = (&self.ctx.cc, &self.archive);
-        cmd!(self.ctx.sh, "env {cc...} -std=c11 {STRICT...} -Iinclude {file} {archive} -o {binary}")
+        let with = if linked { self.archive.as_os_str() } else { "-c".as_ref() };
+        cmd!(self.ctx.sh, "env {compiler...} -std={std} {STRICT...} -Iinclude {file} {with} -o {binary}")
             .must()?;
         Ok(binary)
     }

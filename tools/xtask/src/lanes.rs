@@ -1,18 +1,20 @@
 //! Runs the suites of `test` on two lanes, and then those that judge time with nothing beside them.
 //!
 //! Cargo locks the folder that it builds in, so suites that build in the same one would wait for each other: they are
-//! on one lane, in the order of the table. Each suite writes a log of its own. Its line is said when it and all suites
+//! on one lane, in the order of the table. What builds where nobody else does is taken by the lane that is through
+//! first. Each suite writes a log of its own. Its line is said when it and all suites
 //! before it in the table have ended, so that the order is always the same.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
+use std::sync::Mutex;
 
 use anyhow::{anyhow, Result};
 
 use crate::context::Context;
 use crate::exec::tail;
-use crate::report::{Closed, Report, Tally};
+use crate::report::{sign, Closed, Report, Tally};
 use crate::suites::Suite;
 
 /// What a suite of `test` may run beside.
@@ -20,8 +22,10 @@ use crate::suites::Suite;
 pub enum Lane {
     /// It builds in cargo's usual folder.
     Usual,
-    /// It builds in folders of its own: loom's cfg, other machines.
+    /// It builds in folders that are not the usual one, but those of others on this lane: other machines.
     Own,
+    /// It builds in a folder that no suite beside it builds in: a checker's cfg, instrumented.
+    Free,
     /// It judges time, and so runs with nothing beside it.
     Alone,
 }
@@ -43,13 +47,15 @@ pub fn run(
     let of = |lane| asked.iter().enumerate().filter(move |(_, suite)| suite.lane == lane);
     // Before any thread runs: each has a shell of its own.
     let contexts = [ctx.another()?, ctx.another()?];
+    let free = &Mutex::new(of(Lane::Free));
     std::thread::scope(|scope| {
         let (sender, ended) = channel();
         let mut lanes = Vec::new();
         for (ctx, lane) in contexts.into_iter().zip(BESIDE) {
             let (sender, ready) = (sender.clone(), &ready);
             lanes.push(scope.spawn(move || {
-                for (number, suite) in of(lane) {
+                let taken = std::iter::from_fn(|| free.lock().ok()?.next());
+                for (number, suite) in of(lane).chain(taken) {
                     ready(&ctx, suite);
                     if sender.send((number, one(&ctx, suite, logs))).is_err() {
                         return;
@@ -79,11 +85,16 @@ fn log_of(logs: &Path, suite: &Suite) -> PathBuf {
 
 /// Runs a suite; what it says goes to its log.
 fn one(ctx: &Context, suite: &Suite, logs: &Path) -> Closed {
-    match File::create(log_of(logs, suite)) {
+    let place = log_of(logs, suite);
+    match File::create(&place) {
         Ok(log) => {
             let mut report = Report::new(suite.name, Box::new(log));
             let result = (suite.run)(ctx, &mut report);
-            report.close(result)
+            let closed = report.close(result);
+            match sign(&place, suite.name, closed.tally) {
+                Ok(()) => closed,
+                Err(e) => broken(suite, &format!("{e:#}")),
+            }
         }
         Err(e) => broken(suite, &format!("has no log: {e}")),
     }
@@ -147,6 +158,7 @@ impl<S: FnMut(&str)> Lines<'_, S> {
 mod tests {
     use super::*;
     use crate::context::ROOT;
+    use crate::report::is_signed;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::Barrier;
 
@@ -233,6 +245,28 @@ mod tests {
             [("first", Lane::Own, panics), ("second", Lane::Own, passes), ("other", Lane::Usual, passes)];
         let (_, sum) = lines("panics", &suites)?;
         assert_eq!(counts(sum), (1, 2, 1));
+        // What did not come to its end has no log that says so.
+        let logs = Path::new(ROOT).join("target/lanes-test/panics");
+        let log = |name: &str| std::fs::read_to_string(logs.join(format!("{name}.log"))).unwrap_or_default();
+        assert!(is_signed(&log("other"), "other") && !is_signed(&log("first"), "first"));
+        Ok(())
+    }
+
+    #[test]
+    fn what_builds_for_itself_is_taken_by_the_lane_that_is_through() -> Result<()> {
+        // Each waits for the other, so one lane alone would never end; behind them the usual lane is through first.
+        static BOTH: Barrier = Barrier::new(2);
+        fn meets(ctx: &Context, report: &mut Report) -> Result<()> {
+            BOTH.wait();
+            passes(ctx, report)
+        }
+        let suites: [(&str, Lane, Run); 4] = [
+            ("own", Lane::Own, meets),
+            ("free", Lane::Free, meets),
+            ("one", Lane::Free, meets),
+            ("two", Lane::Free, meets),
+        ];
+        assert_eq!(counts(lines("free", &suites)?.1), (4, 0, 4));
         Ok(())
     }
 

@@ -8,13 +8,16 @@
 //! ```
 //!
 //! Programs of other languages print the same lines, and cargo prints "test name ... ok": [`Report::line`] counts them
-//! all. A suite that ends with an error without a FAIL is one failure, and so is one that ran no test.
+//! all. A suite that ends with an error without a FAIL is one failure, and so is one that ran no test. The log of a
+//! suite that has come to its end says so in its last line ([`sign`]).
 
+use std::fs::OpenOptions;
 use std::io::Write;
+use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
-use anyhow::{ensure, Error, Result};
+use anyhow::{ensure, Context as _, Error, Result};
 
 use crate::exec::Run;
 use crate::tools::Missing;
@@ -61,6 +64,24 @@ impl std::fmt::Display for Tally {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "{} passed, {} failed, {} skipped", self.passed, self.failed, self.skipped)
     }
+}
+
+/// The last line of a log, without the counts.
+fn signature(suite: &str) -> String {
+    format!("end of {suite}: ")
+}
+
+/// Writes the last line of a log: the suite has come to its end, and no run that was interrupted says that.
+pub fn sign(log: &Path, suite: &str, tally: Tally) -> Result<()> {
+    let line = format!("{}{tally}\n", signature(suite));
+    let written =
+        OpenOptions::new().append(true).open(log).and_then(|mut log| log.write_all(line.as_bytes()));
+    written.with_context(|| format!("cannot sign {}", log.display()))
+}
+
+/// Whether a log is of a suite that came to its end.
+pub fn is_signed(log: &str, suite: &str) -> bool {
+    log.ends_with('\n') && log.lines().last().is_some_and(|line| line.starts_with(&signature(suite)))
 }
 
 /// The report of one suite.
@@ -267,6 +288,24 @@ mod tests {
     fn a_suite_that_ran_no_test_fails() {
         assert_eq!(tally(&["nothing"], Ok(())), (0, 1, 0));
         assert_eq!(tally(&["SKIP a: no tool"], Ok(())), (0, 0, 1));
+    }
+
+    #[test]
+    fn a_log_is_signed_behind_all_that_the_suite_has_said() -> Result<()> {
+        let log = std::env::temp_dir().join(format!("tatcell-signed-{}", std::process::id()));
+        let mut report = Report::new("suite", Box::new(std::fs::File::create(&log)?));
+        report.line("PASS a");
+        // What a program says of itself is no end of the suite.
+        report.note("1 passed, 0 failed, 0 skipped");
+        ensure!(!is_signed(&std::fs::read_to_string(&log)?, "suite"));
+        sign(&log, "suite", report.close(Ok(())).tally)?;
+        let text = std::fs::read_to_string(&log)?;
+        ensure!(text.ends_with("\nend of suite: 1 passed, 0 failed, 0 skipped\n"), "{text}");
+        ensure!(
+            is_signed(&text, "suite") && !is_signed(&text, "suit") && !is_signed(text.trim_end(), "suite")
+        );
+        ensure!(!is_signed(&format!("{text}PASS b\n"), "suite"), "more was said");
+        std::fs::remove_file(log).map_err(Into::into)
     }
 
     fn sh(script: &str) -> Command {

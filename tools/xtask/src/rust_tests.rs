@@ -14,16 +14,21 @@ const RUN: [&str; 3] = ["--", "--nocapture", "--test-threads=2"];
 /// The files whose threads wait for each other a million times: seconds with both cores, minutes beside other work.
 const RACES: [&str; 3] = ["race", "refusals", "threads"];
 
+/// With the C ABI, whose pointers and numbers have unit tests, too.
+const FEATURES: &str = "std,host,heapless,single-core,capi";
+/// Without it: the examples in its documentation are programs in C.
+const OF_EXAMPLES: &str = "std,host,heapless,single-core";
+
 /// The suite: all but the races.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
-    cmd!(sh, "env {cargo...} test --quiet --features std,host,heapless,single-core --no-run").must()?;
+    cmd!(sh, "env {cargo...} test --quiet --features {FEATURES} --no-run").must()?;
     let files = targets(ctx)?.into_iter().filter(|name| !RACES.contains(&name.as_str()));
     let files: Vec<String> = files.flat_map(|name| ["--test".to_owned(), name]).collect();
-    let options = ["--no-fail-fast", "--features", "std,host,heapless,single-core"];
+    let options = ["--no-fail-fast", "--features", FEATURES];
     let tests =
         report.lines_of(cmd!(sh, "env {cargo...} test {options...} --lib --examples {files...} {RUN...}"));
-    report.lines_of(cmd!(sh, "env {cargo...} test {options...} --doc"))?;
+    report.lines_of(cmd!(sh, "env {cargo...} test --no-fail-fast --features {OF_EXAMPLES} --doc"))?;
     tests
 }
 
@@ -31,7 +36,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
 pub fn races(ctx: &Context, report: &mut Report) -> Result<()> {
     let (sh, cargo) = (&ctx.sh, &ctx.cargo);
     let files = RACES.iter().flat_map(|name| ["--test", name]);
-    let options = ["--no-fail-fast", "--features", "std,host,heapless,single-core"].into_iter().chain(files);
+    let options = ["--no-fail-fast", "--features", FEATURES].into_iter().chain(files);
     report.lines_of(cmd!(sh, "env {cargo...} test {options...} -- --nocapture --test-threads=1"))
 }
 

@@ -8,7 +8,7 @@ use anyhow::{bail, Result};
 
 use crate::context::Context;
 use crate::lanes::{self, Lane};
-use crate::report::Report;
+use crate::report::{sign, Report};
 use crate::tools::{self, For};
 use crate::{
     bench, cluster, cluster_c, containers, coverage, demo, documents, doors, ffi, fuzz, integrations, lint,
@@ -44,7 +44,7 @@ const fn apart(name: &'static str, lane: Lane, tools: Option<For>, about: &'stat
 }
 
 use For::{Containers, Machines, Proofs, Store, Tests};
-use Lane::{Alone, Own, Usual};
+use Lane::{Alone, Free, Own, Usual};
 
 /// Whose tools are installed for suites.
 const USERS: [For; 5] = [Tests, Machines, Store, Proofs, Containers];
@@ -84,8 +84,8 @@ pub const SUITES: &[Suite] = &[
         bench::test,
     ),
     suite("test-attacks", Usual, None, "floods, evaders and collisions against tables", demo::test_attacks),
-    suite("test-loom", Own, None, "every interleaving of small models of cells and tables", loom::run),
-    suite("test-explorer", Own, None, "every schedule of small worlds, one access a step", loom::explorer),
+    suite("test-loom", Free, None, "every interleaving of small models of cells and tables", loom::run),
+    suite("test-explorer", Free, None, "every schedule of small worlds, one access a step", loom::explorer),
     suite(
         "test-proofs",
         Usual,
@@ -113,7 +113,7 @@ pub const SUITES: &[Suite] = &[
     suite("test-races", Alone, None, "threads that race for one word a million times", rust_tests::races),
     suite("test-demo", Alone, None, "the demo's verdict lines", demo::test),
     apart("test-lint", Usual, None, "formatting, clippy, rustdoc and word rules", lint::run),
-    apart("test-shuttle", Own, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
+    apart("test-shuttle", Free, None, "eight threads on one set, in orders drawn at random", loom::shuttle),
     apart(
         "test-integrations",
         Usual,
@@ -151,7 +151,7 @@ pub const SUITES: &[Suite] = &[
     ),
     apart(
         "test-sanitizers",
-        Own,
+        Free,
         Some(Tests),
         "sanitizers in Rust and C, valgrind, Miri, each with a planted defect (long)",
         sanitizers::run,
@@ -168,7 +168,7 @@ pub const SUITES: &[Suite] = &[
     apart("proofs-long", Own, Some(Proofs), "the Promela model with more slots (minutes)", proofs::long),
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
     apart("shuttle-long", Own, None, "a million orders of eight threads (minutes)", loom::shuttle_long),
-    apart("coverage", Own, None, "every branch of the pure modules both ways (minutes)", coverage::run),
+    apart("coverage", Free, None, "every branch of the pure modules both ways (minutes)", coverage::run),
     apart(
         "mutants",
         Own,
@@ -213,9 +213,10 @@ pub fn alone(ctx: &Context, suite: &Suite) -> Result<bool> {
         tools::install(ctx, user);
     }
     let log = ctx.folder("test-logs")?.join(format!("{}.log", suite.name));
-    let mut report = Report::new(suite.name, Box::new(Both(std::fs::File::create(log)?)));
+    let mut report = Report::new(suite.name, Box::new(Both(std::fs::File::create(&log)?)));
     let result = (suite.run)(ctx, &mut report);
     let closed = report.close(result);
+    sign(&log, suite.name, closed.tally)?;
     println!("{}", closed.tally);
     Ok(closed.tally.failed == 0)
 }

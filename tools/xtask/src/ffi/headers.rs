@@ -2,13 +2,13 @@
 //!
 //! Which they are says the line `HEADERS` of the Makefile. A `.h` is for C and C++, a `.hpp` for C++17 and later.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{ensure, Context as _, Result};
 use regex_lite::Regex;
 use xshell::cmd;
 
-use crate::context::{Context, STRICT};
+use crate::context::{files, Context, STRICT};
 use crate::documents::comment_programs;
 use crate::exec::Run;
 use crate::ffi::header_docs;
@@ -120,6 +120,9 @@ int main(void) { return 0; }
 const TABLE_PROGRAM: &str = "one key: passes\nburst: passes, bits 7\n";
 const WRAPPER_PROGRAM: &str = "one key: passes\nburst: passes, 1110\nleaves after 100000000 ns\n";
 
+/// The header that comes with the archives for firmware.
+const FIRMWARE: &str = "tatcell_small.h";
+
 /// Names of the installed headers.
 pub fn installed(ctx: &Context) -> Result<Vec<String>> {
     let makefile = ctx.read("Makefile")?.replace("\\\n", " ");
@@ -131,6 +134,7 @@ pub fn installed(ctx: &Context) -> Result<Vec<String>> {
 pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> {
     let out = ctx.folder("ffi/headers")?;
     let headers = installed(ctx)?;
+    report.claim("headers: every_header_is_installed_but_the_firmwares", || all_installed(ctx, &headers));
     compile(ctx, report, &headers, &out)?;
     if let Some(missing) = missing(&[ctx.cxx.first().map_or("", |c| c)]) {
         report.skip("headers: what_must_not_compile", &missing);
@@ -154,6 +158,19 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
             Ok(())
         });
     }
+    Ok(())
+}
+
+/// What is installed is what there is: a header that the list has lost would be neither installed nor tried.
+fn all_installed(ctx: &Context, headers: &[String]) -> Result<()> {
+    let name = |path: &PathBuf| path.file_name().map(|name| name.to_string_lossy().into_owned());
+    let all = files(&ctx.root.join("include"), "")?;
+    let there = all.iter().filter_map(name).filter(|name| name.ends_with(".h") || name.ends_with(".hpp"));
+    let mut wanted: Vec<String> = there.filter(|name| name != FIRMWARE).collect();
+    let mut listed = headers.to_vec();
+    wanted.sort();
+    listed.sort();
+    ensure!(listed == wanted, "the Makefile lists {listed:?} of {wanted:?}");
     Ok(())
 }
 

@@ -9,6 +9,8 @@ pub const PROGRAMS: &[Program] = &[
     c("layout").under(&[ASAN, MEMCHECK]),
     c("codes").under(&[ASAN, TSAN]),
     c("growth").under(&[ASAN]),
+    c("told").under(&[ASAN, MEMCHECK]),
+    c("forms").under(&[ASAN]),
     c("arguments").under(&[ASAN]),
     c("hash").under(&[ASAN, MEMCHECK]),
     c("burst").under(&[ASAN, MEMCHECK]),

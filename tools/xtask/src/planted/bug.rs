@@ -7,6 +7,7 @@
 //! check step a_burst_beside         any number; see `check`. In src/ two that stand apart: of two programs, at least
 //! alike why                         two that do not stand apart, or one, will do
 //! open why                          nothing of a day's checks notices: skipped, and said
+//! needs avx2                        flags of the processor without which what is wrong never runs: skipped there
 //! <<<<
 //! the lines as they are, once in the file
 //! ====
@@ -40,6 +41,8 @@ pub struct Bug {
     pub alike: Option<String>,
     /// Why nothing notices it yet, if so.
     pub open: Option<String>,
+    /// Flags of a processor that runs what is wrong; all do where there is none.
+    pub needs: Vec<String>,
     /// What stands there, and what is put in its place.
     pairs: Vec<(String, String)>,
 }
@@ -48,6 +51,14 @@ impl Bug {
     /// Is it one of the library's own?
     pub fn is_of_the_library(&self) -> bool {
         self.file.starts_with(LIBRARY)
+    }
+
+    /// The first flag that it needs and that this processor, as in /proc/cpuinfo, does not have.
+    pub fn lacks(&self, cpu: &str) -> Option<&str> {
+        let flags = |line: &str| line.split_once(':').map(|(_, flags)| flags.to_owned());
+        let line = cpu.lines().find(|line| line.starts_with("flags") || line.starts_with("Features"));
+        let flags = line.and_then(flags).unwrap_or_default();
+        self.needs.iter().map(String::as_str).find(|need| flags.split_whitespace().all(|flag| flag != *need))
     }
 
     /// The text of the file with the bug in it. An error where what it replaces is not there, or more than once.
@@ -83,8 +94,9 @@ pub fn all(folder: &Path) -> Result<Vec<Bug>> {
 fn parse(part: &str) -> Result<Bug> {
     let mut lines = part.lines();
     let name = lines.next().unwrap_or_default().trim().to_owned();
-    let (file, about) = (String::new(), String::new());
-    let mut bug = Bug { name, file, about, checks: Vec::new(), alike: None, open: None, pairs: Vec::new() };
+    let (file, about, needs) = (String::new(), String::new(), Vec::new());
+    let mut bug =
+        Bug { name, file, about, checks: Vec::new(), alike: None, open: None, needs, pairs: Vec::new() };
     while let Some(line) = lines.next() {
         match line.split_once(' ').unwrap_or((line, "")) {
             ("file", file) => bug.file = file.to_owned(),
@@ -92,6 +104,7 @@ fn parse(part: &str) -> Result<Bug> {
             ("check", check) => bug.checks.push(Check::parse(check)?),
             ("alike", why) if !why.is_empty() => bug.alike = Some(why.to_owned()),
             ("open", why) => bug.open = Some(why.to_owned()),
+            ("needs", flags) => bug.needs.extend(flags.split_whitespace().map(str::to_owned)),
             ("<<<<", "") => {
                 let old: Vec<&str> = lines.by_ref().take_while(|line| *line != "====").collect();
                 let new: Vec<&str> = lines.by_ref().take_while(|line| *line != ">>>>").collect();
@@ -138,6 +151,17 @@ mod tests {
         ensure!(of("check loom c\ncheck step c\n") && of("check lib c\ncheck ffi c\n"));
         ensure!(of("check lib c\nalike why\n") && !of("check lib c\nalike \n"));
         ensure!(!of("check lib c\ncheck ffi c\nalike why\n"), "a reason that is not needed");
+        Ok(())
+    }
+
+    #[test]
+    fn a_bug_of_another_processor_lacks_what_that_has() -> Result<()> {
+        let bug = parse(&GOOD.replace("about b", "needs avx2 bmi1\nabout b"))?;
+        let cpu = "processor\t: 0\nmodel name\t: avx2\nflags\t\t: sse2 avx2 bmi1\n";
+        ensure!(bug.lacks(cpu).is_none() && parse(GOOD)?.lacks("").is_none());
+        ensure!(bug.lacks(&cpu.replace(" bmi1", "")) == Some("bmi1"));
+        ensure!(bug.lacks(&cpu.replace("sse2 avx2", "avx2-not")) == Some("avx2"));
+        ensure!(bug.lacks(&cpu.replace("flags\t\t", "Features\t")).is_none());
         Ok(())
     }
 

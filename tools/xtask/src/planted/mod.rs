@@ -5,9 +5,10 @@
 //! anything is planted; a bug must compile, or nobody has noticed anything; and every check that it names must fail.
 //! A bug of the library names two checks of different programs, or says why there is but one.
 //!
-//! `ONLY=a,b` takes the bugs whose names contain one of these. `TATCELL_QUICK=1` takes a few, others with each commit.
-//! What was found of each is a line of `docs/planted.tsv`, which a run brings up to date for the bugs that it takes;
-//! a quick one writes to `target/planted.tsv`.
+//! `ONLY=a,b` takes the bugs of these names, and for a name that no bug has those whose names contain it.
+//! `TATCELL_QUICK=1` takes a few, others with each commit. What was found of each is a line of `docs/planted.tsv`,
+//! which a run brings up to date for the bugs that it takes; a quick one writes to `target/planted.tsv`. Two runs at
+//! once would plant into one copy, so the second is refused.
 
 mod bug;
 mod check;
@@ -40,9 +41,21 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let all = bug::all(&ctx.root.join(FOLDER))?;
     ensure!(all.len() >= LEAST, "{} planted bugs, and there should be {LEAST}", all.len());
     let chosen = choose(ctx, &all)?;
+    let _alone = ctx.hold("planted/lock")?;
     let tree = ctx.folder("planted/tree")?;
     copy(ctx, &tree)?;
     let bench = Bench::new(ctx, &tree)?;
+    let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let (chosen, others): (Vec<&Bug>, Vec<&Bug>) =
+        chosen.into_iter().partition(|bug| bug.lacks(&cpu).is_none());
+    for bug in others {
+        // Its row stays that of the machine that had it.
+        let flag = bug.lacks(&cpu).unwrap_or_default();
+        report.skip(
+            &bug.name,
+            &Missing::new(format!("no {flag} in this processor"), "run it on one that has it"),
+        );
+    }
     let unharmed = before(&bench, &chosen, report)?;
     let mut table = Table::read(ctx, &all)?;
     for bug in &chosen {
@@ -101,10 +114,7 @@ fn choose<'b>(ctx: &Context, all: &'b [Bug]) -> Result<Vec<&'b Bug>> {
     let only = std::env::var("ONLY").unwrap_or_default();
     let parts: Vec<&str> = only.split(',').map(str::trim).filter(|part| !part.is_empty()).collect();
     if !parts.is_empty() {
-        let chosen: Vec<&Bug> =
-            all.iter().filter(|bug| parts.iter().any(|part| bug.name.contains(part))).collect();
-        ensure!(!chosen.is_empty(), "no bug has a name with {only}");
-        return Ok(chosen);
+        return named(all, &parts);
     }
     if !ctx.quick {
         return Ok(all.iter().collect());
@@ -114,6 +124,19 @@ fn choose<'b>(ctx: &Context, all: &'b [Bug]) -> Result<Vec<&'b Bug>> {
     let commits: usize = commits.stdout.trim().parse().unwrap_or(0);
     let first = commits.wrapping_mul(FEW) % all.len().max(1);
     Ok(all.iter().cycle().skip(first).take(FEW).collect())
+}
+
+/// Those of these names, or for one that is the name of none those with it in their names.
+fn named<'b>(all: &'b [Bug], parts: &[&str]) -> Result<Vec<&'b Bug>> {
+    let is_name = |part: &str| all.iter().any(|bug| bug.name == part);
+    let is_of = |bug: &Bug, part: &str| match is_name(part) {
+        true => bug.name == part,
+        false => bug.name.contains(part),
+    };
+    for part in parts {
+        ensure!(all.iter().any(|bug| is_of(bug, part)), "no bug has a name with {part}");
+    }
+    Ok(all.iter().filter(|bug| parts.iter().any(|part| is_of(bug, part))).collect())
 }
 
 /// Brings the copy up to date: what is the same is not touched, so that nothing is built twice.
@@ -215,6 +238,24 @@ mod tests {
         let gone = rows.iter().find(|row| all.iter().all(|bug| row.first() != Some(&bug.name.as_str())));
         ensure!(gone.is_none(), "no such bug: {gone:?}");
         Ok(())
+    }
+
+    #[test]
+    fn a_whole_name_takes_one_bug_and_a_part_of_names_all_that_have_it() -> Result<()> {
+        let text = "\n=== a\nfile f\nabout b\ncheck lib c\n<<<<\nx\n====\ny\n>>>>\n";
+        let folder = std::env::temp_dir().join(format!("tatcell-named-{}", std::process::id()));
+        std::fs::create_dir_all(&folder)?;
+        let texts: String =
+            ["swap", "swap-late", "late"].map(|name| text.replace("=== a", &format!("=== {name}"))).concat();
+        std::fs::write(folder.join("bugs.txt"), texts)?;
+        let all = bug::all(&folder)?;
+        let names = |parts: &[&str]| -> Result<Vec<&str>> {
+            Ok(named(&all, parts)?.into_iter().map(|bug| bug.name.as_str()).collect())
+        };
+        ensure!(names(&["swap"])? == ["swap"] && names(&["swap", "swap-late"])? == ["swap", "swap-late"]);
+        ensure!(names(&["swa"])? == ["swap", "swap-late"] && names(&["swa", "late"])?.len() == 3);
+        ensure!(names(&["swap", "early"]).is_err(), "a name of none");
+        std::fs::remove_dir_all(folder).map_err(Into::into)
     }
 
     #[test]
