@@ -6,7 +6,7 @@ mod common;
 use std::time::Duration;
 
 use common::load::{node, play, within, HOT, SECOND};
-use common::tls::{by_tls, file, redis_cli, server_or_skip, written};
+use common::tls::{ask, by_tls, file, server_or_skip, written};
 use common::{have_or_skip, until, Server};
 use tatcell_cluster::{Builder, Cluster, OpenError, SharedLimit, Tls, Verdict};
 
@@ -53,8 +53,9 @@ impl Watched {
         Some(fleet)
     }
 
+    /// Empty where it does not answer.
     fn say(&self, server: &Server, words: &[&str]) -> String {
-        redis_cli(server, self.primary.folder(), words)
+        ask(server, self.primary.folder(), words).unwrap_or_default()
     }
 
     fn url(&self, scheme: &str) -> String {

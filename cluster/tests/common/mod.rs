@@ -113,9 +113,10 @@ impl Server {
         &self.folder
     }
 
-    /// A call on a fresh connection.
+    /// A call on a fresh connection. An error, too, where none can be made: a server that is promoted just now ends
+    /// those that it has.
     pub fn say<T: redis::FromRedisValue>(&self, words: &[&str]) -> redis::RedisResult<T> {
-        redis::cmd(words[0]).arg(&words[1..]).query(&mut self.connect())
+        redis::cmd(words[0]).arg(&words[1..]).query(&mut self.try_connect()?)
     }
 
     /// A line of INFO.
@@ -126,8 +127,11 @@ impl Server {
 
     /// A connection.
     pub fn connect(&self) -> redis::Connection {
-        let client = redis::Client::open(self.url()).expect("a URL");
-        client.get_connection_with_timeout(Duration::from_secs(5)).expect("a connection")
+        self.try_connect().expect("a connection")
+    }
+
+    fn try_connect(&self) -> redis::RedisResult<redis::Connection> {
+        redis::Client::open(self.url())?.get_connection_with_timeout(Duration::from_secs(5))
     }
 
     /// A connection as this user.
