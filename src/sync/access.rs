@@ -48,8 +48,9 @@ impl Access for Shared {
 
     #[inline(always)]
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
-        // ORDERING: AcqRel on success pairs with the Acquire looks of other inserters; a hit needs only its value.
-        match slot.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire) {
+        // ORDERING: Release pairs with the Acquire fence of an image: who saves this word saves the witness that was
+        // placed before it; and no look goes behind it. Relaxed where it is lost: single word, value only.
+        match slot.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(found) => Err(found),
         }

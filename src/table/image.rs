@@ -266,7 +266,7 @@ pub(crate) fn save(
         *to = kept(&g.layout, word, now_q);
     }
     if matches!(g.algorithm, Algorithm::Overrides) {
-        // ORDERING: Acquire; pairs with the AcqRel swaps that placed what was read: a witness was there before each.
+        // ORDERING: Acquire; pairs with the Release swaps that placed what was read: a witness was there before each.
         fence(Ordering::Acquire);
         for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
             // ORDERING: Relaxed; single word, value only, behind the fence.

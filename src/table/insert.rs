@@ -29,7 +29,8 @@
 //!
 //! Order among claims is the address order of the set, the same for all threads; the order of the search is home
 //! line first. The fence between placing (or seeing) a claim and looking again is `SeqCst`: with acquire and release
-//! alone two threads can each miss the other's claim (store buffering; the models have that as a must-fail case).
+//! alone two threads can each miss the other's claim (store buffering; the models have that as a must-fail case). Looks
+//! are relaxed: which of two claims is seen is for the fence alone, and whatever else was seen is compared by a swap.
 //!
 //! Progress: lock-free, at most [`MAX_LOST`](crate::MAX_LOST) lost swaps and `MAX_PASSES` looks, then contended and
 //! nothing charged; a claim of its own is taken back by one swap more, which may be lost, too. A hit
@@ -160,8 +161,8 @@ impl<const N: usize> Set<'_, N> {
             empty => empty.trailing_zeros() as usize,
         };
         let slot = self.slot(at);
-        // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-        let word = slot.load(Ordering::Acquire);
+        // ORDERING: Relaxed; single word, value only, and the swap decides.
+        let word = slot.load(Ordering::Relaxed);
         (ask.may_take(word) && !layout.has_tag(word, tag)).then_some((at, slot, word))
     }
 

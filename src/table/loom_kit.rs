@@ -1,6 +1,6 @@
 //! What the loom models share: bounds, a small world of words, and the checks made when all threads have ended.
 //!
-//! A model runs the shipped code, its searches as Acquire or Relaxed loads of each word, on atomics that loom controls,
+//! A model runs the shipped code, its searches as loads of each word, on atomics that loom controls,
 //! through every schedule and every stale value a load may return, up to its preemption bound. What no model here
 //! shows: loom treats a SeqCst access as acquire and release (fences are exact), reorders no load after a later store
 //! (no load buffering), lets a failed swap see only the newest word, never fails a weak swap without cause, and forgets

@@ -40,20 +40,24 @@ fn search_sees_a_swap_behind_a_load() {
     assert!(SEEN.iter().all(|n| n.load(Plain::Relaxed) > 0), "a schedule was never run");
 }
 
-/// The shipped code with acquire and release alone: the fence does nothing.
-struct NoFence;
+/// The shipped code with acquire and release alone, in the swap as in the fence.
+struct AcquireRelease;
 
-impl Sealed for NoFence {}
+impl Sealed for AcquireRelease {}
 
-impl Access for NoFence {
+impl Access for AcquireRelease {
     const EXCLUSIVE: bool = false;
     type Sharing = ();
 
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
-        Shared::replace(slot, old, new)
+        // ORDERING: AcqRel and Acquire; all that there is short of SeqCst.
+        slot.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
     }
 
-    fn fence() {}
+    fn fence() {
+        // ORDERING: AcqRel; as above.
+        fence(Ordering::AcqRel);
+    }
 }
 
 /// The shipped code with plain stores where it swaps.
@@ -116,7 +120,7 @@ fn two_inserts<A: Access + 'static>(name: &str) {
 #[test]
 #[should_panic(expected = "two live words of one key")]
 fn acquire_release_alone_is_caught() {
-    two_inserts::<NoFence>("MUST FAIL: no fence");
+    two_inserts::<AcquireRelease>("MUST FAIL: acquire and release alone");
 }
 
 /// Two claims in two slots, and both are committed.

@@ -158,7 +158,7 @@ fn seen_at<'a, S: Scan, const N: usize>(
     // SAFETY: `matches` gives `BITS` bits a slot, all of them set or none, and one is: `first` is `BITS` times the
     // place of a slot of the line, whose words have so many bytes (more than 8 under the model checker).
     let slot = unsafe { &*line.as_ptr().byte_add(first * (size_of::<AtomicU64>() / S::BITS as usize)) };
-    // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
+    // ORDERING: Relaxed; single word, value only. The insert path looks again.
     let word = slot.load(Ordering::Relaxed);
     // Changed hands in between: the insert path looks at the whole set.
     layout.is_live_of(word, tag).then_some((first / S::BITS as usize, slot, word))

@@ -55,8 +55,8 @@ impl<const N: usize> Set<'_, N> {
         };
         // A fold, so that the two lines become two plain loops.
         self.slots().for_each(|(at, slot)| {
-            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-            let word = slot.load(Ordering::Acquire);
+            // ORDERING: Relaxed; single words, values only. A look behind a claim, its own or one seen, has a fence ahead.
+            let word = slot.load(Ordering::Relaxed);
             let seen = Seen { at, word };
             if layout.has_tag(word, tag) {
                 if !layout.is_claim(word) {
@@ -93,8 +93,8 @@ impl<const N: usize> Set<'_, N> {
     fn drop_higher<A: Access, O>(&self, ask: &Ask<'_, O>, than: usize) -> bool {
         let Ask { layout, tag, .. } = *ask;
         self.slots().filter(|(at, _)| self.rank(*at) > self.rank(than)).all(|(_, slot)| {
-            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-            let word = slot.load(Ordering::Acquire);
+            // ORDERING: Relaxed; single word, value only, and the swap decides.
+            let word = slot.load(Ordering::Relaxed);
             if layout.is_claim_of(word, tag) {
                 A::replace(slot, word, layout.dropped(word)).is_ok()
             } else {

@@ -3,9 +3,9 @@
 //! As in [`search`](super) a branch on the position would cost more than the search, so the words are loaded once
 //! and compared all together: on x86-64 in vectors, elsewhere in a loop that has no exit.
 //!
-//! A vector load is written in assembly and stands for Acquire loads of the eight words, which on x86-64 is what every
-//! load is: each aligned 8-byte part is read whole, and neither the processor nor the compiler moves it before an
-//! earlier swap or fence or behind a later one.
+//! A vector load is written in assembly and stands for loads of the eight words: each aligned 8-byte part is read
+//! whole, and neither the processor, an x86-64, nor the compiler moves it before an earlier swap or fence or behind a
+//! later one.
 
 use crate::sync::AtomicU64;
 use crate::table::word::{Layout, Tag};
@@ -58,8 +58,8 @@ mod words {
     impl<const N: usize> LineWords<N> for Words<N> {
         #[inline(always)]
         fn load(line: &[AtomicU64; N]) -> Self {
-            // ORDERING: Acquire; pairs with the AcqRel swap that placed what is seen.
-            Words(core::array::from_fn(|i| line[i].load(Ordering::Acquire)))
+            // ORDERING: Relaxed; single words, values only. Where it matters what was there before, a fence stands ahead.
+            Words(core::array::from_fn(|i| line[i].load(Ordering::Relaxed)))
         }
 
         #[inline(always)]

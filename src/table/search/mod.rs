@@ -52,7 +52,7 @@ impl Scan for Base {
         }
         let (mut bits, slot) = (0, (1 << Self::BITS) - 1);
         for (i, word) in line.iter().enumerate() {
-            // ORDERING: Relaxed; single word, value only. The insert path looks again with Acquire.
+            // ORDERING: Relaxed; single word, value only. The insert path looks again.
             let live = layout.is_live_of(word.load(Ordering::Relaxed), tag);
             bits |= (slot * live as u32) << (Self::BITS * i as u32);
         }
