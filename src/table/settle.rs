@@ -55,7 +55,7 @@ impl<const N: usize> Set<'_, N> {
         };
         // A fold, so that the two lines become two plain loops.
         self.slots().for_each(|(at, slot)| {
-            // ORDERING: Relaxed; single words, values only. A look behind a claim, its own or one seen, has a fence ahead.
+            // ORDERING: Relaxed; single words, values only. A look behind a claim has a fence ahead.
             let word = slot.load(Ordering::Relaxed);
             let seen = Seen { at, word };
             if layout.has_tag(word, tag) {

@@ -58,7 +58,7 @@ mod words {
     impl<const N: usize> LineWords<N> for Words<N> {
         #[inline(always)]
         fn load(line: &[AtomicU64; N]) -> Self {
-            // ORDERING: Relaxed; single words, values only. Where it matters what was there before, a fence stands ahead.
+            // ORDERING: Relaxed; single words, values only. A look behind a claim has a fence ahead.
             Words(core::array::from_fn(|i| line[i].load(Ordering::Relaxed)))
         }
 
