@@ -171,6 +171,7 @@ fn no_stranger_is_overridden() {
     let before = table.stats(1).live;
     for stranger in met {
         assert_eq!(table.lift(1, *stranger), Ok(false));
+        assert!(table.reset_key(1, *stranger), "who holds no override has none to lift");
         assert_eq!(table.ban(1, *stranger, 2 * DAY), Err(TableError::OverrideClash));
     }
     assert_eq!(table.stats(1).live, before);

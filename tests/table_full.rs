@@ -134,12 +134,13 @@ fn sampled_takes_over_about_one_in_sixteen_and_forgives() {
     let lines = memory(6);
     let (table, limit) = table(&lines, FullPolicy::Sampled);
     let (mut forgiven, mut untracked) = (0, 0);
-    let n = 20_000;
+    let (n, mut sum) = (20_000, Counters::default());
     for i in 0..n {
         let now = (1 << 20) + (i << 16);
         fill(&table, &limit, now, |_| 3);
         let (d, counters) = ask(&table, &limit, now, key(100 + i as u32), 2);
         assert_eq!((d.verdict as i32, counters.conforming), (0, 1));
+        sum.add(&counters);
         if d.tracking == Tracking::Forgiven {
             assert_eq!((counters.forgiven, counters.inserted), (1, 1));
             let d = table.peek(&limit, now, key(100 + i as u32), 0).unwrap();
@@ -153,6 +154,8 @@ fn sampled_takes_over_about_one_in_sixteen_and_forgives() {
         }
     }
     assert_eq!(forgiven + untracked, n);
+    let each = Counters { conforming: n, untracked, forgiven, inserted: forgiven, ..Counters::default() };
+    assert_eq!(sum, each, "added up, the counts of the calls");
     // 1250 expected, standard deviation 34.
     assert!((1_100..1_400).contains(&forgiven), "{forgiven} of {n}");
 }

@@ -373,7 +373,12 @@ fn restore_refuses_what_does_not_fit() {
     let mut image = vec![0; table.image_words() + 8];
     assert_eq!(table.save(0, &mut image), Ok(48));
     image.truncate(48);
+    // Another table lies where the image is to go.
     let fresh = memory(6);
+    let other = Table::init(&fresh, &options()).unwrap();
+    let (limit, hash) = (other.limit(&SPEC).unwrap(), other.hash(b"k").unwrap());
+    assert!(other.check_hash(&limit, 7, hash, 1).unwrap().passes());
+    let before: Vec<u64> = words(&fresh).iter().map(|w| w.load(Relaxed)).collect();
     assert_eq!(Table::restore(&fresh, &image, &with(Some([0; 16])), 0).err(), Some(TableError::WrongSeed));
     assert_eq!(Table::restore(&fresh, &image, &with(None), 0).err(), Some(TableError::MissingSeed));
     for lines in [&more[..], &more[..4], &more[..7], &more[..0]] {
@@ -393,7 +398,8 @@ fn restore_refuses_what_does_not_fit() {
     image[0] = 0;
     assert_eq!(Table::restore(&fresh, &image, &with(SEED), 0).err(), Some(TableError::NotReady));
     // Refused restores leave the memory alone.
-    assert!(words(&fresh).iter().all(|w| w.load(Relaxed) == 0));
+    assert!(words(&fresh).iter().map(|w| w.load(Relaxed)).eq(before));
+    assert!(Table::attach(&fresh, &with(SEED)).is_ok());
 }
 
 /// 24 tag bits and fine q-units: the 39-bit payload wraps after 2^31 ticks.

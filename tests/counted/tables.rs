@@ -4,7 +4,7 @@ use crate::common::{cases, size_from, Rng};
 use crate::frame::{cost, Clock};
 use tatcell::{
     Burst, Counters, Decision, ExclusiveCell, ExclusiveTable, FullPolicy, Limit, LimitError, LimitSpec, Line,
-    Request, Table, TableError, TableOptions, Tracking,
+    Request, Slot, Table, TableError, TableLimit, TableOptions, Tracking,
 };
 
 /// Lines of a table in which a few keys always find a slot.
@@ -42,7 +42,7 @@ fn answer(d: &Decision) -> Decision {
 #[test]
 fn every_call_of_a_table_answers_as_a_cell_of_the_key() {
     let steps = size_from("TATCELL_COUNTED_STEPS", 4e5 as u64) / 1_000;
-    let met = std::cell::Cell::new([0u64; 3]);
+    let (met, walked) = (std::cell::Cell::new([0u64; 3]), std::cell::Cell::new(0u64));
     cases(steps, |rng| {
         let spec = any_spec(rng);
         let options = TableOptions::new(spec).caller_hash().tag_bits(rng.pick(&[12, 16, 20]));
@@ -69,6 +69,9 @@ fn every_call_of_a_table_answers_as_a_cell_of_the_key() {
                 table.sweep(before, 0, table.slots());
                 exclusive.sweep(before, 0, exclusive.slots());
                 swept = before;
+            }
+            if rng.one_in(20) {
+                walked.set(walked.get() + walk(&table, &limit, clock.now, &keys));
             }
             let (now, k) = (clock.now, rng.below(5) as usize);
             let (hash, cell, cost) = (keys[k], &mut cells[k], cost(rng, spec_units(&limit)));
@@ -109,9 +112,24 @@ fn every_call_of_a_table_answers_as_a_cell_of_the_key() {
         pass > 10_000 && refused > 10_000 && never > 100,
         "{pass} {refused} {never}: the streams do not test"
     );
+    assert!(walked.get() > 10_000, "{} slots: the walks do not test", walked.get());
 }
 
-fn spec_units(limit: &tatcell::TableLimit) -> u64 {
+/// Walks the live slots, each of which tells what a look at its key tells; how many there were.
+fn walk(table: &Table<'_>, limit: &TableLimit, now: u64, keys: &[u64]) -> u64 {
+    let tag_bits = table.info().tag_bits;
+    let after = |slot: &Slot| table.next_live(now, slot.number as usize + 1);
+    std::iter::successors(table.next_live(now, 0), after)
+        .map(|slot| {
+            let has_tag = |key: &&u64| **key & ((1 << tag_bits) - 1) == u64::from(slot.tag);
+            let key = keys.iter().find(has_tag).expect("a slot of a key that has asked");
+            let look = table.peek(limit, now, *key, 0).unwrap();
+            assert_eq!(slot.reset_after, look.reset_after, "key {key:#x} at {now}");
+        })
+        .count() as u64
+}
+
+fn spec_units(limit: &TableLimit) -> u64 {
     limit.info().units
 }
 
