@@ -331,11 +331,20 @@ static struct stepped {
     int32_t rc;
     TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(16)];
 } *stepped;
-static tatcell_limit_t stepped_limit;
+static tatcell_limit_t stepped_limit, slower_limit;
 static tatcell_table_t stepped_table;
+static tatcell_permit_t stepped_permit;
 
 static int32_t charge_the_cell(void) {
     return tatcell_cell_charge(&stepped->cell, &stepped_limit, 0, 1, NULL);
+}
+
+static int32_t change_the_limit(void) {
+    return tatcell_cell_change(&stepped->cell, &stepped_limit, &slower_limit, 0, TATCELL_CHANGE_KEEP_UNITS);
+}
+
+static int32_t refund_the_charge(void) {
+    return tatcell_cell_refund(&stepped->cell, &stepped_limit, 0, &stepped_permit, NULL);
 }
 
 static int32_t check_the_key(void) {
@@ -378,7 +387,7 @@ static void loses_every_attempt(int32_t (*call)(void), uint64_t *word) {
 }
 #endif
 
-TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
+TEST(a_call_that_loses_every_attempt_is_contended_and_changes_nothing) {
 #ifdef __linux__
     tatcell_limit_spec_t spec = kit_spec(1, 1 << 16, UINT64_C(1) << 40), key = kit_spec(1, 1 << 16, 1 << 20);
     stepped = mmap(NULL, sizeof *stepped, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
@@ -387,6 +396,13 @@ TEST(a_call_that_loses_every_attempt_is_contended_and_charges_nothing) {
     stepped->cell.word = 1;
     DO(loses_every_attempt(charge_the_cell, &stepped->cell.word));
     if (check_skip[0]) return;
+    tatcell_decision_t d = TATCELL_DECISION_INIT;
+    spec.period *= 2;
+    EQ(tatcell_limit_init_spec(&slower_limit, &spec), 0);
+    DO(loses_every_attempt(change_the_limit, &stepped->cell.word));
+    EQ(tatcell_cell_charge(&stepped->cell, &stepped_limit, 0, 1, &d), 0);
+    stepped_permit = d.permit;
+    DO(loses_every_attempt(refund_the_charge, &stepped->cell.word));
     tatcell_table_options_t o = kit_options(&key);
     o.hash = TATCELL_HASH_CALLER, o.seed = NULL;
     EQ(tatcell_table_init(&stepped_table, stepped->memory, sizeof stepped->memory, &o), 0);
@@ -472,7 +488,7 @@ int main(void) {
     RUN(overrides_that_cannot_be_are_errors);
     RUN(bad_shapers_are_errors);
     RUN(contended_is_reached_among_threads_or_not_at_all);
-    RUN(a_call_that_loses_every_attempt_is_contended_and_charges_nothing);
+    RUN(a_call_that_loses_every_attempt_is_contended_and_changes_nothing);
     RUN(every_code_was_produced);
     RUN(every_code_has_its_own_text_and_name);
     RUN(other_codes_are_unknown);

@@ -149,9 +149,19 @@ TEST(heal_turns_an_impossible_word_into_one_burst_of_debt) {
     EQ(tatcell_cell_peek(&cell, &limit, 0, 0, &d), 0);
     EQ(d.remaining, 4); /* forgiven */
     s.flags = TATCELL_LIMIT_HEAL;
+    s.max_debt = 3;
     EQ(tatcell_limit_init_spec(&limit, &s), 0);
+    tatcell_cell_t far = cell;
     EQ(ask(0, 1), TATCELL_NON_CONFORMING);
     EQ(d.reset_after, 4 * T);
+    /* What is charged comes on top of that burst, and stays. */
+    cell = far;
+    EQ(tatcell_cell_charge(&cell, &limit, 0, 2, &d), 0);
+    EQ(d.permit.stored, 2 * T);
+    EQ(tatcell_cell_peek(&cell, &limit, 0, 0, &d), TATCELL_NON_CONFORMING);
+    EQ(d.reset_after, 6 * T);
+    EQ(ask(3 * T - 1, 1), TATCELL_NON_CONFORMING);
+    EQ(ask(3 * T, 1), 0);
 }
 
 TEST(backward_clock_within_the_skew_is_only_stricter) {

@@ -33,6 +33,13 @@ impl Word {
         }
     }
 
+    fn word(&self) -> u64 {
+        match self {
+            Word::Wide(cell, _) => cell.word(),
+            Word::Narrow(cell, _) => cell.word().into(),
+        }
+    }
+
     fn reset(&self) {
         match self {
             Word::Wide(cell, _) => cell.reset(),
@@ -53,7 +60,11 @@ fn busy_across(rng: &mut Rng, word: Word, burst: u64, skew: u64, start: u128) {
         now = (now - rng.below(unit / 2) as u128).max(latest - skew as u128);
         let cost = rng.within(0, burst + 1) as u32;
         let expected = oracle.check(now, cost, 0);
-        let answer = seen(&word.check(now as u64, cost));
+        let decision = word.check(now as u64, cost);
+        let answer = seen(&decision);
+        if decision.permit.stored > 0 {
+            assert_eq!(decision.permit.tat, word.word(), "the permit names another word at {now:#x}");
+        }
         // A TAT of exactly 0 is stored as 1: one q-unit more, in one of 2^W cases.
         if oracle.tat as u64 == 0 {
             word.reset();
