@@ -2,10 +2,11 @@
 
 mod common;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Barrier;
 
 use common::cases;
-use tatcell::{LogGate, LogLine, Slip};
+use tatcell::{LogGate, LogLine, Slip, SmallLimit32, SmallLog};
 
 /// A gate in exact arithmetic, for intervals that are exact: when the next line may be written, and what was left out.
 #[derive(Default)]
@@ -102,6 +103,32 @@ fn threads_lose_no_line_and_tell_of_none_twice() {
     assert_eq!(left_out + written, 4 * LINES);
     assert_eq!(told + u64::from(gate.left_out()), left_out);
     assert!(written >= LINES / 1000, "{written} lines");
+}
+
+/// The same of the small form, which takes a count that others add to by one swap.
+#[test]
+fn threads_lose_no_line_of_a_small_log_and_tell_of_none_twice() {
+    const LINES: u32 = 100_000;
+    let limit = SmallLimit32::new(1, 4, 2).expect("a limit");
+    let (log, clock, start) = (SmallLog::new(), AtomicU32::new(0), Barrier::new(4));
+    let each: Vec<[u64; 3]> = std::thread::scope(|scope| {
+        let lines = || {
+            start.wait();
+            (0..LINES).fold([0; 3], |[written, left_out, told], line| {
+                let now = clock.fetch_add(u32::from(line % 2 == 0), Ordering::Relaxed);
+                match log.check(&limit, now) {
+                    Some(more) => [written + 1, left_out, told + u64::from(more)],
+                    None => [written, left_out + 1, told],
+                }
+            })
+        };
+        let threads: Vec<_> = (0..4).map(|_| scope.spawn(lines)).collect();
+        threads.into_iter().map(|thread| thread.join().expect("a thread panicked")).collect()
+    });
+    let [written, left_out, told] = [0, 1, 2].map(|i| each.iter().map(|thread| thread[i]).sum::<u64>());
+    assert_eq!(written + left_out, 4 * u64::from(LINES));
+    assert_eq!(told + u64::from(log.left_out()), left_out);
+    assert!(written > 10_000 && left_out > 10_000, "{written} and {left_out} lines: the threads do not test");
 }
 
 #[test]
