@@ -156,6 +156,10 @@ TEST(what_a_burst_writes_must_lie_apart) {
     WITH(b.keys, w.n.scratch, TATCELL_ERR_OVERLAP);
     WITH(n.keys, w.n.scratch, TATCELL_ERR_OVERLAP);
     WITH(n.keys, &w.b.now, TATCELL_ERR_OVERLAP);
+    w.b.keys = NULL;
+    WITH(b.key_pointers, (const void *const *)(void *)w.b.scratch, TATCELL_ERR_OVERLAP);
+    WITH(b.key_pointers, (const void *const *)(void *)&w.n.scratch[60], TATCELL_ERR_OVERLAP);
+    w.b.keys = w.keys;
     w.n.stride = -16;
     WITH(n.keys, (char *)&w.limit, TATCELL_ERR_OVERLAP); /* backwards into the bursts */
     w.n.stride = 16;
@@ -302,6 +306,19 @@ TEST(a_prepared_burst_is_decided_by_what_its_keys_were) {
         EQ(tatcell_table_check_burst(&k.table, &w.n, NULL), 0);
         EQ(w.n.pass, 0x1ff);
     }
+}
+
+/* The same under two limits a key: what was prepared is decided, not what has come where its keys were. */
+TEST(a_prepared_burst_of_pairs_is_decided_by_what_its_keys_were) {
+    DO(setup(0));
+    tatcell_burst_t none = TATCELL_BURST_INIT;
+    EQ(tatcell_table_check_pairs(&k.table, &none, &w.limit, NULL, &w.n), 0);
+    memset(w.keys, 'x', sizeof w.keys);
+    EQ(tatcell_table_check_pairs(&k.table, &w.n, &w.limit, NULL, NULL), 0);
+    EQ(w.n.pass, 0xff);
+    EQ(w.n.prepared, 0);
+    EQ(tatcell_table_check_pairs(&k.table, &w.n, &w.limit, NULL, NULL), 0); /* read again: one key, three units */
+    EQ(w.n.pass, 7);
 }
 
 TEST(hashes_of_the_caller_are_decided_and_looked_ahead_at) {
@@ -465,6 +482,7 @@ int main(void) {
     RUN(keys_come_at_any_stride_by_pointers_or_with_lengths_of_their_own);
     RUN(a_limit_a_request_is_that_request_s_limit);
     RUN(a_prepared_burst_is_decided_by_what_its_keys_were);
+    RUN(a_prepared_burst_of_pairs_is_decided_by_what_its_keys_were);
     RUN(hashes_of_the_caller_are_decided_and_looked_ahead_at);
     RUN(a_burst_that_was_prefetched_is_decided_as_single_calls_are);
     RUN(a_burst_counts_its_soft_passes);

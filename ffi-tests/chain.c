@@ -243,6 +243,9 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     chain.decisions = &d;
     REFUSES(TATCELL_ERR_OVERLAP, tatcell_chain_check(&chain, 0, &d));
     chain = good;
+    links[1].size = sizeof d; /* as what starts a decision there */
+    REFUSES(TATCELL_ERR_OVERLAP, tatcell_chain_check(&chain, 0, (tatcell_decision_t *)(void *)&links[1]));
+    links[1] = second;
     LINK(TATCELL_ERR_NULL, links[1].cell = NULL);
     LINK(TATCELL_ERR_NULL, links[1].limit = NULL);
     LINK(TATCELL_ERR_ALIGN, links[1].cell = (tatcell_cell_t *)OFF(cells));

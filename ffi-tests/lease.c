@@ -213,6 +213,7 @@ TEST(bad_arguments_change_nothing) {
     EQ(tatcell_lease_check(&lease, (tatcell_cell_t *)(void *)&lease.opaque[3], &limit, 0, 1, &n), TATCELL_ERR_OVERLAP);
     EQ(tatcell_lease_held(&lease, &cell, (const tatcell_limit_t *)(void *)&lease, 0, &n), TATCELL_ERR_OVERLAP);
     EQ(tatcell_lease_return((tatcell_lease_t *)(void *)&limit, &cell, &limit, 0, &n), TATCELL_ERR_OVERLAP);
+    EQ(tatcell_lease_check((tatcell_lease_t *)(void *)&limit, &cell, &limit, 0, 1, &n), TATCELL_ERR_OVERLAP);
     EQ(n, 77);
     EQ(cell.word, 0);
     EXPECT(memcmp(&lease, &zero, sizeof zero) == 0);

@@ -101,6 +101,9 @@ typedef struct subject {
     kit_table k;
     tatcell_limit_t limit;
     uint64_t hash[KEYS];
+    char name[KEYS][16];
+    unsigned form; /* of a call on a key, in turn: by its hash or its name, counted or not */
+    tatcell_counters_t counters;
     int bits; /* W */
 } subject;
 
@@ -143,11 +146,35 @@ static int32_t do_peek(subject *s, int key, uint64_t now, uint32_t cost, tatcell
     }
 }
 
+static int32_t charge_key(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
+    const tatcell_table_t *t = &s->k.table;
+    const tatcell_limit_t *l = &s->limit;
+    const char *name = s->name[key];
+    switch (s->form++ % 4) {
+        case 0: return tatcell_table_charge_hash(t, l, now, s->hash[key], cost, d);
+        case 1: return tatcell_table_charge_ex_hash(t, l, now, s->hash[key], cost, d, &s->counters);
+        case 2: return tatcell_table_charge(t, l, now, name, strlen(name), cost, d);
+        default: return tatcell_table_charge_ex(t, l, now, name, strlen(name), cost, d, &s->counters);
+    }
+}
+
+static int32_t reserve_key(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
+    const tatcell_table_t *t = &s->k.table;
+    const tatcell_limit_t *l = &s->limit;
+    const char *name = s->name[key];
+    switch (s->form++ % 4) {
+        case 0: return tatcell_table_reserve_hash(t, l, now, s->hash[key], cost, d);
+        case 1: return tatcell_table_reserve_ex_hash(t, l, now, s->hash[key], cost, d, &s->counters);
+        case 2: return tatcell_table_reserve(t, l, now, name, strlen(name), cost, d);
+        default: return tatcell_table_reserve_ex(t, l, now, name, strlen(name), cost, d, &s->counters);
+    }
+}
+
 static int32_t do_charge(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
     switch (s->kind) {
         case CELL64: case EXCLUSIVE: return tatcell_cell_charge(&s->cell, &s->limit, now, cost, d);
         case CELL32: return tatcell_cell32_charge(&s->cell32, &s->limit, now, cost, d);
-        default: return tatcell_table_charge_hash(&s->k.table, &s->limit, now, s->hash[key], cost, d);
+        default: return charge_key(s, key, now, cost, d);
     }
 }
 
@@ -155,7 +182,7 @@ static int32_t do_reserve(subject *s, int key, uint64_t now, uint32_t cost, tatc
     switch (s->kind) {
         case CELL64: case EXCLUSIVE: return tatcell_cell_reserve(&s->cell, &s->limit, now, cost, d);
         case CELL32: return tatcell_cell32_reserve(&s->cell32, &s->limit, now, cost, d);
-        default: return tatcell_table_reserve_hash(&s->k.table, &s->limit, now, s->hash[key], cost, d);
+        default: return reserve_key(s, key, now, cost, d);
     }
 }
 
@@ -211,9 +238,8 @@ static int setup(trace *t, enum kind kind) {
         rc = kit_make(&s->k, t->spec, 1024, &o);
         s->limit = s->k.limit;
         for (int i = 0; i < KEYS; i++) {
-            char key[16];
-            snprintf(key, sizeof key, "key %d", i);
-            s->hash[i] = kit_hash(&s->k, key);
+            snprintf(s->name[i], sizeof s->name[i], "key %d", i);
+            s->hash[i] = kit_hash(&s->k, s->name[i]);
         }
     } else if (kind == CELL32) {
         rc = tatcell_limit32_init_spec(&s->limit, &t->spec);
@@ -221,6 +247,10 @@ static int setup(trace *t, enum kind kind) {
         rc = tatcell_limit_init_spec(&s->limit, &t->spec);
     }
     if (rc != 0) check_fail(__FILE__, __LINE__, "limit refused: %s", tatcell_strerror(rc));
+    tatcell_limit_numbers_t told = TATCELL_LIMIT_NUMBERS_INIT;
+    rc = tatcell_limit_export(&s->limit, &told);
+    if (rc != 0 || told.emission_q != b.t || told.burst_q != b.burst * b.t || told.horizon_q != b.horizon)
+        check_fail(__FILE__, __LINE__, "the limit tells other numbers, or %s", tatcell_strerror(rc));
     for (int i = 0; i < KEYS; i++) t->b[i] = b;
     return 1;
 }

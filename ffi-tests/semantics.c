@@ -121,6 +121,10 @@ TEST(shadow_mode_passes_flagged_and_uncharged) {
     EQ(d.flags, TATCELL_FLAG_SHADOW);
     EQ(d.retry_after, T); /* what would have been answered */
     EQ(d.permit.stored, 0);
+    char text[64];
+    tatcell_http_policy_t said = TATCELL_HTTP_POLICY_INIT;
+    said.name = "p", said.limit = &limit, said.decision = &d;
+    EQ(tatcell_http_value(&said, 1, T, TATCELL_HTTP_RATELIMIT, text, sizeof text), 0); /* which no client is told */
     EQ(ask(0, 3), 0);
     EQ(d.flags, TATCELL_FLAG_SHADOW);
     EQ(tatcell_cell_check(&cell, &limit, 0, 1, &retry), 0);
@@ -176,6 +180,29 @@ TEST(backward_clock_within_the_skew_is_only_stricter) {
 }
 
 /* ---- Charge, refund, reserve, change, reset ---- */
+
+/* Two units at once, one each T. Of two charges the older one is refunded first, and one more is charged between. */
+TEST(strict_refunds_mint_nothing_out_of_order) {
+    for (int strict = 0; strict < 2; strict++) {
+        tatcell_limit_spec_t s = kit_spec(1, T, 2);
+        tatcell_permit_t permits[2];
+        NOTE("strict %d", strict);
+        fresh();
+        if (strict) s.flags = TATCELL_LIMIT_STRICT_REFUNDS;
+        EQ(tatcell_limit_init_spec(&limit, &s), 0);
+        for (int i = 0; i < 2; i++) {
+            EQ(ask(100 * T, 1), 0);
+            permits[i] = d.permit;
+        }
+        EQ(tatcell_cell_refund(&cell, &limit, 100 * T, &permits[0], NULL), 0);
+        EQ(ask(101 * T, 1), 0);
+        EQ(tatcell_cell_refund(&cell, &limit, 101 * T, &permits[1], NULL), 0);
+        EQ(ask(101 * T, 1), 0);
+        /* The documented excess of refunds that are not strict. */
+        EQ(ask(101 * T, 1), strict ? TATCELL_NON_CONFORMING : 0);
+        EQ(ask(101 * T, 1), TATCELL_NON_CONFORMING);
+    }
+}
 
 TEST(charge_goes_to_the_debt_cap_and_no_further) {
     tatcell_limit_spec_t s = kit_spec(1, T, 4);
@@ -772,6 +799,7 @@ int main(void) {
     RUN(penalty_charges_denied_requests_up_to_its_floor);
     RUN(heal_turns_an_impossible_word_into_one_burst_of_debt);
     RUN(backward_clock_within_the_skew_is_only_stricter);
+    RUN(strict_refunds_mint_nothing_out_of_order);
     RUN(charge_goes_to_the_debt_cap_and_no_further);
     RUN(refund_gives_back_what_has_not_drained);
     RUN(refund_of_another_epoch_credits_nothing);
