@@ -96,9 +96,11 @@ pub fn tests_of(text: &str) -> usize {
     (0..all.len()).find(|at| tests_begin(all.iter().skip(*at))).unwrap_or(all.len())
 }
 
-/// Attributes, the condition `test` first, and a module?
+/// Attributes, the condition `test` first, and a module? What is there for tests, too, but not for them alone
+/// (`any(test, ..)`), is shipped.
 fn tests_begin<'a>(mut lines: impl Iterator<Item = &'a &'a str>) -> bool {
-    let first = lines.next().is_some_and(|line| line.starts_with("#[cfg(") && line.contains("test"));
+    let alone = ["#[cfg(test)]", "#[cfg(all(test, "];
+    let first = lines.next().is_some_and(|line| alone.iter().any(|condition| line.starts_with(condition)));
     let module = lines.find(|line| !line.starts_with("#["));
     first && module.is_some_and(|line| line.starts_with("mod ") && line.ends_with('{'))
 }
@@ -122,6 +124,13 @@ mod tests {
         let gap = |number, line: &str, what| Gap { number, line: line.into(), what };
         ensure!(gaps == [gap(2, "if x && y {", "false"), gap(3, "z();", "line")], "{gaps:?}");
         Ok(())
+    }
+
+    #[test]
+    fn a_module_that_tests_have_too_is_not_one_of_tests() {
+        assert_eq!((tests_of(TEXT), tests_of("#[cfg(test)]\nmod tests {\n")), (4, 0));
+        assert_eq!(tests_of("fn a() {}\n#[cfg(any(test, not(x)))]\nmod words {\n    b();\n}\n"), 5);
+        assert_eq!(tests_of("#[cfg(not(test))]\nmod words {\n"), 2);
     }
 
     #[test]
