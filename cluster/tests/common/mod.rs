@@ -10,6 +10,7 @@ pub mod tls;
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// A server that ends with its handle.
@@ -18,6 +19,22 @@ pub struct Server {
     port: u16,
     folder: PathBuf,
     arguments: Vec<String>,
+}
+
+/// A port at which nobody listens, given out once by this process: of two servers that start at one port at the same
+/// time, the second one's test would take the first for its own. It and the port 10000 above, at which a server of a
+/// cluster listens, too, lie below those that the system gives to connections: a client that tries one of these before
+/// its server listens can be connected to itself.
+fn free_port() -> u16 {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..10_000 {
+        let number = std::process::id().wrapping_mul(127).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
+        let port = 12_000 + (number % 10_000) as u16;
+        if [port, port + 10_000].into_iter().all(|port| TcpListener::bind(("127.0.0.1", port)).is_ok()) {
+            return port;
+        }
+    }
+    panic!("no port is free")
 }
 
 /// The program of the server: that of Redis, or of Valkey, which takes the same arguments.
@@ -46,15 +63,9 @@ impl Server {
 
     /// Starts a server with arguments that depend on its port and its folder.
     pub fn start_at(arguments: impl Fn(u16, &Path) -> Vec<String>) -> Server {
-        // A port that was free a moment ago; the server says so where it is not any more, and the next one is tried.
+        // The server ends where something else took the port meanwhile, and the next one is tried.
         for _ in 0..100 {
-            let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
-            let port = free.local_addr().expect("its address").port();
-            drop(free);
-            // A server of a cluster also listens 10000 above.
-            if port > 55_000 {
-                continue;
-            }
+            let port = free_port();
             let folder = std::env::temp_dir().join(format!("tatcell-cluster-{}-{port}", std::process::id()));
             std::fs::create_dir_all(&folder).expect("a folder");
             let arguments = arguments(port, &folder);
