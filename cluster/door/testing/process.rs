@@ -170,6 +170,7 @@ impl Drop for Redis {
 pub fn free_port() -> u16 {
     static GIVEN: AtomicU32 = AtomicU32::new(0);
     for _ in 0..10_000 {
+        // ORDERING: Relaxed; single counter, each number given once.
         let number = std::process::id().wrapping_mul(127).wrapping_add(GIVEN.fetch_add(1, Ordering::Relaxed));
         let port = 22_000 + (number % 10_000) as u16;
         if TcpListener::bind(("127.0.0.1", port)).is_ok() {
