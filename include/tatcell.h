@@ -2195,8 +2195,8 @@ typedef struct tatcell_burst_t {
  *         forward(burst->pass, burst->count);
  *     }
  *
- * Hashing and deciding alternate in tables with the AES hash, for keys of 4 or 16 bytes at a stride, one limit and
- * no decisions; otherwise the next burst is hashed and prefetched before this one is decided.
+ * The keys of the next burst are hashed first, and its lines are fetched while this one is decided; with a limit of
+ * its own for each request, or with decisions, before that.
  *
  * @param table handle; not NULL.
  * @param burst what is decided; not NULL.

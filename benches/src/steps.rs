@@ -144,6 +144,33 @@ fn rolling<M: Access, const K: usize>(
     passed
 }
 
+/// Bursts of K, each hashed before the one ahead of it is decided, and prefetched by the call that decides that.
+#[inline(never)]
+pub fn then<M: Access, const K: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    hash: impl Fn(&Table<'static, M>, u64) -> u64,
+) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let (ids, turn) = stream.take(n as usize);
+    let mut bursts = ids.chunks_exact(K).map(|ids| std::array::from_fn(|i| hash(table, turn.id(ids[i]))));
+    let (mut passed, mut last) = (0, 0);
+    let mut waiting: [u64; K] = bursts.next().unwrap_or([0; K]);
+    table.prefetch(&waiting);
+    let mut decide = |hashes: &[u64; K], next: &[u64]| {
+        *now += DT * K as u64;
+        let burst = Burst { limit, now: *now, hashes, costs: None, last };
+        last = table.check_burst_then(&burst, None, next).unwrap_or(0);
+        passed += u64::from(last.count_ones());
+    };
+    for next in bursts {
+        decide(&waiting, &next);
+        waiting = next;
+    }
+    decide(&waiting, &[]);
+    passed
+}
+
 /// Bursts of K, each hashed and prefetched by the call that decides the one before it.
 #[inline(never)]
 pub fn ahead<M: Access, const K: usize, const N: usize>(

@@ -8,7 +8,7 @@ use tatcell::{Access, Exclusive, HashKind, Shared};
 use crate::beds::{self, keyed, keyed4, mix64, Bed, Beds, Hashing, Order, What};
 pub use crate::beds::{spec, visits, zipf_spec, CHURN_PERIOD};
 use crate::keys::{key, key4};
-use crate::steps::{ahead, churn, churn_ahead, churn_next, far, lone, next, prepared, single};
+use crate::steps::{ahead, churn, churn_ahead, churn_next, far, lone, next, prepared, single, then};
 use crate::suite::{Body, Mix, Suite};
 
 /// Keys of the largest table.
@@ -38,6 +38,9 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
         });
         add("next32", "burst of 32, next prefetched", what, |bed, n| next::<_, 32>(bed, n, keyed));
         add("next64", "burst of 64, next prefetched", what, |bed, n| next::<_, 64>(bed, n, keyed));
+        add("then64", "burst of 64, next hashed, prefetched in between", what, |bed, n| {
+            then::<_, 64>(bed, n, keyed)
+        });
         add("ahead32", "burst of 32, next one in between", what, |bed, n| ahead::<_, 32, 16>(bed, n, key));
         add("ahead64", "burst of 64, next one in between", what, |bed, n| ahead::<_, 64, 16>(bed, n, key));
         if keys == 1_000 || keys == 1_000_000 {
@@ -54,6 +57,9 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
             add("sip_burst32", "SipHash, burst of 32", sip, |bed, n| lone::<_, 32>(bed, n, keyed));
             add("sip_next64", "SipHash, burst of 64, next prefetched", sip, |bed, n| {
                 next::<_, 64>(bed, n, keyed)
+            });
+            add("sip_ahead64", "SipHash, burst of 64, next one in between", sip, |bed, n| {
+                ahead::<_, 64, 16>(bed, n, key)
             });
         }
         if keys == 1_000 {

@@ -97,8 +97,8 @@ const _: () = assert!(size_of::<tatcell_burst_t>() == TATCELL_BURST_MIN && TATCE
 ///         forward(burst->pass, burst->count);
 ///     }
 ///
-/// Hashing and deciding alternate in tables with the AES hash, for keys of 4 or 16 bytes at a stride, one limit and
-/// no decisions; otherwise the next burst is hashed and prefetched before this one is decided.
+/// The keys of the next burst are hashed first, and its lines are fetched while this one is decided; with a limit of
+/// its own for each request, or with decisions, before that.
 ///
 /// @param table handle; not NULL.
 /// @param burst what is decided; not NULL.
@@ -336,8 +336,8 @@ impl<'a> Work<'a> {
                 let burst = Burst { limit, now, hashes, costs, last: self.last };
                 match &self.next {
                     Source::Keys(keys) => table.check_then_keys(&burst, counters, ahead, keys),
-                    Source::Hashes(next) => table.check_then(&burst, counters, next),
-                    _ => table.check_then(&burst, counters, &[]),
+                    Source::Hashes(next) => table.check_burst_then(&burst, counters, next),
+                    _ => table.check_burst_then(&burst, counters, &[]),
                 }
             }
             (limits, decisions) => {

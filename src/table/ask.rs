@@ -9,7 +9,7 @@ use super::set::{Seen, Set};
 use super::word::{Layout, Tag};
 use crate::algorithms::Operation;
 use crate::answer::{Answer, Step, Tracking};
-use crate::sync::MAX_LOST;
+use crate::sync::{back_off, Ordering, MAX_LOST};
 
 /// One request of one key.
 pub(super) struct Ask<'a, O> {
@@ -137,6 +137,11 @@ impl<const N: usize> Set<'_, N> {
                     *lost += 1;
                     word = found;
                 }
+            }
+            if cfg!(tatcell_back_off) {
+                back_off(*lost);
+                // ORDERING: Relaxed; single word, value only. What was found is old by now.
+                word = slot.load(Ordering::Relaxed);
             }
             if !layout.is_live_of(word, tag) {
                 return None;

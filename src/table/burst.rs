@@ -6,13 +6,11 @@
 //! ```text
 //!  check_burst         prefetch 0 1 2 ... n-1 | decide 0 1 2 ... n-1                the first miss is waited for
 //!  prefetch, then      prefetch the next burst | decide this one                    no miss is waited for
-//!  check_burst_ahead   decide 0, prefetch next 0, decide 1, prefetch next 1 ...     and the memory is never idle
+//!  check_burst_ahead   hash next 0 1 .. | decide 0, prefetch next 0, decide 1, ...  and the memory is never idle
 //! ```
 //!
 //! How a burst is decided: one by one ([`run`](super::run)), or in groups of eight (`groups`) where the processor has
 //! the vectors for it and they pay.
-
-use core::cell::Cell;
 
 use super::access::Access;
 use super::counters::Counters;
@@ -97,13 +95,12 @@ impl<M: Access> Table<'_, M> {
         Ok(self.decide(burst, Some(counters), nothing))
     }
 
-    /// Decides a burst as [`check_burst`](Table::check_burst) and, in between, hashes and prefetches the next one:
-    /// `next[i]` becomes the hash of `key(i)`.
+    /// Hashes the next burst, and decides this one as [`check_burst`](Table::check_burst) while it starts loading the
+    /// lines of the next: `next[i]` becomes the hash of `key(i)`.
     ///
     /// For a loop that receives a burst while it decides the one before it: the cache misses of the one pass while the
     /// other is decided. `hashes` should have been prefetched, as the last call did; `next` may have another length, 0
-    /// when nothing follows. With SipHash, which takes longer than the decision, the next burst is hashed and
-    /// prefetched before this one is decided.
+    /// when nothing follows. Hashes that are at hand: [`check_burst_then`](Table::check_burst_then).
     ///
     /// ```
     /// # use tatcell::{Burst, Line, LimitSpec, Table, TableOptions};
@@ -144,44 +141,37 @@ impl<M: Access> Table<'_, M> {
         if next.len() > MAX_BURST {
             return Err(TableError::TooManyKeys);
         }
-        // What can be chosen is chosen outside the loop.
-        if let Hasher::Short(keys) | Hasher::Aes(keys) = self.hasher {
-            let next = Cell::from_mut(next).as_slice_of_cells();
-            let hash = move |i| aes::hash(&keys, &key(i));
-            return Ok(match burst.writes() && !M::EXCLUSIVE {
-                true => self.decide_ahead::<true>(burst, counters, next, hash),
-                false => self.decide_ahead::<false>(burst, counters, next, hash),
-            });
-        }
-        // Not in between: a loop with SipHash inside would make the library larger by a tenth.
+        // Not in between: what lies between two swaps takes its time there, and here it takes less.
         self.hash_burst(next, key)?;
         Ok(self.decide_prepared(burst, counters, next))
     }
 
-    /// Prefetches `next`, then decides a burst that was prefetched before.
+    /// Decides a burst that was prefetched before and, in between, prefetches `next`.
     pub(super) fn decide_prepared(
         &self,
         burst: &Burst<'_>,
         counters: Option<&mut Counters>,
         next: &[u64],
     ) -> u64 {
-        self.prefetch_as(next, burst.writes());
-        self.decide(burst, counters, nothing)
+        if next.is_empty() || cfg!(not(tatcell_prefetch)) {
+            return self.decide(burst, counters, nothing);
+        }
+        match burst.writes() && !M::EXCLUSIVE {
+            true => self.decide_fetching::<true>(burst, counters, next),
+            false => self.decide_fetching::<false>(burst, counters, next),
+        }
     }
 
+    // The loop has the table in registers, so it hands it over.
     #[inline(always)]
-    fn decide_ahead<const WRITE: bool>(
+    fn decide_fetching<const WRITE: bool>(
         &self,
         burst: &Burst<'_>,
         counters: Option<&mut Counters>,
-        next: &[Cell<u64>],
-        hash: impl Fn(usize) -> u64 + Copy,
+        next: &[u64],
     ) -> u64 {
-        // The loop has the table in registers, so it hands it over.
         let ahead = move |table: &Self, i: usize| {
-            if let Some(place) = next.get(i) {
-                let hash = hash(i);
-                place.set(hash);
+            if let Some(&hash) = next.get(i) {
                 prefetch_set(table.slots.as_ptr(), table.geometry.lines, hash, WRITE);
             }
         };

@@ -1,7 +1,7 @@
 //! Bursts with more than one shape of key, or a limit a key: what the C ABI needs beyond `burst.rs`.
 //!
 //! Keys of 4 or 16 bytes at fixed distances are read by value inside the loops of `burst.rs`; any other list of keys
-//! is hashed first. A burst whose requests have limits of their own, or whose full answers are wanted, is decided one
+//! one by one. A burst whose requests have limits of their own, or whose full answers are wanted, is decided one
 //! by one, after its lines were asked for.
 
 use super::access::Access;
@@ -50,8 +50,8 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Decides a burst that was prefetched before and, in between where that can be, hashes and prefetches the keys
-    /// of the next one.
+    /// Hashes the keys of the next burst, and decides one that was prefetched before while the lines of the next are
+    /// asked for.
     pub(crate) fn check_then_keys(
         &self,
         burst: &Burst<'_>,
@@ -59,25 +59,8 @@ impl<M: Access> Table<'_, M> {
         next: &mut [u64],
         keys: &impl Keys,
     ) -> Result<u64, TableError> {
-        if let Some(key) = keys.reader::<16>() {
-            self.check_burst_ahead(burst, counters, next, key)
-        } else if let Some(key) = keys.reader::<4>() {
-            self.check_burst_ahead(burst, counters, next, key)
-        } else {
-            self.burst_ready(burst)?;
-            self.hash_keys(next, keys)?;
-            Ok(self.decide_prepared(burst, counters, next))
-        }
-    }
-
-    /// Decides a burst that was prefetched before, and prefetches `next`.
-    pub(crate) fn check_then(
-        &self,
-        burst: &Burst<'_>,
-        counters: Option<&mut Counters>,
-        next: &[u64],
-    ) -> Result<u64, TableError> {
         self.burst_ready(burst)?;
+        self.hash_keys(next, keys)?;
         Ok(self.decide_prepared(burst, counters, next))
     }
 

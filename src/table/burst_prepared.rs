@@ -3,6 +3,7 @@
 //! ```text
 //!  prepare_burst            hash 0, prefetch 0, hash 1, prefetch 1 ... hash n-1, prefetch n-1
 //!  check_burst_prefetched                                              decide 0 1 2 ... n-1, nothing is asked for
+//!  check_burst_then                                                    decide 0, prefetch next 0, decide 1 ...
 //! ```
 //!
 //! The first miss starts when the first key is hashed, not when the last one is, so a lone burst waits less for its
@@ -11,6 +12,7 @@
 use super::access::Access;
 use super::counters::Counters;
 use super::error::TableError;
+use super::geometry::MAX_BURST;
 use super::handle::Table;
 use super::run::Burst;
 use crate::keys::{aes, Hasher};
@@ -67,5 +69,44 @@ impl<M: Access> Table<'_, M> {
     ) -> Result<u64, TableError> {
         self.burst_ready(burst)?;
         Ok(self.decide_prepared(burst, counters, &[]))
+    }
+
+    /// As [`check_burst_prefetched`](Table::check_burst_prefetched) and, in between, starts loading the lines of
+    /// `next`: for hashes that are at hand before their burst is decided, while the one ahead of it is.
+    ///
+    /// [`check_burst_ahead`](Table::check_burst_ahead) makes the hashes, too.
+    ///
+    /// ```
+    /// # use tatcell::{Burst, Line, LimitSpec, Table, TableOptions};
+    /// # static MEMORY: [Line; 66] = [Line::EMPTY; 66];
+    /// # let spec = LimitSpec::new(10, 1_000_000_000, 2);
+    /// # let table = Table::init(&MEMORY, &TableOptions::new(spec).caller_hash())?;
+    /// # let limit = table.limit(&spec)?;
+    /// let bursts = [[3_u64 << 62, 7 << 40], [3 << 62, 3 << 62]]; // keyed hashes of your own
+    /// let mut pass = 0; // verdicts of the last burst
+    /// table.prefetch(&bursts[0]);
+    /// for (i, hashes) in bursts.iter().enumerate() {
+    ///     let burst = Burst { limit: &limit, now: 1_000, hashes, costs: None, last: pass };
+    ///     let next = bursts.get(i + 1).map_or(&[][..], |next| next);
+    ///     pass = table.check_burst_then(&burst, None, next)?;
+    /// }
+    /// assert_eq!(pass, 0b01); // the third request of the key with a burst of 2
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`check_burst`](Table::check_burst), and [`TableError::TooManyKeys`] for more than 64 next hashes; nothing is
+    /// decided or counted then.
+    pub fn check_burst_then(
+        &self,
+        burst: &Burst<'_>,
+        counters: Option<&mut Counters>,
+        next: &[u64],
+    ) -> Result<u64, TableError> {
+        self.burst_ready(burst)?;
+        if next.len() > MAX_BURST {
+            return Err(TableError::TooManyKeys);
+        }
+        Ok(self.decide_prepared(burst, counters, next))
     }
 }

@@ -64,9 +64,9 @@ fn play<M: Access>(
         table
     };
     let (singles, plain, narrow, ahead) = (table(true), table(true), table(false), table(true));
-    let prepared = table(true);
+    let (prepared, then) = (table(true), table(true));
     let limit = singles.limit(&world.spec).unwrap();
-    let mut counters = [Counters::default(); 4];
+    let mut counters = [Counters::default(); 5];
     let (mut seed, mut now) = (7, 1u64 << 40);
     // More keys than the table has slots, some of them often.
     let mut ids = move |n: usize| -> Vec<u64> {
@@ -107,13 +107,14 @@ fn play<M: Access>(
         assert_eq!(prepared.prepare_burst(&mut early, |i| key(next[i])), Ok(()));
         assert_eq!(prepared.check_burst_prefetched(&burst, Some(&mut counters[3])), Ok(expected));
         assert_eq!(early, made);
+        assert_eq!(then.check_burst_then(&burst, Some(&mut counters[4]), &made), Ok(expected));
         hashes = made;
     }
     assert_eq!(counters[1], counters[0]);
     assert_eq!(counters[2], counters[0]);
-    assert_eq!(counters[3], counters[0]);
+    assert_eq!((counters[3], counters[4]), (counters[0], counters[0]));
     assert!(counters[0].conforming > 500 && counters[0].non_conforming + counters[0].shadow > 500);
-    for other in [&plain, &narrow, &ahead, &prepared] {
+    for other in [&plain, &narrow, &ahead, &prepared, &then] {
         assert_eq!(image(other, now), image(&singles, now));
     }
     counters[0]
@@ -191,10 +192,12 @@ fn a_wrong_burst_decides_counts_and_hashes_nothing() {
         let ahead = table.check_burst_ahead(burst, Some(&mut counters), &mut next, |_| [0; 4]);
         assert_eq!(ahead, Err(wrong));
         assert_eq!(table.check_burst_prefetched(burst, Some(&mut counters)), Err(wrong));
+        assert_eq!(table.check_burst_then(burst, Some(&mut counters), &one), Err(wrong));
     }
     let good = Burst { limit: &limit, now: 0, hashes: &one, costs: None, last: 0 };
     let mut too_many = [77; MAX_BURST + 1];
     assert_eq!(table.check_burst_ahead(&good, None, &mut too_many, |_| [0; 4]), Err(TableError::TooManyKeys));
+    assert_eq!(table.check_burst_then(&good, Some(&mut counters), &too_many), Err(TableError::TooManyKeys));
     assert_eq!((next, too_many, counters), ([77; 2], [77; MAX_BURST + 1], Counters::default()));
     assert_eq!(image(&table, 0), empty);
 

@@ -83,8 +83,8 @@ impl<M: Access> Table<'_, M> {
     ) -> Option<bool> {
         let (layout, now_q) = (&self.geometry.layout, self.now_q(now));
         let ((set, tag), (set2, tag2)) = (self.place(first.hash), self.place(second.hash));
-        let (at, slot, word) = set.find_by(scan, layout, tag)?;
-        let (_, slot2, word2) = set2.find_by(scan, layout, tag2)?;
+        let (at, slot, word) = set.find_by::<M>(scan, layout, tag)?;
+        let (_, slot2, word2) = set2.find_by::<M>(scan, layout, tag2)?;
         // By chance both debts are one word. Among many the second swap finds that out.
         if M::EXCLUSIVE && core::ptr::eq(slot, slot2) {
             return None;

@@ -136,7 +136,7 @@ impl<M: Access> Table<'_, M> {
                 break;
             }
             let (set, tag) = self.place(hash);
-            let Some((_, slot, word)) = set.find_by(scan, &layout, tag) else { break };
+            let Some((_, slot, word)) = set.find_by::<M>(scan, &layout, tag) else { break };
             // As gcra::plain, without its answer.
             let lead = layout.lead(word ^ tag.0, now_q).wrapping_add(cost.wrapping_mul(t_q));
             if lead <= calm {

@@ -1,6 +1,6 @@
 //! The set of a key: its home line and the neighbour of that, and how a live slot is found and changed in it.
 
-use super::access::Access;
+use super::access::{Access, Shared};
 use super::search::{Avx512, Base, Scan};
 use super::word::{Layout, Tag};
 use crate::sync::{AtomicU64, Ordering, MAX_LOST};
@@ -49,17 +49,22 @@ impl<'a, const N: usize> Set<'a, N> {
     /// Finds the key's live slot: home line first, lowest slot first. Gives its position, the slot and its word.
     #[inline(always)]
     pub fn find(&self, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
-        self.find_by(Base, layout, tag)
+        self.find_by::<Shared>(Base, layout, tag)
     }
 
-    /// As [`find`](Set::find), with another way to search a line.
+    /// As [`find`](Set::find), with another way to search a line, in a table of this access.
     #[inline(always)]
-    pub fn find_by(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(usize, &'a AtomicU64, u64)> {
+    pub fn find_by<A: Access>(
+        &self,
+        scan: impl Scan,
+        layout: &Layout,
+        tag: Tag,
+    ) -> Option<(usize, &'a AtomicU64, u64)> {
         let (line, first, bits) = match scan.matches(self.home, layout, tag) {
             0 => (self.next, N, scan.matches(self.next, layout, tag)),
             bits => (self.home, 0, bits),
         };
-        let (i, slot, word) = seen_at(scan, line, bits, layout, tag)?;
+        let (i, slot, word) = seen_at::<A, _, N>(scan, line, bits, layout, tag)?;
         Some((first + i, slot, word))
     }
 
@@ -72,16 +77,21 @@ impl<'a, const N: usize> Set<'a, N> {
         tag: Tag,
     ) -> Option<(usize, &'a AtomicU64, u64)> {
         match wide {
-            Some(wide) => self.find_by(wide, layout, tag),
-            None => self.find_by(Base, layout, tag),
+            Some(wide) => self.find_by::<Shared>(wide, layout, tag),
+            None => self.find_by::<Shared>(Base, layout, tag),
         }
     }
 
     /// Finds the key's live slot in the home line alone; gives it with its word.
     #[inline(always)]
-    pub fn find_home(&self, scan: impl Scan, layout: &Layout, tag: Tag) -> Option<(&'a AtomicU64, u64)> {
+    pub fn find_home<A: Access>(
+        &self,
+        scan: impl Scan,
+        layout: &Layout,
+        tag: Tag,
+    ) -> Option<(&'a AtomicU64, u64)> {
         let bits = scan.matches(self.home, layout, tag);
-        let (_, slot, word) = seen_at(scan, self.home, bits, layout, tag)?;
+        let (_, slot, word) = seen_at::<A, _, N>(scan, self.home, bits, layout, tag)?;
         Some((slot, word))
     }
 
@@ -144,7 +154,7 @@ impl<'a, const N: usize> Set<'a, N> {
 /// The first slot of those that a search of this line gave, its place in the line and its word, if that is still LIVE
 /// with this tag.
 #[inline(always)]
-fn seen_at<'a, S: Scan, const N: usize>(
+fn seen_at<'a, A: Access, S: Scan, const N: usize>(
     _: S,
     line: &'a [AtomicU64; N],
     bits: u32,
@@ -160,8 +170,8 @@ fn seen_at<'a, S: Scan, const N: usize>(
     let slot = unsafe { &*line.as_ptr().byte_add(first * (size_of::<AtomicU64>() / S::BITS as usize)) };
     // ORDERING: Relaxed; single word, value only. The insert path looks again.
     let word = slot.load(Ordering::Relaxed);
-    // Changed hands in between: the insert path looks at the whole set.
-    layout.is_live_of(word, tag).then_some((first / S::BITS as usize, slot, word))
+    // Changed hands in between, which with one owner it cannot have: the insert path looks at the whole set.
+    (A::EXCLUSIVE || layout.is_live_of(word, tag)).then_some((first / S::BITS as usize, slot, word))
 }
 
 #[cfg(all(test, not(tatcell_loom)))]

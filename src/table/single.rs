@@ -27,7 +27,7 @@ use crate::algorithms::{Kind, Op};
 use crate::answer::Outcome;
 use crate::keys::aes;
 use crate::limit::TableLimit;
-use crate::sync::AtomicU64;
+use crate::sync::{back_off, AtomicU64};
 
 impl<'m, M: Access> Table<'m, M> {
     /// Decides one request of a key and charges it if it conforms.
@@ -166,7 +166,7 @@ impl<'m, M: Access> Table<'m, M> {
             return None;
         }
         let (set, tag) = self.place(hash);
-        let found = set.find_home(scan, &self.geometry.layout, tag)?;
+        let found = set.find_home::<M>(scan, &self.geometry.layout, tag)?;
         self.attempt(found, tag, limit, now_q, cost, ticks)
     }
 
@@ -219,6 +219,10 @@ impl<'m, M: Access> Table<'m, M> {
         }
         if limit.0.t_q == 0 {
             return Outcome::Conforming;
+        }
+        // A plain cost comes here only where it lost a swap: an absent key has been inserted.
+        if gcra::is_plain(&limit.0, cost) {
+            back_off(1);
         }
         let op = Op::new(&limit.0, Kind::Check, cost, 0);
         short_answer(&self.run_as(hash, self.now_q(now), &op), limit, now)
