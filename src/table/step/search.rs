@@ -2,6 +2,7 @@
 
 use std::collections::HashSet;
 use std::format;
+use std::hash::Hash;
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
@@ -132,6 +133,27 @@ impl<'w, A: Access> Search<'w, A> {
             next += 1;
         }
         Found { states: states.len(), violation: None, steps: 0 }
+    }
+
+    /// Looks at everything reachable; what `of` makes of the states in which all have ended.
+    pub fn ends<T: Eq + Hash>(mut self, of: impl Fn(&State, &Lists) -> T) -> HashSet<T> {
+        let (mut left, mut ends) = (vec![self.start()], HashSet::new());
+        let mut seen = HashSet::from([left[0]]);
+        while let Some(s) = left.pop() {
+            assert!(seen.len() < MANY, "its states do not end");
+            if self.checker.have_ended(&s) {
+                ends.insert(of(&s, &self.lists));
+            }
+            for who in 0..self.world.scripts.len() {
+                if self.may_step(&s.threads[who]) {
+                    let after = self.step(&s, who);
+                    if seen.insert(after) {
+                        left.push(after);
+                    }
+                }
+            }
+        }
+        ends
     }
 
     fn trace(&self, states: &[(State, u32)], mut at: usize, what: &str) -> (usize, String) {
