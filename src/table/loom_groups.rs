@@ -231,8 +231,9 @@ const fn sampled(mut key: u64) -> u64 {
     key
 }
 
-/// Sampled: an insert takes over the slot of the denied lane behind it, beside a rival that asks for both: Y has no slot
-/// when its turn comes, and passes untracked. Does not show: a bound on what is forgiven, which is outside the promise.
+/// Sampled: an insert takes over the slot of the denied lane behind it, beside a rival that asks for both: Y has no
+/// slot when its turn comes, and passes untracked. Does not show: a bound on what is forgiven, which is outside the
+/// promise.
 #[test]
 fn group_that_forgives_a_denied_lane_its_debt_lets_it_pass_untracked() {
     explore("group/takeover, Sampled", Bound::At(2, 3), || {
