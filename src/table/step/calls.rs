@@ -4,19 +4,13 @@
 //! Every schedule of these calls is looked at as one of the world's own is, access by access. Orders of whole calls
 //! would be too few: a takeover under way keeps others from its slot, so they forgive or inherit another debt.
 
-use std::collections::HashSet;
 use std::vec;
 use std::vec::Vec;
 
-use super::check::is_charged;
-use super::search::Search;
 use super::state::{Lists, State, Thread};
-use super::world::{Op, Outcome, World};
+use super::world::{Op, Outcome, Verdicts, World};
 use crate::answer::{Tracking, Verdict};
 use crate::table::access::Access;
-
-/// Of each thread what passed, a bit each request; threads that make the same requests in no order.
-pub(super) type Verdicts = Vec<(usize, u64)>;
 
 /// The requests of a call: more than one of a burst.
 fn size(op: &Op) -> usize {
@@ -27,7 +21,7 @@ fn size(op: &Op) -> usize {
 }
 
 /// A script whose bursts are single calls.
-fn singly(script: &[Op]) -> Vec<Op> {
+pub(super) fn singly(script: &[Op]) -> Vec<Op> {
     let before = |call: usize| script[..call].iter().map(size).sum();
     let of_call = |op: &Op| match *op {
         Op::Burst { keys, now } | Op::Groups { keys, now } | Op::Counted { keys, now } => {
@@ -66,15 +60,6 @@ pub(super) fn verdicts<A: Access>(world: &World<A>, s: &State, lists: &Lists) ->
     all
 }
 
-/// What single calls answer in any schedule of the threads of a world.
-pub(super) fn answers<A: Access>(world: &mut World<A>) -> HashSet<Verdicts> {
-    let singles = world.scripts.iter().map(|script| singly(script)).collect();
-    let scripts = std::mem::replace(&mut world.scripts, singles);
-    let all = Search::new(world, &[]).ends(|s, lists| verdicts(world, s, lists));
-    world.scripts = scripts;
-    all
-}
-
 /// Units charged to a slot, and debts forgiven, by the calls that have ended.
 pub(super) fn charged_and_forgiven<A: Access>(world: &World<A>, s: &State, lists: &Lists) -> (u64, u64) {
     let mut sums = (0, 0);
@@ -97,4 +82,16 @@ pub(super) fn charged_and_forgiven<A: Access>(world: &World<A>, s: &State, lists
         }
     }
     sums
+}
+
+/// Was a request admitted to a slot?
+pub(super) fn is_charged(outcome: &Outcome) -> bool {
+    matches!(
+        outcome,
+        Outcome::Decided {
+            verdict: Verdict::Conforming,
+            tracking: Tracking::Tracked | Tracking::Inherited | Tracking::Forgiven,
+            ..
+        }
+    )
 }

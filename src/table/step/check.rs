@@ -8,7 +8,7 @@ use std::vec::Vec;
 use super::calls;
 use super::state::{Lists, State, Thread};
 use super::world::{Op, Outcome, World, MOST, T};
-use crate::answer::{Tracking, Verdict};
+use crate::answer::Verdict;
 use crate::sync::step_atomic::alone;
 use crate::table::access::Access;
 use crate::table::{FullPolicy, Request};
@@ -128,7 +128,7 @@ impl<'w, A: Access> Checker<'w, A> {
             for (op, outcome) in script.iter().zip(ended) {
                 match (op, outcome) {
                     (Op::Check { key: k, cost, .. } | Op::Charge { key: k, cost, .. }, outcome)
-                        if tag(*k) == key && is_charged(outcome) =>
+                        if tag(*k) == key && calls::is_charged(outcome) =>
                     {
                         sums.admitted += cost;
                     }
@@ -255,18 +255,6 @@ impl<'w, A: Access> Checker<'w, A> {
         };
         words.iter().map(debt).sum()
     }
-}
-
-/// Was a request admitted to a slot?
-pub(super) fn is_charged(outcome: &Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::Decided {
-            verdict: Verdict::Conforming,
-            tracking: Tracking::Tracked | Tracking::Inherited | Tracking::Forgiven,
-            ..
-        }
-    )
 }
 
 /// The part of a key that tells it in its set.

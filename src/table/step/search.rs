@@ -7,6 +7,7 @@ use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
+use super::calls;
 use super::check::{Check, Checker};
 use super::state::{Lists, State, Thread};
 use super::world::{World, MOST};
@@ -188,6 +189,15 @@ impl<'w, A: Access> Search<'w, A> {
         let above = layout.payload(word).wrapping_sub(self.origin) & layout.mask;
         format!("{kind}({}, {})", layout.tag_field(word) >> layout.bits, above as i64 - layout.window as i64)
     }
+}
+
+/// Looks at what single calls are answered in the place of a world's bursts, for `Check::AsCalls`.
+pub(super) fn answered_singly<A: Access>(mut world: World<A>) -> World<A> {
+    let singles = world.scripts.iter().map(|script| calls::singly(script)).collect();
+    let scripts = std::mem::replace(&mut world.scripts, singles);
+    world.answers = Search::new(&world, &[]).ends(|s, lists| calls::verdicts(&world, s, lists));
+    world.scripts = scripts;
+    world
 }
 
 /// More states than any world here has: one that goes on beyond them has threads that undo each other without end.

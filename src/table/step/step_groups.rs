@@ -1,7 +1,7 @@
 //! Worlds of bursts by groups: rivals that charge, insert, take over and give back between decode and swaps.
 
 use super::check::Check;
-use super::search::{breaks, holds};
+use super::search::{answered_singly, breaks, holds};
 use super::step_inserts::{world, EXACT};
 use super::weakened::StoresCharges;
 use super::world::{check, Op, World, NOW, T, X, Y, Z};
@@ -73,7 +73,7 @@ fn full(policy: FullPolicy, y: u64, burst: Op, rivals: &[&[Op]]) -> World {
     let w = World::shared(LimitSpec::new(1, T, 2), policy, 2, &[0, 8]);
     let olds = [w.live(Y, NOW + y), w.live(Z, NOW + y + 40)];
     let w = w.start(0, olds[0]).start(1, olds[1]).thread(&[burst]);
-    rivals.iter().fold(w, |w, rival| w.thread(rival)).answered_singly()
+    answered_singly(rivals.iter().fold(w, |w, rival| w.thread(rival)))
 }
 
 /// An insert by an earlier lane takes the slot of a later one over that was denied when the group was decoded.

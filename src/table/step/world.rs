@@ -5,7 +5,6 @@ use std::collections::HashSet;
 use std::vec;
 use std::vec::Vec;
 
-use super::calls::{self, Verdicts};
 use crate::answer::{Permit, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::AtomicU64;
@@ -137,6 +136,9 @@ impl core::hash::Hash for Outcome {
     }
 }
 
+/// Of each thread what passed, a bit each request; threads that make the same requests in no order.
+pub(super) type Verdicts = Vec<(usize, u64)>;
+
 /// One configuration, with memory of its own.
 pub(super) struct World<A: Access = Shared> {
     pub table: Table<'static, A>,
@@ -207,12 +209,6 @@ impl<A: Access> World<A> {
     /// What a slot of the world holds at the start, by its place in the list of them.
     pub fn start(mut self, at: usize, word: u64) -> World<A> {
         self.words[at] = word;
-        self
-    }
-
-    /// Looks at what single calls are answered in the place of its bursts, for `Check::AsCalls`.
-    pub fn answered_singly(mut self) -> World<A> {
-        self.answers = calls::answers(&mut self);
         self
     }
 
