@@ -13,6 +13,7 @@ use super::policy::FullPolicy;
 use super::run::nothing;
 use super::search::Base;
 use super::{Burst, Counters, Request};
+use crate::answer::Tracking;
 use crate::limit::TableLimit;
 
 /// Caller's hashes: home line 0 and these tags.
@@ -30,12 +31,17 @@ fn owing(policy: FullPolicy) -> (Arc<Memory>, TableLimit) {
 
 /// A burst by groups of two; what passes.
 fn groups<A: Access>(memory: &Memory, limit: &TableLimit, now: u64, hashes: &[u64]) -> u64 {
+    counted::<A>(memory, limit, now, hashes).0
+}
+
+/// The same, and what was counted.
+fn counted<A: Access>(memory: &Memory, limit: &TableLimit, now: u64, hashes: &[u64]) -> (u64, Counters) {
     let table = memory.table_as::<A>();
     let burst = Burst { limit, now, hashes, costs: None, last: 0 };
     let mut counters = Counters::default();
     let pass = table.decide_groups::<Base, 2>(Base, &burst, 0, Some(&mut counters), nothing);
     assert_eq!(counters.conforming, u64::from(pass.count_ones()), "not all are counted: {counters:?}");
-    pass
+    (pass, counters)
 }
 
 fn beside_a_check<A: Access + 'static>(name: &str, bound: Bound) {
@@ -161,4 +167,90 @@ fn group_beside_a_refund_credits_it_once() {
         assert_eq!(memory.lives(X, NOW), (1, (2 + passed) * T - back), "a charge was lost or made up");
     });
     assert!(BOTH.load(Plain::Relaxed), "the refund never came in time");
+}
+
+/// What the keys of a model owe together, the debts of takeovers that were given up included.
+fn owed(memory: &Memory) -> u64 {
+    let layout = memory.table().geometry.layout;
+    let is_debt = |word: &u64| layout.is_live(*word) || layout.holds_debt(*word, NOW);
+    memory.words().iter().filter(|word| is_debt(word)).map(|word| layout.lead(*word, NOW)).sum()
+}
+
+/// A full set: Y in the home line owes so much, Z in the other line so much.
+fn full(burst: u64, policy: FullPolicy, y: u64, z: u64) -> (Arc<Memory>, TableLimit) {
+    let memory = Memory::new(spec(burst), policy);
+    let limit = memory.limit(&spec(burst));
+    memory.surround(&[0, 8]);
+    let layout = memory.table().geometry.layout;
+    memory.put(0, layout.live(layout.tag(Y), NOW + y));
+    memory.put(8, layout.live(layout.tag(Z), NOW + z));
+    (memory, limit)
+}
+
+/// Inherit: Y is denied until a rival gives back what it had charged; then an insert by the lane before it may take its
+/// slot over, debt included, as may one by the rival. Does not show: schedules of more preemptions.
+#[test]
+fn group_that_inherits_from_a_denied_lane_forgives_nothing() {
+    static TAKEN: AtomicBool = AtomicBool::new(false);
+    const V: u64 = 4;
+    explore("group/takeover, Inherit", Bound::At(2, 3), || {
+        let (memory, limit) = full(2, FullPolicy::Inherit, 10, 2 * T);
+        let (passed, permit) = memory.check(&limit, NOW, Y);
+        assert!(passed && owed(&memory) == 3 * T + 10);
+        let (a, b) = (memory.clone(), memory.clone());
+        let (passed, (back, other)) = race(
+            move || groups::<Shared>(&a, &limit, NOW, &[X, Y]),
+            move || {
+                let back = b.table().refund(&limit, NOW, Y, &permit).expect("its own limit");
+                (back.expect("not contended"), b.check(&limit, NOW, V).0)
+            },
+        );
+        let passes = u64::from(passed.count_ones()) + u64::from(other);
+        assert!(back == T && passes <= 1, "room for one unit: {passed:b} {other}, {back} back");
+        let lives = [X, V, Y].map(|key| memory.lives(key, NOW).0);
+        let taken = (passed & 1) as usize;
+        let expected = [taken, other.into(), 1 - taken - usize::from(other)];
+        assert_eq!(lives, expected, "{passed:b} {other}");
+        let least = 2 * T + 10 + passes * T;
+        assert!((least..least + 16).contains(&owed(&memory)), "a debt was forgiven or made up: {passed:b}");
+        if taken == 1 {
+            TAKEN.store(true, Plain::Relaxed);
+        }
+    });
+    assert!(TAKEN.load(Plain::Relaxed), "the slot was never taken over");
+}
+
+/// A key whose requests at `NOW` are among the one in 16 that a Sampled table lets take a slot over; Y's are not.
+const S: u64 = sampled(4);
+const _: () = assert!(sampled(Y) != Y);
+
+const fn sampled(mut key: u64) -> u64 {
+    while (key ^ NOW).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 != 0 {
+        key += 1;
+    }
+    key
+}
+
+/// Sampled: an insert takes over the slot of the denied lane behind it, beside a rival that asks for both: Y has no
+/// slot when its turn comes, and passes untracked. Does not show: a bound on what is forgiven, which is outside the
+/// promise.
+#[test]
+fn group_that_forgives_a_denied_lane_its_debt_lets_it_pass_untracked() {
+    explore("group/takeover, Sampled", Bound::At(2, 3), || {
+        let (memory, limit) = full(1, FullPolicy::Sampled, T - 9, T);
+        let (a, b) = (memory.clone(), memory.clone());
+        let check = move |memory: &Memory, key| {
+            let request = Request { limit: &limit, now: NOW, cost: 1, room: 0 };
+            memory.table().check_ex(&request, key, None).expect("its own limit")
+        };
+        let ((passed, counters), (y, s)) =
+            race(move || counted::<Shared>(&a, &limit, NOW, &[S, Y]), move || (check(&b, Y), check(&b, S)));
+        assert_eq!(passed & 0b10, 0b10, "denied though its slot was taken over: {counters:?}");
+        assert_eq!((passed & 1) + u64::from(s.passes()), 1, "one burst: {passed:b} {s:?}");
+        let forgiven = counters.forgiven + u64::from(s.tracking == Tracking::Forgiven && s.passes());
+        assert_eq!((forgiven, counters.untracked), (1, 1), "{counters:?} {s:?}");
+        assert!(!y.passes() || y.tracking == Tracking::Untracked, "{y:?}");
+        let lives = [S, Y, Z].map(|key| memory.lives(key, NOW));
+        assert_eq!(lives, [(1, T), (0, 0), (1, T)], "a charge was lost or made up");
+    });
 }

@@ -9,6 +9,7 @@ use std::cell::RefCell;
 use std::vec::Vec;
 
 use super::*;
+use crate::answer::{Decision, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::table::image::lines_for;
 use crate::table::search::Base;
@@ -77,6 +78,38 @@ impl Way {
         assert!(asked.into_inner().into_iter().eq(0..burst.hashes.len()), "not each was asked ahead once");
         pass | groups
     }
+
+    /// Which of the steps in `Seen` it takes; none where the calls choose.
+    fn step<M: Access>(self, table: &Table<'_, M>) -> Option<usize> {
+        match self {
+            Way::Usual | Way::UsualHalf => None,
+            Way::Half if table.half.is_some() => Some(1),
+            Way::Widest if table.wide.is_some() => Some(2),
+            _ => Some(0),
+        }
+    }
+}
+
+/// Does this processor have the steps, by the standard library? What is there and was not found is a defect.
+#[cfg(tatcell_sse2)]
+fn steps_here() -> [bool; 3] {
+    use std::arch::is_x86_feature_detected as has;
+    let wide = has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl");
+    [true, has!("avx2"), wide && has!("avx512vbmi2")]
+}
+
+#[cfg(not(tatcell_sse2))]
+fn steps_here() -> [bool; 3] {
+    [true, false, false]
+}
+
+/// Says which steps are compared with nothing on this processor.
+fn say_what_is_absent(test: &str) {
+    for (here, name) in steps_here().into_iter().zip(["plain", "avx2", "avx512"]) {
+        if !here {
+            std::println!("SKIP {test}_by_{name}: this processor has no such step; run it on one that has");
+        }
+    }
 }
 
 /// One configuration, and the same table once more for single calls.
@@ -86,6 +119,7 @@ struct World<M: Access> {
     limit: TableLimit,
     way: Way,
     counters: [Option<Counters>; 2],
+    seen: Seen,
     what: std::string::String,
 }
 
@@ -101,22 +135,45 @@ impl<M: Access> World<M> {
         let limit = singles.limit(spec).expect("a limit");
         let counters = [counted.then(Counters::default); 2];
         let what = std::format!("{way:?} {:?} counted {counted} exclusive {}", options, M::EXCLUSIVE);
-        World { table, singles, limit, way, counters, what }
+        World { table, singles, limit, way, counters, seen: Seen::default(), what }
+    }
+
+    /// Where the key has a slot, a number in its set.
+    fn at(&self, hash: u64) -> Option<usize> {
+        let (set, tag) = self.singles.place(hash);
+        set.find(&self.singles.geometry.layout, tag).map(|(at, _, _)| at)
     }
 
     /// Decides a burst in both; the verdicts.
     fn burst(&mut self, now: u64, hashes: &[u64]) -> u64 {
-        let [singly, by_groups] = &mut self.counters;
-        let request = Request { limit: &self.limit, now, cost: 1, room: 0 };
-        let expected = hashes.iter().enumerate().fold(0u64, |bits, (i, &hash)| {
-            let decision = self.singles.check_ex(&request, hash, singly.as_mut()).expect("its own limit");
-            bits | u64::from(decision.passes()) << i
-        });
+        let had: Vec<Option<usize>> = hashes.iter().map(|&hash| self.at(hash)).collect();
+        let (mut took, mut expected) = (false, 0u64);
+        for (i, &hash) in hashes.iter().enumerate() {
+            self.seen.behind += u64::from(took && had[i].is_some() && self.at(hash).is_none());
+            let request = Request { limit: &self.limit, now, cost: 1, room: 0 };
+            let counters = self.counters[0].as_mut();
+            let Decision { verdict, tracking, .. } =
+                self.singles.check_ex(&request, hash, counters).expect("its own limit");
+            expected |= u64::from(verdict.passes()) << i;
+            let (inherited, forgiven) = (tracking == Tracking::Inherited, tracking == Tracking::Forgiven);
+            let takes = verdict == Verdict::Conforming && (inherited || forgiven);
+            took |= takes;
+            self.seen.inherited += u64::from(takes && inherited);
+            self.seen.forgiven += u64::from(takes && forgiven);
+        }
         // Whatever it says, it is a hint.
         let last = [0, u64::MAX, now][(now % 3) as usize];
         let burst = Burst { limit: &self.limit, now, hashes, costs: None, last };
-        let pass = self.way.decide(&self.table, &burst, by_groups);
+        let pass = self.way.decide(&self.table, &burst, &mut self.counters[1]);
         assert_eq!(pass, expected, "verdicts of {hashes:x?} at {now}: {}", self.what);
+        let seen = &mut self.seen;
+        seen.passed += u64::from(pass.count_ones());
+        seen.denied += hashes.len() as u64 - u64::from(pass.count_ones());
+        seen.second += had.iter().flatten().filter(|&&at| at >= 8).count() as u64;
+        seen.last += had.iter().flatten().filter(|&&at| at == 7).count() as u64;
+        if let Some(step) = self.way.step(&self.table).filter(|_| hashes.len() >= 16) {
+            seen.by_step[step] += 1;
+        }
         pass
     }
 
@@ -134,7 +191,31 @@ struct Seen {
     /// Requests whose key lay in the second line, or in the last word of a line.
     second: u64,
     last: u64,
+    /// Counted ones that found no slot of theirs, and that passed softly.
     inserted: u64,
+    soft: u64,
+    /// Takeovers, by what became of the debt; requests whose key lost its slot to an earlier one of the burst.
+    inherited: u64,
+    forgiven: u64,
+    behind: u64,
+    /// Bursts of two groups or more by the plain step, that of AVX2, that of AVX-512.
+    by_step: [u64; 3],
+}
+
+impl Seen {
+    fn add<M: Access>(&mut self, w: &World<M>) {
+        let counters = w.counters[1].unwrap_or_default();
+        self.passed += w.seen.passed;
+        self.denied += w.seen.denied;
+        self.second += w.seen.second;
+        self.last += w.seen.last;
+        self.inserted += counters.inserted;
+        self.soft += counters.soft;
+        self.inherited += w.seen.inherited;
+        self.forgiven += w.seen.forgiven;
+        self.behind += w.seen.behind;
+        self.by_step = core::array::from_fn(|i| self.by_step[i] + w.seen.by_step[i]);
+    }
 }
 
 fn play<M: Access>(init: Init<M>, seed: u64, bursts: u64, seen: &mut Seen) {
@@ -143,12 +224,13 @@ fn play<M: Access>(init: Init<M>, seed: u64, bursts: u64, seen: &mut Seen) {
     let policies = [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny, FullPolicy::Sampled];
     let tag_bits = 12 + pick(13) as u32;
     let counted = pick(2) == 0;
+    let way = WAYS[pick(6) as usize];
     let spec = LimitSpec::new(1, T, 1 + pick(6));
-    // Only what is not counted passes softly in a group.
-    let spec = if !counted && pick(3) == 0 { spec.soft(1) } else { spec };
+    // What is counted passes softly one by one: where the calls choose, they leave the groups for it.
+    let may_be_soft = !counted || matches!(way, Way::Usual | Way::UsualHalf);
+    let spec = if pick(3) == 0 && may_be_soft { spec.soft(1) } else { spec };
     let options = TableOptions::new(spec).caller_hash().tag_bits(tag_bits);
     let options = options.policy(policies[pick(4) as usize]);
-    let way = WAYS[pick(6) as usize];
     // Few keys that come often, as many as fit, more than fit.
     let keys = [3, 20, 45, 100][pick(4) as usize];
     let mut w = World::new(init, options, &spec, way, counted);
@@ -159,22 +241,13 @@ fn play<M: Access>(init: Init<M>, seed: u64, bursts: u64, seen: &mut Seen) {
         now += pick(1 + step);
         let n = pick(65) as usize;
         let hashes: Vec<u64> = (0..n).map(|_| random(&mut (salt ^ pick(keys)))).collect();
-        for &hash in &hashes {
-            let (set, tag) = w.singles.place(hash);
-            if let Some((at, _, _)) = set.find(&w.singles.geometry.layout, tag) {
-                seen.second += u64::from(at >= 8);
-                seen.last += u64::from(at == 7);
-            }
-        }
-        let pass = w.burst(now, &hashes);
-        seen.passed += u64::from(pass.count_ones());
-        seen.denied += n as u64 - u64::from(pass.count_ones());
+        w.burst(now, &hashes);
         if round % 64 == 63 {
             w.same();
         }
     }
     w.same();
-    seen.inserted += w.counters[1].map_or(0, |counters| counters.inserted);
+    seen.add(&w);
 }
 
 fn shared(lines: &'static mut [Line], options: &TableOptions) -> Table<'static, Shared> {
@@ -201,8 +274,12 @@ fn groups_decide_count_and_store_as_single_calls_do() {
         }
     }
     std::println!("bursts: {} of seeds from {first}, {seen:?}", worlds * EACH);
-    let Seen { passed, denied, second, last, inserted } = seen;
-    assert!([passed, denied, second, last, inserted].iter().all(|&n| n > 100), "not all came up: {seen:?}");
+    let Seen { passed, denied, second, last, inserted, soft, inherited, forgiven, behind, by_step } = seen;
+    let all = [passed, denied, second, last, inserted, soft, inherited, forgiven, behind];
+    assert!(all.iter().all(|&n| n > 100), "not all came up: {seen:?}");
+    // Each step that this processor has, and no other.
+    assert_eq!(by_step.map(|n| n > 100), steps_here(), "steps: {seen:?}");
+    say_what_is_absent("groups_decide_count_and_store_as_single_calls_do");
 }
 
 /// A key by its home line and tag.
@@ -292,11 +369,17 @@ fn each_word_of_a_set_is_found() {
 #[cfg(tatcell_sse2)]
 #[test]
 fn vectors_place_search_and_decode_as_plain_code_does() {
+    say_what_is_absent("vectors_place_search_and_decode_as_plain_code_does");
     let mut s = 7;
     for tag_bits in 12..=24 {
         let spec = LimitSpec::new(1, T, 5);
         let table = shared(memory(), &TableOptions::new(spec).caller_hash().tag_bits(tag_bits));
         let limit = table.limit(&spec).expect("a limit");
+        assert_eq!(
+            [true, table.half.is_some(), table.wide.is_some()],
+            steps_here(),
+            "other steps than there are"
+        );
         for _ in 0..3_000 {
             let now = random(&mut s);
             let hashes: [u64; 8] = core::array::from_fn(|_| match random(&mut s) % 8 {

@@ -5,9 +5,10 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
+use super::calls;
 use super::state::{Lists, State, Thread};
 use super::world::{Op, Outcome, World, MOST, T};
-use crate::answer::{Tracking, Verdict};
+use crate::answer::Verdict;
 use crate::sync::step_atomic::alone;
 use crate::table::access::Access;
 use crate::table::{FullPolicy, Request};
@@ -25,6 +26,11 @@ pub(super) enum Check {
     SetEnvelope,
     /// What a key was admitted fits so many units, once more for each reset; of limits that count.
     Units(u64),
+    /// When all have ended, what was charged fits one token bucket a slot, and one more for each debt that was forgiven
+    /// and counted (one instant, no reset).
+    Forgives,
+    /// When all have ended, the verdicts are those that single calls have in some schedule of the same threads.
+    AsCalls,
     /// No word carries more debt than was charged.
     NothingExtra,
     /// The words account for every charge (one instant, no reset).
@@ -47,6 +53,8 @@ impl Check {
             Check::KeyEnvelope => "a key was admitted more than its bucket allows",
             Check::SetEnvelope => "the set admitted more than its slots allow",
             Check::Units(_) => "a key was admitted more units than its windows have",
+            Check::Forgives => "the set admitted more than its slots and what it forgave allow",
+            Check::AsCalls => "single calls have no such verdicts",
             Check::NothingExtra => "a word carries more debt than was charged",
             Check::Conserves => "the set lost debt",
             Check::SomeoneAdmitted => "nobody was admitted",
@@ -94,9 +102,22 @@ impl<'w, A: Access> Checker<'w, A> {
 
     pub fn wrong(&mut self, s: &State, lists: &Lists) -> Option<String> {
         self.checks.iter().find_map(|check| match check {
+            Check::AsCalls if self.have_ended(s) => {
+                let found = calls::verdicts(self.world, s, lists);
+                let answers = &self.world.answers;
+                (!answers.contains(&found)).then(|| format!("{}: {found:?} of {answers:?}", check.broken()))
+            }
+            Check::AsCalls => None,
             Check::Progress => stuck(self.world, self.last, &mut self.tried, &mut self.probed, s, lists),
             check => self.is_broken(*check, s, lists).then(|| check.broken().into()),
         })
+    }
+
+    /// Have all threads made all their calls?
+    pub fn have_ended(&self, s: &State) -> bool {
+        let scripts = &self.world.scripts;
+        let ended = |thread: &Thread| usize::from(thread.done) == scripts[usize::from(thread.script)].len();
+        s.threads[..scripts.len()].iter().all(ended)
     }
 
     fn sums(&self, key: u64, s: &State, lists: &Lists) -> Sums {
@@ -107,11 +128,12 @@ impl<'w, A: Access> Checker<'w, A> {
             for (op, outcome) in script.iter().zip(ended) {
                 match (op, outcome) {
                     (Op::Check { key: k, cost, .. } | Op::Charge { key: k, cost, .. }, outcome)
-                        if tag(*k) == key && is_charged(outcome) =>
+                        if tag(*k) == key && calls::is_charged(outcome) =>
                     {
                         sums.admitted += cost;
                     }
-                    (Op::Burst { keys, .. } | Op::Groups { keys, .. }, Outcome::Passed(bits)) => {
+                    (Op::Counted { keys, .. }, Outcome::Counted { pass: bits, .. })
+                    | (Op::Burst { keys, .. } | Op::Groups { keys, .. }, Outcome::Passed(bits)) => {
                         let passed =
                             keys.iter().enumerate().filter(|(i, k)| bits >> i & 1 == 1 && tag(**k) == key);
                         sums.admitted += passed.count() as u64;
@@ -132,7 +154,7 @@ impl<'w, A: Access> Checker<'w, A> {
                 Some(Op::Check { key: k, cost, .. } | Op::Charge { key: k, cost, .. }) if tag(*k) == key => {
                     *cost
                 }
-                Some(Op::Burst { keys, .. } | Op::Groups { keys, .. }) => {
+                Some(Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. }) => {
                     keys.iter().filter(|k| tag(**k) == key).count() as u64
                 }
                 _ => 0,
@@ -182,11 +204,13 @@ impl<'w, A: Access> Checker<'w, A> {
                     self.keys.iter().map(|key| of(*key)).map(|sums| sums.admitted * T - sums.back).sum();
                 self.debts(&s.words) < self.debts(&world.words) + charged
             }
-            Check::SomeoneAdmitted => {
-                let ended = |thread: &Thread| {
-                    usize::from(thread.done) == world.scripts[usize::from(thread.script)].len()
-                };
-                s.threads[..world.scripts.len()].iter().all(ended) && of(self.keys[0]).admitted == 0
+            Check::SomeoneAdmitted => self.have_ended(s) && of(self.keys[0]).admitted == 0,
+            Check::Forgives => {
+                self.have_ended(s) && {
+                    let (charged, forgiven) = calls::charged_and_forgiven(world, s, lists);
+                    let owed = world.words.iter().map(|word| layout.lead(*word, self.first)).sum::<u64>();
+                    charged * T + owed > (burst + apart) * (world.slots.len() as u64 + forgiven)
+                }
             }
             Check::SavedDebts => s.threads[..world.scripts.len()].iter().any(|thread| {
                 let ended = &lists.outcomes[thread.outcomes as usize];
@@ -205,7 +229,7 @@ impl<'w, A: Access> Checker<'w, A> {
                     _ => false,
                 })
             }
-            Check::Progress => unreachable!("it runs calls"),
+            Check::Progress | Check::AsCalls => unreachable!("they run calls"),
         }
     }
 
@@ -233,18 +257,6 @@ impl<'w, A: Access> Checker<'w, A> {
     }
 }
 
-/// Was a request admitted to a slot?
-fn is_charged(outcome: &Outcome) -> bool {
-    matches!(
-        outcome,
-        Outcome::Decided {
-            verdict: Verdict::Conforming,
-            tracking: Tracking::Tracked | Tracking::Inherited | Tracking::Forgiven,
-            ..
-        }
-    )
-}
-
 /// The part of a key that tells it in its set.
 fn tag(key: u64) -> u64 {
     key & (u64::MAX >> 1)
@@ -253,7 +265,7 @@ fn tag(key: u64) -> u64 {
 fn keys_of(op: &Op) -> Vec<u64> {
     match op {
         Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } => [*key].into(),
-        Op::Burst { keys, .. } | Op::Groups { keys, .. } => keys.to_vec(),
+        Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. } => keys.to_vec(),
         _ => Vec::new(),
     }
 }

@@ -14,6 +14,8 @@
 //! - every claim lies above all earlier ones of its slot, so no claim word recurs;
 //! - no key is admitted more than its bucket, or its windows, allow between the first and the last clock reading used,
 //!   once more for each reset, and for each call of another key by a clock that is an emission interval ahead;
+//! - where debts are forgiven, no more is charged than the slots hold, and once more for each debt that was counted;
+//! - bursts by groups, where a world asks, have the verdicts of single calls in some order of the threads;
 //! - no word carries more debt than was charged, so refused and contended calls charge nothing;
 //! - from every state every unfinished call ends when it runs alone, and fresh calls of a present and of an absent key
 //!   end: a refused one writes nothing, and once all has drained they are admitted. A thread that dies is one that is
@@ -25,6 +27,7 @@
 //!
 //! `RUSTFLAGS="--cfg tatcell_step" cargo test --profile loom --lib --features std step_`
 
+mod calls;
 mod check;
 mod search;
 mod state;

@@ -2,10 +2,12 @@
 
 use std::collections::HashSet;
 use std::format;
+use std::hash::Hash;
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
+use super::calls;
 use super::check::{Check, Checker};
 use super::state::{Lists, State, Thread};
 use super::world::{World, MOST};
@@ -134,6 +136,27 @@ impl<'w, A: Access> Search<'w, A> {
         Found { states: states.len(), violation: None, steps: 0 }
     }
 
+    /// Looks at everything reachable; what `of` makes of the states in which all have ended.
+    pub fn ends<T: Eq + Hash>(mut self, of: impl Fn(&State, &Lists) -> T) -> HashSet<T> {
+        let (mut left, mut ends) = (vec![self.start()], HashSet::new());
+        let mut seen = HashSet::from([left[0]]);
+        while let Some(s) = left.pop() {
+            assert!(seen.len() < MANY, "its states do not end");
+            if self.checker.have_ended(&s) {
+                ends.insert(of(&s, &self.lists));
+            }
+            for who in 0..self.world.scripts.len() {
+                if self.may_step(&s.threads[who]) {
+                    let after = self.step(&s, who);
+                    if seen.insert(after) {
+                        left.push(after);
+                    }
+                }
+            }
+        }
+        ends
+    }
+
     fn trace(&self, states: &[(State, u32)], mut at: usize, what: &str) -> (usize, String) {
         let mut lines = vec![];
         loop {
@@ -166,6 +189,15 @@ impl<'w, A: Access> Search<'w, A> {
         let above = layout.payload(word).wrapping_sub(self.origin) & layout.mask;
         format!("{kind}({}, {})", layout.tag_field(word) >> layout.bits, above as i64 - layout.window as i64)
     }
+}
+
+/// Looks at what single calls are answered in the place of a world's bursts, for `Check::AsCalls`.
+pub(super) fn answered_singly<A: Access>(mut world: World<A>) -> World<A> {
+    let singles = world.scripts.iter().map(|script| calls::singly(script)).collect();
+    let scripts = std::mem::replace(&mut world.scripts, singles);
+    world.answers = Search::new(&world, &[]).ends(|s, lists| calls::verdicts(&world, s, lists));
+    world.scripts = scripts;
+    world
 }
 
 /// More states than any world here has: one that goes on beyond them has threads that undo each other without end.

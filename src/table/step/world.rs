@@ -1,6 +1,7 @@
 //! What a world of the explorer is made of: a table of one set, what its slots hold, and what its threads call.
 
 use std::boxed::Box;
+use std::collections::HashSet;
 use std::vec;
 use std::vec::Vec;
 
@@ -10,7 +11,7 @@ use crate::sync::AtomicU64;
 use crate::table::access::{Access, Shared};
 use crate::table::run::nothing;
 use crate::table::search::Base;
-use crate::table::{Burst, FullPolicy, Line, Request, Table, TableOptions};
+use crate::table::{Burst, Counters, FullPolicy, Line, Request, Table, TableOptions};
 
 /// Ticks of an emission interval, which are q-units.
 pub(super) const T: u64 = 4096;
@@ -41,6 +42,11 @@ pub(super) enum Op {
     },
     /// The same in groups of two lanes.
     Groups {
+        keys: &'static [u64],
+        now: u64,
+    },
+    /// The same, counted.
+    Counted {
         keys: &'static [u64],
         now: u64,
     },
@@ -75,6 +81,7 @@ impl Op {
             Op::Check { now, .. }
             | Op::Burst { now, .. }
             | Op::Groups { now, .. }
+            | Op::Counted { now, .. }
             | Op::Charge { now, .. }
             | Op::Refund { now, .. }
             | Op::Reset { now, .. }
@@ -100,6 +107,12 @@ pub(super) enum Outcome {
     },
     /// Bit i is 1 where key i passed.
     Passed(u64),
+    /// The same, and how many of those that passed have no slot, or one whose debt was forgiven.
+    Counted {
+        pass: u64,
+        untracked: u64,
+        forgiven: u64,
+    },
     /// Ticks, or units; `None`: contended.
     Refunded(Option<u64>),
     /// Not contended.
@@ -114,6 +127,7 @@ impl core::hash::Hash for Outcome {
         match self {
             Outcome::Decided { verdict, permit, .. } => (*verdict as u8, permit.tat, permit.slot).hash(state),
             Outcome::Passed(bits) => bits.hash(state),
+            Outcome::Counted { pass, untracked, forgiven } => (pass, untracked, forgiven).hash(state),
             Outcome::Refunded(back) => back.hash(state),
             Outcome::Reset(done) => done.hash(state),
             Outcome::Swept => {}
@@ -121,6 +135,9 @@ impl core::hash::Hash for Outcome {
         }
     }
 }
+
+/// Of each thread what passed, a bit each request; threads that make the same requests in no order.
+pub(super) type Verdicts = Vec<(usize, u64)>;
 
 /// One configuration, with memory of its own.
 pub(super) struct World<A: Access = Shared> {
@@ -132,6 +149,8 @@ pub(super) struct World<A: Access = Shared> {
     /// What they hold at the start.
     pub words: Vec<u64>,
     pub scripts: Vec<Vec<Op>>,
+    /// What its threads are answered by single calls, where that was asked for.
+    pub answers: HashSet<Verdicts>,
 }
 
 impl World<Shared> {
@@ -153,9 +172,17 @@ impl<A: Access> World<A> {
         assert!(slots.len() <= MOST, "more slots than a state has room for");
         let memory: &'static [Line; 4] = Box::leak(Box::new([Line::EMPTY; 4]));
         let table = Table::init_as(memory, &options).expect("a table");
-        let limit = table.limit(&spec).expect("a limit");
-        World { table, limit, spec, slots: slots.into(), words: vec![0; slots.len()], scripts: vec![] }
-            .surrounded(NOW)
+        let (limit, answers) = (table.limit(&spec).expect("a limit"), HashSet::new());
+        World {
+            table,
+            limit,
+            spec,
+            slots: slots.into(),
+            words: vec![0; slots.len()],
+            scripts: vec![],
+            answers,
+        }
+        .surrounded(NOW)
     }
 
     /// Fills the slots that are not watched with claims that outlive the readings around this one.
@@ -251,6 +278,13 @@ impl<A: Access> World<A> {
             Op::Groups { keys, now } => {
                 let burst = Burst { limit, now, hashes: keys, costs: None, last: 0 };
                 Outcome::Passed(table.decide_groups::<Base, 2>(Base, &burst, 0, None, nothing))
+            }
+            Op::Counted { keys, now } => {
+                let burst = Burst { limit, now, hashes: keys, costs: None, last: 0 };
+                let mut counters = Counters::default();
+                let pass = table.decide_groups::<Base, 2>(Base, &burst, 0, Some(&mut counters), nothing);
+                let Counters { untracked, forgiven, .. } = counters;
+                Outcome::Counted { pass, untracked, forgiven }
             }
             Op::Refund { of, now } => {
                 let Outcome::Decided { permit, .. } = &before[of] else { unreachable!("a single charge") };

@@ -1,8 +1,8 @@
 //! The crate's own tests, threads included, on other hosts: big-endian, 32-bit, without 64-bit atomics. Long.
 //!
-//! `cargo xtask test-hosts TRIPLE...` tries only these; the quick form tries only the one in `QUICK`. On aarch64 what
-//! its AES and its swap of one instruction change is tested, too, and instructions are counted ([`counts`]); with
-//! `counts` in place of a triple, that alone is done.
+//! `cargo xtask test-hosts TRIPLE...` tries only these; the quick form tries only the one in `QUICK`, and of aarch64
+//! what NEON searches. On aarch64 what its AES and its swap of one instruction change is tested, too, and instructions
+//! are counted ([`counts`]); with `counts` in place of a triple, that alone is done.
 
 use anyhow::Result;
 
@@ -28,6 +28,26 @@ const CHANGED: [&str; 7] = ["--lib", "--test", "bursts", "--test", "table", "--t
 /// No instruction of theirs changes, and they take minutes.
 const UNCHANGED: [&str; 2] = ["--skip", "algorithms::"];
 
+/// The host whose vectors no other has, and the unit tests of what they search; seconds.
+const NEON: &str = "aarch64-unknown-linux-gnu";
+const SEARCHES: [&str; 2] = ["table::search", "table::groups"];
+
+/// Which of the tests, built how.
+struct Part {
+    /// What is built and run; all where there is none.
+    targets: &'static [&'static str],
+    /// Behind `--`.
+    filters: &'static [&'static str],
+    flags: Option<&'static str>,
+    /// What its folder and its log are called beside those of the others.
+    name: &'static str,
+}
+
+const ALL: Part = Part { targets: &[], filters: &[], flags: None, name: "" };
+const WITH_FEATURES: Part =
+    Part { targets: &CHANGED, filters: &UNCHANGED, flags: Some(FEATURES), name: "-flags" };
+const SEARCHED: Part = Part { targets: &["--lib"], filters: &SEARCHES, flags: None, name: "-searches" };
+
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     let named = |name: &str| ctx.arguments.iter().any(|a| a == name);
@@ -36,15 +56,19 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         _ => named(triple),
     };
     if ctx.quick {
-        report.note(&format!("quick: {QUICK} only"));
+        report.note(&format!("quick: {QUICK}, and of {NEON} the tests of {}", SEARCHES.join(" and ")));
     }
     for host in HOSTS {
         let with_features = host.triple == counts::TRIPLE;
         let counted = with_features && (asked(host.triple) || named(COUNTS));
-        if !asked(host.triple) && !counted {
+        let searched = host.triple == NEON && ctx.quick && ctx.arguments.is_empty();
+        if !asked(host.triple) && !counted && !searched {
             continue;
         }
-        let name = format!("tests_pass_on_{}_linux_{}", short(host.triple), host.what);
+        let name = match searched {
+            true => "searches_and_groups_pass_with_neon".to_owned(),
+            false => format!("tests_pass_on_{}_linux_{}", short(host.triple), host.what),
+        };
         let found = host.tools().and_then(|tools| Ok((tools, rust_target::find(ctx, host.triple)?)));
         let (tools, rust) = match found {
             Ok(found) => found,
@@ -53,11 +77,14 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
                 continue;
             }
         };
+        if searched {
+            tested(report, &name, tests(ctx, host, &tools, &rust, &SEARCHED));
+        }
         if asked(host.triple) {
-            tested(report, &name, tests(ctx, host, &tools, &rust, None));
+            tested(report, &name, tests(ctx, host, &tools, &rust, &ALL));
             if with_features {
                 let name = "tests_pass_on_aarch64_with_aes_and_lse";
-                tested(report, name, tests(ctx, host, &tools, &rust, Some(FEATURES)));
+                tested(report, name, tests(ctx, host, &tools, &rust, &WITH_FEATURES));
             }
         }
         if counted {
@@ -74,26 +101,19 @@ fn tested(report: &mut Report, name: &str, tests: Result<usize>) {
     }
 }
 
-/// Runs the tests, or those that some flags change with these; returns how many there were.
-fn tests(
-    ctx: &Context,
-    host: &Host,
-    tools: &HostTools,
-    rust: &RustTarget,
-    flags: Option<&str>,
-) -> Result<usize> {
-    let (some, others, folder) = match flags {
-        Some(_) => (&CHANGED[..], &UNCHANGED[..], "-flags"),
-        None => (&[][..], &[][..], ""),
-    };
+/// Runs a part of the tests; returns how many there were.
+fn tests(ctx: &Context, host: &Host, tools: &HostTools, rust: &RustTarget, part: &Part) -> Result<usize> {
+    let Part { targets, filters, flags, name } = part;
     let mut cargo = rust.cargo(ctx, "test")?;
-    cargo.args(["--locked", "--features", host.features, "--target", host.triple]).args(some);
-    cargo.args(["--", "--test-threads=2"]).args(LEFT_OUT).args(others);
+    cargo.args(["--locked", "--features", host.features, "--target", host.triple]).args(*targets);
+    cargo.args(["--", "--test-threads=2"]).args(LEFT_OUT).args(*filters);
+    // Flags build everything anew; other filters build nothing.
+    let folder = if flags.is_some() { format!("hosts{name}") } else { "hosts".to_owned() };
     cargo
-        .env("CARGO_TARGET_DIR", ctx.cargo_target.join(format!("hosts{folder}")))
+        .env("CARGO_TARGET_DIR", ctx.cargo_target.join(folder))
         .envs(tools.variables.iter().map(|(k, v)| (k, v)))
         .envs(flags.map(|flags| (variable(host.triple, "RUSTFLAGS"), flags)));
-    let log = ctx.folder("hosts")?.join(format!("{}{folder}.log", host.triple));
+    let log = ctx.folder("hosts")?.join(format!("{}{name}.log", host.triple));
     let mut text = String::new();
     let status = cargo.lines(|line| {
         text.push_str(line);
