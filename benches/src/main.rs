@@ -31,7 +31,7 @@
 //! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
 //! rows are one idea a file: [`floors`], [`floor_words`], `floor_single`, `floor_insert`, [`cells`], [`tables`],
 //! [`algorithms`], [`stagger`], [`costs`], [`capi`], [`capi_floors`], [`peers`], [`foreign`], [`threads`],
-//! [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goals`], [`cause`],
+//! [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goals`], [`restated`], [`cause`],
 //! [`kept`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
 
 mod algorithms;
@@ -62,6 +62,7 @@ mod paced;
 mod peers;
 mod progress;
 mod report;
+mod restated;
 mod row;
 mod stagger;
 mod steps;
