@@ -135,7 +135,8 @@ impl Suite {
 
     /// Why there is no such row.
     pub fn why_absent(&self, id: &str) -> &str {
-        self.why_skipped(id).unwrap_or("not on this machine")
+        let unknown = if self.asks(id) { "not on this machine" } else { "left out of this run" };
+        self.why_skipped(id).unwrap_or(unknown)
     }
 
     /// The same where it is known.

@@ -18,8 +18,8 @@ use crate::tools::{self, have, For};
 
 /// Rows of the test, by parts of their names.
 const ROWS: &str =
-    "cell.,floor.cmp,floor.load,floor.denied,floor.store,floor1e3.,table1e3.,c.conforming,c.single1e3,threads.denied,\
-    peer.governor,peer1e3.foldhash";
+    "cell.,floor.cmp,floor.load,floor.denied,floor.store,floor1e3.,table1e3.,c.conforming,c.single1e3,c.floor,\
+    threads.denied,threads.floorown,peer.governor,peer1e3.foldhash";
 
 /// One row of every kind must be in the file.
 const KINDS: [&str; 4] = ["cell.conforming", "table1e3.ahead64", "peer.governor_denied", "c.single1e3"];
