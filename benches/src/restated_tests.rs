@@ -32,7 +32,7 @@ fn nothing_is_restated_that_is_no_goal() {
 fn no_restated_goal_asks_for_less_than_one_and_a_half_of_its_floor() {
     for Restated { floor, wanted, goals, .. } in RESTATED {
         let loosest = match floor {
-            Same(..) | Bare(_) | Call(..) | Instructions(_) => *wanted <= 1.5,
+            Same(..) | Bare(_) | Two(_) | Call(..) | Instructions(_) => *wanted <= 1.5,
             Gain(_) => *wanted >= 0.9,
             More(_) => *wanted <= 12.0,
         };
@@ -58,7 +58,7 @@ fn every_row_that_a_goal_or_its_floor_names_exists() {
         for Restated { floor, .. } in restated_of(goal) {
             match *floor {
                 Same(floor, others) => ids.extend([floor.into(), format!("{floor}_{others}")]),
-                Gain(floor) => ids.extend([format!("{floor}_1"), format!("{floor}_2")]),
+                Gain(floor) | Two(floor) => ids.extend([format!("{floor}_1"), format!("{floor}_2")]),
                 Call(c, bare) => ids.extend([c.into(), bare.into()]),
                 Bare(floor) | Instructions(floor) | More(floor) => ids.push(floor.into()),
             }
