@@ -207,11 +207,16 @@ impl Beds {
         if let Some((_, bed)) = self.0.iter().find(|(known, _)| *known == what) {
             return bed.clone();
         }
-        let init = |memory: &mut Memory, o: &TableOptions| Table::init(memory.lines(), o).expect("a table");
-        let bed = Rc::new(RefCell::new(make(init, what, notes)));
+        let bed = another(what, notes);
         self.0.push((what, bed.clone()));
         bed
     }
+}
+
+/// A table that no other row has, in memory of its own.
+pub fn another(what: What, notes: &mut Vec<String>) -> Rc<RefCell<Bed<Shared>>> {
+    let init = |memory: &mut Memory, o: &TableOptions| Table::init(memory.lines(), o).expect("a table");
+    Rc::new(RefCell::new(make(init, what, notes)))
 }
 
 /// A table with one owner.

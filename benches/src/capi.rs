@@ -15,6 +15,8 @@ use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
 
 const KEYS: u32 = 1_000_000;
+/// TATCELL_TABLE_EXCLUSIVE
+const EXCLUSIVE: u32 = 1;
 
 /// A tatcell_limit_t or tatcell_table_t, as large as the library says that it is.
 type Object = Box<[u64]>;
@@ -76,11 +78,11 @@ struct Burst {
 
 type Size = unsafe extern "C" fn() -> usize;
 type LimitInit = unsafe extern "C" fn(*mut u64, u64, u64, u64) -> i32;
-type CellCheck = unsafe extern "C" fn(*mut u64, *const u64, u64, u64, *mut u64) -> i32;
-type LeaseCheck = unsafe extern "C" fn(*mut u64, *mut u64, *const u64, u64, u64, *mut u64) -> i32;
+pub type CellCheck = unsafe extern "C" fn(*mut u64, *const u64, u64, u64, *mut u64) -> i32;
+pub type LeaseCheck = unsafe extern "C" fn(*mut u64, *mut u64, *const u64, u64, u64, *mut u64) -> i32;
 type TableInit = unsafe extern "C" fn(*mut u64, *mut c_void, usize, *const Options) -> i32;
 type TableLimit = unsafe extern "C" fn(*mut u64, *const u64, *const Spec) -> i32;
-type TableCheck =
+pub type TableCheck =
     unsafe extern "C" fn(*const u64, *const u64, u64, *const c_void, usize, u64, *mut u64) -> i32;
 type CheckBurst = unsafe extern "C" fn(*const u64, *mut Burst, *mut Burst) -> i32;
 
@@ -148,17 +150,24 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         cell(lib, exclusive, STEADY, 5)
     });
     suite.add("c.lease", "C, lease of 16384 over a cell, conforming", Mix::Pass, CELL, |_| lease(lib));
-    let mut add = |id: &str, text: &str, step: fn(&mut Bed, u64) -> u64| {
-        suite.add(id, text, Mix::Pass, visits(1_000), |_| {
-            row(&Rc::new(RefCell::new(Bed::new(lib, 1_000))), step)
+    let mut add = |id: &str, text: &str, (mix, flags): (Mix, u32), step: fn(&mut Bed, u64) -> u64| {
+        let text = format!("C, 1e3 keys, {text}");
+        suite.add(id, &text, mix, visits(1_000), |_| {
+            row(&Rc::new(RefCell::new(Bed::new(lib, 1_000, mix, flags))), step)
         });
     };
-    add("c.single1e3", "C, 1e3 keys, single call", single);
-    add("c.ahead64_1e3", "C, 1e3 keys, burst of 64, next one in between", ahead::<64>);
+    let pass = (Mix::Pass, 0);
+    add("c.single1e3", "single call", pass, single);
+    add("c.ahead32_1e3", "burst of 32, next one in between", pass, ahead::<32>);
+    add("c.ahead64_1e3", "burst of 64, next one in between", pass, ahead::<64>);
+    let text = "burst of 64, next one in between, denied";
+    add("c.ahead64_denied_1e3", text, (Mix::Deny, 0), ahead::<64>);
+    let text = "exclusive, burst of 64, next one in between";
+    add("c.exclusive_ahead64_1e3", text, (Mix::Pass, EXCLUSIVE), ahead::<64>);
     let mut made = None;
     let mut add = |id: &str, text: &str, step: fn(&mut Bed, u64) -> u64| {
         suite.add(id, text, Mix::Pass, visits(KEYS), |_| {
-            row(made.get_or_insert_with(|| Rc::new(RefCell::new(Bed::new(lib, KEYS)))), step)
+            row(made.get_or_insert_with(|| Rc::new(RefCell::new(Bed::new(lib, KEYS, Mix::Pass, 0)))), step)
         });
     };
     add("c.single1e6", "C, 1e6 keys, single call", single);
@@ -214,9 +223,9 @@ struct Bed {
 }
 
 impl Bed {
-    fn new(lib: Library, keys: u32) -> Bed {
+    fn new(lib: Library, keys: u32, mix: Mix, flags: u32) -> Bed {
         let memory = Memory::new(tatcell::lines_for(slots_for(keys as usize)) * 64);
-        let (period, burst) = spec(keys, Mix::Pass);
+        let (period, burst) = spec(keys, mix);
         let size = size_of::<Spec>() as u32;
         let spec = Spec { size, flags: 0, units: 1, period, burst, rest: [0; 6], resolution: 0, epoch: 0 };
         let mut bed = Bed {
@@ -229,7 +238,7 @@ impl Bed {
         // SAFETY: plain old data with all-zero as "default"; pointers to live objects of the header's types.
         unsafe {
             let mut options: Options = zeroed();
-            options.size = size_of::<Options>() as u32;
+            (options.size, options.flags) = (size_of::<Options>() as u32, flags);
             options.hash = Hashing::Fast.kind() as u32;
             options.fastest = &spec;
             options.seed = b"not so secret 16";
@@ -249,7 +258,9 @@ impl Bed {
                 );
             }
         }
-        bed.now += period;
+        if mix == Mix::Pass {
+            bed.now += period;
+        }
         bed
     }
 }

@@ -8,6 +8,7 @@
 //!                            prefetched in both); either way each visit takes the first 3/4 of the keys in turn
 //! policy        the same stream over tables of another policy; at a load of 0.48 a set is full now and then
 //! counters      the same call, counted
+//! memory        again: the same call over a second table, in other memory: what such a pair differs in besides
 //! ```
 
 use std::cell::RefCell;
@@ -15,7 +16,7 @@ use std::rc::Rc;
 
 use tatcell::{Burst, Counters, FullPolicy, Shared, SLOTS_PER_LINE};
 
-use crate::beds::{keyed, visits, Bed, Beds, Order, What};
+use crate::beds::{another, keyed, visits, Bed, Beds, Order, What};
 use crate::keys::{Random, Stream};
 use crate::steps::{next, next_with};
 use crate::suite::{Mix, Suite};
@@ -47,6 +48,9 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
         let what = What { policy, ..what };
         suite.add(id, text, Mix::Pass, visit, |notes| body(beds.get(what, notes), next32));
     }
+    suite.add("cost.again", "policy Admit, another table", Mix::Pass, visit, |notes| {
+        body(another(what, notes), next32)
+    });
     suite.add("cost.counters", "policy Admit, counted", Mix::Pass, visit, |notes| {
         let (bed, mut counters) = (beds.get(what, notes), Counters::default());
         Box::new(move |n| counted(&mut bed.borrow_mut(), &mut counters, n))

@@ -29,10 +29,10 @@ const ONE: u64 = 1 << (63 - TAG_BITS);
 const FIELD: u64 = !(ONE - 1) & !(1 << 63);
 
 #[repr(C, align(64))]
-struct Line([AtomicU64; 8]);
+pub struct Line(pub [AtomicU64; 8]);
 
-struct Lines {
-    lines: &'static [Line],
+pub struct Lines {
+    pub lines: &'static [Line],
     count: u64,
     round_keys: [[u64; 2]; 6],
     /// CLAIM and the tag's bits: once for each word of a vector, once for each half of one.
@@ -42,13 +42,19 @@ struct Lines {
     field: u64,
 }
 
+/// Why there is no such row where [`has_all`] is false.
+pub const LACKS: &str = "no AES or no AVX in this processor";
+
+pub fn has_all() -> bool {
+    is_x86_feature_detected!("aes") && is_x86_feature_detected!("avx")
+}
+
 pub fn add(suite: &mut Suite) {
-    let has_all = is_x86_feature_detected!("aes") && is_x86_feature_detected!("avx");
     for (keys, size) in [(1_000, "1e3"), (1_000_000, "1e6")] {
         let (id, text) =
             (format!("floor{size}.single"), format!("{size} keys, hash, search and one cmpxchg"));
-        if !has_all {
-            suite.skip(&id, "no AES or no AVX in this processor");
+        if !has_all() {
+            suite.skip(&id, LACKS);
             continue;
         }
         suite.add(&id, &text, Mix::Bare, visits(keys), move |_| {
@@ -61,18 +67,10 @@ pub fn add(suite: &mut Suite) {
 impl Lines {
     /// As many lines as a table for these keys has, and each key's word in its home line, or in the other one.
     fn new(keys: u32) -> Lines {
-        let words = Memory::new((lines_for(slots_for(keys as usize)) - 2) * 64).words();
-        // SAFETY: whole lines of words, aligned as the pages that they start.
-        let lines =
-            unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<Line>(), (words.len() / 8) & !1) };
-        let mut random = Random(16);
-        let round_keys = std::array::from_fn(|_| [random.next(), random.next()]);
-        let (above, count) = (!(ONE - 1), lines.len() as u64);
-        let head = [(above >> 32) as u32; 4];
-        let made = Lines { lines, count, round_keys, above, head, one: ONE, field: FIELD };
+        let made = Lines::with(keys, 0);
         for id in 0..u64::from(keys) {
             let (home, tag) = made.place(made.hash(key(id)));
-            let slots = lines[home].0.iter().chain(&lines[home ^ 1].0);
+            let slots = made.lines[home].0.iter().chain(&made.lines[home ^ 1].0);
             if let Some(free) = slots.into_iter().find(|word| word.load(Relaxed) == 0) {
                 free.store(tag | 1, Relaxed);
             }
@@ -80,8 +78,22 @@ impl Lines {
         made
     }
 
+    /// As many lines, each word this one.
+    pub fn with(keys: u32, word: u64) -> Lines {
+        let words = Memory::new((lines_for(slots_for(keys as usize)) - 2) * 64).words();
+        words.iter().for_each(|at| at.store(word, Relaxed));
+        // SAFETY: whole lines of words, aligned as the pages that they start.
+        let lines =
+            unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<Line>(), (words.len() / 8) & !1) };
+        let mut random = Random(16);
+        let round_keys = std::array::from_fn(|_| [random.next(), random.next()]);
+        let (above, count) = (!(ONE - 1), lines.len() as u64);
+        let head = [(above >> 32) as u32; 4];
+        Lines { lines, count, round_keys, above, head, one: ONE, field: FIELD }
+    }
+
     #[inline(always)]
-    fn hash(&self, key: [u8; 16]) -> u64 {
+    pub fn hash(&self, key: [u8; 16]) -> u64 {
         let [low, high] = [0, 8].map(|at| u64::from_le_bytes(std::array::from_fn(|i| key[at + i])));
         let hash: u64;
         // SAFETY: `add` asked for AES and AVX; what is loaded are the round keys.
@@ -106,7 +118,7 @@ impl Lines {
 
     /// Home line and tag.
     #[inline(always)]
-    fn place(&self, hash: u64) -> (usize, u64) {
+    pub fn place(&self, hash: u64) -> (usize, u64) {
         let home = ((hash >> 32) * self.count) >> 32;
         let tag = match hash.wrapping_mul(self.one) & self.field {
             0 => self.one,
@@ -117,13 +129,13 @@ impl Lines {
 }
 
 /// Bit i (of `BITS` bits each) where word i has this tag.
-trait Search {
+pub trait Search {
     const BITS: usize;
     fn search(line: &Line, lines: &Lines, tag: u64) -> u32;
 }
 
-struct Wide;
-struct Sse2;
+pub struct Wide;
+pub struct Sse2;
 
 impl Search for Wide {
     const BITS: usize = 1;
@@ -174,7 +186,7 @@ impl Search for Sse2 {
 
 /// The slot that a search found.
 #[inline(always)]
-fn found<S: Search>(line: &Line, bits: u32) -> &AtomicU64 {
+pub fn found<S: Search>(line: &Line, bits: u32) -> &AtomicU64 {
     // SAFETY: there are `BITS` bits for each of the eight words, and one of them is set.
     unsafe { &*line.0.as_ptr().byte_add(bits.trailing_zeros() as usize * (8 / S::BITS)) }
 }

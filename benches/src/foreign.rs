@@ -212,13 +212,17 @@ impl Peers {
 }
 
 /// The library lies in `bench/` beside the directory of this program: target/bench for target/release.
+pub fn place(file: &str) -> Option<std::path::PathBuf> {
+    let exe = std::env::current_exe().ok()?;
+    Some(exe.ancestors().nth(2)?.join("bench").join(file))
+}
+
 fn load(source: &Source) -> Result<Library, String> {
     let Source { name, file, package } = source;
     let missing = |why: &str| {
         format!("{name} rows skipped: {file}: {why} (make bench-peers; Debian package {package})")
     };
-    let exe = std::env::current_exe().map_err(|e| missing(&e.to_string()))?;
-    let path = exe.ancestors().nth(2).map(|target| target.join("bench").join(file)).unwrap_or_default();
+    let path = place(file).ok_or_else(|| missing("no place for it is known"))?;
     let path =
         CString::new(path.into_os_string().into_encoded_bytes()).map_err(|e| missing(&e.to_string()))?;
     // SAFETY: the libraries are those of benches/peers; their constructors (DPDK registers itself) need nothing.

@@ -20,6 +20,7 @@ use crate::count::{Count, Counts};
 pub const GATED: &[&str] = &[
     "cell.conforming",
     "cell.denied",
+    "cell.denied_const",
     "cell.exclusive",
     "cell.lease",
     "cell.cell32",
@@ -28,7 +29,12 @@ pub const GATED: &[&str] = &[
     "table1e3.burst32",
     "table1e3.next32",
     "table1e3.next32_denied",
+    "table1e3.next64",
+    "table1e3.then64",
+    "table1e3.prepared32",
+    "table1e3.ahead16",
     "table1e3.ahead64",
+    "table1e3.ahead64_costs",
     "table1e3.ahead64_denied",
     "table1e3.ahead64_mixed",
     "table1e3.exclusive",
@@ -37,6 +43,7 @@ pub const GATED: &[&str] = &[
     "stagger1e3.ahead64_new5",
     "churn.single",
     "churn.next32",
+    "churn.ahead64",
     "algorithm.fixed_window",
     "algorithm.sliding_counter",
     "algorithm.quota_linear",
@@ -51,9 +58,14 @@ pub const GATED: &[&str] = &[
     "c.conforming",
     "c.denied",
     "c.exclusive",
+    "c.inline",
+    "c.inline_denied",
+    "c.inline_exclusive",
     "c.lease",
     "c.single1e3",
     "c.ahead64_1e3",
+    "c.ahead64_denied_1e3",
+    "c.exclusive_ahead64_1e3",
 ];
 
 /// How far a count may lie above its line, in percent: with the compiler of the file, and with another.

@@ -1,10 +1,11 @@
 //! The goals, and whether this run met them: minimum over rounds against minimum over rounds. The same of the medians
 //! stands beside it: where the two are far apart, the machine changed during the run. Beside peers the medians decide,
-//! and the spread of theirs is shown. Under a goal that is missed stands what was measured of its [`cause`].
+//! and the spread of theirs is shown. Under a goal that is missed stand the floor that hardware sets, how far the row
+//! is from that ([`restated`]), and what else was measured of its [`cause`].
 
-use crate::cause;
 use crate::count::Counts;
 use crate::suite::{Row, Suite};
+use crate::{cause, restated};
 
 /// Of one row, or of two.
 pub enum Goal {
@@ -20,13 +21,29 @@ pub enum Goal {
     Instructions(f64, &'static str),
     /// The first takes at most this many instructions more than the second.
     More(f64, &'static str, &'static str),
-    /// The first takes at most this multiple of the second's instructions.
-    Multiple(f64, &'static str, &'static str),
 }
 
-use Goal::{Beside, Faster, Instructions, More, Multiple, Ns, Times};
+use Goal::{Beside, Faster, Instructions, More, Ns, Times};
 
-const GOALS: &[(&str, &[Goal])] = &[
+impl Goal {
+    /// The row of ours that is to become faster.
+    pub fn judged(&self) -> &'static str {
+        match self {
+            Ns(_, row) | Instructions(_, row) | Times(_, row, _) | More(_, row, _) => row,
+            Faster(_, _, fast) | Beside(_, _, fast) => fast,
+        }
+    }
+
+    /// All rows that it names.
+    pub fn rows(&self) -> Vec<&'static str> {
+        match self {
+            Ns(_, row) | Instructions(_, row) => vec![row],
+            Times(_, a, b) | Faster(_, a, b) | Beside(_, a, b) | More(_, a, b) => vec![a, b],
+        }
+    }
+}
+
+pub const GOALS: &[(&str, &[Goal])] = &[
     (
         "one limit, one cell",
         &[
@@ -42,6 +59,8 @@ const GOALS: &[(&str, &[Goal])] = &[
         &[
             Times(1.25, "table1e6.ahead64", "floor1e6.ahead64"),
             Times(1.25, "table1e7.ahead64", "floor1e7.ahead64"),
+            Times(1.25, "table1e6.then64", "floor1e6.ahead64"),
+            Times(1.25, "table1e7.then64", "floor1e7.ahead64"),
             Times(1.5, "table1e6.next64", "floor1e6.ahead64"),
             Times(1.5, "table1e7.next64", "floor1e7.ahead64"),
             Times(1.4, "table1e6.burst32", "floor1e6.two_phase32"),
@@ -91,6 +110,7 @@ const GOALS: &[(&str, &[Goal])] = &[
             Faster(1.8, "threads.lease_1", "threads.lease_2"),
             Faster(1.8, "threads.denied_1", "threads.denied_2"),
             Faster(1.8, "threads.hot_1", "threads.hot_2"),
+            Faster(1.8, "threads.hot_key_1", "threads.hot_key_2"),
             Faster(1.8, "paced.ahead64_1mpps_1", "paced.ahead64_1mpps_2"),
             Faster(1.8, "paced.ahead64_10mpps_1", "paced.ahead64_10mpps_2"),
             Faster(1.8, "paced.ahead64_100mpps_1", "paced.ahead64_100mpps_2"),
@@ -102,10 +122,9 @@ const GOALS: &[(&str, &[Goal])] = &[
     (
         "instructions per decision",
         &[
-            // Sixty were asked for. What no decision about a key does without takes 54, loop and key included: so the
-            // call is held to a multiple of that.
-            Multiple(1.5, "table1e3.single", "floor1e3.single"),
-            Multiple(1.5, "table1e3.single_denied", "floor1e3.single"),
+            // What no decision about a key does without takes 54, loop and key included.
+            Instructions(60.0, "table1e3.single"),
+            Instructions(60.0, "table1e3.single_denied"),
             Instructions(75.0, "table1e3.burst32"),
             Instructions(75.0, "table1e3.ahead64"),
         ],
@@ -131,7 +150,10 @@ const GOALS: &[(&str, &[Goal])] = &[
             Times(1.15, "c.inline_exclusive", "cell.exclusive"),
             Times(1.15, "c.lease", "cell.lease"),
             Times(1.15, "c.single1e3", "table1e3.single"),
+            Times(1.15, "c.ahead32_1e3", "table1e3.ahead32"),
             Times(1.15, "c.ahead64_1e3", "table1e3.ahead64"),
+            Times(1.15, "c.ahead64_denied_1e3", "table1e3.ahead64_denied"),
+            Times(1.15, "c.exclusive_ahead64_1e3", "table1e3.exclusive_ahead64"),
             Times(1.15, "c.single1e6", "table1e6.single"),
             Times(1.15, "c.next32", "table1e6.ahead32"),
             Times(1.15, "c.ahead64", "table1e6.ahead64"),
@@ -140,19 +162,19 @@ const GOALS: &[(&str, &[Goal])] = &[
 ];
 
 /// What a goal asks for and what was measured.
-struct Found {
-    is: f64,
-    by_median: f64,
-    wanted: f64,
-    at_least: bool,
-    unit: &'static str,
+pub struct Found {
+    pub is: f64,
+    pub by_median: f64,
+    pub wanted: f64,
+    pub at_least: bool,
+    pub unit: &'static str,
     /// The medians decide.
-    median: bool,
+    pub median: bool,
 }
 
 impl Found {
     /// How far on the right side, in hundredths of what is wanted.
-    fn spare(&self) -> f64 {
+    pub fn spare(&self) -> f64 {
         let is = if self.median { self.by_median } else { self.is };
         let spare = (1.0 - is / self.wanted) * 100.0;
         if self.at_least {
@@ -162,7 +184,7 @@ impl Found {
         }
     }
 
-    fn verdict(&self) -> String {
+    pub fn verdict(&self) -> String {
         match self.spare() {
             spare if spare >= 0.0 => format!("met, {spare:.0} % to spare"),
             spare => format!("MISSED by {:.0} %", -spare),
@@ -171,8 +193,8 @@ impl Found {
 }
 
 pub fn print(suite: &Suite, counts: &Counts) {
-    println!("\n{:<50} {:>8} {:>8}      {:<10} by minimum", "GOALS", "minimum", "median", "wanted");
-    let (mut met, mut missed, mut absent, mut unasked) = (0, 0, 0, 0);
+    println!("\n{:<56} {:>8} {:>8}      {:<10} by minimum", "GOALS", "minimum", "median", "wanted");
+    let (mut met, mut missed, mut absent, mut unasked, mut near) = (0, 0, 0, 0, 0);
     for (title, goals) in GOALS {
         let (asked, others): (Vec<&Goal>, Vec<&Goal>) = goals.iter().partition(|goal| is_asked(goal, suite));
         unasked += others.len();
@@ -186,20 +208,23 @@ pub fn print(suite: &Suite, counts: &Counts) {
                     let Found { is, by_median, wanted, unit, .. } = &found;
                     let (sign, verdict) = (if found.at_least { ">=" } else { "<=" }, found.verdict());
                     println!(
-                        "  {name:<48} {is:>8.2} {by_median:>8.2} {unit:<4} {sign} {wanted:<7} {verdict}"
+                        "  {name:<54} {is:>8.2} {by_median:>8.2} {unit:<4} {sign} {wanted:<7} {verdict}"
                     );
                     if found.spare() >= 0.0 {
                         met += 1;
                     } else {
                         missed += 1;
-                        cause::of(goal, suite, counts).iter().for_each(|line| println!("      {line}"));
+                        let (lines, by_floor) = restated::of(goal, suite, counts);
+                        near += usize::from(by_floor == Some(true));
+                        let causes = cause::of(goal, suite);
+                        lines.iter().chain(&causes).for_each(|line| println!("      {line}"));
                     }
                     if let Beside(_, theirs, _) = goal {
                         cause::spread(suite, theirs).iter().for_each(|line| println!("      {line}"));
                     }
                 }
                 Err(why) => {
-                    println!("  {name:<48} not run: {why}");
+                    println!("  {name:<54} not run: {why}");
                     absent += 1;
                 }
             }
@@ -211,24 +236,22 @@ pub fn print(suite: &Suite, counts: &Counts) {
             row.min()
         );
     }
-    println!("\n{met} goals met, {missed} missed, {} not run", absent + unasked);
+    println!(
+        "\n{met} goals met, {missed} missed, of which {near} are met as restated, {} not run",
+        absent + unasked
+    );
 }
 
 /// False for goals of rows that were left out on request; a whole run asks for all.
 fn is_asked(goal: &Goal, suite: &Suite) -> bool {
-    match goal {
-        Ns(_, row) | Instructions(_, row) => suite.asks(row),
-        Times(_, a, b) | Faster(_, a, b) | Beside(_, a, b) | More(_, a, b) | Multiple(_, a, b) => {
-            suite.asks(a) && suite.asks(b)
-        }
-    }
+    goal.rows().iter().all(|row| suite.asks(row))
 }
 
-fn name(goal: &Goal) -> String {
+/// As it is printed.
+pub fn name(goal: &Goal) -> String {
     match goal {
         Ns(_, row) | Instructions(_, row) => row.to_string(),
         Times(_, row, to) => format!("{row} / {to}"),
-        Multiple(_, row, to) => format!("{row} / {to}, instructions"),
         Faster(_, slow, fast) | Beside(_, slow, fast) => format!("{slow} / {fast}"),
         More(_, row, than) => format!("{row} - {than}"),
     }
@@ -245,10 +268,6 @@ fn find(goal: &Goal, suite: &Suite, counts: &Counts) -> Result<Found, String> {
             (ratio(row(slow)?, row(fast)?), *least, true, "x")
         }
         Instructions(most, id) => ((counts.get(id)?, counts.get(id)?), *most, false, "ins"),
-        Multiple(most, a, b) => {
-            let times = counts.get(a)? / counts.get(b)?;
-            ((times, times), *most, false, "x")
-        }
         More(most, a, b) => {
             let more = counts.get(a)? - counts.get(b)?;
             ((more, more), *most, false, "ins")

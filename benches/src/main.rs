@@ -29,13 +29,15 @@
 //! ```
 //!
 //! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
-//! rows are one idea a file: [`floors`], [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
-//! [`peers`], [`foreign`], [`threads`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goals`], [`cause`],
+//! rows are one idea a file: [`floors`], [`floor_words`], `floor_single`, `floor_insert`, [`cells`], [`tables`],
+//! [`algorithms`], [`stagger`], [`costs`], [`capi`], [`capi_floors`], [`peers`], [`foreign`], [`threads`],
+//! [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goals`], [`restated`], [`cause`],
 //! [`kept`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
 
 mod algorithms;
 mod beds;
 mod capi;
+mod capi_floors;
 mod cause;
 mod cells;
 mod chart;
@@ -44,7 +46,10 @@ mod count;
 mod cpu;
 mod crew;
 #[cfg(target_arch = "x86_64")]
+mod floor_insert;
+#[cfg(target_arch = "x86_64")]
 mod floor_single;
+mod floor_words;
 mod floors;
 mod foreign;
 mod gate;
@@ -57,11 +62,13 @@ mod paced;
 mod peers;
 mod progress;
 mod report;
+mod restated;
 mod row;
 mod stagger;
 mod steps;
 mod suite;
 mod tables;
+mod thread_floors;
 mod threads;
 
 use std::process::ExitCode;
@@ -114,17 +121,23 @@ impl Args {
 fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
     let (mut suite, mut beds) = (Suite::new(wanted), beds::Beds::default());
     floors::add(&mut suite);
+    floor_words::add(&mut suite);
     #[cfg(target_arch = "x86_64")]
-    floor_single::add(&mut suite);
+    {
+        floor_single::add(&mut suite);
+        floor_insert::add(&mut suite);
+    }
     cells::add(&mut suite);
     tables::add(&mut suite, &mut beds);
     algorithms::add(&mut suite);
     stagger::add(&mut suite, &mut beds);
     costs::add(&mut suite, &mut beds);
     capi::add(&mut suite, lib);
+    capi_floors::add(&mut suite);
     peers::add(&mut suite);
     foreign::add(&mut suite);
     threads::add(&mut suite, &mut beds, cpus);
+    thread_floors::add(&mut suite, cpus);
     paced::add(&mut suite, &mut beds, cpus);
     suite
 }
@@ -167,7 +180,7 @@ fn main() -> ExitCode {
             ("count", []) => Counts::of(args.rows.as_deref(), lib).map(|counts| counts.print()),
             ("gate", [file]) => gate::run(file, lib, args.write),
             ("loop", [id, n]) => count::one(id, n, lib),
-            ("counted", [id, n]) => count::counted(id, n, lib),
+            ("counted", [id, n]) => count::count_alone(id, n, lib),
             _ => {
                 Err("usage: tatcell-bench run | count | gate FILE | loop ROW N   [--seconds S] [--only TEXT,TEXT] \
                       [--count] [--rows ROW,ROW] [--write] [--lib SO] [--tsv FILE] [--svg FILE] \

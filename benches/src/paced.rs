@@ -12,7 +12,11 @@
 //! a quarter of the slots is live. Two threads read one clock, so they agree about time as real ones do. A thread that
 //! falls behind by more than a millisecond, because another process had its processor, starts anew from there. The
 //! last column, by wall time, says what was really decided: 1000, 100 and 10 ns at these rates, if a thread keeps up.
+//!
+//! Beside them bare operations at the same rates, `floor64` and `floor1`: swaps of words of their own on lines of both,
+//! asked for to be written one batch before or just before, with 60 other instructions each.
 
+use std::sync::atomic::AtomicU64;
 use std::sync::OnceLock;
 
 use tatcell::{Burst, Shared};
@@ -20,8 +24,10 @@ use tatcell::{Burst, Shared};
 use crate::beds::{keyed, Bed, Beds, Order, What};
 use crate::cpu::{wall_ns, Cpus};
 use crate::crew::{crew, Member};
+use crate::floors::{others, HAS_OTHERS};
 use crate::keys::{key, Stream};
 use crate::suite::{Mix, Suite};
+use crate::thread_floors::{part_of_words, prefetch_to_write, swap, R60};
 
 const KEYS: u32 = 1_000_000;
 /// The second thread's keys, from here on, are never asked for by the first.
@@ -38,8 +44,13 @@ const LATE: u64 = 1_000_000;
 const RATES: [(u64, (u64, u64)); 3] =
     [(1, (1 << 9, 1 << 11)), (10, (1 << 16, 1 << 14)), (100, (1 << 20, 1 << 16))];
 
-/// Decides a batch at an instant, and returns how many passed.
-type Step = fn(&mut Paced, u64) -> u64;
+/// One thread's part of the work.
+trait Work: Send {
+    /// Decides a batch at an instant, and returns how many passed.
+    fn batch(&mut self, now: u64) -> u64;
+}
+
+type Step = fn(&mut OnTable, u64) -> u64;
 
 pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {
@@ -47,45 +58,127 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
         return;
     };
     for (rate, visit) in RATES {
-        for (name, text, step) in [("ahead64", "64 ahead", ahead as Step), ("single", "single calls", single)]
-        {
-            for threads in [1, 2] {
-                let text = format!("1e6 keys, {rate} Mpps, {text}, {}", ["one thread", "two"][threads - 1]);
+        for threads in [1, 2] {
+            let who = ["one thread", "two"][threads - 1];
+            let gap = BATCH as u64 * 1_000 * threads as u64 / rate;
+            for (name, text, step) in
+                [("ahead64", "64 ahead", ahead as Step), ("single", "single calls", single)]
+            {
+                let text = format!("1e6 keys, {rate} Mpps, {text}, {who}");
                 let id = format!("paced.{name}_{rate}mpps_{threads}");
                 suite.add_crew(&id, &text, Mix::Pass, visit, |notes| {
                     let bed = beds.get(What { order: Order::Paced, ..What::new(KEYS) }, notes);
-                    let bed = bed.borrow();
-                    let gap = BATCH as u64 * 1_000 * threads as u64 / rate;
-                    let keys = KEYS / threads as u32;
+                    let (bed, keys) = (bed.borrow(), KEYS / threads as u32);
                     let first = (0..threads as u64).map(|part| part * HALF);
-                    let member = |first| Paced::new(bed.with(Stream::uniform(keys)), gap, first, step);
+                    let work = |first| OnTable::new(bed.with(Stream::uniform(keys)), first, step);
+                    let member = |first| Paced::new(work(first), gap, bed.now);
                     crew(first.map(member).collect(), cpu, Default::default())
                 });
+            }
+            if HAS_OTHERS {
+                let text = format!("words, {rate} Mpps, 60 others");
+                bare::<true>(
+                    suite,
+                    ("floor64", &format!("{text}, 64 ahead, {who}")),
+                    (rate, visit),
+                    threads,
+                    cpu,
+                );
+                bare::<false>(
+                    suite,
+                    ("floor1", &format!("{text}, not ahead, {who}")),
+                    (rate, visit),
+                    threads,
+                    cpu,
+                );
             }
         }
     }
 }
 
-/// One thread's part of a table, and when its next batch is due.
-struct Paced {
+/// The bare operations at the same rate.
+fn bare<const AHEAD: bool>(
+    suite: &mut Suite,
+    (name, text): (&str, &str),
+    (rate, visit): (u64, (u64, u64)),
+    threads: usize,
+    cpu: usize,
+) {
+    suite.add_crew(&format!("paced.{name}_{rate}mpps_{threads}"), text, Mix::Bare, visit, |_| {
+        let gap = BATCH as u64 * 1_000 * threads as u64 / rate;
+        let member = |first| {
+            let (words, stream) = part_of_words(KEYS, threads, first);
+            let work = OnWords::<AHEAD> { words, first, apart: threads, stream, coming: [first; BATCH] };
+            Paced::new(work, gap, 0)
+        };
+        crew((0..threads).map(member).collect(), cpu, Default::default())
+    });
+}
+
+/// One thread's work, and when its next batch is due.
+struct Paced<W> {
+    work: W,
+    gap: u64,
+    due: u64,
+    /// The time of the table when it was made.
+    made: u64,
+    /// ns that its decisions took since somebody asked.
+    busy: u64,
+}
+
+impl<W: Work> Paced<W> {
+    fn new(work: W, gap: u64, made: u64) -> Paced<W> {
+        Paced { work, gap, due: 0, made, busy: 0 }
+    }
+}
+
+/// One thread's part of a table.
+struct OnTable {
     bed: Bed<Shared>,
     /// The number of its first key.
     first: u64,
     step: Step,
-    gap: u64,
-    due: u64,
-    /// ns that its decisions took since somebody asked.
-    busy: u64,
     /// The burst that is decided next, and the verdicts of the one before it.
     hashes: [u64; BATCH],
     last: u64,
 }
 
-impl Paced {
-    fn new(bed: Bed<Shared>, gap: u64, first: u64, step: Step) -> Paced {
-        let (due, busy, last) = (0, 0, 0);
+impl OnTable {
+    fn new(bed: Bed<Shared>, first: u64, step: Step) -> OnTable {
         let hashes = std::array::from_fn(|i| keyed(&bed.table, first + i as u64));
-        Paced { bed, first, step, gap, due, busy, hashes, last }
+        OnTable { bed, first, step, hashes, last: 0 }
+    }
+}
+
+impl Work for OnTable {
+    fn batch(&mut self, now: u64) -> u64 {
+        (self.step)(self, now)
+    }
+}
+
+/// One thread's words: number `first` and each `apart` further ones.
+struct OnWords<const AHEAD: bool> {
+    words: &'static [AtomicU64],
+    first: usize,
+    apart: usize,
+    stream: Stream,
+    /// The words that are swapped next, which have been asked for.
+    coming: [usize; BATCH],
+}
+
+impl<const AHEAD: bool> Work for OnWords<AHEAD> {
+    #[inline(never)]
+    fn batch(&mut self, _: u64) -> u64 {
+        let OnWords { words, first, apart, stream, coming } = self;
+        let (ids, turn) = stream.take(BATCH);
+        for (place, &id) in coming.iter_mut().zip(ids) {
+            let next = turn.id(id) as usize * *apart + *first;
+            let now = if AHEAD { std::mem::replace(place, next) } else { next };
+            prefetch_to_write(&words[next]);
+            others::<R60>();
+            swap(&words[now]);
+        }
+        BATCH as u64
     }
 }
 
@@ -95,7 +188,7 @@ fn ticks(wall: u64, made: u64) -> u64 {
     made + wall.saturating_sub(*START.get_or_init(|| wall))
 }
 
-impl Member for Paced {
+impl<W: Work> Member for Paced<W> {
     fn decide(&mut self, n: u64) -> u64 {
         let mut passed = 0;
         for _ in 0..n / BATCH as u64 {
@@ -107,7 +200,7 @@ impl Member for Paced {
                 std::hint::spin_loop();
             };
             self.due = if from > self.due + LATE { from } else { self.due } + self.gap;
-            passed += (self.step)(self, ticks(from, self.bed.now));
+            passed += self.work.batch(ticks(from, self.made));
             self.busy += wall_ns() - from;
         }
         passed
@@ -128,8 +221,8 @@ impl Member for Paced {
 }
 
 #[inline(never)]
-fn ahead(paced: &mut Paced, now: u64) -> u64 {
-    let Paced { bed: Bed { table, limit, stream, .. }, first, hashes, last, .. } = paced;
+fn ahead(part: &mut OnTable, now: u64) -> u64 {
+    let OnTable { bed: Bed { table, limit, stream, .. }, first, hashes, last, .. } = part;
     let (first, mut next) = (*first, [0; BATCH]);
     let (ids, turn) = stream.take(BATCH);
     let burst = Burst { limit, now, hashes, costs: None, last: *last };
@@ -139,8 +232,8 @@ fn ahead(paced: &mut Paced, now: u64) -> u64 {
 }
 
 #[inline(never)]
-fn single(paced: &mut Paced, now: u64) -> u64 {
-    let Paced { bed: Bed { table, limit, stream, .. }, first, .. } = paced;
+fn single(part: &mut OnTable, now: u64) -> u64 {
+    let OnTable { bed: Bed { table, limit, stream, .. }, first, .. } = part;
     let (ids, turn) = stream.take(BATCH);
     let check = |&id: &u32| table.check_hash(limit, now, keyed(table, *first + turn.id(id)), 1);
     ids.iter().map(|id| u64::from(check(id).is_ok_and(|o| o.passes()))).sum()

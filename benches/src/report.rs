@@ -14,6 +14,11 @@ const GROUPS: &[(&str, &str, &str)] = &[
         "floor.cmpxchg",
     ),
     (
+        "floor1e3",
+        "Floors: over the memory of a 1e3 table; ratio to load + lock cmpxchg of one word",
+        "floor.cmpxchg",
+    ),
+    (
         "floor1e6",
         "Floors: over the memory of a 1e6 table; ratio to load + lock cmpxchg of one word",
         "floor.cmpxchg",
@@ -64,7 +69,13 @@ fn base(row: &Row) -> String {
     let of_c = |name: &str| match name {
         "conforming" | "denied" | "exclusive" | "lease" => format!("cell.{name}"),
         "single1e3" => "table1e3.single".into(),
-        "ahead64_1e3" => "table1e3.ahead64".into(),
+        "inline_exclusive" => "cell.exclusive".into(),
+        "inline_denied" | "floor_denied" => "cell.denied".into(),
+        "inline" | "floor_conforming" => "cell.conforming".into(),
+        "floor_exclusive" => "cell.exclusive".into(),
+        "floor_lease" => "cell.lease".into(),
+        "floor_single" => "table1e3.single".into(),
+        _ if name.ends_with("_1e3") => format!("table1e3.{}", name.trim_end_matches("_1e3")),
         "single1e6" => "table1e6.single".into(),
         "next32" => "table1e6.ahead32".into(),
         _ => format!("table1e6.{name}"),

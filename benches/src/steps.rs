@@ -198,6 +198,33 @@ pub fn ahead<M: Access, const K: usize, const N: usize>(
     passed + u64::from(plain(table, limit, *now, &hashes).count_ones())
 }
 
+/// As [`ahead`], each request with a cost of its own (one unit, which the call does not know).
+#[inline(never)]
+pub fn ahead_costs<M: Access, const K: usize, const N: usize>(
+    bed: &mut Bed<M>,
+    n: u64,
+    key: impl Fn(u64) -> [u8; N] + Copy,
+) -> u64 {
+    let Bed { table, limit, stream, now, .. } = bed;
+    let (mut passed, mut last, costs) = (0, 0u64, std::hint::black_box([1; K]));
+    let (ids, turn) = stream.take(n as usize);
+    let mut bursts = ids.chunks_exact(K);
+    let Some(first) = bursts.next() else { return 0 };
+    let (mut hashes, mut next) = ([0; K], [0; K]);
+    let _ = table.hash_burst(&mut hashes, |i| key(turn.id(first[i])));
+    table.prefetch(&hashes);
+    for ids in bursts {
+        *now += DT * K as u64;
+        let burst = Burst { limit, now: *now, hashes: &hashes, costs: Some(&costs), last };
+        let pass = table.check_burst_ahead(&burst, None, &mut next, move |i| key(turn.id(ids[i])));
+        last = pass.unwrap_or(0);
+        passed += u64::from(last.count_ones());
+        std::mem::swap(&mut hashes, &mut next);
+    }
+    *now += DT * K as u64;
+    passed + u64::from(plain(table, limit, *now, &hashes).count_ones())
+}
+
 #[inline(never)]
 pub fn churn<M: Access>(bed: &mut Bed<M>, n: u64) -> u64 {
     let Bed { table, limit, now, fresh, .. } = bed;

@@ -31,11 +31,22 @@ pub struct Suite {
     /// Rows whose id starts like this were not run, and why.
     skipped: Vec<(String, String)>,
     wanted: Wanted,
+    /// All rows that there are, wanted or not.
+    #[cfg(test)]
+    pub known: Vec<String>,
 }
 
 impl Suite {
     pub fn new(wanted: Wanted) -> Suite {
-        let mut suite = Suite { rows: Vec::new(), notes: Vec::new(), skipped: Vec::new(), wanted };
+        let (rows, notes, skipped) = (Vec::new(), Vec::new(), Vec::new());
+        let mut suite = Suite {
+            rows,
+            notes,
+            skipped,
+            wanted,
+            #[cfg(test)]
+            known: Vec::new(),
+        };
         if memory::available_mib().is_some_and(|mib| mib < LARGE) {
             let why = format!("less than {LARGE} MiB of free memory");
             for rows in ["floor1e7", "table1e7", "peer1e7"] {
@@ -61,6 +72,8 @@ impl Suite {
         visit: (u64, u64),
         make: impl FnOnce(&mut Vec<String>) -> Body,
     ) {
+        #[cfg(test)]
+        self.known.push(id.to_owned());
         if self.wants(id) {
             progress::tell(&format!("building {id}"));
             let body = make(&mut self.notes);
@@ -77,6 +90,8 @@ impl Suite {
         visit: (u64, u64),
         make: impl FnOnce(&mut Vec<String>) -> Crew,
     ) {
+        #[cfg(test)]
+        self.known.push(id.to_owned());
         if self.wants(id) {
             progress::tell(&format!("building {id}"));
             let crew = make(&mut self.notes);
@@ -120,7 +135,8 @@ impl Suite {
 
     /// Why there is no such row.
     pub fn why_absent(&self, id: &str) -> &str {
-        self.why_skipped(id).unwrap_or("not on this machine")
+        let unknown = if self.asks(id) { "not on this machine" } else { "left out of this run" };
+        self.why_skipped(id).unwrap_or(unknown)
     }
 
     /// The same where it is known.

@@ -8,7 +8,9 @@ use tatcell::{Access, Exclusive, HashKind, Shared};
 use crate::beds::{self, keyed, keyed4, mix64, Bed, Beds, Hashing, Order, What};
 pub use crate::beds::{spec, visits, zipf_spec, CHURN_PERIOD};
 use crate::keys::{key, key4};
-use crate::steps::{ahead, churn, churn_ahead, churn_next, far, lone, next, prepared, single, then};
+use crate::steps::{
+    ahead, ahead_costs, churn, churn_ahead, churn_next, far, lone, next, prepared, single, then,
+};
 use crate::suite::{Body, Mix, Suite};
 
 /// Keys of the largest table.
@@ -63,6 +65,13 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
             });
         }
         if keys == 1_000 {
+            // What goes key by key on every processor: too few keys for groups, and costs.
+            add("ahead16", "burst of 16, next one in between", what, |bed, n| {
+                ahead::<_, 16, 16>(bed, n, key)
+            });
+            add("ahead64_costs", "burst of 64 with costs, next one in between", what, |bed, n| {
+                ahead_costs::<_, 64, 16>(bed, n, key)
+            });
             let mixed = What { mix: Mix::Mixed, ..what };
             add("ahead64_mixed", "burst of 64, next one in between, half denied", mixed, |bed, n| {
                 ahead::<_, 64, 16>(bed, n, key)

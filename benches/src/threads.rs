@@ -1,5 +1,6 @@
-//! Two threads beside one: distinct keys of one table, one denied key, one hot key with and without leases; and the
-//! bare operations under the first and the last of these, which tell what the machine leaves to be had.
+//! Two threads beside one: distinct keys of one table, one denied key, one hot key with and without leases, one hot key
+//! of a table. The bare operations under these, which tell what the machine leaves to be had, are in
+//! [`thread_floors`](crate::thread_floors).
 //!
 //! Rows come in pairs, `_1` and `_2`: the same loop on one thread and on two; ns per decision of all threads
 //! together, so two threads that do not disturb each other take half. `handover` is what it costs at least when they
@@ -9,9 +10,9 @@ use std::cell::Cell as Now;
 use std::rc::Rc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use tatcell::{lines_for, Cell, Lease, Limit, Shared};
+use tatcell::{lines_for, Cell, Lease, Limit, LimitSpec, Shared, Table, TableOptions};
 
-use crate::beds::{slots_for, Bed, Beds, Order, What};
+use crate::beds::{Bed, Beds, Hashing, Order, What};
 use crate::cells::{decide, Apart, BATCH, HOT, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
 use crate::crew::{crew, Member};
@@ -23,9 +24,9 @@ use crate::tables::{Step, LARGEST};
 
 const KEYS: u32 = 1_000_000;
 /// Short, so that a busy machine lets both threads finish now and then, but longer than a thread takes to warm up.
-const TABLE: (u64, u64) = (1 << 18, 1 << 16);
-const CELL: (u64, u64) = (1 << 15, 1 << 18);
-const ONE_WORD: (u64, u64) = (1 << 13, 1 << 15);
+pub const TABLE: (u64, u64) = (1 << 18, 1 << 16);
+pub const CELL: (u64, u64) = (1 << 15, 1 << 18);
+pub const ONE_WORD: (u64, u64) = (1 << 13, 1 << 15);
 
 pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
     let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {
@@ -63,7 +64,6 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
             }
         }
     }
-    bare(suite, cpu);
     let lease = format!("one hot key, Lease of {BATCH}");
     for (id, what, mix, rivals, spec, batch) in [
         ("denied", "one denied key, Cell", Mix::Deny, Mix::Deny, SPENT, None),
@@ -75,6 +75,11 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
             let visit = if batch.is_none() && mix != Mix::Deny { ONE_WORD } else { CELL };
             suite.add_crew(&id, &text, mix, visit, |_| crew(on_cell(threads, spec, batch), cpu, start()));
         }
+    }
+    for (threads, text) in [(1, "one thread"), (2, "two threads")] {
+        let mix = if threads == 1 { Mix::Pass } else { Mix::Rivals };
+        let (id, text) = (format!("threads.hot_key_{threads}"), format!("one hot key of a table, {text}"));
+        suite.add_crew(&id, &text, mix, ONE_WORD, |_| crew(on_one_key(threads), cpu, start()));
     }
     suite.add_crew(
         "threads.handover",
@@ -100,79 +105,7 @@ fn steps<const HALF: u64>() -> [Call; 2] {
     ]
 }
 
-/// What the bare operations do on two threads: words of their own on lines that both use, and one word.
-fn bare(suite: &mut Suite, cpu: usize) {
-    for threads in [1, 2] {
-        let who = ["one thread", "two, distinct words of all lines"][threads - 1];
-        let text = format!("words of 1e6 keys, write prefetch 64 ahead + cmpxchg, {who}");
-        suite.add_crew(&format!("threads.floor64_{threads}"), &text, Mix::Bare, TABLE, |_| {
-            let words = Memory::new((lines_for(slots_for(KEYS as usize)) - 1) * 64).words();
-            words.iter().for_each(|word| word.store(1, Relaxed));
-            let part =
-                |first| OnWords { words, first, apart: threads, stream: stream(words, threads), now: 0 };
-            crew((0..threads).map(part).collect(), cpu, start())
-        });
-        let text =
-            format!("one word, cmpxchg until it is won, {}", ["one thread", "two threads"][threads - 1]);
-        suite.add_crew(&format!("threads.floorhot_{threads}"), &text, Mix::Bare, ONE_WORD, |_| {
-            let word: &Apart<AtomicU64> = Box::leak(Box::new(Apart(AtomicU64::new(0))));
-            let words = std::slice::from_ref(&word.0);
-            let part =
-                |_| OnWords { words, first: 0, apart: 1, stream: Stream::cycle(vec![0; 1 << 12]), now: 0 };
-            crew((0..threads).map(part).collect(), cpu, start())
-        });
-    }
-}
-
-fn stream(words: &[AtomicU64], threads: usize) -> Stream {
-    Stream::uniform((words.len() / threads) as u32)
-}
-
-/// One thread's words: number `first` and each `apart` further ones.
-struct OnWords {
-    words: &'static [AtomicU64],
-    first: usize,
-    apart: usize,
-    stream: Stream,
-    now: u64,
-}
-
-impl Member for OnWords {
-    fn decide(&mut self, n: u64) -> u64 {
-        let (words, first, apart) = (self.words, self.first, self.apart);
-        let (ids, turn) = self.stream.take(n as usize);
-        let word = |i: u32| &words[turn.id(i) as usize * apart + first];
-        let mut coming = ids.iter().skip(64);
-        for &id in ids {
-            if let Some(&next) = coming.next() {
-                prefetch_to_write(word(next));
-            }
-            let word = word(id);
-            while {
-                let seen = word.load(Relaxed);
-                word.compare_exchange_weak(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_err()
-            } {}
-        }
-        n
-    }
-
-    fn now(&mut self) -> Option<&mut u64> {
-        Some(&mut self.now)
-    }
-}
-
-#[inline(always)]
-fn prefetch_to_write(word: &AtomicU64) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of a live word.
-    unsafe {
-        std::arch::asm!("prefetchw [{0}]", in(reg) word, options(nostack, preserves_flags, readonly));
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = word;
-}
-
-fn start() -> Rc<Now<u64>> {
+pub fn start() -> Rc<Now<u64>> {
     Rc::new(Now::new(DT))
 }
 
@@ -224,6 +157,18 @@ impl Member for Apart<OnCell> {
     fn now(&mut self) -> Option<&mut u64> {
         Some(&mut self.0.now)
     }
+}
+
+/// Each thread asks for the one key of a table that they share.
+fn on_one_key(threads: usize) -> Vec<OnTable> {
+    let (units, period, burst) = HOT;
+    let spec = LimitSpec::new(units, period, burst);
+    let options = TableOptions::new(spec).hash(Hashing::Fast.kind()).seed(*b"not so secret 16");
+    let table = Table::init(Memory::new(lines_for(16) * 64).lines(), &options).expect("a table");
+    let limit = table.limit(&spec).expect("a limit");
+    let stream = || Stream::cycle(vec![0; 1 << 12]);
+    let bed = |_| Bed { table, limit, stream: stream(), now: DT, fresh: 0 };
+    (0..threads).map(|i| OnTable { bed: bed(i), step: |bed, n| single(bed, n, key) }).collect()
 }
 
 /// n times in turn: wait for the other's number, write the next one.

@@ -18,8 +18,8 @@ use crate::tools::{self, have, For};
 
 /// Rows of the test, by parts of their names.
 const ROWS: &str =
-    "cell.,floor.cmp,floor.load,table1e3.,c.conforming,c.single1e3,threads.denied,peer.governor,\
-    peer1e3.foldhash";
+    "cell.,floor.cmp,floor.load,floor.denied,floor.store,floor1e3.,table1e3.,c.conforming,c.single1e3,c.floor,\
+    threads.denied,threads.floorown,peer.governor,peer1e3.foldhash";
 
 /// One row of every kind must be in the file.
 const KINDS: [&str; 4] = ["cell.conforming", "table1e3.ahead64", "peer.governor_denied", "c.single1e3"];
@@ -33,7 +33,10 @@ const GATES: &str = "benches/gates.tsv";
 /// The suite.
 pub fn test(ctx: &Context, report: &mut Report) -> Result<()> {
     let Library { shared, .. } = library::build(ctx)?;
+    own_peers(ctx)?;
     let bench = build(ctx)?;
+    let cargo = &ctx.cargo;
+    report.lines_of(cmd!(ctx.sh, "env {cargo...} test --release -p tatcell-bench"))?;
     let out = ctx.empty_folder("bench-test")?;
     let (tsv, svg) = (out.join("bench.tsv"), out.join("bench.svg"));
     let mut text = String::new();
@@ -120,11 +123,7 @@ pub fn peers(ctx: &Context) -> Result<()> {
     tools::install(ctx, For::Bench);
     let sh = &ctx.sh;
     let out = ctx.folder("bench")?;
-    let archive = library::build(ctx)?.archive;
-    let archive = archive.to_str().context("the archive has a name of UTF-8")?;
-    let own = ["include/tatcell.h", "include/tatcell_inline.h", archive];
-    let flags = ["-std=c11", "-Iinclude"];
-    peer(ctx, &ctx.cc, &flags, "benches/peers/inline.c", &own, &[archive], &out.join("libpeer_inline.so"))?;
+    own_peers(ctx)?;
     if ctx.cxx.first().is_some_and(|c| have(c)) {
         let flags = ["-std=c++17", "-pedantic"];
         peer(ctx, &ctx.cxx, &flags, "benches/peers/map.cpp", &[], &[], &out.join("libpeer_map.so"))?;
@@ -138,6 +137,19 @@ pub fn peers(ctx: &Context) -> Result<()> {
         let libraries: Vec<&str> = libraries.split_whitespace().collect();
         peer(ctx, &ctx.cc, &flags, "benches/peers/dpdk.c", &[], &libraries, &out.join("libpeer_dpdk.so"))?;
     }
+    Ok(())
+}
+
+/// Those of our own in C: inline checks, and the floors of calls.
+fn own_peers(ctx: &Context) -> Result<()> {
+    let out = ctx.folder("bench")?;
+    let archive = library::build(ctx)?.archive;
+    let archive = archive.to_str().context("the archive has a name of UTF-8")?;
+    let own = ["include/tatcell.h", "include/tatcell_inline.h", archive];
+    let flags = ["-std=c11", "-Iinclude"];
+    peer(ctx, &ctx.cc, &flags, "benches/peers/inline.c", &own, &[archive], &out.join("libpeer_inline.so"))?;
+    let flags = ["-std=c11"];
+    peer(ctx, &ctx.cc, &flags, "benches/peers/floor.c", &[], &[], &out.join("libpeer_floor.so"))?;
     Ok(())
 }
 

@@ -1,0 +1,164 @@
+//! What the bare operations do on one thread and on two: how much a second one can bring on this machine.
+//!
+//! ```text
+//!  floor64      words of their own on lines of both, write prefetch 64 ahead + cmpxchg
+//!  floor64_60   the same with 60 other instructions, so that it takes as many as a decision of a burst
+//!  floor1_60    the same, each asked for to be written just before, as single calls: what only loads the word and
+//!               then swaps it transfers the line twice, and is slower than the table on two threads
+//!  1e8_..       over the words of 1e8 keys
+//!  floorhot     one word, swapped until it is won
+//!  floorown     a word of its own on a line of its own, load and store, as a lease or a refusal
+//! ```
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use crate::cells::Apart;
+use crate::cpu::Cpus;
+use crate::crew::{crew, Member};
+use crate::floor_words::words;
+use crate::floors::{others, HAS_OTHERS};
+use crate::keys::Stream;
+use crate::suite::{Mix, Suite, DT};
+use crate::tables::LARGEST;
+use crate::threads::{start, CELL, ONE_WORD, TABLE};
+
+const KEYS: u32 = 1_000_000;
+/// Repetitions of four instructions that make 60: a burst's decision has some 88, of which 26 are the floor's.
+pub const R60: usize = 15;
+/// The same for a lease: 28, of 35.
+const R28: usize = 7;
+
+pub fn add(suite: &mut Suite, cpus: Option<Cpus>) {
+    // Where there is none the rows of threads say so.
+    let Some(cpu) = cpus.and_then(|cpus| cpus.other) else { return };
+    for threads in [1, 2] {
+        let (alone, who) =
+            [("one thread", "one thread"), ("two threads", "two, distinct words of all lines")][threads - 1];
+        let text = format!("words of 1e6 keys, write prefetch 64 ahead + cmpxchg, {who}");
+        on_words::<true, 0>(suite, "floor64", &text, KEYS, threads, cpu);
+        if HAS_OTHERS {
+            for (name, size, keys) in [("", "1e6", KEYS), ("1e8_", "1e8", LARGEST)] {
+                let text = format!("words of {size} keys, 64 ahead, 60 others, {alone}");
+                on_words::<true, R60>(suite, &format!("{name}floor64_60"), &text, keys, threads, cpu);
+                let text = format!("words of {size} keys, not ahead, 60 others, {alone}");
+                on_words::<false, R60>(suite, &format!("{name}floor1_60"), &text, keys, threads, cpu);
+            }
+        }
+        let text = format!("one word, cmpxchg until it is won, {alone}");
+        suite.add_crew(&format!("threads.floorhot_{threads}"), &text, Mix::Bare, ONE_WORD, |_| {
+            let word: &Apart<AtomicU64> = Box::leak(Box::new(Apart(AtomicU64::new(0))));
+            let words = std::slice::from_ref(&word.0);
+            let part = |_| {
+                let stream = Stream::cycle(vec![0; 1 << 12]);
+                OnWords::<true, 0> { words, first: 0, apart: 1, stream, now: 0 }
+            };
+            crew((0..threads).map(part).collect(), cpu, start())
+        });
+        let text = format!("load + store, a line each, 28 others, {alone}");
+        suite.add_crew(&format!("threads.floorown_{threads}"), &text, Mix::Bare, CELL, |_| {
+            let part = |_| Apart(OnOwn { word: AtomicU64::new(2 * DT), now: 0 });
+            crew((0..threads).map(part).collect(), cpu, start())
+        });
+    }
+}
+
+fn on_words<const AHEAD: bool, const R: usize>(
+    suite: &mut Suite,
+    name: &str,
+    text: &str,
+    keys: u32,
+    threads: usize,
+    cpu: usize,
+) {
+    suite.add_crew(&format!("threads.{name}_{threads}"), text, Mix::Bare, TABLE, |_| {
+        let part = |first| {
+            let (words, stream) = part_of_words(keys, threads, first);
+            OnWords::<AHEAD, R> { words, first, apart: threads, stream, now: 0 }
+        };
+        crew((0..threads).map(part).collect(), cpu, start())
+    });
+}
+
+/// The words of so many keys, and a stream over the share of thread `of`: not in the order of the other one, which
+/// would be at the same lines at the same time.
+pub fn part_of_words(keys: u32, threads: usize, of: usize) -> (&'static [AtomicU64], Stream) {
+    let words = words(keys).words;
+    let mut stream = Stream::uniform((words.len() / threads) as u32);
+    stream.take(of << 20);
+    (words, stream)
+}
+
+/// One thread's words: number `first` and each `apart` further ones.
+struct OnWords<const AHEAD: bool, const R: usize> {
+    words: &'static [AtomicU64],
+    first: usize,
+    apart: usize,
+    stream: Stream,
+    now: u64,
+}
+
+impl<const AHEAD: bool, const R: usize> Member for OnWords<AHEAD, R> {
+    fn decide(&mut self, n: u64) -> u64 {
+        let (words, first, apart) = (self.words, self.first, self.apart);
+        let (ids, turn) = self.stream.take(n as usize);
+        let word = |i: u32| &words[turn.id(i) as usize * apart + first];
+        let mut coming = ids.iter().skip(64);
+        for &id in ids {
+            if !AHEAD {
+                prefetch_to_write(word(id));
+            } else if let Some(&next) = coming.next() {
+                prefetch_to_write(word(next));
+            }
+            others::<R>();
+            swap(word(id));
+        }
+        n
+    }
+
+    fn now(&mut self) -> Option<&mut u64> {
+        Some(&mut self.now)
+    }
+}
+
+/// Until it is won.
+#[inline(always)]
+pub fn swap(word: &AtomicU64) {
+    while {
+        let seen = word.load(Relaxed);
+        word.compare_exchange_weak(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_err()
+    } {}
+}
+
+#[inline(always)]
+pub fn prefetch_to_write(word: &AtomicU64) {
+    #[cfg(target_arch = "x86_64")]
+    // SAFETY: a prefetch of a live word.
+    unsafe {
+        std::arch::asm!("prefetchw [{0}]", in(reg) word, options(nostack, preserves_flags, readonly));
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = word;
+}
+
+/// One thread's word.
+struct OnOwn {
+    word: AtomicU64,
+    now: u64,
+}
+
+impl Member for Apart<OnOwn> {
+    fn decide(&mut self, n: u64) -> u64 {
+        let OnOwn { word, now } = &mut self.0;
+        for _ in 0..n {
+            *now += DT;
+            let seen = word.load(Relaxed);
+            others::<R28>();
+            word.store(seen.max(*now), Relaxed);
+        }
+        n
+    }
+
+    fn now(&mut self) -> Option<&mut u64> {
+        Some(&mut self.0.now)
+    }
+}
