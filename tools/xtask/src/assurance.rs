@@ -2,13 +2,13 @@
 //! into docs/ASSURANCE.md (`page`).
 //!
 //! A row names suites and checks, parts of the names that these report; `suite:check` is looked for in that suite
-//! alone, the others in all of the row's. It holds where each check has passed, each suite has given one that passed,
-//! and nothing at all has failed in these suites: a model that must fail and did not is a failure of its suite, and
-//! what stands beside it proves less than it says. What passes nothing fails, so a check that has vanished cannot hold
-//! a promise up, and so does a suite that was interrupted. A check that the suite skips by name is skipped with its
-//! reason, and so is `check@tool` where the suite says `SKIP tool`; a skip of something else excuses nothing, and one
-//! beside lines that passed is told with these. `*` is all that the suites say. Numbers in a size are filled in
-//! (`sizes`). The short form takes suites that have a quick form in that.
+//! alone, the others in all of the row's; of `check#n` at least n have to have passed. It holds where each check has
+//! passed, each suite has given one that passed, and nothing at all has failed in these suites: a model that must fail
+//! and did not is a failure of its suite, and what stands beside it proves less than it says. What passes nothing
+//! fails, so a check that has vanished cannot hold a promise up, and so does a suite that was interrupted. A check
+//! that the suite skips by name is skipped with its reason, and so is `check@tool` where the suite says `SKIP tool`; a
+//! skip of something else excuses nothing, and one beside lines that passed is told with these. `*` is all that the
+//! suites say. Numbers in a size are filled in (`sizes`). The short form takes suites that have a quick form in that.
 //!
 //! With LOGS=1 the logs are read that lie there: each must be of the tree as it is now ([`crate::tree`]).
 //!
@@ -59,6 +59,8 @@ struct Check {
     /// Of this suite alone.
     suite: Option<String>,
     text: String,
+    /// As many have passed, at least.
+    least: usize,
     /// Skipped where the suite says `SKIP tool`.
     tool: Option<String>,
 }
@@ -68,7 +70,9 @@ impl Check {
         let (word, tool) = word.split_once('@').map_or((word, None), |(word, tool)| (word, Some(tool)));
         let of = word.split_once(':').filter(|(suite, _)| suites.iter().any(|name| name == suite));
         let (suite, text) = of.map_or((None, word), |(suite, text)| (Some(suite), text));
-        Check { suite: suite.map(str::to_owned), text: text.to_owned(), tool: tool.map(str::to_owned) }
+        let counted = text.split_once('#').and_then(|(text, least)| Some((text, least.parse().ok()?)));
+        let (text, least) = counted.unwrap_or((text, 1));
+        Check { suite: suite.map(str::to_owned), text: text.to_owned(), least, tool: tool.map(str::to_owned) }
     }
 }
 
@@ -170,14 +174,15 @@ mod tests {
     fn a_check_may_be_of_one_suite_and_of_a_tool() {
         let suites = ["test-ffi".to_owned()];
         let of = |word| {
-            let Check { suite, text, tool } = Check::of(word, &suites);
-            (suite.unwrap_or_default(), text, tool.unwrap_or_default())
+            let Check { suite, text, least, tool } = Check::of(word, &suites);
+            (suite.unwrap_or_default(), text, least, tool.unwrap_or_default())
         };
-        let is = |suite: &str, text: &str, tool: &str| (suite.into(), text.into(), tool.into());
+        let is = |suite: &str, text: &str, tool: &str| (suite.into(), text.into(), 1, tool.into());
         assert_eq!(of("test-ffi:one@tool"), is("test-ffi", "one", "tool"));
         assert_eq!(of("test-rust:one"), is("", "test-rust:one", ""), "no suite of the row");
         assert_eq!(of("nginx:@nginx"), is("", "nginx:", "nginx"));
         assert_eq!(of("a::one"), is("", "a::one", ""));
+        assert_eq!(of("test-ffi:z3:#61@z3"), ("test-ffi".into(), "z3:".into(), 61, "z3".into()));
     }
 
     #[test]

@@ -162,6 +162,7 @@ mod tests {
     use super::*;
     use crate::context::ROOT;
     use crate::report::End;
+    use anyhow::Context as _;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::Barrier;
 
@@ -251,7 +252,11 @@ mod tests {
         // What did not come to its end has no log that says so.
         let logs = Path::new(ROOT).join("target/lanes-test/panics");
         let log = |name: &str| std::fs::read_to_string(logs.join(format!("{name}.log"))).unwrap_or_default();
-        assert!(End::of(&log("other"), "other").is_some() && End::of(&log("first"), "first").is_none());
+        // As it is signed, it is of this tree.
+        let other = log("other");
+        let end = End::of(&other, "other").context("other has ended")?;
+        assert_eq!(end.tree.map(str::to_owned), tree::of(Path::new(ROOT)));
+        assert!(End::of(&log("first"), "first").is_none());
         Ok(())
     }
 

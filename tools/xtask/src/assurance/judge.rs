@@ -101,6 +101,9 @@ pub fn judge(row: &Row, logs: &Logs) -> Ended {
             lacking.extend(lacks);
         }
         match lacking[..] {
+            [] if found > 0 && found < check.least => {
+                return Ended::Fails(format!("{found} of {} passed: {}", check.least, check.text));
+            }
             [] if found == 0 => return Ended::Fails(format!("nothing that passed is called {}", check.text)),
             [first, ..] if found == 0 => whole = whole.or(Some(first.to_owned())),
             _ => parts.extend(lacking.iter().map(|skip| (*skip).to_owned())),
@@ -236,6 +239,16 @@ mod tests {
         assert!(fails(&both("test-rust:one test-ffi:two", "PASS one")), "the check of another suite");
         assert!(fails(&both("test-rust:one two", "PASS three")));
         assert_eq!(both("one ffi@tool", "SKIP tool: get it"), Ended::Skipped("tool: get it".into()));
+    }
+
+    #[test]
+    fn as_many_have_to_pass_as_the_check_says() {
+        let log = "PASS z3: a\nPASS z3: b";
+        assert_eq!((judged("z3:#2", log), judged("z3:", log)), (holds(2), holds(2)));
+        assert_eq!(judged("z3:#3", log), Ended::Fails("2 of 3 passed: z3:".into()));
+        assert!(fails(&judged("z3:#3", "nothing")));
+        let skipped = format!("{log}\nSKIP z3: c: no tool");
+        assert_eq!(judged("z3:#3@z3", &skipped), Ended::Holds(2, Some("z3: c: no tool".into())));
     }
 
     #[test]
