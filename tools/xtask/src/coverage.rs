@@ -80,7 +80,7 @@ const NAMED: [&str; 7] = ["unsafe ", "Atomic", "crate::sync", "sync::atomic", "*
 /// What is left out of these: tests in files of their own.
 const TESTS: [&str; 2] = ["_tests.rs", "/tests.rs"];
 /// Ways of branches that there are at least: fewer were not counted, rather than taken.
-const LEAST: usize = 900;
+const LEAST: usize = 930;
 /// Tests that take long, whose threads race, or that look at files: they reach no line of a pure module that the others
 /// do not.
 const NOT_RUN: [&str; 14] = [
