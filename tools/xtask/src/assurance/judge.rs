@@ -6,6 +6,9 @@ use super::{Check, Row, READ};
 use crate::report::End;
 use crate::said::{name_of, Said, Skips};
 
+/// As many skips are told of a row that holds.
+const TOLD: usize = 3;
+
 /// How a row ended.
 #[derive(Debug, PartialEq)]
 pub enum Ended {
@@ -116,8 +119,22 @@ pub fn judge(row: &Row, logs: &Logs) -> Ended {
     match whole {
         Some(why) => Ended::Skipped(why),
         None if passed == 0 => Ended::Fails("it has no check".into()),
-        None => Ended::Holds(passed, (!parts.is_empty()).then(|| parts.join("; "))),
+        None => Ended::Holds(passed, told(&parts)),
     }
+}
+
+/// The first few of what was skipped, each once, and how many more.
+fn told(skips: &[String]) -> Option<String> {
+    let mut each: Vec<&str> = Vec::new();
+    for skip in skips {
+        if !each.contains(&skip.as_str()) {
+            each.push(skip);
+        }
+    }
+    let more = each.len().saturating_sub(TOLD);
+    each.truncate(TOLD);
+    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
+    (!each.is_empty()).then(|| each.join("; ") + &more)
 }
 
 impl Check {
@@ -290,6 +307,8 @@ mod tests {
         assert_eq!(judged("layout_by_cc", log), holds(1));
         assert!(matches!(judged("layout_by_cc layout_by_arm", log), Ended::Skipped(_)), "named, and skipped");
         assert_eq!(judged("*", "PASS one\nSKIP two: why\ntest three ... ok"), told(2, "two: why"));
+        let many = "PASS a\nSKIP b: w\nSKIP c: w\nSKIP d: w\nSKIP e: w\nSKIP b: w";
+        assert_eq!(judged("*", many), told(1, "b: w; c: w; d: w; and 1 more"));
     }
 
     #[test]
