@@ -89,7 +89,7 @@ const AES_VECTORS: [(usize, u64); 9] = [
 #[test]
 fn aes_hash_is_the_documented_one_for_keys_of_every_length() {
     if !HashKind::Aes.is_available() {
-        println!("SKIP aes_hash: this processor has no AES");
+        println!("SKIP aes_hash_is_the_documented_one_for_keys_of_every_length: this processor has no AES");
         return;
     }
     let lines = memory(4);

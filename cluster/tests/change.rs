@@ -99,9 +99,8 @@ fn changes(server: &Server, from: (u64, u64), to: (u64, u64), strict: bool) -> f
 
 #[test]
 fn a_change_is_in_force_on_all_nodes_at_once_and_mints_nothing() {
-    let test = "a_change_is_in_force_on_all_nodes_at_once";
     for (from, to) in [((2_000, 400), (300, 400)), ((300, 900), (4_000, 400)), ((500, 100), (500, 1_000))] {
-        let Some(server) = server_or_skip(test, &[]) else { return };
+        let Some(server) = server_or_skip(&[]) else { return };
         let rate = changes(&server, from, to, false);
         assert!(rate > 0.5 * to.0 as f64, "{rate} a second of {to:?}");
     }
@@ -109,16 +108,15 @@ fn a_change_is_in_force_on_all_nodes_at_once_and_mints_nothing() {
 
 #[test]
 fn a_strict_limit_becomes_leased_and_a_leased_one_strict() {
-    let test = "a_strict_limit_becomes_leased";
-    let Some(server) = server_or_skip(test, &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     assert!(changes(&server, (20, 4), (1_000, 400), true) > 500.0);
-    let Some(server) = server_or_skip(test, &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     assert!(changes(&server, (1_000, 400), (20, 4), true) > 10.0);
 }
 
 #[test]
 fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
-    let Some(server) = server_or_skip("a_node_that_does_not_hear", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let way = Proxy::before(server.port());
     // 200 s of burst, of which a piece may wait 25 s; a reserve of 333.
     let slow = || limit(20, 4_000);
@@ -162,7 +160,7 @@ fn a_node_that_does_not_hear_of_a_change_holds_nothing_when_it_is_in_force() {
 
 #[test]
 fn a_change_outlives_a_store_that_loses_all_and_nodes_that_open_go_by_it() {
-    let Some(mut server) = server_or_skip("a_change_outlives_a_store", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)).expect("a node"));
     let x = nodes[0].limit("x").expect("it");
     let after = nodes[0].change(limit(200, 300), SECOND).expect("changed");
@@ -183,7 +181,7 @@ fn a_change_outlives_a_store_that_loses_all_and_nodes_that_open_go_by_it() {
 
 #[test]
 fn what_cannot_be_changed_is_said_and_changes_nothing() {
-    let Some(mut server) = server_or_skip("what_cannot_be_changed", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     let nodes = [0, 1].map(|_| open(&server.url(), limit(100, 100)).expect("a node"));
     let unknown = SharedLimit::new("y", 1, SECOND, 1);
     assert_eq!(nodes[0].change(unknown, SECOND), Err(ChangeError::Unknown));

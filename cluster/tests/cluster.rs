@@ -13,7 +13,7 @@ use tatcell_cluster::{Cluster, Down, SharedLimit, Verdict};
 
 #[test]
 fn a_hot_key_is_admitted_its_rate_and_never_more() {
-    let Some(server) = server_or_skip("a_hot_key_is_admitted_its_rate", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 10_000, SECOND, 1_000);
     let nodes: Vec<Cluster> = (0..3).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
     let found = play(&nodes, HOT, Duration::from_secs(2), || {}).replay(10_000.0, 1_000.0);
@@ -32,7 +32,7 @@ fn a_hot_key_is_admitted_its_rate_and_never_more() {
 /// Closed loops count more than an ask can bring while it is under way: that must not end the asking.
 #[test]
 fn asking_without_a_pause_stalls_nothing_and_gains_nothing() {
-    let Some(server) = server_or_skip("asking_without_a_pause", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     for (rate, burst) in [(10_000, 1_000), (100, 9)] {
         let limit = SharedLimit::new("x", rate, SECOND, burst).reserve(0, 0);
         let nodes =
@@ -63,7 +63,7 @@ fn asking_without_a_pause_stalls_nothing_and_gains_nothing() {
 
 #[test]
 fn costs_of_many_keys_are_admitted_their_rate_and_never_more() {
-    let Some(server) = server_or_skip("costs_of_many_keys", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 200, SECOND, 100);
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), |b| b)).collect();
     let load = Load { keys: 40, zipf: false, largest_cost: 7, pause: Duration::from_micros(50) };
@@ -74,7 +74,7 @@ fn costs_of_many_keys_are_admitted_their_rate_and_never_more() {
 
 #[test]
 fn a_small_limit_is_strict_and_exact() {
-    let Some(server) = server_or_skip("a_small_limit_is_strict_and_exact", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 20, SECOND, 3);
     let nodes: Vec<Cluster> = (0..3).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
     let load = Load { pause: Duration::from_millis(1), ..HOT };
@@ -111,7 +111,7 @@ fn stopped(server: &Server, nodes: u32, down: Down) -> (Found, Vec<Cluster>) {
 
 #[test]
 fn while_the_store_is_stopped_the_reserve_keeps_the_bound() {
-    let Some(server) = server_or_skip("while_the_store_is_stopped", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let (found, nodes) = stopped(&server, 2, Down::Reserve);
     within(&found);
     for node in &nodes {
@@ -122,7 +122,7 @@ fn while_the_store_is_stopped_the_reserve_keeps_the_bound() {
 
 #[test]
 fn while_the_store_is_stopped_shares_keep_the_bound_and_pass_more() {
-    let Some(server) = server_or_skip("while_the_store_is_stopped_shares", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let (found, nodes) = stopped(&server, 2, Down::Share);
     within(&found);
     let shared: u64 = nodes.iter().map(|n| n.metrics().passed_share).sum();
@@ -132,14 +132,14 @@ fn while_the_store_is_stopped_shares_keep_the_bound_and_pass_more() {
 /// The control of the two above: the same load and outage, and a mode without a bound.
 #[test]
 fn an_open_gate_exceeds_the_bound() {
-    let Some(server) = server_or_skip("an_open_gate_exceeds_the_bound", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let (found, _) = stopped(&server, 2, Down::Open);
     assert!(found.excess > 1_000.0, "the audit did not see it: {found:?}");
 }
 
 #[test]
 fn scripts_that_are_flushed_are_sent_again() {
-    let Some(server) = server_or_skip("scripts_that_are_flushed", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 5_000, SECOND, 500);
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), |b| b)).collect();
     let found = play(&nodes, HOT, 2 * SECOND, || {
@@ -159,7 +159,7 @@ fn scripts_that_are_flushed_are_sent_again() {
 
 #[test]
 fn a_store_that_loses_all_admits_what_it_had_granted_once_more() {
-    let Some(mut server) = server_or_skip("a_store_that_loses_all", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 100, SECOND, 1_000);
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 2, limit.clone(), |b| b)).collect();
     let lead = limit.split(2, Duration::from_millis(4)).expect("a split").largest_cost as f64;
@@ -194,7 +194,7 @@ fn child_node() {
 
 #[test]
 fn killed_nodes_mint_nothing() {
-    let Some(server) = server_or_skip("killed_nodes_mint_nothing", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 10_000, SECOND, 1_000);
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
     let (mut theirs, mut killed) = (Vec::new(), 0);

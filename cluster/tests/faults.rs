@@ -18,7 +18,7 @@ fn quick(builder: Builder) -> Builder {
 
 #[test]
 fn answers_that_come_late_add_nothing() {
-    let Some(server) = server_or_skip("answers_that_come_late", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let proxy = Proxy::before(server.port());
     // Pieces last 31 ms, and most lapse on their way; placed by when they come they would be 1500 units late.
     let limit = SharedLimit::new("x", 10_000, SECOND, 2_500).reserve(0, 0);
@@ -35,7 +35,7 @@ fn answers_that_come_late_add_nothing() {
 
 #[test]
 fn answers_that_are_cut_after_the_script_ran_add_nothing() {
-    let Some(server) = server_or_skip("answers_that_are_cut", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     // A small limit asks seldom: of its answers more are cut.
     for (rate, burst, strict, often) in [(5_000, 1_000, false, 20), (20, 3, true, 100)] {
         let proxy = Proxy::before(server.port());
@@ -81,7 +81,7 @@ fn half_cut_off(server: &Server, down: Down) -> (common::audit::Audit, Vec<Clust
 
 #[test]
 fn two_of_four_that_are_cut_off_keep_the_bound_of_their_mode() {
-    let Some(server) = server_or_skip("two_of_four_that_are_cut_off", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let (audit, nodes) = half_cut_off(&server, Down::Reserve);
     within(&audit.replay(1_000.0, 500.0));
     assert!(nodes[..2].iter().all(|n| n.metrics().denied_down > 0 && n.metrics().up), "{nodes:?}");
@@ -95,7 +95,7 @@ fn two_of_four_that_are_cut_off_keep_the_bound_of_their_mode() {
 
 #[test]
 fn a_full_store_denies_and_goes_on_when_there_is_room() {
-    let Some(server) = server_or_skip("a_full_store_denies", &["--maxmemory-policy", "noeviction"]) else {
+    let Some(server) = server_or_skip(&["--maxmemory-policy", "noeviction"]) else {
         return;
     };
     let limit = SharedLimit::new("x", 1_000, SECOND, 500).reserve(0, 0);
@@ -121,7 +121,7 @@ fn a_full_store_denies_and_goes_on_when_there_is_room() {
 /// One node more than slots: it has no reserve, and takes one over from a node that closes, after the wait.
 #[test]
 fn one_node_more_than_slots_has_no_reserve_until_one_closes() {
-    let Some(server) = server_or_skip("one_node_more_than_slots", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     // Reserves of 40 % of the rate and of the burst: all that cold keys are admitted.
     let limit = SharedLimit::new("x", 100, SECOND, 60).reserve(400, 400);
     let mut nodes: Vec<Cluster> = (0..4).map(|_| node(&server.url(), 3, limit.clone(), |b| b)).collect();
@@ -149,7 +149,7 @@ fn one_node_more_than_slots_has_no_reserve_until_one_closes() {
 /// The first keys are hot and most are seen once, by all nodes; costs of 1 to 4.
 #[test]
 fn zipf_and_spoofed_loads_keep_the_bound_of_every_key() {
-    let Some(server) = server_or_skip("zipf_and_spoofed_loads", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     for (name, zipf, keys) in [("zipf", true, 100_000), ("spoofed", false, 2_000_000)] {
         let limit = SharedLimit::new("x", 100, SECOND, 40);
         let with = |b: Builder| b.prefix(name).keys(20_000);

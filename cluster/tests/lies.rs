@@ -23,7 +23,7 @@ fn two(url: &str, limit: &SharedLimit) -> Vec<Cluster> {
 #[test]
 fn a_log_that_is_written_in_time_loses_nothing_by_a_crash() {
     let log = ["--appendonly", "yes", "--appendfsync", "always"];
-    let Some(mut server) = server_or_skip("a_log_that_is_written_in_time", &log) else { return };
+    let Some(mut server) = server_or_skip(&log) else { return };
     let limit = SharedLimit::new("x", 100, SECOND, 1_000);
     let nodes = two(&server.url(), &limit);
     let audit = play(&nodes, HOT, 4 * SECOND, || {
@@ -39,7 +39,7 @@ fn a_log_that_is_written_in_time_loses_nothing_by_a_crash() {
 /// Slots are lost with the rest: a node that is cut off goes on with its own, and another claims it.
 #[test]
 fn a_store_that_loses_all_while_slots_are_held_adds_a_reserve_at_most() {
-    let Some(mut server) = server_or_skip("a_store_that_loses_all_while_slots", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     // One reserve of half of the rate and of the burst: beside it nothing else would be seen.
     let limit = SharedLimit::new("x", 400, SECOND, 1_000).reserve(500, 500);
     let (proxy, ttl) = (Proxy::before(server.port()), 2 * SECOND);
@@ -71,7 +71,7 @@ fn a_store_that_loses_all_while_slots_are_held_adds_a_reserve_at_most() {
 /// The replica is cut off for so long before it takes over; what was granted meanwhile it does not know.
 #[test]
 fn a_replica_that_lacks_the_last_grants_admits_them_once_more() {
-    let Some(primary) = server_or_skip("a_replica_that_lacks_the_last_grants", &[]) else { return };
+    let Some(primary) = server_or_skip(&[]) else { return };
     let replica = Server::start(&["--replicaof", "127.0.0.1", &primary.port().to_string()]);
     until("the replica follows", || replica.info("master_link_status").as_deref() == Some("up"));
     let proxy = Proxy::before(primary.port());
@@ -106,7 +106,7 @@ fn set_clock(server: &Server, seconds: i64) {
 
 #[test]
 fn a_server_whose_clock_is_set_forward_admits_that_much_of_the_axis_more_and_back_nothing() {
-    let Some(server) = server_or_skip("a_server_whose_clock_is_set", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     for (seconds, most) in [(1, 300.0), (3, 875.0), (-3, 0.0), (-600, 0.0)] {
         let limit = SharedLimit::new("x", 300, SECOND, 1_000).reserve(0, 0);
         server.say::<()>(&["FLUSHALL"]).expect("ok");
@@ -150,7 +150,7 @@ fn child_node() {
 /// A process that stands still holds pieces, and its reading is old when it goes on.
 #[test]
 fn a_node_that_is_stopped_and_goes_on_adds_nothing() {
-    let Some(server) = server_or_skip("a_node_that_is_stopped", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 5_000, SECOND, 1_000);
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&server.url(), 3, limit.clone(), |b: Builder| b)).collect();
     let mut child = Command::new(std::env::current_exe().expect("this program"))

@@ -13,7 +13,7 @@ const DAY: Duration = Duration::from_secs(86_400);
 
 #[test]
 fn limits_of_every_size_keep_their_bound_and_admit_their_burst() {
-    let Some(server) = server_or_skip("limits_of_every_size", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let sizes = [
         (1, DAY, 1, 1),
         (1, DAY, 20, 3),
@@ -48,7 +48,7 @@ fn limits_of_every_size_keep_their_bound_and_admit_their_burst() {
 
 #[test]
 fn costs_of_nothing_charge_nothing_and_those_above_the_burst_never_pass() {
-    let Some(server) = server_or_skip("costs_of_nothing", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     for (name, burst) in [("leased", 100), ("strict", 5)] {
         // A unit in a minute: nothing comes back while the test runs.
         let limit = SharedLimit::new("x", 1, 60 * SECOND, burst).reserve(0, 0);

@@ -23,7 +23,7 @@ fn sum(nodes: &[Cluster], of: fn(&Metrics) -> u64) -> u64 {
 /// Each node is asked 2000 times a second, at times of their own: four fifths of the limit.
 #[test]
 fn a_steady_load_below_the_limit_passes_and_is_seldom_asked_about() {
-    let Some(server) = server_or_skip("a_steady_load", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let nodes = four(&server.url(), &SharedLimit::new("x", 10_000, SECOND, 1_000));
     let (mut all, mut refused) = (Audit::default(), 0);
     let worker = |node: &Cluster| {
@@ -61,7 +61,7 @@ fn a_steady_load_below_the_limit_passes_and_is_seldom_asked_about() {
 
 #[test]
 fn keys_that_ask_without_a_pause_get_their_rate_and_cost_the_store_little() {
-    let Some(server) = server_or_skip("keys_that_ask_without_a_pause", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let nodes = four(&server.url(), &SharedLimit::new("x", 100, SECOND, 20));
     let load = Load { keys: 20, pause: Duration::ZERO, ..HOT };
     let found = play(&nodes, load, 2 * SECOND, || {}).replay(100.0, 20.0);
@@ -75,7 +75,7 @@ fn keys_that_ask_without_a_pause_get_their_rate_and_cost_the_store_little() {
 /// The reserves of the other three are stranded: 3.75 % of the rate.
 #[test]
 fn a_key_of_one_node_alone_gets_all_but_the_reserves_of_the_others() {
-    let Some(server) = server_or_skip("a_key_of_one_node_alone", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let nodes = four(&server.url(), &SharedLimit::new("x", 10_000, SECOND, 1_000));
     let load = Load { pause: Duration::from_micros(20), ..HOT };
     let found = play(&nodes[..1], load, 3 * SECOND, || {}).replay(10_000.0, 1_000.0);

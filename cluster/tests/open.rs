@@ -92,7 +92,7 @@ fn a_store_that_is_too_old_is_named_with_its_version() {
 
 #[test]
 fn a_wrong_password_or_too_few_rights_are_refused() {
-    let Some(server) = server_or_skip("a_wrong_password", &["--requirepass", "right"]) else { return };
+    let Some(server) = server_or_skip(&["--requirepass", "right"]) else { return };
     let with = |user: &str| builder(&format!("redis://{user}127.0.0.1:{}/", server.port()), 4);
     assert!(matches!(error(with("")), OpenError::Refused(_)));
     assert!(matches!(error(with(":wrong@")), OpenError::Refused(_)));
@@ -118,7 +118,7 @@ fn a_wrong_password_or_too_few_rights_are_refused() {
 #[test]
 fn a_login_that_is_given_apart_and_a_socket_file_do_as_well() {
     let arguments = ["--requirepass", "right", "--unixsocket", "store.sock"];
-    let Some(server) = server_or_skip("a_login_that_is_given_apart", &arguments) else { return };
+    let Some(server) = server_or_skip(&arguments) else { return };
     assert!(builder(&server.url(), 4).login("default", "right").open().is_ok());
     assert!(matches!(error(builder(&server.url(), 4).login("", "wrong")), OpenError::Refused(_)));
     let socket = format!("redis+unix://{}", server.folder().join("store.sock").display());
@@ -129,16 +129,16 @@ fn a_login_that_is_given_apart_and_a_socket_file_do_as_well() {
 
 #[test]
 fn a_replica_and_a_node_of_a_redis_cluster_are_named() {
-    let Some(server) = server_or_skip("a_replica_and_a_node", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     say(&server, &["REPLICAOF", "127.0.0.1", "1"]);
     assert!(matches!(error(builder(&server.url(), 4)), OpenError::Replica));
-    let Some(server) = server_or_skip("a_replica_and_a_node", &["--cluster-enabled", "yes"]) else { return };
+    let Some(server) = server_or_skip(&["--cluster-enabled", "yes"]) else { return };
     assert!(matches!(error(builder(&server.url(), 4)), OpenError::ClusterMode));
 }
 
 #[test]
 fn a_prefix_in_use_with_other_parameters_is_refused() {
-    let Some(server) = server_or_skip("a_prefix_in_use", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let _first = builder(&server.url(), 4).open().expect("a node");
     assert!(builder(&server.url(), 4).open().is_ok());
     assert!(matches!(error(builder(&server.url(), 5)), OpenError::OtherParameters { .. }));
@@ -152,7 +152,7 @@ fn a_prefix_in_use_with_other_parameters_is_refused() {
 
 #[test]
 fn nothing_hangs_a_caller_while_the_store_is_silent() {
-    let Some(server) = server_or_skip("nothing_hangs_a_caller", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     for (prefix, limit) in [("leased", limit()), ("strict", SharedLimit::new("x", 10, SECOND, 3))] {
         let node = Cluster::builder(&server.url(), 2).limit(limit).prefix(prefix).keys(64).log(|_| {});
         let node = node.open().expect("a node");
@@ -179,7 +179,7 @@ fn nothing_hangs_a_caller_while_the_store_is_silent() {
 
 #[test]
 fn a_node_that_is_shut_down_gives_back_what_it_held() {
-    let Some(server) = server_or_skip("a_node_that_is_shut_down", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     // A unit in a minute: nothing comes by itself while the test runs.
     let limit = SharedLimit::new("x", 1, 60 * SECOND, 1_000).reserve(0, 0);
     let patient = || Cluster::builder(&server.url(), 2).timeout(10 * SECOND);
@@ -205,7 +205,7 @@ fn a_node_that_is_shut_down_gives_back_what_it_held() {
 
 #[test]
 fn a_reserve_passes_without_the_store_while_its_slot_is_held() {
-    let Some(mut server) = server_or_skip("a_reserve_passes_without", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     let ttl = Duration::from_millis(600);
     // One node may hold a reserve: 250 of the burst, full again after 5 s; the slot of a second one is taken.
     let limit = SharedLimit::new("x", 1_000, SECOND, 100).reserve(500, 250);
@@ -228,7 +228,7 @@ fn a_reserve_passes_without_the_store_while_its_slot_is_held() {
 
 #[test]
 fn a_share_goes_on_for_its_rate() {
-    let Some(mut server) = server_or_skip("a_share_goes_on", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 1_000, SECOND, 1_000).reserve(0, 0);
     let open = Cluster::builder(&server.url(), 4).limit(limit).keys(64).when_down(Down::Share).log(|_| {});
     let node = open.open().expect("a node");
@@ -250,7 +250,7 @@ fn a_share_goes_on_for_its_rate() {
 
 #[test]
 fn faults_are_logged_once_a_second() {
-    let Some(mut server) = server_or_skip("faults_are_logged", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     let lines = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
     let log = lines.clone();
     let node = Cluster::builder(&server.url(), 2).limit(limit()).keys(64);

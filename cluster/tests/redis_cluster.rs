@@ -23,7 +23,7 @@ fn keys_of(server: &Server) -> usize {
 
 #[test]
 fn keys_are_spread_and_hash_slots_move_under_load() {
-    let Some(cluster) = RedisCluster::start_or_skip("keys_are_spread_and_hash_slots_move", 3, 0) else {
+    let Some(cluster) = RedisCluster::start_or_skip(3, 0) else {
         return;
     };
     // However busy the machine is: no connection breaks, and what happens is by ASK and MOVED alone.
@@ -60,7 +60,7 @@ fn keys_are_spread_and_hash_slots_move_under_load() {
 /// One step after the other: MOVING, so the old one says ASK for keys that it lacks; MOVED; and back.
 #[test]
 fn a_key_is_followed_by_ask_and_by_moved() {
-    let Some(cluster) = RedisCluster::start_or_skip("a_key_is_followed_by_ask", 3, 0) else { return };
+    let Some(cluster) = RedisCluster::start_or_skip(3, 0) else { return };
     // A unit in a minute: what is charged stays charged.
     let limit = SharedLimit::new("x", 1, 60 * SECOND, 10).reserve(0, 0);
     let open = || {
@@ -109,7 +109,7 @@ fn a_key_is_followed_by_ask_and_by_moved() {
 
 #[test]
 fn a_primary_that_dies_is_replaced_and_the_others_go_on() {
-    let Some(mut cluster) = RedisCluster::start_or_skip("a_primary_that_dies_is_replaced", 3, 1) else {
+    let Some(mut cluster) = RedisCluster::start_or_skip(3, 1) else {
         return;
     };
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&cluster.url(), 2, limit(), |b| b)).collect();
@@ -145,7 +145,7 @@ fn a_primary_that_dies_is_replaced_and_the_others_go_on() {
 
 #[test]
 fn shares_of_a_part_of_the_keys_begin_empty_and_end_with_a_full_debt() {
-    let Some(mut cluster) = RedisCluster::start_or_skip("shares_of_a_part", 3, 0) else { return };
+    let Some(mut cluster) = RedisCluster::start_or_skip(3, 0) else { return };
     let nodes = [node(&cluster.url(), 1, limit(), |b| b.when_down(Down::Share))];
     let audit = play(&nodes, MANY, 6 * SECOND, || {
         std::thread::sleep(SECOND);
@@ -169,13 +169,13 @@ fn what_is_wrong_with_a_redis_cluster_is_said() {
         println!("{error}");
         error
     };
-    let Some(server) = server_or_skip("what_is_wrong_with_a_redis_cluster", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let as_cluster = |server: &Server| format!("redis+cluster://127.0.0.1:{}", server.port());
     assert!(matches!(error(&as_cluster(&server)), OpenError::NotACluster(_)));
     let lonely = Server::start(&["--cluster-enabled", "yes"]);
     assert!(matches!(error(&as_cluster(&lonely)), OpenError::NotACluster(_)));
     assert!(matches!(error("redis+cluster://127.0.0.1:1"), OpenError::Unreachable(_)));
-    let Some(mut cluster) = RedisCluster::start_or_skip("what_is_wrong_with_a_redis_cluster", 3, 0) else {
+    let Some(mut cluster) = RedisCluster::start_or_skip(3, 0) else {
         return;
     };
     assert!(matches!(error(&cluster.servers[0].url()), OpenError::ClusterMode));

@@ -23,15 +23,15 @@ fn set(connection: &mut redis::Connection, words: &[&str]) {
     redis::cmd(words[0]).arg(&words[1..]).query::<redis::Value>(connection).expect("a reply");
 }
 
-fn with_server(test: &str, arguments: &[&str], body: impl FnOnce(&Server, &mut redis::Connection)) {
-    if let Some(server) = server_or_skip(test, arguments) {
+fn with_server(arguments: &[&str], body: impl FnOnce(&Server, &mut redis::Connection)) {
+    if let Some(server) = server_or_skip(arguments) {
         body(&server, &mut server.connect());
     }
 }
 
 #[test]
 fn a_call_without_its_script_did_not_run_and_goes_again_with_the_text() {
-    with_server("a_call_without_its_script", &[], |_, con| {
+    with_server(&[], |_, con| {
         assert_eq!(ask(con, By::Digest, "k"), Err(Fault::NoScript));
         assert_eq!(redis::cmd("EXISTS").arg("k").query(con), Ok(0));
         assert_eq!(ask(con, By::Text, "k").map(|g| g.units), Ok(1));
@@ -43,7 +43,7 @@ fn a_call_without_its_script_did_not_run_and_goes_again_with_the_text() {
 
 #[test]
 fn exactly_the_burst_is_granted_and_then_the_time_is_told() {
-    with_server("exactly_the_burst_is_granted", &[], |_, con| {
+    with_server(&[], |_, con| {
         for unit in 0..split().largest_cost {
             assert_eq!(ask(con, By::Text, "k").map(|g| g.units), Ok(1), "unit {unit}");
         }
@@ -56,7 +56,7 @@ fn exactly_the_burst_is_granted_and_then_the_time_is_told() {
 
 #[test]
 fn a_grant_is_given_back_once_and_only_while_it_is_the_last() {
-    with_server("a_grant_is_given_back_once", &[], |_, con| {
+    with_server(&[], |_, con| {
         let first = ask(con, By::Text, "k").expect("a grant");
         let back = |con: &mut redis::Connection, stamp: &str| -> u64 {
             give_back(By::Text, b"k", stamp, 1).query(con).expect("a reply")
@@ -74,7 +74,7 @@ fn a_grant_is_given_back_once_and_only_while_it_is_the_last() {
 
 #[test]
 fn a_slot_has_one_holder_until_it_lets_go() {
-    with_server("a_slot_has_one_holder", &[], |_, con| {
+    with_server(&[], |_, con| {
         let mut say =
             |holder: &str, ms: u64| -> i64 { slot(By::Text, b"s", holder, ms).query(con).expect("a reply") };
         assert_eq!((say("a", 60_000), say("b", 60_000), say("a", 60_000)), (1, 0, 2));
@@ -85,7 +85,7 @@ fn a_slot_has_one_holder_until_it_lets_go() {
 
 #[test]
 fn a_foreign_value_is_a_fault() {
-    with_server("a_foreign_value_is_a_fault", &[], |_, con| {
+    with_server(&[], |_, con| {
         set(con, &["SET", "text", "hello"]);
         assert_eq!(ask(con, By::Text, "text"), Err(Fault::ForeignValue));
         set(con, &["RPUSH", "list", "1"]);
@@ -95,7 +95,7 @@ fn a_foreign_value_is_a_fault() {
 
 #[test]
 fn a_full_store_is_a_fault() {
-    with_server("a_full_store_is_a_fault", &["--maxmemory-policy", "noeviction"], |_, con| {
+    with_server(&["--maxmemory-policy", "noeviction"], |_, con| {
         set(con, &["CONFIG", "SET", "maxmemory", "1"]);
         assert_eq!(ask(con, By::Text, "k"), Err(Fault::OutOfMemory));
     });
@@ -104,7 +104,7 @@ fn a_full_store_is_a_fault() {
 #[test]
 fn a_replica_is_a_fault() {
     let port = "1"; // nobody listens there
-    with_server("a_replica_is_a_fault", &["--replica-serve-stale-data", "yes"], |_, con| {
+    with_server(&["--replica-serve-stale-data", "yes"], |_, con| {
         set(con, &["REPLICAOF", "127.0.0.1", port]);
         assert_eq!(ask(con, By::Text, "k"), Err(Fault::ReadOnly));
         set(con, &["CONFIG", "SET", "replica-serve-stale-data", "no"]);
@@ -115,8 +115,8 @@ fn a_replica_is_a_fault() {
 #[test]
 fn a_node_of_a_redis_cluster_is_a_fault() {
     let cluster = ["--cluster-enabled", "yes"];
-    let Some(other) = server_or_skip("a_node_of_a_redis_cluster", &cluster) else { return };
-    with_server("a_node_of_a_redis_cluster", &cluster, |_, con| {
+    let Some(other) = server_or_skip(&cluster) else { return };
+    with_server(&cluster, |_, con| {
         assert_eq!(ask(con, By::Text, "k"), Err(Fault::NotNow), "no slot is assigned");
         set(con, &["CLUSTER", "ADDSLOTSRANGE", "0", "16383"]);
         let mut tries = 0;
@@ -141,7 +141,7 @@ fn a_node_of_a_redis_cluster_is_a_fault() {
 
 #[test]
 fn a_user_without_rights_is_a_fault() {
-    with_server("a_user_without_rights_is_a_fault", &[], |server, con| {
+    with_server(&[], |server, con| {
         set(con, &["ACL", "SETUSER", "u", "on", ">secret", "~other*", "+@all"]);
         let mut user = server.connect_as("u", "secret").expect("a connection");
         assert_eq!(ask(&mut user, By::Text, "k"), Err(Fault::Refused));
@@ -153,7 +153,7 @@ fn a_user_without_rights_is_a_fault() {
 
 #[test]
 fn a_silent_or_dead_store_is_lost() {
-    let Some(mut server) = server_or_skip("a_silent_or_dead_store_is_lost", &[]) else { return };
+    let Some(mut server) = server_or_skip(&[]) else { return };
     let mut con = server.connect();
     assert!(ask(&mut con, By::Text, "k").is_ok());
     con.set_read_timeout(Some(Duration::from_millis(50))).expect("a timeout");
@@ -172,7 +172,7 @@ fn a_store_that_is_loading_is_a_fault_for_a_while() {
     // It answers once in 1024 commands of its log, which take half a second.
     let slowly = ["--key-load-delay", "300"];
     let log = ["--appendonly", "yes", "--appendfsync", "always"];
-    let Some(mut server) = server_or_skip("a_store_that_is_loading", &[&log[..], &slowly].concat()) else {
+    let Some(mut server) = server_or_skip(&[&log[..], &slowly].concat()) else {
         return;
     };
     let mut all = redis::pipe();

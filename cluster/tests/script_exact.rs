@@ -192,7 +192,7 @@ type Framed<R> = (R, String, String, u64);
 
 #[test]
 fn grants_equal_integers_of_128_bits() {
-    let Some(server) = server_or_skip("grants_equal_integers_of_128_bits", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let seed = 0x7a7c_e11c;
     println!("seed {seed:#x}, {CALLS} calls");
     let (mut random, mut connection) = (Random(seed), server.connect());
@@ -238,8 +238,7 @@ fn grants_equal_integers_of_128_bits() {
 
 #[test]
 fn what_is_given_back_equals_integers_of_128_bits() {
-    let name = "what_is_given_back_equals_integers_of_128_bits";
-    let Some(server) = server_or_skip(name, &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let (mut random, mut connection) = (Random(0x0bac), server.connect());
     let digest = load(&mut connection, GIVE_BACK);
     for _ in 0..20_000 / BATCH {

@@ -19,7 +19,7 @@ fn login(builder: Builder) -> Builder {
 
 #[test]
 fn a_failover_under_load_is_followed_and_keeps_the_bound() {
-    let Some(mut fleet) = Watched::start_or_skip("a_failover_under_load") else { return };
+    let Some(mut fleet) = Watched::start_or_skip() else { return };
     let url = fleet.url("main");
     let nodes: Vec<Cluster> = (0..2).map(|_| node(&url, 2, limit(), login)).collect();
     let (mut before, mut after) = (0, 0);
@@ -50,7 +50,7 @@ fn a_failover_under_load_is_followed_and_keeps_the_bound() {
 /// would make a node look.
 #[test]
 fn a_primary_that_is_replaced_while_it_is_well_is_left() {
-    let Some(fleet) = Watched::start_or_skip("a_primary_that_is_replaced") else { return };
+    let Some(fleet) = Watched::start_or_skip() else { return };
     let nodes = [node(&fleet.url("main"), 1, limit().reserve(0, 0), login)];
     let audit = play(&nodes, HOT, 5 * SECOND, || {
         std::thread::sleep(SECOND);
@@ -77,7 +77,7 @@ fn a_primary_that_is_replaced_while_it_is_well_is_left() {
 /// One that was cut off, or that somebody has tampered with, has another primary.
 #[test]
 fn one_sentinel_of_three_does_not_decide() {
-    let Some(fleet) = Watched::start_or_skip("one_sentinel_of_three") else { return };
+    let Some(fleet) = Watched::start_or_skip() else { return };
     let other = common::Server::start(&[]);
     let mut sentinel = fleet.sentinels[0].connect_as("default", SENTINELS).expect("a connection");
     for words in [&["REMOVE", "main"][..], &["MONITOR", "main", "127.0.0.1", &other.port().to_string(), "2"]]
@@ -94,7 +94,7 @@ fn one_sentinel_of_three_does_not_decide() {
 
 #[test]
 fn what_is_wrong_with_sentinels_is_said() {
-    let Some(fleet) = Watched::start_or_skip("what_is_wrong_with_sentinels") else { return };
+    let Some(fleet) = Watched::start_or_skip() else { return };
     let error = |url: &str, with: fn(Builder) -> Builder| {
         let builder = Cluster::builder(url, 2).limit(limit()).keys(64).log(|_| {});
         let error = with(builder).open().expect_err("an error");

@@ -19,12 +19,12 @@ struct Watched {
 
 impl Watched {
     /// The primary shows the certificate of this name.
-    fn start_or_skip(test: &str, certificate: &str) -> Option<Watched> {
-        if !have_or_skip(test, "redis-cli", "redis-tools") {
+    fn start_or_skip(certificate: &str) -> Option<Watched> {
+        if !have_or_skip("redis-cli", "redis-tools") {
             return None;
         }
         let by_tls_too = ["--tls-replication", "yes"];
-        let primary = server_or_skip(test, certificate, &by_tls_too)?;
+        let primary = server_or_skip(certificate, &by_tls_too)?;
         let (at, folder) = (primary.port().to_string(), primary.folder().to_owned());
         let follow = [&by_tls_too[..], &["--replicaof", "127.0.0.1", &at]].concat();
         let replica = Server::start_at(|port, _| by_tls(port, &folder, "server", &follow));
@@ -78,7 +78,7 @@ impl Watched {
 
 #[test]
 fn a_failover_by_sentinels_that_speak_tls_is_followed_and_keeps_the_bound() {
-    let Some(mut fleet) = Watched::start_or_skip("a_failover_by_sentinels_that_speak_tls", "server") else {
+    let Some(mut fleet) = Watched::start_or_skip("server") else {
         return;
     };
     let (url, limit) = (fleet.url("rediss+sentinel"), SharedLimit::new("x", 1_000, SECOND, 1_000));
@@ -108,7 +108,7 @@ fn a_failover_by_sentinels_that_speak_tls_is_followed_and_keeps_the_bound() {
 
 #[test]
 fn sentinels_that_speak_tls_are_trusted_as_servers_are() {
-    let Some(fleet) = Watched::start_or_skip("sentinels_that_speak_tls", "server") else { return };
+    let Some(fleet) = Watched::start_or_skip("server") else { return };
     let node = fleet.open("rediss+sentinel", fleet.tls("ours.pem")).expect("a node");
     assert_eq!(node.acquire(node.limit("x").expect("it"), b"k", 1, SECOND), Verdict::Pass);
     let stranger = fleet.open("rediss+sentinel", fleet.tls("others.pem"));
@@ -122,7 +122,7 @@ fn sentinels_that_speak_tls_are_trusted_as_servers_are() {
 /// The sentinels have the right name, and the primary that they name has another one.
 #[test]
 fn a_primary_of_another_name_is_refused_whoever_names_it() {
-    let Some(fleet) = Watched::start_or_skip("a_primary_of_another_name", "elsewhere") else { return };
+    let Some(fleet) = Watched::start_or_skip("elsewhere") else { return };
     let other = fleet.open("rediss+sentinel", fleet.tls("ours.pem"));
     assert!(matches!(other, Err(OpenError::Certificate(_))), "{other:?}");
 }

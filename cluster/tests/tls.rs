@@ -24,7 +24,7 @@ fn works(node: &Cluster) {
 #[test]
 fn a_store_is_trusted_by_its_authority_and_by_no_other() {
     let no_client = ["--tls-auth-clients", "no"];
-    let Some(server) = server_or_skip("a_store_is_trusted", "server", &no_client) else { return };
+    let Some(server) = server_or_skip("server", &no_client) else { return };
     works(&open(&server, Tls::new().authorities(file(&server, "ours.pem"))).expect("a node"));
     let other = open(&server, Tls::new().authorities(file(&server, "others.pem")));
     assert!(matches!(other, Err(OpenError::Certificate(_))), "{other:?}");
@@ -42,7 +42,7 @@ fn a_store_is_trusted_by_its_authority_and_by_no_other() {
 #[test]
 fn a_certificate_of_another_name_is_refused() {
     let no_client = ["--tls-auth-clients", "no"];
-    let Some(server) = server_or_skip("a_certificate_of_another_name", "elsewhere", &no_client) else {
+    let Some(server) = server_or_skip("elsewhere", &no_client) else {
         return;
     };
     let ours = || Tls::new().authorities(file(&server, "ours.pem"));
@@ -58,7 +58,7 @@ fn a_certificate_of_another_name_is_refused() {
 
 #[test]
 fn a_store_that_asks_for_a_certificate_is_shown_one() {
-    let Some(server) = server_or_skip("a_store_that_asks_for_a_certificate", "server", &[]) else { return };
+    let Some(server) = server_or_skip("server", &[]) else { return };
     let trusting = || Tls::new().authorities(file(&server, "ours.pem"));
     let none = open(&server, trusting());
     assert!(matches!(none, Err(OpenError::Certificate(_))), "{none:?}");
@@ -68,12 +68,12 @@ fn a_store_that_asks_for_a_certificate_is_shown_one() {
 
 /// Three primaries that speak TLS alone, to clients and to each other. The certificates are the first one's; the last
 /// one shows that of this name.
-fn cluster_or_skip(test: &str, last: &str) -> Option<Vec<Server>> {
-    if !have_or_skip(test, "redis-cli", "redis-tools") {
+fn cluster_or_skip(last: &str) -> Option<Vec<Server>> {
+    if !have_or_skip("redis-cli", "redis-tools") {
         return None;
     }
     let more = ["--tls-cluster", "yes", "--tls-replication", "yes", "--cluster-enabled", "yes"];
-    let first = server_or_skip(test, "server", &more)?;
+    let first = server_or_skip("server", &more)?;
     let of_first = first.folder().to_owned();
     let another = |certificate| Server::start_at(|port, _| by_tls(port, &of_first, certificate, &more));
     let (second, third) = (another("server"), another(last));
@@ -97,7 +97,7 @@ fn say(servers: &[Server], server: usize, words: &[&str]) -> String {
 /// the same authority alone.
 #[test]
 fn a_redis_cluster_is_asked_by_tls_and_its_hash_slots_move_under_load() {
-    let Some(servers) = cluster_or_skip("a_redis_cluster_is_asked_by_tls", "server") else { return };
+    let Some(servers) = cluster_or_skip("server") else { return };
     let (ours, others) = (file(&servers[0], "ours.pem"), file(&servers[0], "others.pem"));
     let (cert, key) = (file(&servers[0], "client.pem"), file(&servers[0], "client.key"));
     let open = |scheme: &str, tls: Tls| {
@@ -139,7 +139,7 @@ fn a_redis_cluster_is_asked_by_tls_and_its_hash_slots_move_under_load() {
 /// The URL names one with the right name, and that one names the other two.
 #[test]
 fn a_server_of_another_name_in_a_redis_cluster_is_refused() {
-    let Some(servers) = cluster_or_skip("a_server_of_another_name", "elsewhere") else { return };
+    let Some(servers) = cluster_or_skip("elsewhere") else { return };
     let (cert, key) = (file(&servers[0], "client.pem"), file(&servers[0], "client.key"));
     let tls = Tls::new().authorities(file(&servers[0], "ours.pem")).client(cert, key);
     let url = format!("rediss+cluster://127.0.0.1:{}", servers[0].port());

@@ -15,7 +15,7 @@ fn runtime() -> tokio::runtime::Runtime {
 
 #[test]
 fn tasks_pass_exactly_the_burst_and_wait_side_by_side() {
-    let Some(server) = server_or_skip("tasks_pass_exactly_the_burst", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     // A unit in a minute, so nothing comes while the test runs; strict, so each request is a call.
     let limit = SharedLimit::new("x", 1, 60 * SECOND, 7).reserve(0, 0);
     let node = Cluster::builder(&server.url(), 1).limit(limit).keys(64).log(|_| {}).open().expect("a node");
@@ -43,7 +43,7 @@ fn tasks_pass_exactly_the_burst_and_wait_side_by_side() {
 
 #[test]
 fn a_task_ends_with_its_timeout_and_what_it_left_is_given_back() {
-    let Some(server) = server_or_skip("a_task_ends_with_its_timeout", &[]) else { return };
+    let Some(server) = server_or_skip(&[]) else { return };
     let limit = SharedLimit::new("x", 1, 60 * SECOND, 7).reserve(0, 0);
     let node = Cluster::builder(&server.url(), 1).limit(limit).timeout(3 * SECOND).keys(64).log(|_| {});
     let node = node.open().expect("a node");

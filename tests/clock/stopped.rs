@@ -228,15 +228,15 @@ fn control_stopped_workers_mint_under_a_skew_of_one_burst_time() {
 #[test]
 fn workers_stopped_between_counter_and_call_admit_at_most_the_bound() {
     use tatcell::host::{counter, TickClock};
+    const NAME: &str = "stopped::workers_stopped_between_counter_and_call_admit_at_most_the_bound";
     let Ok(clock) = TickClock::calibrate(10 * MS) else {
-        println!("SKIP: this processor has no counter of constant rate");
-        return;
+        return println!("SKIP {NAME}: this processor has no counter of constant rate");
     };
     let per_second = clock.ticks_per_sec();
     let ticks = Ticks { read: counter, per_second, apart: per_second / 1_000, stop: 100 };
     if default_options_admit_at_most_the_bound(ticks, 1_000, 200).is_none() {
         // 2^30 ticks of a fast counter are less than half a second.
-        println!("SKIP: {HELD_BACK}");
+        println!("SKIP {NAME}: {HELD_BACK}");
     }
 }
 

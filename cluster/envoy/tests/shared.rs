@@ -15,7 +15,7 @@ descriptors:
 
 #[test]
 fn two_services_pass_together_what_one_would_and_take_new_rules() {
-    let Some(redis) = Redis::start_or_skip("two_services_pass_together", &[]) else { return };
+    let Some(redis) = Redis::start_or_skip(&[]) else { return };
     let url = redis.url();
     let store = ["--store", &url, "--nodes", "2", "--keys", "1000", "--store-wait", "5s"];
     let rules = Rules::new("shared", RULES);
@@ -41,7 +41,7 @@ fn two_services_pass_together_what_one_would_and_take_new_rules() {
 
 #[test]
 fn a_store_that_is_silent_is_unavailable_and_then_a_refusal() {
-    let Some(redis) = Redis::start_or_skip("a_store_that_is_silent", &[]) else { return };
+    let Some(redis) = Redis::start_or_skip(&[]) else { return };
     let rules = Rules::new("silent", RULES);
     let server =
         rules.start(&["--store", &redis.url(), "--nodes", "2", "--keys", "1000", "--store-wait", "30ms"]);

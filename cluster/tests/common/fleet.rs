@@ -15,8 +15,8 @@ pub struct Watched {
 pub const SENTINELS: &str = "watch";
 
 impl Watched {
-    pub fn start_or_skip(test: &str) -> Option<Watched> {
-        if !have_or_skip(test, &program(), "redis-server redis-sentinel") {
+    pub fn start_or_skip() -> Option<Watched> {
+        if !have_or_skip(&program(), "redis-server redis-sentinel") {
             return None;
         }
         let primary = Server::start(&[]);
@@ -62,9 +62,8 @@ pub struct RedisCluster {
 }
 
 impl RedisCluster {
-    pub fn start_or_skip(test: &str, primaries: usize, replicas: usize) -> Option<RedisCluster> {
-        if !have_or_skip(test, &program(), "redis-server") || !have_or_skip(test, "redis-cli", "redis-tools")
-        {
+    pub fn start_or_skip(primaries: usize, replicas: usize) -> Option<RedisCluster> {
+        if !have_or_skip(&program(), "redis-server") || !have_or_skip("redis-cli", "redis-tools") {
             return None;
         }
         let arguments = ["--cluster-enabled", "yes", "--cluster-node-timeout", "1000"];

@@ -43,18 +43,23 @@ pub fn program() -> String {
     std::env::var("TATCELL_STORE_PROGRAM").unwrap_or_else(|_| "redis-server".into())
 }
 
+/// Says in one line that this test is skipped, by its full name: that of its thread.
+pub fn skip(why: &str) {
+    println!("SKIP {}: {why}", std::thread::current().name().unwrap_or_default());
+}
+
 /// Whether a program is here; where it is not, says in one line that the test is skipped.
-pub fn have_or_skip(test: &str, program: &str, package: &str) -> bool {
+pub fn have_or_skip(program: &str, package: &str) -> bool {
     let here = Command::new(program).arg("--version").stdout(Stdio::null()).stderr(Stdio::null()).status();
     if here.is_err() {
-        println!("SKIP {test}: no {program}; apt-get install {package}");
+        skip(&format!("no {program}; apt-get install {package}"));
     }
     here.is_ok()
 }
 
 /// Starts a server, or says in one line that the test is skipped.
-pub fn server_or_skip(test: &str, arguments: &[&str]) -> Option<Server> {
-    have_or_skip(test, &program(), "redis-server").then(|| Server::start(arguments))
+pub fn server_or_skip(arguments: &[&str]) -> Option<Server> {
+    have_or_skip(&program(), "redis-server").then(|| Server::start(arguments))
 }
 
 impl Server {

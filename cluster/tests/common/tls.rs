@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use super::{have_or_skip, program, Server};
+use super::{have_or_skip, program, skip, Server};
 
 /// Two authorities, a certificate of a server and one of a client by the first, and keys.
 const CERTIFICATES: &str = "set -e
@@ -25,8 +25,8 @@ pub fn certificates(folder: &Path) {
 }
 
 /// A server that speaks TLS alone, with this certificate; or a line that says why there is none.
-pub fn server_or_skip(test: &str, certificate: &str, more: &[&str]) -> Option<Server> {
-    speaks_tls_or_skip(test).then(|| {
+pub fn server_or_skip(certificate: &str, more: &[&str]) -> Option<Server> {
+    speaks_tls_or_skip().then(|| {
         Server::start_at(|port, folder| {
             certificates(folder);
             by_tls(port, folder, certificate, more)
@@ -35,14 +35,14 @@ pub fn server_or_skip(test: &str, certificate: &str, more: &[&str]) -> Option<Se
 }
 
 /// Whether servers here can speak TLS; where they cannot, says in one line that the test is skipped.
-pub fn speaks_tls_or_skip(test: &str) -> bool {
-    if !have_or_skip(test, &program(), "redis-server") || !have_or_skip(test, "openssl", "openssl") {
+pub fn speaks_tls_or_skip() -> bool {
+    if !have_or_skip(&program(), "redis-server") || !have_or_skip("openssl", "openssl") {
         return false;
     }
     let tried = Command::new(program()).args(["--tls-port", "1", "--port", "0"]).output().expect("a program");
     let said = String::from_utf8_lossy(&[tried.stdout, tried.stderr].concat()).into_owned();
     if said.contains("Bad directive") || said.contains("Failed finding TLS support") {
-        println!("SKIP {test}: {} was built without TLS; apt-get install redis-server", program());
+        skip(&format!("{} was built without TLS; apt-get install redis-server", program()));
         return false;
     }
     true

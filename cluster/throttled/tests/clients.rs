@@ -6,7 +6,7 @@ use std::collections::HashMap;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use common::{python_or_skip, Client, Random, Redis, Reply, Server};
+use common::{python_or_skip, skip, Client, Random, Redis, Reply, Server};
 
 type Five = (i64, i64, i64, i64, i64);
 
@@ -18,8 +18,7 @@ fn redis_cli_prints_what_redis_cell_prints() {
         cli.ok().map(|output| String::from_utf8(output.stdout).expect("text"))
     };
     let Some(printed) = call("CL.THROTTLE user123 15 30 60 1") else {
-        println!("SKIP redis_cli_prints: no redis-cli; apt-get install redis-tools");
-        return;
+        return skip("no redis-cli; apt-get install redis-tools");
     };
     assert_eq!(printed, "0\n16\n15\n-1\n2\n");
     assert_eq!(call("PING").as_deref(), Some("PONG\n"));
@@ -70,7 +69,7 @@ print('fine', redis.__version__)
 
 #[test]
 fn redis_py_connects_calls_and_pipelines() {
-    let Some(python) = python_or_skip("redis_py_connects", "redis") else { return };
+    let Some(python) = python_or_skip("redis") else { return };
     let server = Server::start(&[]);
     let output = Command::new(&python).args(["-c", PYTHON, server.port()]).output().expect("python");
     let said =
@@ -91,13 +90,9 @@ const TABLE_TICK: Duration = Duration::from_millis(2);
 #[test]
 fn replies_are_equal_to_those_of_redis_cell_itself() {
     let Ok(path) = std::env::var("TATCELL_REDIS_CELL") else {
-        println!(
-            "SKIP replies_are_equal_to_those_of_redis_cell: name its module (libredis_cell.so) in \
-                  TATCELL_REDIS_CELL"
-        );
-        return;
+        return skip("name its module (libredis_cell.so) in TATCELL_REDIS_CELL");
     };
-    let Some(module) = Redis::start_or_skip("replies_are_equal", &["--loadmodule", &path]) else { return };
+    let Some(module) = Redis::start_or_skip(&["--loadmodule", &path]) else { return };
     let server = Server::start(&[]);
     let (mut ours, mut theirs) = (server.connect(), Client::to(&format!("127.0.0.1:{}", module.1)));
     let (mut random, mut limited, mut doubtful) = (Random(5), 0, 0);

@@ -25,7 +25,7 @@ fn first(reply: Reply) -> i64 {
 
 #[test]
 fn two_servers_pass_together_what_one_would() {
-    let Some(redis) = Redis::start_or_skip("two_servers_pass_together", &[]) else { return };
+    let Some(redis) = Redis::start_or_skip(&[]) else { return };
     let servers = [(); 2].map(|()| start(&redis, &["--store-wait", "5s"]));
     let mut clients = servers.each_ref().map(Server::connect);
     // Strict: five at once, and each is known everywhere.
@@ -58,7 +58,7 @@ fn two_servers_pass_together_what_one_would() {
 
 #[test]
 fn a_store_that_is_silent_is_an_error_and_then_a_refusal_and_never_a_pass() {
-    let Some(redis) = Redis::start_or_skip("a_store_that_is_silent", &[]) else { return };
+    let Some(redis) = Redis::start_or_skip(&[]) else { return };
     let server = start(&redis, &["--store-wait", "30ms"]);
     let mut client = server.connect();
     redis.signal(libc::SIGSTOP);

@@ -103,11 +103,11 @@ fn on_valkey(ctx: &Context, report: &mut Report) -> Result<()> {
         tests.args(["--test", test]);
     });
     tests.args(["--", "--nocapture", "--test-threads=2"]).current_dir(&ctx.root);
-    let status =
-        tests.env("TATCELL_STORE_PROGRAM", program).lines(|line| match line.strip_prefix("test ") {
-            Some(test) if test.contains(" ... ") => report.line(&format!("test valkey: {test}")),
-            _ => report.line(line),
-        })?;
+    let status = tests.env("TATCELL_STORE_PROGRAM", program).lines(|line| match line.split_once(' ') {
+        Some(("test", test)) if test.contains(" ... ") => report.line(&format!("test valkey: {test}")),
+        Some(("SKIP", skip)) => report.line(&format!("SKIP valkey: {skip}")),
+        _ => report.line(line),
+    })?;
     ensure!(status.success(), "the tests on Valkey ended with {status}");
     Ok(())
 }

@@ -16,6 +16,7 @@ use crate::context::Context;
 use crate::exec::tail;
 use crate::report::{sign, Closed, Report, Tally};
 use crate::suites::Suite;
+use crate::tree;
 
 /// What a suite of `test` may run beside.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -88,10 +89,12 @@ fn one(ctx: &Context, suite: &Suite, logs: &Path) -> Closed {
     let place = log_of(logs, suite);
     match File::create(&place) {
         Ok(log) => {
+            // As it began: what is changed meanwhile makes another tree of it.
+            let tree = tree::of(&ctx.root);
             let mut report = Report::new(suite.name, Box::new(log));
             let result = (suite.run)(ctx, &mut report);
             let closed = report.close(result);
-            match sign(&place, suite.name, closed.tally) {
+            match sign(&place, suite.name, closed.tally, tree.as_deref()) {
                 Ok(()) => closed,
                 Err(e) => broken(suite, &format!("{e:#}")),
             }
@@ -158,7 +161,8 @@ impl<S: FnMut(&str)> Lines<'_, S> {
 mod tests {
     use super::*;
     use crate::context::ROOT;
-    use crate::report::is_signed;
+    use crate::report::End;
+    use anyhow::Context as _;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::Barrier;
 
@@ -248,7 +252,11 @@ mod tests {
         // What did not come to its end has no log that says so.
         let logs = Path::new(ROOT).join("target/lanes-test/panics");
         let log = |name: &str| std::fs::read_to_string(logs.join(format!("{name}.log"))).unwrap_or_default();
-        assert!(is_signed(&log("other"), "other") && !is_signed(&log("first"), "first"));
+        // As it is signed, it is of this tree.
+        let other = log("other");
+        let end = End::of(&other, "other").context("other has ended")?;
+        assert_eq!(end.tree.map(str::to_owned), tree::of(Path::new(ROOT)));
+        assert!(End::of(&log("first"), "first").is_none());
         Ok(())
     }
 

@@ -36,9 +36,11 @@ mod proofs;
 mod readme;
 mod report;
 mod rust_tests;
+mod said;
 mod sanitizers;
 mod suites;
 mod tools;
+mod tree;
 
 use std::process::ExitCode;
 

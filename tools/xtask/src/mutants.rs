@@ -11,7 +11,8 @@
 //! cannot see), or `open: why`, which is skipped and said. A line that says `equivalent` or `open` of what is noticed
 //! fails, too. A mutant that is listed as not noticed meets [`LISTED`] of its tests, the others [`ALL`]; one that is
 //! built alone and listed as killed meets the test that is named: `a::tests::b` of the library, `file b` of tests/. A
-//! run brings `docs/mutants-files.tsv` up to date for the files that it takes, and leaves `target/mutants/fates.tsv`.
+//! run brings `docs/mutants-files.tsv` up to date for the files that it takes, with the commit that it was on, and
+//! leaves `target/mutants/fates.tsv`.
 //!
 //! `FILE=a,b` takes the files whose names contain one of these, `LISTED=1` only the mutants that stand in the list.
 //! cargo-mutants does not look into macros: the cells' operations, which are written once for three cells, are not
@@ -193,6 +194,8 @@ fn judge(ctx: &Context, report: &mut Report, rows: &[Row], fates: &[(String, Fat
     let file_of = |name: &str| name.split(':').next().unwrap_or_default().to_owned();
     let files: BTreeSet<String> = fates.iter().map(|(name, _)| file_of(name)).collect();
     let mut table = Table::read(ctx)?;
+    let commit = cmd!(ctx.sh, "git rev-parse --short=8 HEAD").done().ok().filter(|done| done.ok());
+    let as_of = commit.map_or_else(|| "?".to_owned(), |commit| commit.stdout.trim().to_owned());
     let (mut sums, mut listed) = ([0; 5], 0);
     for file in &files {
         let file = file.clone();
@@ -231,9 +234,11 @@ fn judge(ctx: &Context, report: &mut Report, rows: &[Row], fates: &[(String, Fat
             left.push(format!("noticed, but listed: {}\t{}", row.mutant.what, row.mutant.at));
         }
         let all: usize = counts.iter().sum();
+        let then = i64::try_from(counts.iter().skip(3).sum::<usize>())?;
+        let since = i64::try_from(list::not_noticed(rows, &file))? - then;
         let counts = counts.map(|count| count.to_string()).join("\t");
         if !only_listed() {
-            table.set(&file, &format!("{all}\t{counts}"))?;
+            table.set(&file, &format!("{all}\t{counts}\t{as_of}\t{since}"))?;
         }
         report.claim(&format!("mutants_{file}"), || {
             ensure!(left.is_empty(), "{} of {counts}\n{}", left.len(), left.join("\n"));

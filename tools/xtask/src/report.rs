@@ -8,8 +8,9 @@
 //! ```
 //!
 //! Programs of other languages print the same lines, and cargo prints "test name ... ok": [`Report::line`] counts them
-//! all. A suite that ends with an error without a FAIL is one failure, and so is one that ran no test. The log of a
-//! suite that has come to its end says so in its last line ([`sign`]).
+//! all, as [`Said`] reads them. A suite that ends with an error without a FAIL is one failure, and so is one that ran
+//! no test. The log of a suite that has come to its end says so in its last line, with its counts and the tree that it
+//! is of ([`sign`], [`End`]).
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -20,6 +21,7 @@ use std::time::Instant;
 use anyhow::{ensure, Context as _, Error, Result};
 
 use crate::exec::Run;
+use crate::said::{Said, Skips};
 use crate::tools::Missing;
 
 /// How many claims held, did not, and could not be looked at.
@@ -71,17 +73,42 @@ fn signature(suite: &str) -> String {
     format!("end of {suite}: ")
 }
 
-/// Writes the last line of a log: the suite has come to its end, and no run that was interrupted says that.
-pub fn sign(log: &Path, suite: &str, tally: Tally) -> Result<()> {
-    let line = format!("{}{tally}\n", signature(suite));
+/// Between the counts and the tree.
+const OF_TREE: &str = ", of tree ";
+
+/// Writes the last line of a log: the suite has come to its end, and no run that was interrupted says that. `tree`: the
+/// one that it began with, where that is known.
+pub fn sign(log: &Path, suite: &str, tally: Tally, tree: Option<&str>) -> Result<()> {
+    let tree = tree.map(|tree| format!("{OF_TREE}{tree}")).unwrap_or_default();
+    let line = format!("{}{tally}{tree}\n", signature(suite));
     let written =
         OpenOptions::new().append(true).open(log).and_then(|mut log| log.write_all(line.as_bytes()));
     written.with_context(|| format!("cannot sign {}", log.display()))
 }
 
-/// Whether a log is of a suite that came to its end.
-pub fn is_signed(log: &str, suite: &str) -> bool {
-    log.ends_with('\n') && log.lines().last().is_some_and(|line| line.starts_with(&signature(suite)))
+/// What the last line of a log says.
+pub struct End<'a> {
+    /// What was counted.
+    pub tally: Tally,
+    /// The tree that the suite ran on.
+    pub tree: Option<&'a str>,
+}
+
+impl<'a> End<'a> {
+    /// Of the log of a suite; None where that did not come to its end.
+    pub fn of(log: &'a str, suite: &str) -> Option<End<'a>> {
+        let last = log.strip_suffix('\n')?.lines().last()?;
+        let rest = last.strip_prefix(&signature(suite))?;
+        let (counts, tree) = rest.split_once(OF_TREE).map_or((rest, None), |(c, tree)| (c, Some(tree)));
+        let words = [" passed", " failed", " skipped"];
+        let numbers: Vec<usize> = counts
+            .split(", ")
+            .zip(words)
+            .filter_map(|(c, word)| c.strip_suffix(word)?.parse().ok())
+            .collect();
+        let [passed, failed, skipped] = numbers[..] else { return None };
+        Some(End { tally: Tally { passed, failed, skipped }, tree })
+    }
 }
 
 /// The report of one suite.
@@ -92,6 +119,7 @@ pub struct Report {
     trouble: Vec<String>,
     /// "test name ... " that waits for its "ok": cargo's tests print their own lines between the two.
     open_test: Option<String>,
+    skips: Skips,
     started: Instant,
 }
 
@@ -114,6 +142,7 @@ impl Report {
             tally: Tally::default(),
             trouble: Vec::new(),
             open_test: None,
+            skips: Skips::default(),
             started: Instant::now(),
         }
     }
@@ -165,15 +194,17 @@ impl Report {
     pub fn line(&mut self, line: &str) {
         let Some(line) = self.whole_test(line) else { return };
         self.note(&line);
-        let test = line.strip_prefix("test ").and_then(|t| t.rsplit_once(" ... ")).map(|(_, end)| end);
-        if line.starts_with("PASS ") || test == Some("ok") {
-            self.tally.passed += 1;
-        } else if line.starts_with("FAIL ") || test == Some("FAILED") {
-            self.tally.failed += 1;
-            self.trouble.push(line);
-        } else if line.starts_with("SKIP ") {
-            self.tally.skipped += 1;
-            self.trouble.push(line);
+        match Said::of(&line, &mut self.skips) {
+            Said::Pass(_) => self.tally.passed += 1,
+            Said::Fail(_) | Said::Nameless => {
+                self.tally.failed += 1;
+                self.trouble.push(line);
+            }
+            Said::Skip(_) => {
+                self.tally.skipped += 1;
+                self.trouble.push(line);
+            }
+            Said::Other => {}
         }
     }
 
@@ -224,14 +255,24 @@ impl Report {
             let end = rest.split([',', ' ']).next().unwrap_or_default();
             if !matches!(end, "ok" | "FAILED" | "ignored") {
                 self.open_test = Some(format!("test {name} ... "));
-                return (!rest.is_empty()).then(|| rest.to_owned());
+                return (!rest.is_empty()).then(|| self.named(rest));
             }
         } else if matches!(line, "ok" | "FAILED") {
             if let Some(open) = self.open_test.take() {
                 return Some(open + line);
             }
         }
-        Some(line.to_owned())
+        Some(self.named(line))
+    }
+
+    /// With one test thread a test runs on `main` and does not know its name: a SKIP of that, between "test name ... "
+    /// and its "ok", is its own.
+    fn named(&self, line: &str) -> String {
+        let open = self.open_test.as_ref().and_then(|open| open.strip_prefix("test ")?.strip_suffix(" ... "));
+        match (open, line.strip_prefix("SKIP main: ")) {
+            (Some(test), Some(why)) => format!("SKIP {test}: {why}"),
+            _ => line.to_owned(),
+        }
     }
 }
 
@@ -273,6 +314,16 @@ mod tests {
     }
 
     #[test]
+    fn a_test_that_skips_itself_is_not_counted_as_passed() {
+        let lines = ["SKIP a::b: no tool", "test c ... ok", "test a::b ... ok"];
+        assert_eq!(tally(&lines, Ok(())), (1, 0, 1));
+        // With one thread.
+        let lines = ["test a ... ", "SKIP main: no tool", "ok", "test b ... SKIP main: no: tool", "ok"];
+        assert_eq!(tally(&lines, Ok(())), (0, 0, 2));
+        assert_eq!(tally(&["SKIP: no tool", "test a ... ok"], Ok(())), (1, 1, 0), "of what?");
+    }
+
+    #[test]
     fn a_test_and_its_own_lines_in_between_are_one() {
         let lines = ["test a ... states: 7", "ok", "test b ... ", "states: 9", "FAILED", "ok"];
         assert_eq!(tally(&lines, Ok(())), (1, 1, 0));
@@ -297,14 +348,21 @@ mod tests {
         report.line("PASS a");
         // What a program says of itself is no end of the suite.
         report.note("1 passed, 0 failed, 0 skipped");
-        ensure!(!is_signed(&std::fs::read_to_string(&log)?, "suite"));
-        sign(&log, "suite", report.close(Ok(())).tally)?;
+        ensure!(End::of(&std::fs::read_to_string(&log)?, "suite").is_none());
+        let tally = report.close(Ok(())).tally;
+        sign(&log, "suite", tally, None)?;
         let text = std::fs::read_to_string(&log)?;
         ensure!(text.ends_with("\nend of suite: 1 passed, 0 failed, 0 skipped\n"), "{text}");
+        let is_signed = |text: &str, suite: &str| End::of(text, suite).is_some();
         ensure!(
             is_signed(&text, "suite") && !is_signed(&text, "suit") && !is_signed(text.trim_end(), "suite")
         );
         ensure!(!is_signed(&format!("{text}PASS b\n"), "suite"), "more was said");
+        ensure!(!is_signed(&text.replace("0 failed", "some failed"), "suite"), "no counts");
+        sign(&log, "suite", Tally { failed: 3, ..tally }, Some("ab12"))?;
+        let text = std::fs::read_to_string(&log)?;
+        let end = End::of(&text, "suite").context("an end")?;
+        ensure!(end.tree == Some("ab12") && end.tally.passed == 1 && end.tally.failed == 3, "{text}");
         std::fs::remove_file(log).map_err(Into::into)
     }
 

@@ -12,7 +12,7 @@ use crate::report::{sign, Report};
 use crate::tools::{self, For};
 use crate::{
     bench, cluster, cluster_c, containers, coverage, demo, documents, doors, ffi, fuzz, integrations, lint,
-    loom, machines, mutants, package, planted, proofs, rust_tests, sanitizers,
+    loom, machines, mutants, package, planted, proofs, rust_tests, sanitizers, tree,
 };
 
 /// Tests that are run together.
@@ -213,10 +213,11 @@ pub fn alone(ctx: &Context, suite: &Suite) -> Result<bool> {
         tools::install(ctx, user);
     }
     let log = ctx.folder("test-logs")?.join(format!("{}.log", suite.name));
+    let tree = tree::of(&ctx.root);
     let mut report = Report::new(suite.name, Box::new(Both(std::fs::File::create(&log)?)));
     let result = (suite.run)(ctx, &mut report);
     let closed = report.close(result);
-    sign(&log, suite.name, closed.tally)?;
+    sign(&log, suite.name, closed.tally, tree.as_deref())?;
     println!("{}", closed.tally);
     Ok(closed.tally.failed == 0)
 }

@@ -94,19 +94,45 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     Ok(())
 }
 
-fn tested(report: &mut Report, name: &str, tests: Result<usize>) {
+/// A claim for all of them, and a line for each that has skipped itself.
+fn tested(report: &mut Report, name: &str, tests: Result<Ran>) {
     match tests {
-        Ok(count) => report.pass(&format!("{name} ({count} tests)")),
+        Ok(Ran { passed, skips }) => {
+            skips.iter().for_each(|skip| report.line(&format!("SKIP {name}: {skip}")));
+            report.pass(&format!("{name} ({passed} tests)"));
+        }
         Err(e) => report.fail(name, &format!("{e:#}")),
     }
 }
 
-/// Runs a part of the tests; returns how many there were.
-fn tests(ctx: &Context, host: &Host, tools: &HostTools, rust: &RustTarget, part: &Part) -> Result<usize> {
+/// Tests that ran.
+#[derive(PartialEq, Debug)]
+struct Ran {
+    passed: usize,
+    /// What those say that skipped themselves.
+    skips: Vec<String>,
+}
+
+impl Ran {
+    /// Of what cargo's tests say with `--show-output`: what each said comes when all have ended.
+    fn of(text: &str) -> Ran {
+        let skips = text.lines().filter_map(|line| line.strip_prefix("SKIP "));
+        let skips: Vec<String> = skips.map(str::to_owned).collect();
+        // A test may also say that it skipped a part, by the name of that.
+        let skipped =
+            |test: &str| skips.iter().any(|skip| skip.split(": ").next() == test.rsplit("::").next());
+        let ok = text.lines().filter_map(|line| line.strip_prefix("test ")?.strip_suffix(" ... ok"));
+        let passed = ok.filter(|test| !skipped(test)).count();
+        Ran { passed, skips }
+    }
+}
+
+/// Runs a part of the tests.
+fn tests(ctx: &Context, host: &Host, tools: &HostTools, rust: &RustTarget, part: &Part) -> Result<Ran> {
     let Part { targets, filters, flags, name } = part;
     let mut cargo = rust.cargo(ctx, "test")?;
     cargo.args(["--locked", "--features", host.features, "--target", host.triple]).args(*targets);
-    cargo.args(["--", "--test-threads=2"]).args(LEFT_OUT).args(*filters);
+    cargo.args(["--", "--test-threads=2", "--show-output"]).args(LEFT_OUT).args(*filters);
     // Flags build everything anew; other filters build nothing.
     let folder = if flags.is_some() { format!("hosts{name}") } else { "hosts".to_owned() };
     cargo
@@ -120,12 +146,27 @@ fn tests(ctx: &Context, host: &Host, tools: &HostTools, rust: &RustTarget, part:
         text.push('\n');
     })?;
     std::fs::write(&log, &text)?;
-    let count = |end: &str| text.lines().filter(|l| l.starts_with("test ") && l.ends_with(end)).count();
-    let (ran, bad) = (count(" ok"), count(" FAILED"));
+    let ran = Ran::of(&text);
+    let bad = text.lines().filter(|line| line.starts_with("test ") && line.ends_with(" FAILED")).count();
     anyhow::ensure!(
-        status.success() && ran > 0,
-        "{status}, {ran} passed, {bad} failed, see {}",
+        status.success() && ran.passed > 0,
+        "{status}, {} passed, {bad} failed, see {}",
+        ran.passed,
         log.display()
     );
     Ok(ran)
+}
+
+#[cfg(test)]
+mod its_tests {
+    use super::*;
+
+    #[test]
+    fn a_test_of_another_machine_that_skips_itself_has_not_passed() {
+        let text = "test a ... ok\ntest b ... ok\n\nsuccesses:\n\n---- b stdout ----\nSKIP b: no tool\n";
+        assert_eq!(Ran::of(text), Ran { passed: 1, skips: vec!["b: no tool".into()] });
+        assert_eq!(Ran::of("test a ... ok\ntest b ... FAILED\n").passed, 1);
+        let part = "test x::a ... ok\n\n---- x::a stdout ----\nSKIP a_by_avx512: no such processor\n";
+        assert_eq!(Ran::of(part), Ran { passed: 1, skips: vec!["a_by_avx512: no such processor".into()] });
+    }
 }

@@ -10,7 +10,8 @@ use crate::context::Context;
 /// The survivors, and the files that were run.
 pub const SURVIVORS: &str = "docs/mutants.tsv";
 const FILES: &str = "docs/mutants-files.tsv";
-const HEAD: &str = "file\tmutants\tcaught\tendless\tdid not compile\tnever run\tsurvived";
+const HEAD: &str =
+    "file\tmutants\tcaught\tendless\tdid not compile\tnever run\tsurvived\tas of\tlisted since";
 
 /// A mutant, as cargo-mutants names it, without its place: that moves.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -65,7 +66,14 @@ pub fn rows(text: &str) -> Result<Vec<Row>> {
     lines.map(row).collect()
 }
 
-/// The files that were run, in the order of their names.
+/// How many of these rows are of a file and not known to be noticed.
+pub fn not_noticed(rows: &[Row], file: &str) -> usize {
+    rows.iter().filter(|row| row.mutant.file == file && row.killer().is_none()).count()
+}
+
+/// The files that were run, in the order of their names. A row has the counts of its run, the commit that the run was
+/// on, and how many more mutants [`SURVIVORS`] has as not noticed now than that run had: 0 where the two are one, less
+/// where tests have come since, more where code has.
 pub struct Table {
     place: PathBuf,
     rows: BTreeMap<String, String>,
@@ -90,6 +98,30 @@ impl Table {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn counts_of_files_add_up_and_are_those_of_the_list_but_for_what_they_say() -> Result<()> {
+        let ctx = Context::new()?;
+        let survivors = super::rows(&ctx.read(SURVIVORS)?)?;
+        let text = ctx.read(FILES)?;
+        ensure!(text.lines().next() == Some(HEAD));
+        for row in text.lines().skip(1) {
+            let cells: Vec<&str> = row.split('\t').collect();
+            let [file, counts @ .., as_of, since] = &cells[..] else { bail!("too few cells: {row}") };
+            let counts: Vec<usize> = counts.iter().map(|cell| cell.parse()).collect::<Result<_, _>>()?;
+            let [all, caught, endless, uncompiled, never, survived] = counts[..] else { bail!("{row}") };
+            ensure!(all == caught + endless + uncompiled + never + survived, "{file} does not add up: {row}");
+            ensure!(as_of.len() >= 7 || *as_of == "?", "{file}: no commit: {as_of}");
+            let (now, since) = (i64::try_from(not_noticed(&survivors, file))?, since.parse::<i64>()?);
+            let then = i64::try_from(never + survived)?;
+            ensure!(
+                now - then == since,
+                "{file}: {now} in the list, {then} in the run, so {} since, not {since}: FILE={file} make mutants",
+                now - then
+            );
+        }
+        Ok(())
+    }
 
     #[test]
     fn a_mutant_is_known_by_its_text_wherever_that_moves() -> Result<()> {

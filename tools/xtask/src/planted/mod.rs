@@ -10,6 +10,7 @@
 //! which a run brings up to date for the bugs that it takes; a quick one writes to `target/planted.tsv`. Two runs at
 //! once would plant into one copy, so the second is refused.
 
+mod areas;
 mod bug;
 mod check;
 
@@ -28,6 +29,8 @@ use crate::report::Report;
 use crate::tools::Missing;
 use bug::Bug;
 use check::{Bench, Check, Ended};
+
+pub use areas::areas;
 
 /// Where the bugs are.
 const FOLDER: &str = "tests/planted";
