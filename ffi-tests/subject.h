@@ -150,7 +150,10 @@ static inline int bucket_of(bucket *b, enum kind kind, const tatcell_limit_spec_
 static inline void names(subject *s) {
     unsigned char taken[512] = {0};
     tatcell_stats_t stats = {.size = sizeof stats};
+    tatcell_table_info_t info = {.size = sizeof info};
     EQ(tatcell_table_stats(&s->k.table, 0, &stats), 0);
+    EQ(tatcell_table_info(&s->k.table, &info), 0);
+    EQ(info.flags, s->kind == OWN_TABLE ? TATCELL_TABLE_EXCLUSIVE : 0);
     EXPECT(stats.slots / 16 <= sizeof taken && stats.slots / 16 > 2 * KEYS);
     for (int i = 0, n = 0; n < KEYS; i++) {
         snprintf(s->name[n], sizeof s->name[n], "key %d", i);
