@@ -97,7 +97,7 @@ pub fn check(key: &mut Key, world: &World<'_>, now: u64, op: Op, rng: &mut Rng, 
         let told = ask(key, world, now, cost, (op, room));
         told.iter().for_each(|d| same(d, &want, now, cost));
         assert!(told[..2].iter().all(|d| d.permit.stored == want.stored), "{op:?} cost {cost} at {now}");
-        // What an insert proves is less by the lifetime of its claim at most, after a reset by what that has left behind.
+        // What an insert proves is less by the lifetime of its claim at most, after a reset by what that has left.
         let claim = (1 << limit.emission_interval().1.max(1)) + 1;
         let proves = |p: &Permit| match want.stored.checked_sub(p.stored) {
             Some(less) => less <= claim || p.generation != 0,
@@ -132,7 +132,7 @@ pub fn check(key: &mut Key, world: &World<'_>, now: u64, op: Op, rng: &mut Rng, 
     counts[PASSED + usize::from(want.verdict != 0)] += 1;
 }
 
-/// Whether it passes by cell, exclusive cell, table and exclusive table; tables are asked by bursts of one now and then.
+/// Whether it passes by cell, exclusive cell, table and exclusive table; odd costs ask tables by bursts of one.
 fn short(key: &mut Key, world: &World<'_>, now: u64, cost: u32) -> [bool; 4] {
     let (limit, keyed) = (&world.cells[key.slow], &world.tables[key.slow]);
     let (cell, own) = (key.cell.check(limit, now, cost.into()), key.own.check(limit, now, cost.into()));
