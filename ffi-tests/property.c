@@ -1,294 +1,65 @@
 /* property.c - random traces through the C ABI equal an exact token bucket in 128-bit integers.
  *
- * Usage: property [TRACES]. Seeds are fixed; a failure prints the seed and step that reproduce it. */
-#include "kit.h"
-
-__extension__ typedef unsigned __int128 u128;
-
-/* ---- The oracle: an exact token bucket, as a debt in q-units. It knows no window and no wrap. ---- */
-
-typedef struct bucket {
-    u128 t, burst, room, debt_cap, delay, soft, horizon; /* q-units; `room` and `burst` in units */
-    u128 tat;
-    int s;
-    int cell_bits; /* of a cell's word; 0 in a table */
-} bucket;
-
-typedef struct answer {
-    int32_t verdict;
-    uint32_t flags;
-    u128 lead, wait, stored;
-} answer;
-
-static u128 clock_q(const bucket *b, u128 now) {
-    return b->s >= 0 ? now << b->s : now >> -b->s;
-}
-
-static u128 lead_at(const bucket *b, u128 q) {
-    return b->tat > q ? b->tat - q : 0;
-}
-
-static answer keep(int32_t verdict, u128 lead, u128 wait) {
-    return (answer){verdict, 0, lead, wait, 0};
-}
-
-/* A cell whose word is 0 is fresh, so a TAT that would be 0 there is stored as 1: a q-unit late, never early. */
-static void set_tat(bucket *b, u128 tat) {
-    int zero = b->cell_bits && (tat & (((u128)1 << b->cell_bits) - 1)) == 0;
-    b->tat = tat + (u128)zero;
-}
-
-static answer charge_to(bucket *b, u128 q, u128 lead, u128 stored) {
-    answer a = keep(0, lead + stored, 0);
-    a.stored = stored;
-    if (a.lead > b->soft) a.flags |= TATCELL_FLAG_SOFT;
-    if (stored) set_tat(b, q + a.lead);
-    return a;
-}
-
-static answer oracle_check(bucket *b, u128 q, u128 cost, u128 room) {
-    u128 lead = lead_at(b, q), c = cost * b->t, limit;
-    if (room > b->room) room = b->room;
-    limit = (b->burst + room) * b->t;
-    if (cost > b->burst + room) return keep(TATCELL_NEVER, lead, 0);
-    if (lead + c > limit) return keep(TATCELL_NON_CONFORMING, lead, lead + c - limit);
-    answer a = charge_to(b, q, lead, c);
-    if (a.lead > b->burst * b->t) a.flags |= TATCELL_FLAG_ELASTIC;
-    return a;
-}
-
-static answer oracle_charge(bucket *b, u128 q, u128 cost) {
-    u128 lead = lead_at(b, q), next = lead + cost * b->t;
-    if (next > b->debt_cap) next = b->debt_cap > lead ? b->debt_cap : lead;
-    return charge_to(b, q, lead, next - lead);
-}
-
-static answer oracle_reserve(bucket *b, u128 q, u128 cost) {
-    u128 lead = lead_at(b, q), next = lead + cost * b->t, limit = b->burst * b->t;
-    u128 wait = next > limit ? next - limit : 0;
-    if (cost > b->burst) return keep(TATCELL_NEVER, lead, 0);
-    if (wait > b->delay) return keep(TATCELL_NON_CONFORMING, lead, wait - b->delay);
-    answer a = charge_to(b, q, lead, cost * b->t);
-    a.wait = wait;
-    return a;
-}
-
-static u128 oracle_refund(bucket *b, u128 q, u128 stored, u128 tat) {
-    u128 lead = lead_at(b, q), left = tat > q ? tat - q : 0;
-    if (left > b->horizon) left = 0;
-    if (left > stored) left = stored;
-    if (left > lead) left = lead;
-    if (left) b->tat = q + lead - left;
-    return left;
-}
-
-/* Ticks after `now` at which the q-clock has advanced by `q`: the definition, not a formula that might be shared. */
-static u128 ticks(const bucket *b, u128 now, u128 q) {
-    if (q == 0) return 0;
-    if (b->s >= 0) return (q + ((u128)1 << b->s) - 1) >> b->s;
-    return ((clock_q(b, now) + q) << -b->s) - now;
-}
-
-/* ---- The subjects ---- */
-
-enum kind { CELL64, EXCLUSIVE, CELL32, TABLE };
-enum { KEYS = 24 };
-
-typedef struct subject {
-    enum kind kind;
-    tatcell_cell_t cell;
-    tatcell_cell32_t cell32;
-    kit_table k;
-    tatcell_limit_t limit;
-    uint64_t hash[KEYS];
-    char name[KEYS][16];
-    unsigned form; /* of a call on a key, in turn: by its hash or its name, counted or not */
-    tatcell_counters_t counters;
-    int bits; /* W */
-} subject;
-
-typedef struct trace {
-    unsigned long long random;
-    bucket b[KEYS];
-    tatcell_permit_t permit[KEYS];
-    u128 stored[KEYS], tat[KEYS];
-    u128 earliest; /* a refund that fills a bucket leaves it fresh for clocks that are behind, too */
-    subject s;
-    tatcell_limit_spec_t spec;
-} trace;
-
-static uint64_t below(trace *t, uint64_t n) {
-    return n ? check_random(&t->random) % n : 0;
-}
-
-static int32_t do_check(subject *s, int key, uint64_t now, uint32_t cost, uint64_t *retry) {
-    switch (s->kind) {
-        case CELL64: return tatcell_cell_check(&s->cell, &s->limit, now, cost, retry);
-        case EXCLUSIVE: return tatcell_cell_check_exclusive(&s->cell, &s->limit, now, cost, retry);
-        case CELL32: return tatcell_cell32_check(&s->cell32, &s->limit, now, cost, retry);
-        default: return tatcell_table_check_hash(&s->k.table, &s->limit, now, s->hash[key], cost, retry);
-    }
-}
-
-static int32_t do_check_ex(subject *s, int key, uint64_t now, uint32_t cost, uint64_t room, tatcell_decision_t *d) {
-    switch (s->kind) {
-        case CELL64: case EXCLUSIVE: return tatcell_cell_check_ex(&s->cell, &s->limit, now, cost, room, d, NULL);
-        case CELL32: return tatcell_cell32_check_ex(&s->cell32, &s->limit, now, cost, room, d, NULL);
-        default: return tatcell_table_check_ex_hash(&s->k.table, &s->limit, now, s->hash[key], cost, room, d, NULL);
-    }
-}
-
-static int32_t do_peek(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
-    switch (s->kind) {
-        case CELL64: case EXCLUSIVE: return tatcell_cell_peek(&s->cell, &s->limit, now, cost, d);
-        case CELL32: return tatcell_cell32_peek(&s->cell32, &s->limit, now, cost, d);
-        default: return tatcell_table_peek_hash(&s->k.table, &s->limit, now, s->hash[key], cost, d);
-    }
-}
-
-static int32_t charge_key(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
-    const tatcell_table_t *t = &s->k.table;
-    const tatcell_limit_t *l = &s->limit;
-    const char *name = s->name[key];
-    switch (s->form++ % 4) {
-        case 0: return tatcell_table_charge_hash(t, l, now, s->hash[key], cost, d);
-        case 1: return tatcell_table_charge_ex_hash(t, l, now, s->hash[key], cost, d, &s->counters);
-        case 2: return tatcell_table_charge(t, l, now, name, strlen(name), cost, d);
-        default: return tatcell_table_charge_ex(t, l, now, name, strlen(name), cost, d, &s->counters);
-    }
-}
-
-static int32_t reserve_key(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
-    const tatcell_table_t *t = &s->k.table;
-    const tatcell_limit_t *l = &s->limit;
-    const char *name = s->name[key];
-    switch (s->form++ % 4) {
-        case 0: return tatcell_table_reserve_hash(t, l, now, s->hash[key], cost, d);
-        case 1: return tatcell_table_reserve_ex_hash(t, l, now, s->hash[key], cost, d, &s->counters);
-        case 2: return tatcell_table_reserve(t, l, now, name, strlen(name), cost, d);
-        default: return tatcell_table_reserve_ex(t, l, now, name, strlen(name), cost, d, &s->counters);
-    }
-}
-
-static int32_t do_charge(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
-    switch (s->kind) {
-        case CELL64: case EXCLUSIVE: return tatcell_cell_charge(&s->cell, &s->limit, now, cost, d);
-        case CELL32: return tatcell_cell32_charge(&s->cell32, &s->limit, now, cost, d);
-        default: return charge_key(s, key, now, cost, d);
-    }
-}
-
-static int32_t do_reserve(subject *s, int key, uint64_t now, uint32_t cost, tatcell_decision_t *d) {
-    switch (s->kind) {
-        case CELL64: case EXCLUSIVE: return tatcell_cell_reserve(&s->cell, &s->limit, now, cost, d);
-        case CELL32: return tatcell_cell32_reserve(&s->cell32, &s->limit, now, cost, d);
-        default: return reserve_key(s, key, now, cost, d);
-    }
-}
-
-static int32_t do_refund(subject *s, int key, uint64_t now, const tatcell_permit_t *p, uint64_t *credited) {
-    switch (s->kind) {
-        case CELL64: case EXCLUSIVE: return tatcell_cell_refund(&s->cell, &s->limit, now, p, credited);
-        case CELL32: return tatcell_cell32_refund(&s->cell32, &s->limit, now, p, credited);
-        default: return tatcell_table_refund_hash(&s->k.table, &s->limit, now, s->hash[key], p, credited);
-    }
-}
-
-/* ---- Random limits that fit the word, with the emission interval worked out here ---- */
-
-static int setup(trace *t, enum kind kind) {
-    bucket b;
-    tatcell_table_options_t o = TATCELL_TABLE_OPTIONS_INIT;
-    subject *s = &t->s;
-    memset(s, 0, sizeof *s);
-    memset(&b, 0, sizeof b);
-    s->kind = kind;
-    s->bits = kind == CELL32 ? 32 : kind == TABLE ? 43 : 64;
-    b.cell_bits = kind == TABLE ? 0 : s->bits;
-    b.s = (int)below(t, 25) - 12;
-    uint64_t units = 1 + below(t, UINT64_C(1) << below(t, 20)), period = 1 + below(t, UINT64_C(1) << below(t, 34));
-    u128 num = b.s >= 0 ? (u128)period << b.s : period, den = b.s >= 0 ? units : (u128)units << -b.s;
-    b.t = (num + den - 1) / den;
-    if (num < den || (kind == TABLE && b.t < 1024)) return 0;
-    b.burst = 1 + below(t, UINT64_C(1) << below(t, 14));
-    b.room = below(t, (uint64_t)b.burst + 1) * (below(t, 2));
-    u128 debt = below(t, (uint64_t)b.burst + 1) * below(t, 2), soft = below(t, (uint64_t)b.burst + 1) * below(t, 2);
-    uint64_t delay = below(t, UINT64_C(1) << below(t, 30)) * below(t, 2);
-    b.delay = b.s >= 0 ? (u128)delay << b.s : delay >> -b.s;
-    b.debt_cap = (b.burst + debt) * b.t;
-    b.soft = soft ? soft * b.t : (u128)UINT64_MAX;
-    u128 extra = b.room * b.t > debt * b.t ? b.room * b.t : debt * b.t;
-    b.horizon = b.burst * b.t + (extra > b.delay ? extra : b.delay);
-    /* Half the word for the horizon and its skew, the other half for time to pass. */
-    if (b.horizon >= (u128)1 << (s->bits - 5)) return 0;
-    t->spec = kit_spec(units, period, (uint64_t)b.burst);
-    t->spec.flags = TATCELL_LIMIT_RESOLUTION;
-    t->spec.resolution = b.s;
-    t->spec.max_room = (uint64_t)b.room;
-    t->spec.max_debt = (uint64_t)debt;
-    t->spec.max_delay = delay;
-    t->spec.soft = (uint64_t)soft;
-    t->spec.skew = (uint64_t)ticks(&b, 0, b.horizon); /* one horizon */
-    int32_t rc;
-    if (kind == TABLE) {
-        t->spec.flags = 0; /* the table's resolution counts */
-        o = kit_options(NULL);
-        o.flags = TATCELL_TABLE_RESOLUTION;
-        o.resolution = b.s;
-        rc = kit_make(&s->k, t->spec, 1024, &o);
-        s->limit = s->k.limit;
-        for (int i = 0; i < KEYS; i++) {
-            snprintf(s->name[i], sizeof s->name[i], "key %d", i);
-            s->hash[i] = kit_hash(&s->k, s->name[i]);
-        }
-    } else if (kind == CELL32) {
-        rc = tatcell_limit32_init_spec(&s->limit, &t->spec);
-    } else {
-        rc = tatcell_limit_init_spec(&s->limit, &t->spec);
-    }
-    if (rc != 0) check_fail(__FILE__, __LINE__, "limit refused: %s", tatcell_strerror(rc));
-    tatcell_limit_numbers_t told = TATCELL_LIMIT_NUMBERS_INIT;
-    rc = tatcell_limit_export(&s->limit, &told);
-    if (rc != 0 || told.emission_q != b.t || told.burst_q != b.burst * b.t || told.horizon_q != b.horizon)
-        check_fail(__FILE__, __LINE__, "the limit tells other numbers, or %s", tatcell_strerror(rc));
-    for (int i = 0; i < KEYS; i++) t->b[i] = b;
-    return 1;
-}
-
-static uint64_t retry_of(const bucket *b, u128 now, const answer *a) {
-    return a->verdict == TATCELL_NEVER ? UINT64_MAX : a->verdict == 0 ? 0 : (uint64_t)ticks(b, now, a->wait);
-}
-
-static void compare(const bucket *b, u128 now, uint32_t cost, const answer *a, const tatcell_decision_t *d) {
-    u128 full = b->burst * b->t, left = a->lead < full ? (full - a->lead) / b->t : 0;
-    EQ(d->verdict, a->verdict);
-    EQ(d->flags, a->flags);
-    EQ(d->cost, cost);
-    EQ(d->burst, b->burst);
-    EQ(d->remaining, left);
-    EQ(d->retry_after, retry_of(b, now, a));
-    EQ(d->next_unit, left == b->burst ? 0 : ticks(b, now, a->lead + (left + 1) * b->t - full));
-    EQ(d->reset_after, ticks(b, now, a->lead));
-}
+ * Usage: property [TRACES [LEAST [SEED]]]. Prints how many decisions of each form were compared, and fails below LEAST
+ * in all. Seeds are numbers from 1; a failure prints the seed and step, and `property 1 0 SEED` begins with it. */
+#include "subject.h"
 
 /* What a permit says was stored. A charge that inserts its key into a table proves up to a claim lifetime less: one
  * tick here, at least two q-units, made even. */
 static void stored(const bucket *b, enum kind kind, answer *a, u128 got) {
-    u128 claim = kind == TABLE ? ((u128)1 << (b->s > 1 ? b->s : 1)) + 1 : 0;
+    u128 claim = is_table(kind) ? ((u128)1 << (b->s > 1 ? b->s : 1)) + 1 : 0;
     EXPECT(got <= a->stored && got + claim >= a->stored);
     a->stored = got;
+}
+
+/* Up to 64 requests of keys under one limit at once: what each would be told by itself, in order. */
+static void burst(trace *t, u128 now) {
+    subject *s = &t->s;
+    int slow = t->slow[below(t, KEYS)], keys[KEYS], of = 0, mode = (int)below(t, 6);
+    uint32_t n = 2 + (uint32_t)below(t, 63), costs[TATCELL_BURST_MAX];
+    uint64_t hashes[TATCELL_BURST_MAX], want = 0;
+    const bucket *asked[TATCELL_BURST_MAX];
+    answer answers[TATCELL_BURST_MAX];
+    tatcell_decision_t d[TATCELL_BURST_MAX];
+    for (int key = 0; key < KEYS; key++)
+        if (t->slow[key] == slow) keys[of++] = key;
+    uint64_t few = 1 + below(t, (uint64_t)of);
+    for (uint32_t i = 0; i < n; i++) {
+        int key = keys[below(t, few)];
+        bucket *b = &t->b[key];
+        costs[i] = mode > 1 ? 1 : (uint32_t)below(t, (uint64_t)b->burst + 2);
+        hashes[i] = s->hash[key];
+        asked[i] = b;
+        answers[i] = oracle_check(b, clock_q(b, now), costs[i], 0);
+        want |= (uint64_t)(answers[i].verdict == 0) << i;
+    }
+    tatcell_burst_t many = TATCELL_BURST_INIT;
+    many.limit = &s->limits[slow];
+    many.now = (uint64_t)now;
+    many.hashes = hashes;
+    many.count = n;
+    many.costs = mode > 1 ? NULL : costs;
+    many.decisions = mode == 1 || mode == 2 ? d : NULL;
+    many.decision_size = sizeof d[0];
+    many.counters = mode == 3 ? &s->counters : NULL;
+    EQ(tatcell_table_check_burst(&s->k.table, &many, NULL), 0);
+    EQ(many.pass, want);
+    for (uint32_t i = 0; i < n && many.decisions; i++) DO(compare(asked[i], now, costs[i], &answers[i], &d[i]));
+    t->decisions += n - 1;
 }
 
 static void step(trace *t, int key, u128 now) {
     bucket *b = &t->b[key];
     subject *s = &t->s;
+    s->limit = s->limits[t->slow[key]];
     u128 q = clock_q(b, now);
     uint64_t tick = (uint64_t)now, out = 7, room = below(t, 4) ? 0 : below(t, (uint64_t)b->burst + 2);
     uint32_t cost = (uint32_t)(below(t, 3) ? below(t, 3) : below(t, (uint64_t)b->burst + (uint64_t)b->room + 3));
     tatcell_decision_t d = TATCELL_DECISION_INIT;
     tatcell_permit_t *permit = &t->permit[key];
     answer a;
-    switch (below(t, s->kind == EXCLUSIVE ? 1 : 10)) {
+    t->decisions++;
+    switch (below(t, 12)) {
         default: /* a check */
             a = oracle_check(b, q, cost, 0);
             EQ(do_check(s, key, tick, cost, &out), a.verdict);
@@ -322,7 +93,26 @@ static void step(trace *t, int key, u128 now) {
             DO(stored(b, s->kind, &a, d.permit.stored));
             break;
         }
+        case 10: /* another rate; one that a table has no room for waits */
+            t->decisions--;
+            if (is_table(s->kind) && lead_at(b, q) > t->of[!t->slow[key]].horizon) return;
+            if (!oracle_change(b, q, &t->of[!t->slow[key]])) return;
+            EQ(do_change(s, tick, &s->limits[!t->slow[key]]), 0);
+            t->slow[key] = !t->slow[key];
+            a.stored = 0;
+            memset(&d.permit, 0, sizeof d.permit);
+            break;
+        case 11:
+            if (is_table(s->kind)) {
+                DO(burst(t, now));
+                return;
+            }
+            a = oracle_check(b, q, cost, 0);
+            EQ(do_check(s, key, tick, cost, &out), a.verdict);
+            EQ(out, retry_of(b, now, &a));
+            return;
         case 9: /* a refund of the last charge */
+            t->decisions--;
             a.stored = oracle_refund(b, q, t->stored[key], t->tat[key]);
             if (a.stored && tick != 0) set_tat(b, b->tat); /* at tick 0 a full refund makes the cell fresh */
             if (a.stored && lead_at(b, q) == 0) t->earliest = now;
@@ -337,12 +127,14 @@ static void step(trace *t, int key, u128 now) {
     *permit = d.permit;
 }
 
-static int traces = 400;
+static long traces = 400, least, compared;
+static int first = 1;
 
-static void run(enum kind kind) {
+/* Prints how many decisions were compared; `each` trace has so many on average, or more. */
+static void run(enum kind kind, const char *name, long each) {
     static trace t;
     long decisions = 0;
-    for (int n = 0, seed = 1; n < traces; seed++) {
+    for (int n = 0, seed = first; n < traces; seed++) {
         memset(&t, 0, sizeof t);
         t.random = (unsigned long long)seed * 0x9e3779b97f4a7c15ULL + (unsigned)kind;
         NOTE("seed %d", seed);
@@ -354,29 +146,37 @@ static void run(enum kind kind) {
         u128 start = below(&t, UINT64_C(1) << (1 + below(&t, 62)));
         /* With a clock no coarser than its tick, the tick count may wrap as well. */
         if (b->s >= 0 && below(&t, 4) == 0) start = ((u128)1 << 64) - below(&t, 1 << 20);
-        u128 top = start, skew = t.spec.skew, end_q = clock_q(b, start) + ((u128)1 << (t.s.bits - 2));
+        u128 top = start, skew = t.spec[0].skew, end_q = clock_q(b, start) + ((u128)1 << (t.s.bits - 2));
         for (int i = 0; i < 1500; i++) {
             u128 t_ticks = ticks(b, 0, b->t);
             if (below(&t, 3) == 0) top += below(&t, (uint64_t)t_ticks * 3 + 2);
             if (below(&t, 200) == 0) top += below(&t, (uint64_t)ticks(b, 0, b->horizon) + 2);
             if (clock_q(b, top) >= end_q) break;
             u128 now = top;
-            /* Clocks within the skew; in a table a slot may be reused meanwhile, so there time only advances. */
-            if (kind != TABLE && below(&t, 8) == 0 && top >= start + skew) now -= below(&t, (uint64_t)skew + 1);
+            /* Clocks within the skew. */
+            if (below(&t, 8) == 0 && top >= start + skew) now -= below(&t, (uint64_t)skew + 1);
             if (now < t.earliest) now = top;
             NOTE("seed %d step %d", seed, i);
-            DO(step(&t, kind == TABLE ? (int)below(&t, KEYS) : 0, now));
-            decisions++;
+            DO(step(&t, is_table(kind) ? (int)below(&t, KEYS) : 0, now));
         }
-        if (kind == TABLE) kit_free(&t.s.k);
+        decisions += t.decisions;
+        if (is_table(kind)) kit_free(&t.s.k);
     }
-    EXPECT(decisions > traces * 20L);
+    printf("%s: %ld decisions compared in %ld traces, 0 differences\n", name, decisions, traces);
+    EXPECT(decisions >= traces * each);
+    compared += decisions;
 }
 
-TEST(cell_equals_the_exact_token_bucket) { run(CELL64); }
-TEST(exclusive_cell_equals_the_exact_token_bucket) { run(EXCLUSIVE); }
-TEST(cell32_equals_the_exact_token_bucket) { run(CELL32); }
-TEST(table_equals_one_exact_token_bucket_per_key) { run(TABLE); }
+TEST(cell_equals_the_exact_token_bucket) { run(CELL64, "cell", 1000); }
+TEST(exclusive_cell_equals_the_exact_token_bucket) { run(EXCLUSIVE, "exclusive cell", 1000); }
+TEST(cell32_equals_the_exact_token_bucket) { run(CELL32, "32-bit cell", 900); }
+TEST(table_equals_one_exact_token_bucket_per_key) { run(TABLE, "table", 4000); }
+TEST(exclusive_table_equals_one_exact_token_bucket_per_key) { run(OWN_TABLE, "exclusive table", 4000); }
+
+TEST(as_many_decisions_as_were_asked_for_were_compared) {
+    printf("all: %ld decisions compared\n", compared);
+    EXPECT(compared >= least);
+}
 
 /* Whatever resolution the library chooses: never more than the configured rate, and at most 15 ppm less. */
 TEST(rounding_never_admits_more_and_at_most_15_ppm_less) {
@@ -537,11 +337,15 @@ TEST(bursts_with_a_look_ahead_equal_single_calls) {
 }
 
 int main(int argc, char **argv) {
-    if (argc > 1) traces = atoi(argv[1]);
+    if (argc > 1) traces = atol(argv[1]);
+    if (argc > 2) least = (long)strtod(argv[2], NULL);
+    if (argc > 3) first = atoi(argv[3]);
     RUN(cell_equals_the_exact_token_bucket);
     RUN(exclusive_cell_equals_the_exact_token_bucket);
     RUN(cell32_equals_the_exact_token_bucket);
     RUN(table_equals_one_exact_token_bucket_per_key);
+    RUN(exclusive_table_equals_one_exact_token_bucket_per_key);
+    RUN(as_many_decisions_as_were_asked_for_were_compared);
     RUN(rounding_never_admits_more_and_at_most_15_ppm_less);
     RUN(bursts_equal_single_calls);
     RUN(bursts_with_a_look_ahead_equal_single_calls);

@@ -53,6 +53,11 @@ impl Oracle {
         Oracle { shift, exact: level, high: level, units: info.units as f64 }
     }
 
+    /// From now on so many units.
+    pub fn retune(&mut self, units: u64) {
+        self.units = units as f64;
+    }
+
     /// The clock in units of time.
     pub fn clock(&self, now: u64) -> u64 {
         now >> self.shift
@@ -75,7 +80,7 @@ impl Oracle {
     }
 
     /// `cost` was charged at `then`; what its refund gives back decays.
-    fn refunded(&mut self, t: u64, then: u64, cost: f64, kept: bool) {
+    pub fn refunded(&mut self, t: u64, then: u64, cost: f64, kept: bool) {
         // Taken out where f64 can tell it from the rest: a clock behind sees a level of any size.
         let (seen, half_life) = (t.max(then), self.exact.half_life);
         let part = ((then as i64 - seen as i64) as f64 / half_life).exp2();

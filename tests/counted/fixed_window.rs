@@ -78,6 +78,32 @@ impl Oracle {
         *count += cost;
         Verdict::Conforming
     }
+
+    /// The window that was charged last: where it ends, or its number.
+    pub fn charged(&self) -> u128 {
+        self.phase.map_or_else(|| self.window.map_or(0, |(end, _)| end), |_| self.latest)
+    }
+
+    /// Gives back what was charged to that window, if it goes on.
+    pub fn refund(&mut self, now: u64, charged: u128, units: u64) -> u64 {
+        let end = self.phase.map_or(charged, |phase| phase + charged * self.w);
+        let ahead = end.div_ceil(self.u).saturating_sub(now as u128 / self.u);
+        if ahead == 0 || charged != self.charged() {
+            return 0;
+        }
+        let count = match &mut self.window {
+            Some((_, count)) => count,
+            None => self.counts.entry(charged).or_default(),
+        };
+        let back = (*count).min(units.into());
+        *count -= back;
+        back as u64
+    }
+
+    /// From now on so many units a window.
+    pub fn retune(&mut self, units: u64) {
+        self.units = units.into();
+    }
 }
 
 #[test]

@@ -91,6 +91,23 @@ impl Oracle {
         }
         Verdict::Conforming
     }
+
+    /// The window that was charged last, by its start; none where that made the key smooth, or it was.
+    pub fn charged(&self) -> Option<i128> {
+        (!self.smooth).then_some(self.time)
+    }
+
+    /// Gives back what was charged to that window, while it goes on and its quota is not used up.
+    pub fn refund(&mut self, now: u64, charged: Option<i128>, units: u64) -> u64 {
+        let goes_on = now as i128 / self.u < self.time + self.w;
+        if self.fresh || self.smooth || charged != Some(self.time) || !goes_on {
+            return 0;
+        }
+        let down = self.rate.1;
+        let back = (self.quota - self.bucket / down).min(units.into());
+        self.bucket += back * down;
+        back as u64
+    }
 }
 
 #[test]

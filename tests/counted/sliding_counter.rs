@@ -66,6 +66,29 @@ impl Oracle {
         }
         low as u64
     }
+
+    /// The window that was charged last: where it starts.
+    pub fn charged(&self) -> u128 {
+        self.windows.map_or(0, |(start, ..)| start)
+    }
+
+    /// Gives back what was charged to that window, while it is the current one.
+    pub fn refund(&mut self, now: u64, charged: u128, units: u64) -> u64 {
+        let t = now as u128 / self.u;
+        match &mut self.windows {
+            Some((start, current, _)) if *start == charged && t < *start + self.w => {
+                let back = (*current).min(units.into());
+                *current -= back;
+                back as u64
+            }
+            _ => 0,
+        }
+    }
+
+    /// From now on so many units a window.
+    pub fn retune(&mut self, units: u64) {
+        self.units = units.into();
+    }
 }
 
 #[test]

@@ -13,15 +13,15 @@ fn stamps(n: usize) -> Vec<Cell> {
 }
 
 /// A stream of readings: bursts, gaps around the window, steps back, long idle times.
-struct Clock {
-    top: u64,
-    now: u64,
-    window: u64,
-    skew: u64,
+pub struct Clock {
+    pub top: u64,
+    pub now: u64,
+    pub window: u64,
+    pub skew: u64,
 }
 
 impl Clock {
-    fn step(&mut self, rng: &mut Rng) {
+    pub fn step(&mut self, rng: &mut Rng) {
         let w = self.window;
         self.top += match rng.below(200) {
             0 => rng.below(1 << 40),
@@ -58,7 +58,7 @@ impl Oracle {
         self.times.insert(place, at);
     }
 
-    fn refund(&mut self, at: u64, w: u64) {
+    pub fn refund(&mut self, at: u64, w: u64) {
         let place = self.times.iter().position(|&t| t == at as i128).expect("it was admitted");
         self.times.remove(place);
         self.held.push(at as i128 - w as i128);
@@ -71,7 +71,7 @@ impl Oracle {
         near.windows(most + 1).all(|some| some[most] - some[0] >= w)
     }
 
-    fn forget(&mut self, before: i128) {
+    pub fn forget(&mut self, before: i128) {
         while self.times.front().is_some_and(|&t| t < before) {
             self.times.pop_front();
         }

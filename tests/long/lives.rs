@@ -1,235 +1,234 @@
-//! Lives of keys: eight of them in every form of a limiter, each beside an exact bucket, over days of virtual time.
+//! Lives of keys: two dozen of them in every form of a limiter, each beside an exact bucket, over days of virtual time.
 //!
 //! Arrivals are staggered and weighted; clocks step back by up to the skew and forward by up to a quarter of a table's
 //! span, so that the words of tables wrap about once in a life; where the resolution is fine enough the words of cells
-//! wrap, too. Limits change and change back, permits are refunded, keys reset, slots swept. Every answer of every form
-//! is compared with the bucket's.
+//! wrap, too, and those of 32 bits as time passes. Requests are checked, with and without elastic room, charged after
+//! the fact, reserved, looked at, and come in bursts of up to 64 of many keys, which tables decide by groups. Limits
+//! change and change back, permits are refunded, keys reset, slots swept. Every answer of every form is compared with
+//! the bucket's.
 
-use crate::common::oracle::{seen, Expected, Oracle};
+use crate::calls::{burst, change, check, peek, refund, reset, Charged, Op};
+use crate::common::oracle::Oracle;
 use crate::common::{hash_of, memory, Rng, Seed};
 use tatcell::{
-    Cell, Change, Decision, ExclusiveCell, ExclusiveTable, Limit, LimitSpec, Permit, Request, Table,
-    TableLimit, TableOptions, Tracking,
+    Cell, Cell32, ExclusiveCell, ExclusiveTable, Limit, Limit32, LimitSpec, Table, TableLimit, TableOptions,
 };
 
-const KEYS: usize = 8;
+pub const KEYS: usize = 24;
 /// A set for each key: what a reset leaves takes a slot until it has drained, and no set may fill.
 const LINES: usize = 2 * KEYS;
-/// Decisions compared in a step: one of each form.
-pub const FORMS: u64 = 4;
+/// Steps of a life.
+const STEPS: u64 = 10_000;
+/// Decisions of a life that are compared: fewer than there are on average.
+pub const DECISIONS: u64 = 95_000;
+
+/// What is counted. Decisions by their form; beside them what some of these were, and what is not a decision.
+pub const NAMES: [&str; 15] = [
+    "Cell",
+    "ExclusiveCell",
+    "Cell32",
+    "Table",
+    "ExclusiveTable",
+    "requests in bursts of 24 and more of one cost *",
+    "requests in other bursts *",
+    "checks with room *",
+    "charges *",
+    "reservations *",
+    "looks *",
+    "refunds of something *",
+    "changes of rate *",
+    "passed *",
+    "refused *",
+];
+/// The least of each, in thousandths of all decisions.
+pub const SHARES: [u64; 15] = [200, 200, 150, 200, 200, 200, 20, 60, 50, 50, 8, 3, 1, 90, 70];
+pub const CELL32: usize = 2;
+pub const GROUPED: usize = 5;
+pub const LISTED: usize = 6;
+const KIND: usize = 7;
+const REFUNDED: usize = 11;
+const CHANGED: usize = 12;
+pub const PASSED: usize = 13;
+pub type Counts = [u64; NAMES.len()];
 
 /// One key in the cells, its bucket, and a permit of each form that has not been used.
-struct Key {
-    hash: u64,
-    cell: Cell,
-    own: ExclusiveCell,
-    oracle: Oracle,
+pub struct Key {
+    pub hash: u64,
+    pub cell: Cell,
+    pub own: ExclusiveCell,
+    pub small: Cell32,
+    /// A word of 32 bits that came out as 0 is stored as 1, a q-unit more: it sits out until it has drained.
+    pub out: bool,
+    pub oracle: Oracle,
     /// Which of the two limits applies.
-    slow: usize,
-    /// What was stored, the TAT after it, and the permits of cell, exclusive cell, table and exclusive table.
-    permit: Option<(u64, u128, [Permit; 4])>,
+    pub slow: usize,
+    pub permit: Option<Charged>,
 }
 
-/// What applies to keys, as made for cells and for the tables.
-struct Limits {
-    cells: [Limit; 2],
-    tables: [TableLimit; 2],
-    interval: [(u64, i32); 2],
+impl Key {
+    /// No word of 32 bits may be forgotten for a span: it is made fresh where its key has drained by every clock.
+    fn sweep(&mut self, top: u64, world: &World<'_>) {
+        let idle = self.oracle.grains(top.into()).saturating_sub(self.oracle.tat);
+        if self.oracle.tat == 0 || !self.out && idle < world.idle32 {
+            return;
+        }
+        if self.oracle.lead((top - world.skew).into()) == 0 {
+            self.small.reset();
+            self.out = false;
+            if let Some(charged) = &mut self.permit {
+                charged.small = None;
+            }
+        }
+    }
+}
+
+/// The limits that apply to keys, as made for cells and for the tables, and the tables.
+pub struct World<'m> {
+    pub table: Table<'m>,
+    pub one: ExclusiveTable<'m>,
+    pub cells: [Limit; 2],
+    pub small: Option<[Limit32; 2]>,
+    pub tables: [TableLimit; 2],
+    /// Buckets of both limits, fresh.
+    pub buckets: [Oracle; 2],
+    pub skew: u64,
+    /// For so many q-units a word of 32 bits may be forgotten.
+    idle32: u128,
+}
+
+/// The limits of a life, and what they have in common.
+struct Shape {
+    specs: [LimitSpec; 2],
+    s: i8,
     skew: u64,
+    room: u64,
+    debt: u64,
+    delay: u64,
+    soft: u64,
+    /// Ticks of a unit of the faster one, and its burst.
+    unit: u64,
+    burst: u64,
 }
 
-/// A life of so many steps. Returns how many requests passed and were refused.
-pub fn life(seed: u64, steps: u64) -> [u64; 2] {
+impl Shape {
+    fn any(rng: &mut Rng) -> Shape {
+        // Two thirds of them so small that 32 bits hold them.
+        let (scale, most, finest) = if rng.one_in(3) { (24, 40, 6) } else { (16, 16, 3) };
+        let s = rng.within(0, finest) as i8;
+        let (period, units) = (rng.within(1 << 12, 1 << scale), rng.within(1, 4));
+        let burst = rng.within(1, most);
+        let (unit, slow) = (period / units, rng.within(1, burst));
+        let mut some = |most: u64| if rng.one_in(2) { rng.within(1, most) } else { 0 };
+        let (room, debt, delay, soft) = (some(burst), some(burst), some(unit * burst), some(slow));
+        let skew = rng.below(4 * unit * burst) + 1;
+        let fast = LimitSpec::new(units, period, burst);
+        let slow = LimitSpec::new(units, period * rng.within(2, 5) + rng.below(7), slow);
+        let specs = [fast, slow].map(|spec| spec.max_room(room).max_debt(debt).max_delay(delay).soft(soft));
+        Shape { specs, s, skew, room, debt, delay, soft, unit, burst }
+    }
+
+    fn cells(&self) -> [Limit; 2] {
+        self.specs.map(|spec| spec.resolution(self.s).skew(self.skew).build().expect("it fits by far"))
+    }
+
+    fn small(&self) -> Option<[Limit32; 2]> {
+        let [fast, slow] = self.specs.map(|spec| spec.resolution(self.s).skew(self.skew).build32().ok());
+        Some([fast?, slow?])
+    }
+
+    fn bucket(&self, limit: &Limit) -> Oracle {
+        let (t_q, s) = limit.emission_interval();
+        let mut bucket = Oracle::fixed(t_q, s, limit.burst());
+        bucket.room = self.room.into();
+        bucket.debt = self.debt.into();
+        bucket.delay = u128::from(self.delay) << s;
+        bucket.soft = if self.soft == 0 { u128::MAX } else { self.soft.into() };
+        bucket
+    }
+
+    fn step(&self, rng: &mut Rng) -> u64 {
+        match rng.below(4_096) {
+            1..=64 => rng.below(self.unit * self.burst + 2),
+            65..=1_024 => rng.below(self.unit + 2),
+            1_025..=2_048 => rng.below(self.unit / 16 + 2),
+            _ => 0,
+        }
+    }
+
+    /// Half the lives begin a little before the words of their cells wrap, those of 32 bits with them.
+    fn start(&self, rng: &mut Rng) -> u64 {
+        if self.s > 0 && rng.one_in(2) {
+            (rng.within(1, (1 << self.s) - 1) << (64 - self.s)) - rng.below(1 << 30)
+        } else {
+            rng.next() >> 2 | 1 << 61
+        }
+    }
+}
+
+/// A life. Returns what it compared.
+pub fn life(seed: u64) -> Counts {
     let _shown = Seed(seed);
     let mut rng = Rng(seed);
-    let s = rng.within(0, 8) as i8;
-    let (period, units) = (rng.within(1 << 12, 1 << 24), rng.within(1, 4));
-    let burst = rng.within(1, 40);
-    let fast = LimitSpec::new(units, period, burst);
-    let slow = LimitSpec::new(units, period * rng.within(2, 5) + rng.below(7), rng.within(1, burst));
-    let unit = period / units;
-    let skew = rng.below(4 * unit * burst) + 1;
-    let options = TableOptions::new(fast).slowest(slow).caller_hash().resolution(s).skew(skew);
+    let shape = Shape::any(&mut rng);
+    let [fast, slow] = shape.specs;
+    let options = TableOptions::new(fast).slowest(slow).caller_hash().resolution(shape.s).skew(shape.skew);
     let (lines, mut lines_of_one) = (memory(2 + LINES), memory(2 + LINES));
     let table = Table::init(&lines, &options).expect("it fits by far");
     let one = ExclusiveTable::init_exclusive(&mut lines_of_one, &options).expect("as the shared one");
-    let made = |spec: &LimitSpec| spec.resolution(s).skew(skew).build().expect("it fits by far");
-    let limits = Limits {
-        cells: [made(&fast), made(&slow)],
-        tables: [fast, slow].map(|spec| table.limit(&spec).expect("of this table")),
-        interval: [fast, slow].map(|spec| made(&spec).emission_interval()),
-        skew,
-    };
-    // Half the lives begin a little before the words of their cells wrap.
-    let start = if s > 0 && rng.one_in(2) {
-        (rng.within(1, (1 << s) - 1) << (64 - s)) - rng.below(1 << 30)
-    } else {
-        rng.next() >> 2
-    };
+    let (cells, small) = (shape.cells(), shape.small());
+    let span = small.as_ref().map_or(0, |small| small[0].info().span.min(small[1].info().span));
+    let idle32 = u128::from(span / 2) << shape.s;
+    let tables = shape.specs.map(|spec| table.limit(&spec).expect("of this table"));
+    let buckets = cells.each_ref().map(|limit| shape.bucket(limit));
+    let world = World { table, one, cells, small, tables, buckets, skew: shape.skew, idle32 };
+    let start = shape.start(&mut rng);
     let mut keys: [Key; KEYS] = core::array::from_fn(|k| Key {
         hash: hash_of(2 * k as u32 + (k as u32 & 1), LINES as u32, rng.within(1, 0xf_ffff) as u32),
         cell: Cell::new(),
         own: ExclusiveCell::new(),
-        oracle: bucket(&limits, 0, burst),
+        small: Cell32::new(),
+        out: false,
+        oracle: world.buckets[0].clone(),
         slow: 0,
         permit: None,
     });
-    let (mut top, mut counts) = (start, [0; 2]);
-    let far = table.info().span / 4;
-    for _ in 0..steps {
-        top += match rng.below(4_096) {
-            0 => {
-                // No word may be forgotten for a span; a sweep sees to it.
-                let far = rng.below(far);
-                table.sweep(top + far, 0, table.slots());
-                one.sweep(top + far, 0, one.slots());
-                far
-            }
-            1..=64 => rng.below(unit * burst + 2),
-            65..=1_024 => rng.below(unit + 2),
-            1_025..=2_048 => rng.below(unit / 16 + 2),
-            _ => 0,
-        };
-        let now = if rng.one_in(16) { top - rng.below(skew + 1).min(rng.scaled(40)) } else { top };
+    let (mut top, mut counts) = (start, [0; NAMES.len()]);
+    let far = world.table.info().span / 4;
+    for _ in 0..STEPS {
+        top += shape.step(&mut rng);
+        if rng.one_in(4_096) {
+            // No word may be forgotten for a span; a sweep sees to it.
+            top += rng.below(far);
+            world.table.sweep(top, 0, world.table.slots());
+            world.one.sweep(top, 0, world.one.slots());
+        }
+        let now = if rng.one_in(16) { top - rng.below(shape.skew + 1).min(rng.scaled(40)) } else { top };
         let now = now.max(start);
+        keys.iter_mut().for_each(|key| key.sweep(top, &world));
         let key = &mut keys[rng.below(KEYS as u64) as usize];
         match rng.below(1_024) {
-            0 => reset(key, &table, &one, now),
-            1..=32 => change(key, &limits, now),
-            33..=150 => refund(key, &limits, &table, &one, now, &mut rng),
-            151..=170 => peek(key, &limits, &table, now, &mut rng),
-            _ => {
-                let passed = check(key, &limits, &table, &one, now, &mut rng);
-                counts[usize::from(!passed)] += 1;
+            0 => reset(key, &world, now),
+            1..=32 => counts[CHANGED] += u64::from(change(key, &world, now)),
+            33..=150 => counts[REFUNDED] += u64::from(refund(key, &world, now)),
+            151..=170 => {
+                counts[KIND + 3] += 5;
+                peek(key, &world, now, &mut rng, &mut counts);
             }
+            171..=202 => burst(&mut keys, &world, now, &mut rng, &mut counts),
+            203..=322 => {
+                counts[KIND + 1] += 5;
+                check(key, &world, now, Op::Charge, &mut rng, &mut counts);
+            }
+            323..=442 => {
+                counts[KIND + 2] += 5;
+                check(key, &world, now, Op::Reserve, &mut rng, &mut counts);
+            }
+            443..=592 => {
+                counts[KIND] += 5;
+                check(key, &world, now, Op::Room, &mut rng, &mut counts);
+            }
+            _ => check(key, &world, now, Op::Check, &mut rng, &mut counts),
         }
     }
     counts
-}
-
-fn bucket(limits: &Limits, slow: usize, burst: u64) -> Oracle {
-    let (t_q, s) = limits.interval[slow];
-    Oracle::fixed(t_q, s, burst)
-}
-
-fn cost(rng: &mut Rng, burst: u64) -> u32 {
-    match rng.below(16) {
-        0 => rng.next() as u32,
-        1 => burst as u32 + 1,
-        2 => 0,
-        3..=5 => rng.within(1, burst) as u32,
-        _ => 1,
-    }
-}
-
-fn check(
-    key: &mut Key,
-    limits: &Limits,
-    table: &Table<'_>,
-    one: &ExclusiveTable<'_>,
-    now: u64,
-    rng: &mut Rng,
-) -> bool {
-    let (limit, keyed) = (&limits.cells[key.slow], &limits.tables[key.slow]);
-    let cost = cost(rng, limit.burst());
-    let want = key.oracle.check(now.into(), cost, 0);
-    let request = Request { limit: keyed, now, cost: cost.into(), room: 0 };
-    let decisions = match rng.below(4) {
-        // The short calls and bursts tell less, but take ways of their own.
-        0 => {
-            let passes = want.verdict == 0;
-            let told = [
-                key.cell.check(limit, now, cost.into()).passes(),
-                key.own.check(limit, now, cost.into()).passes(),
-                table.check_hash(keyed, now, key.hash, cost.into()).unwrap().passes(),
-                one.check_hash(keyed, now, key.hash, cost.into()).unwrap().passes(),
-            ];
-            assert_eq!(told, [passes; 4], "cost {cost} at {now}: {want:?}");
-            None
-        }
-        1 => {
-            let told = [
-                u64::from(key.cell.check(limit, now, cost.into()).passes()),
-                u64::from(key.own.check(limit, now, cost.into()).passes()),
-                table.check_burst(keyed, now, &[key.hash], Some(&[cost])).unwrap(),
-                one.check_burst(keyed, now, &[key.hash], Some(&[cost])).unwrap(),
-            ];
-            assert_eq!(told, [u64::from(want.verdict == 0); 4], "cost {cost} at {now}: {want:?}");
-            None
-        }
-        _ => Some([
-            key.cell.check_ex(limit, now, cost.into(), 0),
-            key.own.check_ex(limit, now, cost.into(), 0),
-            table.check_ex(&request, key.hash, None).unwrap(),
-            one.check_ex(&request, key.hash, None).unwrap(),
-        ]),
-    };
-    if let Some(decisions) = decisions {
-        decisions.iter().for_each(|d| same(d, &want, now, cost));
-        // An inserting charge of a table stores less in its permit: only whole ones are comparable.
-        if want.stored > 0 && decisions.iter().all(|d| d.permit.stored == want.stored) {
-            key.permit = Some((want.stored, key.oracle.tat, decisions.map(|d| d.permit)));
-        }
-    }
-    want.verdict == 0
-}
-
-fn same(d: &Decision, want: &Expected, now: u64, cost: u32) {
-    assert_eq!(d.tracking, Tracking::Tracked);
-    assert_eq!(Expected { stored: want.stored, ..seen(d) }, *want, "cost {cost} at {now}");
-}
-
-fn peek(key: &mut Key, limits: &Limits, table: &Table<'_>, now: u64, rng: &mut Rng) {
-    let cost = cost(rng, limits.cells[key.slow].burst());
-    let want = key.oracle.peek(now.into(), cost);
-    same(&key.cell.peek(&limits.cells[key.slow], now, cost.into()), &want, now, cost);
-    same(&table.peek(&limits.tables[key.slow], now, key.hash, cost.into()).unwrap(), &want, now, cost);
-}
-
-fn refund(
-    key: &mut Key,
-    limits: &Limits,
-    table: &Table<'_>,
-    one: &ExclusiveTable<'_>,
-    now: u64,
-    rng: &mut Rng,
-) {
-    let Some((stored, tat, permits)) = key.permit.take() else { return };
-    let (limit, keyed) = (&limits.cells[key.slow], &limits.tables[key.slow]);
-    // Some come too late for anything.
-    let now = if rng.one_in(8) { now.max(now.wrapping_sub(limits.skew)) } else { now };
-    let horizon = key.oracle.burst * key.oracle.t;
-    let back = key.oracle.refund(now.into(), stored, tat, horizon);
-    let ticks = (back * key.oracle.den / key.oracle.num) as u64;
-    let [cell, own, shared, alone] = permits;
-    assert_eq!(key.cell.refund(limit, now, &cell), Some(ticks));
-    assert_eq!(key.own.refund(limit, now, &own), Some(ticks));
-    assert_eq!(table.refund(keyed, now, key.hash, &shared), Ok(Some(ticks)));
-    assert_eq!(one.refund(keyed, now, key.hash, &alone), Ok(Some(ticks)));
-}
-
-/// From one limit to the other, with its debt in time. A debt above the new burst would be cut in cells: not then.
-fn change(key: &mut Key, limits: &Limits, now: u64) {
-    let to = 1 - key.slow;
-    let next = bucket(limits, to, limits.cells[to].burst());
-    let lead = key.oracle.lead(now.into());
-    if lead == 0 || lead > next.burst * next.t {
-        return;
-    }
-    let (old, new) = (&limits.cells[key.slow], &limits.cells[to]);
-    assert_eq!(key.cell.change(old, new, now, Change::KeepTime), Ok(true));
-    assert_eq!(key.own.change(old, new, now, Change::KeepTime), Ok(true));
-    key.oracle = Oracle { tat: key.oracle.tat, ..next };
-    (key.slow, key.permit) = (to, None);
-}
-
-/// A key that has drained by this clock is left alone by tables: a clock that is behind may still see its debt.
-fn reset(key: &mut Key, table: &Table<'_>, one: &ExclusiveTable<'_>, now: u64) {
-    if key.oracle.lead(now.into()) == 0 {
-        return;
-    }
-    key.cell.reset();
-    key.own.reset();
-    assert!(table.reset_key(now, key.hash) && one.reset_key(now, key.hash));
-    (key.oracle.tat, key.permit) = (0, None);
 }

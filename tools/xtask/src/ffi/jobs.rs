@@ -73,13 +73,19 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
     Ok(())
 }
 
-/// Builds and runs one program with another argument than every day's.
-pub fn one(ctx: &Context, report: &mut Report, library: &Library, name: &str, argument: &str) -> Result<()> {
+/// Builds and runs one program with other arguments than every day's.
+pub fn one(
+    ctx: &Context,
+    report: &mut Report,
+    library: &Library,
+    name: &str,
+    arguments: &[&str],
+) -> Result<()> {
     let program = PROGRAMS.iter().find(|p| p.name == name).context("no such program")?;
     let job = Job::new(ctx, *program, PLAIN);
     job.build(ctx, library)?.run(&job.binary)?;
     let mut command = Command::new(&job.binary);
-    command.arg(argument).current_dir(&ctx.root);
+    command.args(arguments).current_dir(&ctx.root);
     report.program(&job.name, command).map(drop)
 }
 

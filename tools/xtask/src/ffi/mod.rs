@@ -23,8 +23,10 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     gates::run(ctx, report, &library)
 }
 
-/// The program of exact buckets alone, with so many traces.
-pub fn property(ctx: &Context, report: &mut Report, traces: &str) -> Result<()> {
+/// The programs of oracles alone: exact buckets with so many traces that compare at least so many decisions, and the
+/// algorithms that count with so many decisions each.
+pub fn oracles(ctx: &Context, report: &mut Report, buckets: [&str; 2], counted: &str) -> Result<()> {
     let library = library::build(ctx)?;
-    jobs::one(ctx, report, &library, "property", traces)
+    jobs::one(ctx, report, &library, "property", &buckets)?;
+    jobs::one(ctx, report, &library, "counted", &[counted])
 }
