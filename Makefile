@@ -64,6 +64,7 @@ test-package: ## Install into a staging folder, build against it with pkg-config
 assurance: ## Every promise of the readme beside its checks: docs/ASSURANCE.md; LONG=1: hours, LOGS=1: of the last test
 test-attacks: ## Floods, evaders and collisions against tables, in small: what docs/ATTACKS.md claims
 attacks: ## The same in full: the figures of docs/ATTACKS.md and its picture (minutes)
+attacks-long: ## The same in full as a test: the page must have the figures of a fresh run (minutes)
 test-docs: ## Compile and run every program and command of the documents and the header
 test-bench: ## A short run of the bench: rows, files and instruction counts; no time decides
 test-demo: ## Run the demo as a test: its verdict lines are the tests; one more try where the machine was busy
@@ -104,7 +105,7 @@ bench-peers: ## Build the peers in C++ and C: mutex and unordered_map, DPDK
 bench-tools: ## Install what the bench can use and this machine lacks (as root, with apt-get)
 TASKS := header cluster-lib fuzz demo demo-cluster cluster-count firmware compare \
     test test-lint test-harness test-rust test-races test-ffi test-abi test-package test-docs test-bench test-demo \
-    test-loom test-explorer test-proofs test-shuttle test-fuzz test-attacks assurance attacks \
+    test-loom test-explorer test-proofs test-shuttle test-fuzz test-attacks assurance attacks attacks-long \
     test-firmware test-firmware-rust test-trace test-recipes test-frames \
     test-integrations test-cluster test-cluster-c test-doors test-containers \
     test-long test-hosts test-sanitizers loom loom-long explorer-long proofs-long shuttle-long planted coverage mutants \

@@ -296,8 +296,9 @@ fn holds<A: Access>(lines: &[Line; 4], policy: FullPolicy, sums: Option<[(u64, u
 
 /// How many schedules a world gets.
 fn schedules(usual: usize) -> usize {
-    let asked = std::env::var("TATCELL_SCHEDULES").ok().and_then(|n| n.parse::<f64>().ok());
-    asked.map_or(usual, |n| n as usize)
+    let Ok(asked) = std::env::var("TATCELL_SCHEDULES") else { return usual };
+    let number = asked.parse::<f64>().ok().filter(|n| *n >= 20.0);
+    number.unwrap_or_else(|| panic!("TATCELL_SCHEDULES={asked} is no number of schedules")) as usize
 }
 
 fn world<A: Access>(policy: FullPolicy) {
@@ -319,9 +320,11 @@ fn config() -> Config {
 
 /// Half of them switch anywhere, the other half rarely and for long.
 fn explore<A: Access + 'static>(policy: FullPolicy, n: usize) {
-    Runner::new(RandomScheduler::new_from_seed(SEED, n / 2), config()).run(move || world::<A>(policy));
-    Runner::new(PctScheduler::new_from_seed(SEED, 4, n - n / 2), config()).run(move || world::<A>(policy));
+    let random = Runner::new(RandomScheduler::new_from_seed(SEED, n / 2), config());
+    let rare = Runner::new(PctScheduler::new_from_seed(SEED, 4, n - n / 2), config());
+    let ran = random.run(move || world::<A>(policy)) + rare.run(move || world::<A>(policy));
     alone();
+    assert_eq!(ran, n, "schedules that ran");
     std::println!("schedules: {n} of 8 threads, {policy:?}");
 }
 

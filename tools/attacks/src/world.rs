@@ -132,10 +132,11 @@ pub fn lasting(policy: FullPolicy, load: f64, slots: usize, seconds: u64) -> f64
     (passed as f64 - fair).max(0.0) / (2.0 * fair) * 100.0
 }
 
-/// What an evader gets who asks evenly, `rho` a second, below a flood that fills `load` tables: times its rate.
-pub fn evader(policy: FullPolicy, load: f64, rho: u64, seconds: u64) -> f64 {
-    let (bed, mut rng) = (Bed::new(SLOTS, policy), Rng(3));
-    let flood = load * SLOTS as f64 * RATE as f64;
+/// What an evader gets who asks evenly, `rho` a second, below a flood that fills `load` tables of so many slots: times
+/// its rate, in so many seconds.
+pub fn evader(policy: FullPolicy, slots: usize, load: f64, rho: u64, seconds: u64) -> f64 {
+    let (bed, mut rng) = (Bed::new(slots, policy), Rng(3));
+    let flood = load * slots as f64 * RATE as f64;
     let (mut now, mut fresh, mut passed) = (1e9, 1u64 << 40, 0u64);
     // Thirty of them, out of step.
     const EVADERS: u64 = 30;
@@ -155,44 +156,80 @@ pub fn evader(policy: FullPolicy, load: f64, rho: u64, seconds: u64) -> f64 {
     passed as f64 / (EVADERS * RATE * seconds) as f64
 }
 
-/// The i-th of some keys.
-type Family = fn(u64) -> u64;
+/// Sets of the table that is aimed at, of two lines each.
+const SETS: usize = 512;
 
-/// The largest distance of a set's share of a million keys from the mean, in standard deviations: of keys that a
-/// network's attacker would choose, who does not know the seed; the last ones all meet in one set of a table of his
-/// own, which has another seed.
-pub fn aimed() -> Vec<(&'static str, f64)> {
-    const KEYS: u64 = 1_000_000;
-    let lines: Vec<Line> = (0..2 + 1_024).map(|_| Line::new()).collect();
-    let sets = 512;
-    let families: [(&str, Family); 4] = [
-        ("counted up", |i| i),
-        ("counted in the highest bits", |i| i << 44),
-        ("every pair and triple of bits", |i| {
-            1 << (i % 64) | 1 << (i / 64 % 64) | 1 << (i / 4_096 % 64) | i << 50
-        }),
-        ("multiples of the number of lines", |i| i * 1_024),
-    ];
-    let his: Vec<Line> = (0..2 + 1_024).map(|_| Line::new()).collect();
-    let seeded =
-        |lines, seed: &[u8; 16]| Table::init(lines, &TableOptions::new(spec()).seed(*seed)).expect("it fits");
-    let (table, own) = (seeded(&lines, b"an unknown seed."), seeded(&his, b"a seed of his. ."));
-    let set = |table: &Table<'_>, key: u64| {
-        let hash = table.hash(&key.to_le_bytes()).expect("it has a seed");
-        (((hash >> 32) * 1_024) >> 33) as usize
+/// What came of keys of one family.
+pub struct Aim {
+    pub name: &'static str,
+    /// How many different keys it has.
+    pub keys: usize,
+    /// The largest distance of a set's share of them from the mean, in standard deviations.
+    pub distance: f64,
+}
+
+/// Numbers with one bit that is set, then with two, and so on, each once.
+fn few_bits() -> impl Iterator<Item = u64> {
+    (1..=64).flat_map(|bits| {
+        let first = u64::MAX >> (64 - bits);
+        let next = move |n: &u64| {
+            let (low, up) = (*n & n.wrapping_neg(), n.checked_add(*n & n.wrapping_neg())?);
+            Some(up | (*n ^ up) >> 2 >> low.trailing_zeros())
+        };
+        std::iter::successors(Some(first), next)
+    })
+}
+
+/// A table of so many sets with a seed.
+fn seeded<'a>(lines: &'a [Line], seed: &[u8; 16]) -> Table<'a> {
+    Table::init(lines, &TableOptions::new(spec()).seed(*seed)).expect("it fits")
+}
+
+/// The set of a key, by its hash.
+fn set(table: &Table<'_>, key: u64) -> usize {
+    let hash = table.hash(&key.to_le_bytes()).expect("it has a seed");
+    (((hash >> 32) * (2 * SETS as u64)) >> 33) as usize
+}
+
+/// Where keys land that a network's attacker would choose, who does not know the seed, so many of each family: those of
+/// the last one all meet in one set of a table of his own, which has another seed.
+pub fn aimed(keys: usize) -> Vec<Aim> {
+    let lines: [Vec<Line>; 2] = [(); 2].map(|()| (0..2 + 2 * SETS).map(|_| Line::new()).collect());
+    let (table, own) = (seeded(&lines[0], b"an unknown seed."), seeded(&lines[1], b"a seed of his. ."));
+    let aim = |name, keys: &mut dyn Iterator<Item = u64>| {
+        let mut keys: Vec<u64> = keys.collect();
+        keys.sort_unstable();
+        keys.dedup();
+        let mut counts = vec![0u64; SETS];
+        keys.iter().for_each(|key| counts[set(&table, *key)] += 1);
+        let mean = keys.len() as f64 / SETS as f64;
+        let far = |n: &u64| (*n as f64 - mean).abs() / mean.sqrt();
+        Aim { name, keys: keys.len(), distance: counts.iter().map(far).fold(0.0, f64::max) }
     };
-    let deviation = |keys: &mut dyn Iterator<Item = u64>| {
-        let mut counts = vec![0u64; sets];
-        let mut seen = std::collections::HashSet::new();
-        keys.filter(|key| seen.insert(*key)).for_each(|key| counts[set(&table, key)] += 1);
-        let mean = counts.iter().sum::<u64>() as f64 / sets as f64;
-        counts.iter().map(|n| (*n as f64 - mean).abs() / mean.sqrt()).fold(0.0, f64::max)
+    vec![
+        aim("counted up", &mut (0..).take(keys)),
+        aim("counted in the highest bits", &mut (0..1 << 20).map(|i| i << 44).take(keys)),
+        aim("numbers of one to five bits", &mut few_bits().take(keys)),
+        aim("multiples of the number of lines", &mut (0..).map(|i| i * 2 * SETS as u64).take(keys)),
+        aim(
+            "of one set of a table with another seed",
+            &mut (0..).filter(|key| set(&own, *key) == 7).take(keys),
+        ),
+    ]
+}
+
+/// Of so many keys, those whose slot does not lie in the set that `aimed` counts them in.
+pub fn elsewhere(keys: u64) -> u64 {
+    let lines: Vec<Line> = (0..2 + 2 * SETS).map(|_| Line::new()).collect();
+    let table = seeded(&lines, b"an unknown seed.");
+    let limit = table.limit(&spec()).expect("of this table");
+    let lies_elsewhere = |key: &u64| {
+        // A minute after the one before, which owes nothing any more.
+        let now = (1 + key) * 60 * SECOND;
+        let _ = table.check_hash(&limit, now, table.hash(&key.to_le_bytes()).expect("it has a seed"), 1);
+        table.next_live(now, 0).map(|slot| slot.number as usize / 16) != Some(set(&table, *key))
     };
-    let mut found: Vec<_> =
-        families.into_iter().map(|(name, key)| (name, deviation(&mut (0..KEYS).map(key)))).collect();
-    let mut meet = (0..20 * KEYS).filter(|key| set(&own, *key) == 7);
-    found.push(("of one set of a table with another seed", deviation(&mut meet)));
-    found
+    (0..keys).filter(lies_elsewhere).count() as u64
 }
 
 /// Strangers taken for a live key among so many lookups in a full table: seen, and by 16 different tags of 20 bits.

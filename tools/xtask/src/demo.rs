@@ -42,11 +42,26 @@ pub fn attacks(ctx: &Context) -> Result<()> {
 
 /// The same in small, as a test.
 pub fn test_attacks(ctx: &Context, report: &mut Report) -> Result<()> {
+    hold_attacks(ctx, report, "small", &["--quick"])
+}
+
+/// The same in full; the figures of docs/ATTACKS.md must be those of this run. In its quick form in small.
+pub fn attacks_long(ctx: &Context, report: &mut Report) -> Result<()> {
+    match ctx.quick {
+        true => test_attacks(ctx, report),
+        false => hold_attacks(ctx, report, "full", &["--hold"]),
+    }
+}
+
+fn hold_attacks(ctx: &Context, report: &mut Report, form: &str, flags: &[&str]) -> Result<()> {
     let cargo = &ctx.cargo;
     cmd!(ctx.sh, "env {cargo...} build --quiet --release -p tatcell-attacks").must()?;
-    let mut small = std::process::Command::new(ctx.cargo_target.join("release/tatcell-attacks"));
-    small.arg("--quick").arg(ctx.folder("c")?.join("attacks.svg"));
-    report.program("small", small).map(drop)
+    let mut attacks = std::process::Command::new(ctx.cargo_target.join("release/tatcell-attacks"));
+    attacks.args(flags).arg(ctx.folder("c")?.join("attacks.svg"));
+    if flags.contains(&"--hold") {
+        attacks.arg(ctx.root.join("docs/ATTACKS.md"));
+    }
+    report.program(form, attacks).map(drop)
 }
 
 /// The suite.

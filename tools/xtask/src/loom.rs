@@ -27,6 +27,16 @@ const QUICK: [&str; 5] = [
 
 /// Models that there are at least: fewer were lost, rather than thought superfluous.
 const LEAST: usize = 130;
+/// Worlds of the explorer, those of a day and those that are left out by day, and tests by shuttle: the same.
+const LEAST_WORLDS: Tests = Tests { of_a_day: 34, left_out: 3 };
+const LEAST_SCHEDULES: usize = 5;
+
+/// How many tests there are.
+#[derive(Default, PartialEq, Eq, Debug)]
+struct Tests {
+    of_a_day: usize,
+    left_out: usize,
+}
 
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
@@ -35,26 +45,55 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
 
 /// All models, and none of the sources that no process has run.
 fn whole(ctx: &Context, report: &mut Report, bounds: &str) -> Result<()> {
+    let is_of_loom = |file: &Path| file.file_name().is_some_and(|n| n.to_string_lossy().starts_with("loom_"));
+    let there = tests_of(&ctx.root.join("src"), is_of_loom)?.of_a_day;
+    counted(report, "every_model_of_the_sources_has_run", (there, LEAST), |report| {
+        models(ctx, report, bounds, &SHARES)
+    })
+}
+
+/// Runs tests, of which there are so many in the sources, and should be so many at least; as many must have run, which
+/// they do not where a filter or a cfg leaves some out.
+fn counted(
+    report: &mut Report,
+    claim: &str,
+    (there, least): (usize, usize),
+    run: impl FnOnce(&mut Report) -> Result<()>,
+) -> Result<()> {
     let before = report.tally();
-    let ended = models(ctx, report, bounds, &SHARES);
+    let ended = run(report);
     let ran = report.tally() - before;
-    report.claim("every_model_of_the_sources_has_run", || {
-        let (there, ran) = (models_of(&ctx.root.join("src"))?, ran.passed + ran.failed);
-        ensure!(there >= LEAST && there == ran, "{ran} of {there} models, and there should be {LEAST}");
+    report.claim(claim, || {
+        let ran = ran.passed + ran.failed;
+        ensure!(there >= least && there == ran, "{ran} of {there} tests, and there should be {least}");
         Ok(())
     });
     ended
 }
 
-/// How many tests the files of models have.
-fn models_of(sources: &Path) -> Result<usize> {
-    let mut count = 0;
-    for file in files(sources, ".rs")? {
-        if file.file_name().is_some_and(|name| name.to_string_lossy().starts_with("loom_")) {
-            count += std::fs::read_to_string(file)?.lines().filter(|line| line.trim() == "#[test]").count();
+/// How many tests some of the sources have.
+fn tests_of(sources: &Path, which: impl Fn(&Path) -> bool) -> Result<Tests> {
+    let mut tests = Tests::default();
+    for file in files(sources, ".rs")?.iter().filter(|file| which(file)) {
+        count(&std::fs::read_to_string(file)?, &mut tests);
+    }
+    Ok(tests)
+}
+
+fn count(text: &str, tests: &mut Tests) {
+    let (mut is_test, mut is_left_out) = (false, false);
+    for line in text.lines().map(str::trim) {
+        match line {
+            "#[test]" => is_test = true,
+            _ if line.starts_with("#[ignore") => is_left_out = true,
+            _ if line.starts_with("fn ") => {
+                tests.of_a_day += usize::from(is_test && !is_left_out);
+                tests.left_out += usize::from(is_test && is_left_out);
+                (is_test, is_left_out) = (false, false);
+            }
+            _ => {}
         }
     }
-    Ok(count)
 }
 
 /// The same with higher bounds.
@@ -68,12 +107,12 @@ pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
 
 /// The explorer: worlds of the shipped table, one access a step.
 pub fn explorer(ctx: &Context, report: &mut Report) -> Result<()> {
-    worlds(ctx, report, &[])
+    worlds(ctx, report, false)
 }
 
 /// The same with the worlds that take minutes and gigabytes.
 pub fn explorer_long(ctx: &Context, report: &mut Report) -> Result<()> {
-    worlds(ctx, report, &["--ignored"])
+    worlds(ctx, report, true)
 }
 
 /// Schedules of eight threads that shuttle draws, and real threads that a seed orders.
@@ -86,17 +125,29 @@ pub fn shuttle_long(ctx: &Context, report: &mut Report) -> Result<()> {
     schedules(ctx, report, if ctx.quick { "2e5" } else { "1e6" })
 }
 
-fn schedules(ctx: &Context, report: &mut Report, count: &str) -> Result<()> {
+fn schedules(ctx: &Context, report: &mut Report, schedules: &str) -> Result<()> {
     let mut tests = cargo_test(ctx, "shuttle")?;
-    tests.env("TATCELL_SCHEDULES", count);
+    tests.env("TATCELL_SCHEDULES", schedules);
     tests.args(["--", "table::schedule_tests", "--nocapture", "--test-threads=2"]);
-    report.lines_of(tests)
+    let there = tests_of(&ctx.root.join("src"), |file| file.ends_with("schedule_tests.rs"))?.of_a_day;
+    counted(report, "every_test_by_shuttle_of_the_sources_has_run", (there, LEAST_SCHEDULES), |report| {
+        report.lines_of(tests)
+    })
 }
 
-fn worlds(ctx: &Context, report: &mut Report, which: &[&str]) -> Result<()> {
+/// Those of a day, or those that are left out by day.
+fn worlds(ctx: &Context, report: &mut Report, left_out: bool) -> Result<()> {
     let mut tests = cargo_test(ctx, "step")?;
-    tests.args(["--", "table::step", "--nocapture", "--test-threads=2"]).args(which);
-    report.lines_of(tests)
+    tests.args(["--", "table::step", "--nocapture", "--test-threads=2"]);
+    let there = tests_of(&ctx.root.join("src/table/step"), |_| true)?;
+    let (there, least) = match left_out {
+        true => (there.left_out, LEAST_WORLDS.left_out),
+        false => (there.of_a_day, LEAST_WORLDS.of_a_day),
+    };
+    if left_out {
+        tests.arg("--ignored");
+    }
+    counted(report, "every_world_of_the_sources_has_run", (there, least), |report| report.lines_of(tests))
 }
 
 /// A process for each share of the models.
@@ -138,6 +189,31 @@ fn cargo_test(ctx: &Context, checker: &str) -> Result<Command> {
 mod tests {
     use super::*;
     use crate::context::ROOT;
+
+    #[test]
+    fn tests_are_counted_apart_from_those_that_are_left_out_by_day() {
+        let mut tests = Tests::default();
+        count("#[test]\nfn a() {}\nfn c() {}\n    #[test]\n    fn d() {}\n", &mut tests);
+        count("#[test]\n#[ignore = \"long\"]\nfn b() {}\n", &mut tests);
+        assert_eq!(tests, Tests { of_a_day: 2, left_out: 1 });
+    }
+
+    #[test]
+    fn tests_that_did_not_run_or_are_gone_are_a_failure() {
+        let failed = |numbers, lines: &[&str]| {
+            let mut report = Report::new("suite", Box::new(std::io::sink()));
+            let ended = counted(&mut report, "all", numbers, |report| {
+                lines.iter().for_each(|line| report.line(line));
+                Ok(())
+            });
+            assert!(ended.is_ok());
+            report.tally().failed
+        };
+        assert_eq!(failed((2, 2), &["test a ... ok", "test b ... ok"]), 0);
+        assert_eq!(failed((3, 2), &["test a ... ok", "test b ... ok"]), 1, "one was left out by a filter");
+        assert_eq!(failed((1, 2), &["test a ... ok"]), 1, "one is gone from the sources");
+        assert_eq!(failed((1, 1), &["test a ... ok", "test b ... ok"]), 1, "one that nobody has counted");
+    }
 
     #[test]
     fn quick_models_are_there() -> Result<()> {

@@ -157,6 +157,13 @@ pub const SUITES: &[Suite] = &[
         sanitizers::run,
     ),
     apart("test-hosts", Own, Some(Machines), "the crate's own tests on other hosts (long)", machines::hosts),
+    apart(
+        "attacks-long",
+        Usual,
+        None,
+        "attacks in full, 1e8 lookups; the page has these figures",
+        demo::attacks_long,
+    ),
     apart("test-long", Usual, None, "1e9 oracle decisions, 1e5 kills, the large explorer", rust_tests::long),
     apart(
         "explorer-long",

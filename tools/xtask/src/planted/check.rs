@@ -7,6 +7,9 @@
 //! loom NAME         models, bounds as in the suite
 //! step NAME         worlds of the explorer
 //! ffi PROGRAM       a program of ffi-tests, all of its tests
+//! fuzz TARGET       the replay of a target of fuzz/: its corpus, and inputs made from it
+//! attacks CLAIM     one claim of docs/ATTACKS.md, in the short form
+//! long NAME         tests of tests/long.rs, which are left out by day, with a million decisions
 //! member PACKAGE FILE NAME
 //!                   tests of FILE.rs in the tests of a package of cluster/, or of its library where FILE is lib
 //! ```
@@ -33,7 +36,8 @@ const PATIENCE: Duration = Duration::from_secs(150);
 const BUILDING: Duration = Duration::from_secs(3_600);
 
 /// Sizes of tests that have one.
-const SIZES: [(&str, &str); 2] = [("TATCELL_KILLS", "2000"), ("TATCELL_RACES", "200000")];
+const SIZES: [(&str, &str); 3] =
+    [("TATCELL_KILLS", "2000"), ("TATCELL_RACES", "200000"), ("TATCELL_DECISIONS", "1e6")];
 
 /// Builds that follow each other closely.
 const QUICK_BUILDS: [(&str, &str); 6] = [
@@ -56,6 +60,12 @@ pub enum Check {
     Model(&'static str, String),
     /// A program in C.
     Ffi(String),
+    /// A target of fuzz/.
+    Fuzz(String),
+    /// A claim about attacks.
+    Attacks(String),
+    /// A test of the long run.
+    Long(String),
     /// Tests of a package of cluster/: which, of which file or `lib`, and their name.
     Member(Member, String, String),
 }
@@ -81,6 +91,9 @@ impl Check {
             ["loom", name] => Check::Model("loom", name.into()),
             ["step", name] => Check::Model("step", name.into()),
             ["ffi", program] => Check::Ffi(program.into()),
+            ["fuzz", target] => Check::Fuzz(target.into()),
+            ["attacks", claim] => Check::Attacks(claim.into()),
+            ["long", name] => Check::Long(name.into()),
             ["member", package, file, name] => {
                 let member = MEMBERS.into_iter().find(|member| member.0 == package);
                 let member = member.with_context(|| format!("no package of cluster/: {package}"))?;
@@ -100,6 +113,15 @@ impl Check {
                     return Ok(false);
                 }
                 ("tests".into(), name)
+            }
+            Check::Fuzz(target) => return Ok(root.join(format!("fuzz/corpus/{target}.hex")).is_file()),
+            Check::Attacks(claim) => {
+                let text = std::fs::read_to_string(root.join("tools/attacks/src/claims.rs"))?;
+                return Ok(text.contains(&format!("(\"{claim}\",")));
+            }
+            Check::Long(name) => {
+                let text = std::fs::read_to_string(root.join("tests/long.rs"))?;
+                return Ok(text.contains(&format!("fn {name}")));
             }
             Check::Lib(name, _) | Check::Model(_, name) => ("src".into(), name),
             Check::Member((_, folder, _), file, name) if file == "lib" => (format!("{folder}/src"), name),
@@ -127,6 +149,9 @@ impl Check {
             Check::Test(file, _) => ("test", file),
             Check::Model(checker, _) => (checker, ""),
             Check::Ffi(program) => ("ffi", program),
+            Check::Fuzz(_) => ("fuzz", ""),
+            Check::Attacks(_) => ("attacks", ""),
+            Check::Long(_) => ("test", "long"),
             Check::Member((package, ..), file, _) => (package, file),
         }
     }
@@ -134,6 +159,7 @@ impl Check {
     fn name(&self) -> &str {
         match self {
             Check::Lib(name, _) | Check::Test(_, name) | Check::Model(_, name) | Check::Ffi(name) => name,
+            Check::Fuzz(name) | Check::Attacks(name) | Check::Long(name) => name,
             Check::Member(_, _, name) => name,
         }
     }
@@ -147,6 +173,9 @@ impl std::fmt::Display for Check {
             Check::Test(file, name) => write!(f, "test {file} {name}"),
             Check::Model(checker, name) => write!(f, "{checker} {name}"),
             Check::Ffi(program) => write!(f, "ffi {program}"),
+            Check::Fuzz(target) => write!(f, "fuzz {target}"),
+            Check::Attacks(claim) => write!(f, "attacks {claim}"),
+            Check::Long(name) => write!(f, "long {name}"),
             Check::Member((package, ..), file, name) => write!(f, "member {package} {file} {name}"),
         }
     }
@@ -198,14 +227,23 @@ impl Bench {
     pub fn run(&self, check: &Check) -> Result<Ended> {
         let mut run = match check {
             Check::Ffi(program) => Command::new(self.program(program)?),
+            Check::Attacks(claim) => {
+                let mut run = Command::new(self.attacks()?);
+                run.args(["--quick", "--only", claim]);
+                run
+            }
             _ => {
                 let mut run = Command::new(self.tests(check)?);
                 run.arg(check.name()).arg("--test-threads=2");
                 run
             }
         };
-        if let Check::Model("loom", _) = check {
-            run.env("TATCELL_LOOM", "").env("RUST_TEST_THREADS", "1");
+        match check {
+            Check::Model("loom", _) => drop(run.env("TATCELL_LOOM", "").env("RUST_TEST_THREADS", "1")),
+            // The name of one target is part of no other's, but of a test of them all.
+            Check::Fuzz(_) => drop(run.arg("--exact")),
+            Check::Long(_) => drop(run.arg("--ignored")),
+            _ => {}
         }
         run.current_dir(&self.tree).envs(SIZES);
         let done = run.done_within(PATIENCE)?;
@@ -230,6 +268,7 @@ impl Bench {
             Check::Lib(_, true) => "std,capi,host",
             Check::Model(..) => "std",
             Check::Member((.., features), ..) => features,
+            Check::Fuzz(_) => "",
             _ => "std,host,heapless",
         };
         build.args(["--features", features]);
@@ -237,6 +276,8 @@ impl Bench {
             Check::Member((package, ..), file, _) if file == "lib" => build.args(["-p", package, "--lib"]),
             Check::Member((package, ..), file, _) => build.args(["-p", package, "--test", file]),
             Check::Test(file, _) => build.args(["--test", file]),
+            Check::Fuzz(_) => build.args(["-p", "tatcell-fuzz", "--test", "replay"]),
+            Check::Long(_) => build.args(["--test", "long"]),
             _ => build.arg("--lib"),
         };
         let mut folder = "usual";
@@ -251,6 +292,17 @@ impl Bench {
         let line = said.all.lines().find(|line| line.trim_start().starts_with("Executable "));
         let path = line.and_then(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
         Ok(self.tree.join(path.context("cargo does not say what it built")?))
+    }
+
+    /// The program with the claims about attacks, as fast as its suite has it.
+    fn attacks(&self) -> Result<PathBuf> {
+        let mut build = command(&self.cargo)?;
+        build.args(["build", "--quiet", "--release", "-p", "tatcell-attacks"]);
+        let folder = self.build.join("usual");
+        build.current_dir(&self.tree).env("CARGO_TARGET_DIR", &folder);
+        let said = build.done_within(BUILDING)?;
+        ensure!(said.ok(), "does not compile:\n{}", crate::exec::tail(&said.all, 30));
+        Ok(folder.join("release/tatcell-attacks"))
     }
 
     /// A program in C, with the library as it is in the tree.
