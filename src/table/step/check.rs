@@ -5,6 +5,7 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
+use super::migration::{lost, too_much};
 use super::state::{Lists, State, Thread};
 use super::world::{Op, Outcome, World, MOST, T};
 use crate::answer::{Tracking, Verdict};
@@ -35,6 +36,10 @@ pub(super) enum Check {
     SavedDebts,
     /// A saved set holds the debts of all slots that owed at the start, by whatever key (one instant).
     SavedAll,
+    /// A migrated set holds no key twice, and no debt that nobody had.
+    MigratedDebts,
+    /// A migrated set holds what was owed before the migration began.
+    MigratedAll,
     /// From every state every thread, and a fresh one, ends when it runs alone.
     Progress,
 }
@@ -52,6 +57,8 @@ impl Check {
             Check::SomeoneAdmitted => "nobody was admitted",
             Check::SavedDebts => "a save has a debt that nobody had",
             Check::SavedAll => "a save lost a debt",
+            Check::MigratedDebts => "a migration made a debt that nobody had",
+            Check::MigratedAll => "a migration lost a debt",
             Check::Progress => "stuck",
         }
     }
@@ -205,6 +212,11 @@ impl<'w, A: Access> Checker<'w, A> {
                     _ => false,
                 })
             }
+            Check::MigratedDebts => {
+                let charged = |key| self.sums(key, s, lists).admitted + self.sums(key, s, lists).pending;
+                too_much(world, &self.keys, self.last, s, lists, charged)
+            }
+            Check::MigratedAll => lost(world, &self.keys, self.last, s, lists),
             Check::Progress => unreachable!("it runs calls"),
         }
     }
@@ -234,7 +246,7 @@ impl<'w, A: Access> Checker<'w, A> {
 }
 
 /// Was a request admitted to a slot?
-fn is_charged(outcome: &Outcome) -> bool {
+pub(super) fn is_charged(outcome: &Outcome) -> bool {
     matches!(
         outcome,
         Outcome::Decided {
@@ -246,11 +258,11 @@ fn is_charged(outcome: &Outcome) -> bool {
 }
 
 /// The part of a key that tells it in its set.
-fn tag(key: u64) -> u64 {
+pub(super) fn tag(key: u64) -> u64 {
     key & (u64::MAX >> 1)
 }
 
-fn keys_of(op: &Op) -> Vec<u64> {
+pub(super) fn keys_of(op: &Op) -> Vec<u64> {
     match op {
         Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } => [*key].into(),
         Op::Burst { keys, .. } | Op::Groups { keys, .. } => keys.to_vec(),
