@@ -248,7 +248,7 @@ fn forked_processes_share_one_table_without_a_name() {
 /// Half of the processes by single calls, half by bursts, all at once.
 #[test]
 fn forked_processes_pass_one_burst_by_single_calls_and_by_bursts() {
-    const BURST: u64 = 20_000;
+    const BURST: u64 = 100_000;
     let spec = LimitSpec::new(1, 1_000_000_000, BURST);
     for _ in 0..5 {
         let memory = Memory::new(1 << 16, false, true).unwrap();
@@ -258,10 +258,15 @@ fn forked_processes_pass_one_burst_by_single_calls_and_by_bursts() {
         // What each has passed, in memory that they share.
         let counts = Memory::new(64, false, true).unwrap();
         // SAFETY: a page of zeros that nobody else uses, never moved while the children run.
-        let counts = unsafe { &*counts.as_ptr().cast::<[AtomicU32; 4]>() };
+        let (here, counts) = unsafe { &*counts.as_ptr().cast::<(AtomicU32, [AtomicU32; 4])>() };
         let children: Vec<_> = (0..4)
             .map(|i| {
                 child(move || {
+                    // ORDERING: SeqCst, both; none begins before all are there.
+                    here.fetch_add(1, Ordering::SeqCst);
+                    while here.load(Ordering::SeqCst) < 4 {
+                        std::thread::yield_now();
+                    }
                     let mut passed = 0;
                     for _ in 0..BURST / 8 {
                         if i % 2 == 0 {
