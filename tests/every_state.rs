@@ -1,7 +1,10 @@
 //! Small meters and small sliding logs in every state that any requests and any waits lead to, at clocks that wrap and
-//! at others: beside the exact buckets of each RFC, and beside a list of what was admitted. What has a word of 16 bits
-//! is exhausted in `src/algorithms/w16_tests.rs`; the words here have 64, so what is small are bursts, rates and
-//! windows.
+//! at others: beside the exact buckets of each RFC, and beside a list of what was admitted.
+//!
+//! All else is exhausted in words of 16 bits, in `src/algorithms/w16_tests.rs`. These two take no width: a meter's word
+//! has 64 bits, of which the time has what the difference of both buckets leaves, at least 20, and a stamp of a log is
+//! a time of 64. So what is small here are bursts, rates and windows, which is what a state depends on; what the width
+//! decides is where a word comes round again, and clocks start where the states cross each wrap.
 
 #[path = "meters/oracle.rs"]
 mod oracle;

@@ -233,11 +233,69 @@ fn forked_processes_share_one_table_without_a_name() {
     let memory = Memory::new(1 << 16, false, true).unwrap();
     let table = Table::init(memory.lines(), &options()).unwrap();
     let limit = table.limit(&LimitSpec::new(1, 1_000_000_000, 5)).unwrap();
+    let hash = table.hash(b"key").unwrap();
     let check = child(|| {
-        (0..3).filter(|_| table.check(&limit, 1_000, b"key", 1) == Ok(Outcome::Conforming)).count() as i32
+        let burst = table.check_burst(&limit, 1_000, &[hash; 2], None).map_or(100, u64::count_ones);
+        let single = table.check(&limit, 1_000, b"key", 1) == Ok(Outcome::Conforming);
+        burst as i32 + i32::from(single)
     });
     assert_eq!(check(), 3);
-    assert_eq!(spend(&table, b"key"), 2);
+    let pass = table.check_burst(&limit, 1_000, &[hash; 3], None).unwrap();
+    assert_eq!(pass.count_ones(), 2);
+    assert_eq!(spend(&table, b"key"), 0);
+}
+
+/// Half of the processes by single calls, half by bursts, all at once.
+#[test]
+fn forked_processes_pass_one_burst_by_single_calls_and_by_bursts() {
+    const BURST: u64 = 100_000;
+    let spec = LimitSpec::new(1, 1_000_000_000, BURST);
+    for _ in 0..5 {
+        let memory = Memory::new(1 << 16, false, true).unwrap();
+        let table = Table::init(memory.lines(), &TableOptions::new(spec).seed(SEED)).unwrap();
+        let limit = table.limit(&spec).unwrap();
+        let hash = table.hash(b"key").unwrap();
+        // What each has passed, in memory that they share.
+        let counts = Memory::new(64, false, true).unwrap();
+        // SAFETY: a page of zeros that nobody else uses, never moved while the children run.
+        let (here, counts) = unsafe { &*counts.as_ptr().cast::<(AtomicU32, [AtomicU32; 4])>() };
+        let children: Vec<_> = (0..4)
+            .map(|i| {
+                child(move || {
+                    // ORDERING: SeqCst, both; none begins before all are there.
+                    here.fetch_add(1, Ordering::SeqCst);
+                    while here.load(Ordering::SeqCst) < 4 {
+                        std::thread::yield_now();
+                    }
+                    let mut passed = 0;
+                    for _ in 0..BURST / 8 {
+                        if i % 2 == 0 {
+                            match table.check_burst(&limit, 1_000, &[hash; 8], None) {
+                                Ok(pass) => passed += pass.count_ones(),
+                                Err(_) => return 1,
+                            }
+                        } else {
+                            for _ in 0..8 {
+                                passed += u32::from(loop {
+                                    match table.check_hash(&limit, 1_000, hash, 1) {
+                                        Ok(Outcome::Contended) => {}
+                                        Ok(outcome) => break outcome.passes(),
+                                        Err(_) => return 2,
+                                    }
+                                });
+                            }
+                        }
+                    }
+                    // ORDERING: SeqCst; read when it has ended.
+                    counts[i].store(passed, Ordering::SeqCst);
+                    0
+                })
+            })
+            .collect();
+        children.into_iter().for_each(|wait| assert_eq!(wait(), 0));
+        let passed: Vec<u32> = counts.iter().map(|count| count.load(Ordering::SeqCst)).collect();
+        assert_eq!(passed.iter().map(|&n| u64::from(n)).sum::<u64>(), BURST, "{passed:?}");
+    }
 }
 
 #[test]

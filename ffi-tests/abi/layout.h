@@ -1,4 +1,4 @@
-/* layout.h - where every field of every structure of tatcell.h lies: the ABI, in numbers.
+/* layout.h - where every field of every structure of tatcell.h and tatcell_host.h lies: the ABI, in numbers.
  *
  * Included by layouts.c, which a compiler of each kind of machine must accept. The first number is of machines with
  * 64-bit pointers, the second of those with 32-bit ones. A line is never changed; what grows gets new lines, and its
@@ -354,3 +354,11 @@ AT(shaper_info, horizon, 32, 32)
 
 SIZE(leaky_queue, 256, 256)
 AT(leaky_queue, opaque, 0, 0)
+
+SIZE(host_memory, 32, 24)
+AT(host_memory, size, 0, 0)
+AT(host_memory, pages, 4, 4)
+AT(host_memory, memory, 8, 8)
+AT(host_memory, bytes, 16, 12)
+AT(host_memory, system_error, 24, 16)
+AT(host_memory, reserved, 28, 20)

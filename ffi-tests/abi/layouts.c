@@ -4,6 +4,7 @@
 #include <stddef.h>
 
 #include "tatcell.h"
+#include "tatcell_host.h"
 
 #define PICK(wide, narrow) (sizeof(void *) == 8 ? (wide) : (narrow))
 #define SIZE(noun, wide, narrow) \

@@ -1,10 +1,12 @@
-/* program.c - a program of the days of 0.2.0: built with that release's header or with today's, it runs with the
- * library of either.
+/* program.c - a program as of each release: built with that release's headers or with today's, it runs with the
+ * libraries of that release and of every other one.
  *
- * -DHEADER='"tatcell-0.2.0.h"' or '"tatcell.h"' says which header. It uses what 0.2.0 had: limits with options, cells,
- * full answers, permits, leases, tables, bursts, images. */
+ * -I says whose headers. -DRELEASE=n, the older of header and library: 2 uses what 0.2.0 had (limits with options,
+ * cells, full answers, permits, leases, tables, bursts, images, what tatcell_host.h has), 3 what 0.3.0 brought, too. */
 #include <stdlib.h>
-#include HEADER
+#include <tatcell.h>
+#include <tatcell_host.h>
+
 #include "../check.h"
 
 static tatcell_limit_spec_t ten_a_second(void) {
@@ -82,9 +84,51 @@ TEST(what_is_wrong_has_the_number_it_had) {
     EQ(tatcell_abi_version(), 1);
 }
 
+TEST(leases_spend_what_they_took) {
+    static tatcell_cell_t cell;
+    tatcell_lease_t lease = TATCELL_LEASE_INIT;
+    tatcell_limit_t limit;
+    EQ(tatcell_limit_init(&limit, 10, 1000, 6), 0);
+    lease.batch = 4;
+    for (int i = 0; i < 5; i++) EQ(tatcell_lease_check(&lease, &cell, &limit, 7, 1, NULL), TATCELL_PASS);
+    EQ(tatcell_lease_return(&lease, &cell, &limit, 7, NULL), 0);
+    EQ(tatcell_cell_check(&cell, &limit, 7, 1, NULL), TATCELL_PASS);
+    EQ(tatcell_cell_check(&cell, &limit, 7, 1, NULL), TATCELL_NON_CONFORMING);
+}
+
+TEST(the_host_gives_time_secrets_and_memory) {
+    uint64_t now = 0, later = 0;
+    uint8_t seed[16] = {0};
+    tatcell_host_memory_t memory = TATCELL_HOST_MEMORY_INIT;
+    EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, NULL), 0);
+    EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &later, NULL), 0);
+    EXPECT(now > 0 && later >= now);
+    EQ(tatcell_host_ticks_to_ns(3, 2), 1500000000);
+    EQ(tatcell_host_random(seed, sizeof seed, NULL), 0);
+    EQ(tatcell_host_memory_map(TATCELL_TABLE_BYTES(256), 0, &memory), 0);
+    EXPECT(memory.memory != NULL && memory.bytes >= TATCELL_TABLE_BYTES(256));
+    EQ(memory.size, sizeof memory);
+    tatcell_limit_spec_t spec = ten_a_second();
+    tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
+    options.fastest = &spec, options.seed = seed;
+    tatcell_table_t table;
+    EQ(tatcell_table_init(&table, memory.memory, memory.bytes, &options), 0);
+    EQ(tatcell_host_memory_unmap(&memory), 0);
+    EXPECT(memory.memory == NULL);
+}
+
+#if RELEASE >= 3
+#include "program_0_3.h"
+#endif
+
 int main(void) {
     RUN(limits_and_cells_answer_as_ever);
     RUN(tables_bursts_and_images_work_as_ever);
     RUN(what_is_wrong_has_the_number_it_had);
+    RUN(leases_spend_what_they_took);
+    RUN(the_host_gives_time_secrets_and_memory);
+#if RELEASE >= 3
+    since_0_3();
+#endif
     return check_failures != 0;
 }

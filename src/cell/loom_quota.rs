@@ -31,7 +31,7 @@ fn smooth(full: u64) -> u64 {
 /// Three threads and one unit of the quota: one uses it up and makes the key smooth; who comes later waits for the
 /// window's end. `check` is how they check.
 fn last_unit(name: &str, check: fn(&Cell, &Limit, u64) -> Outcome) {
-    explore(name, Bound::First(2), move || {
+    explore(name, Bound::First(3), move || {
         let (limit, end) = (limit(), NOW + W / 2);
         let cell = cell_of(bursty(end, 2));
         let (a, b, c) = (cell.clone(), cell.clone(), cell.clone());
@@ -74,7 +74,7 @@ fn quota_refund_beside_the_switch_is_serial() {
 /// show: clocks apart by more than T.
 #[test]
 fn quota_smooth_requests_pass_one_a_unit() {
-    explore("quota: smooth, clocks apart", Bound::First(2), || {
+    explore("quota: smooth, clocks apart", Bound::First(3), || {
         let (limit, full) = (limit(), NOW + T);
         let cell = cell_of(smooth(full));
         let (a, b, c) = (cell.clone(), cell.clone(), cell.clone());

@@ -29,7 +29,7 @@ fn passed(outcomes: &[Outcome]) -> u64 {
 /// clocks apart.
 #[test]
 fn sliding_checks_admit_exactly_what_is_left() {
-    explore("sliding: 3 threads x 1 check", Bound::First(2), || {
+    explore("sliding: 3 threads x 1 check", Bound::First(3), || {
         let limit = limit();
         let cell = cell_of(word(NOW - 9, 1, 0));
         let (a, b, c) = (cell.clone(), cell.clone(), cell.clone());

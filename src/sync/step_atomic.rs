@@ -6,13 +6,16 @@
 //! log, and the explorer can go back to any state by storing its words.
 //!
 //! Accesses are sequentially consistent: weak memory is loom's to show (`loom_atomic`). Words that the world does not
-//! watch are constants: they are read without a step, and writing one is an error of the world.
+//! watch are constants: they are read without a step, and writing one is an error of the world, unless it is of memory
+//! that the call has to itself ([`own`]).
 
 use std::boxed::Box;
 use std::cell::RefCell;
 use std::panic::{catch_unwind, resume_unwind, AssertUnwindSafe};
+use std::vec;
 use std::vec::Vec;
 
+use core::ops::Range;
 use core::sync::atomic as plain;
 pub(crate) use core::sync::atomic::Ordering;
 
@@ -29,6 +32,8 @@ struct Stepper {
     at: usize,
     fresh: Option<u64>,
     alone: bool,
+    /// Memory that the call has to itself.
+    own: Vec<Range<*const u8>>,
 }
 
 std::thread_local! {
@@ -51,13 +56,23 @@ pub(crate) fn step<T>(watched: &[*const AtomicU64], log: Vec<u64>, call: impl Fn
     run(watched, log, false, call)
 }
 
+/// Says within a call that it has this memory to itself, which nobody else sees: it may be written, without a step.
+pub(crate) fn own<T>(memory: &[T]) {
+    let Range { start, end } = memory.as_ptr_range();
+    STEPPER.with(|place| {
+        if let Some(stepper) = place.borrow_mut().as_mut() {
+            stepper.own.push(start.cast()..end.cast());
+        }
+    });
+}
+
 /// Runs a call to its end from where its log ends, with nothing beside it. Stops where it does not end.
 pub(crate) fn alone<T>(watched: &[*const AtomicU64], log: Vec<u64>, call: impl FnOnce() -> T) -> Option<T> {
     run(watched, log, true, call).end
 }
 
 fn run<T>(watched: &[*const AtomicU64], log: Vec<u64>, alone: bool, call: impl FnOnce() -> T) -> Step<T> {
-    let stepper = Stepper { watched: watched.to_vec(), log, at: 0, fresh: None, alone };
+    let stepper = Stepper { watched: watched.to_vec(), log, at: 0, fresh: None, alone, own: vec![] };
     STEPPER.with(|place| *place.borrow_mut() = Some(stepper));
     let end = catch_unwind(AssertUnwindSafe(call));
     let stepper = STEPPER.with(|place| place.borrow_mut().take()).expect("it was put there");
@@ -77,7 +92,9 @@ fn access(word: &AtomicU64, writes: bool, make: impl FnOnce() -> u64) -> u64 {
         let mut place = place.borrow_mut();
         let Some(stepper) = place.as_mut() else { return Ok(make()) };
         if !stepper.watched.contains(&(word as *const AtomicU64)) {
-            assert!(!writes, "a word that is not watched is written");
+            let at: *const u8 = (word as *const AtomicU64).cast();
+            let is_own = stepper.own.iter().any(|range| range.contains(&at));
+            assert!(!writes || is_own, "a word that is not watched is written");
             return Ok(make());
         }
         stepper.at += 1;

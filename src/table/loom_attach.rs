@@ -149,7 +149,7 @@ fn attach_beside_a_migration_sees_a_whole_table() {
 #[test]
 fn a_migration_in_parts_of_two_threads_is_whole() {
     static WENT_ON: AtomicUsize = AtomicUsize::new(0);
-    explore("migrate in parts", Bound::First(2), || {
+    explore("migrate in parts", Bound::First(3), || {
         let (old, new) = (owing::<6>(), rubbish::<6>());
         let (old2, new2) = (old.clone(), new.clone());
         let part = |old: &[Line; 6], new: &[Line; 6], from| {

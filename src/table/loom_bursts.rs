@@ -70,7 +70,7 @@ fn counted_burst_beside_a_check_admits_and_counts_what_is_left() {
 /// Two bursts and a check. Does not show: schedules of more preemptions.
 #[test]
 fn bursts_beside_a_check_admit_what_is_left() {
-    explore("burst/burst/check", Bound::At(2, 3), || {
+    explore("burst/burst/check", Bound::At(3, 3), || {
         let (memory, limit) = owing();
         let (a, b, c) = (memory.clone(), memory.clone(), memory.clone());
         let (a, b, c) = race3(

@@ -62,7 +62,7 @@ fn two_inserts_count_in_one_window() {
 /// free between their clocks. Does not show: more preemptions than its bound.
 #[test]
 fn three_inserts_where_a_window_ends_admit_no_more_than_its_units() {
-    explore("counts: three inserts at an end", Bound::At(2, 3), || {
+    explore("counts: three inserts at an end", Bound::At(3, 3), || {
         let spec = LimitSpec::fixed_window(2, W);
         let w = World::of(spec, 1, FullPolicy::Admit);
         // Over for the clock that is ahead alone.

@@ -183,7 +183,7 @@ fn three_inserts_beside_a_stalled_claim_admit_one_burst() {
 /// again. Does not show: the stopped thread going on.
 #[test]
 fn a_claim_that_is_met_once_is_not_committed() {
-    explore("a claim met once", Bound::At(2, 3), || {
+    explore("a claim met once", Bound::At(3, 4), || {
         let w = World::new(1, 2, FullPolicy::Deny);
         let (y, z) = (w.live(Y, NOW + 1), w.live(Z, NOW + 1));
         let slots = Slots::new([[y], [z]]);

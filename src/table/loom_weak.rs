@@ -289,7 +289,7 @@ fn commit_without_second_look_is_caught() {
 /// The shipped code passes the model that the weakened copies fail.
 #[test]
 fn the_shipped_protocol_passes_beside_a_stopped_thread() {
-    explore("shipped code beside a stopped thread", Bound::At(2, 3), || {
+    explore("shipped code beside a stopped thread", Bound::At(3, 4), || {
         let w = world();
         let slots = Slots::new([[w.live(Y, NOW + 5)], [0]]);
         let (a, b, c) = (slots.clone(), slots.clone(), slots.clone());

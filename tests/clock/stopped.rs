@@ -1,7 +1,8 @@
 //! Processes that are stopped between reading the clock and asking, and go on with an old reading.
 //!
 //! SIGSTOP stops a process and not a thread, so the workers are forked over one shared mapping. Each reads the real
-//! monotonic clock, works for some microseconds, as a server parses a request, and then asks. The parent stops random
+//! monotonic clock, works for some microseconds, as a server parses a request, and then asks, by a single call or by a
+//! burst. The parent stops random
 //! ones for 20 to 200 ms at random moments (the choices have a fixed seed, what they hit has not) and lets them go on.
 //! This needs the real clock and real time: nothing else tells a stopped process from one that is not.
 //!
@@ -63,6 +64,8 @@ struct Shared {
     over: AtomicU64,
     /// Units admitted of each key.
     keyed: [AtomicU64; KEYS],
+    /// Of these, by bursts.
+    burst: AtomicU64,
     bytes: AtomicU64,
     /// How old the oldest reading was when it had been used, in ticks.
     oldest: AtomicU64,
@@ -98,7 +101,19 @@ fn work(shared: &'static Shared, ticks: Ticks, byte_limit: &Limit, seed: u64, de
         (0..rng.below(200)).for_each(|_| std::hint::spin_loop());
         // Half for the hot key, an eighth for the others, the rest for the cell.
         let i = (rng.below(24) as usize).saturating_sub(11);
-        if i < KEYS {
+        if i < KEYS && rng.below(2) == 0 {
+            // Its key twice, and the hot one in between.
+            let keys = [i, 0, i];
+            match table.check_burst(&limit, now, &keys.map(key), None) {
+                Ok(pass) => {
+                    for (n, &k) in keys.iter().enumerate() {
+                        shared.keyed[k].fetch_add(pass >> n & 1, SeqCst);
+                    }
+                    shared.burst.fetch_add(u64::from(pass.count_ones()), SeqCst);
+                }
+                Err(_) => return 9,
+            }
+        } else if i < KEYS {
             match table.check_hash(&limit, now, key(i), 1) {
                 Ok(Outcome::Conforming) => _ = shared.keyed[i].fetch_add(1, SeqCst),
                 Ok(_) => {}
@@ -118,6 +133,7 @@ fn work(shared: &'static Shared, ticks: Ticks, byte_limit: &Limit, seed: u64, de
 /// What came of a run.
 struct Run {
     keyed: [u64; KEYS],
+    burst: u64,
     bytes: u64,
     most: u64,
     most_bytes: u64,
@@ -155,6 +171,7 @@ impl Run {
         let elapsed = (ticks.read)() - first + 2 * ticks.apart;
         let run = Run {
             keyed: std::array::from_fn(|i| shared.keyed[i].load(SeqCst)),
+            burst: shared.burst.load(SeqCst),
             bytes: shared.bytes.load(SeqCst),
             most: rates[0].most_within(elapsed),
             most_bytes: rates[1].most_within(elapsed),
@@ -169,8 +186,9 @@ impl Run {
 
     fn tell(&self, ticks: Ticks, seed: u64) {
         let ms = |t: u64| t / (ticks.per_second / 1_000);
-        let Run { keyed, most, bytes, most_bytes, stops, late, .. } = self;
+        let Run { keyed, burst, most, bytes, most_bytes, stops, late, .. } = self;
         print!("seed {seed}, skew {:?} ms: {keyed:?} admitted, at most {most}; ", self.skew.map(ms));
+        print!("{burst} of them by bursts; ");
         println!(
             "{bytes} B, at most {most_bytes}; {stops} stops, {late} late, oldest {} ms",
             ms(self.oldest)
@@ -194,6 +212,9 @@ fn default_options_admit_at_most_the_bound(ticks: Ticks, ms: u64, seed: u64) -> 
     // The stops fell between clock and call, and somebody was asked.
     assert!(run.late > run.stops / 4, "{} late calls of {} stops", run.late, run.stops);
     assert!(run.keyed.iter().all(|&n| n > BURST) && run.bytes > ticks.bytes().burst, "{:?}", run.keyed);
+    // Both forms had their share.
+    let all = run.keyed.iter().sum::<u64>();
+    assert!(run.burst > all / 10 && run.burst < all / 10 * 9, "{} of {all} by bursts", run.burst);
     Some(())
 }
 

@@ -95,3 +95,16 @@ pub(super) fn is_charged(outcome: &Outcome) -> bool {
         }
     )
 }
+
+/// The part of a key that tells it in its set.
+pub(super) fn tag(key: u64) -> u64 {
+    key & (u64::MAX >> 1)
+}
+
+pub(super) fn keys_of(op: &Op) -> Vec<u64> {
+    match op {
+        Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } => [*key].into(),
+        Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. } => keys.to_vec(),
+        _ => Vec::new(),
+    }
+}

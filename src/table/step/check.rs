@@ -5,7 +5,8 @@ use std::format;
 use std::string::String;
 use std::vec::Vec;
 
-use super::calls;
+use super::calls::{self, keys_of, tag};
+use super::migrated::{lost, too_much};
 use super::state::{Lists, State, Thread};
 use super::world::{Op, Outcome, World, MOST, T};
 use crate::answer::Verdict;
@@ -41,6 +42,10 @@ pub(super) enum Check {
     SavedDebts,
     /// A saved set holds the debts of all slots that owed at the start, by whatever key (one instant).
     SavedAll,
+    /// A migrated set holds no key twice, and no debt that nobody had.
+    MigratedDebts,
+    /// A migrated set holds what was owed before the migration began.
+    MigratedAll,
     /// From every state every thread, and a fresh one, ends when it runs alone.
     Progress,
 }
@@ -60,6 +65,8 @@ impl Check {
             Check::SomeoneAdmitted => "nobody was admitted",
             Check::SavedDebts => "a save has a debt that nobody had",
             Check::SavedAll => "a save lost a debt",
+            Check::MigratedDebts => "a migration made a debt that nobody had",
+            Check::MigratedAll => "a migration lost a debt",
             Check::Progress => "stuck",
         }
     }
@@ -229,6 +236,11 @@ impl<'w, A: Access> Checker<'w, A> {
                     _ => false,
                 })
             }
+            Check::MigratedDebts => {
+                let charged = |key| self.sums(key, s, lists).admitted + self.sums(key, s, lists).pending;
+                too_much(world, &self.keys, self.last, s, lists, charged)
+            }
+            Check::MigratedAll => lost(world, &self.keys, self.last, s, lists),
             Check::Progress | Check::AsCalls => unreachable!("they run calls"),
         }
     }
@@ -254,19 +266,6 @@ impl<'w, A: Access> Checker<'w, A> {
             _ => 0,
         };
         words.iter().map(debt).sum()
-    }
-}
-
-/// The part of a key that tells it in its set.
-fn tag(key: u64) -> u64 {
-    key & (u64::MAX >> 1)
-}
-
-fn keys_of(op: &Op) -> Vec<u64> {
-    match op {
-        Op::Check { key, .. } | Op::Charge { key, .. } | Op::Reset { key, .. } => [*key].into(),
-        Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. } => keys.to_vec(),
-        _ => Vec::new(),
     }
 }
 

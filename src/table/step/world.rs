@@ -5,6 +5,7 @@ use std::collections::HashSet;
 use std::vec;
 use std::vec::Vec;
 
+use super::migration::{How, Target};
 use crate::answer::{Permit, Tracking, Verdict};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::AtomicU64;
@@ -73,6 +74,10 @@ pub(super) enum Op {
     Save {
         now: u64,
     },
+    /// Migrates the table into memory of the call's own.
+    Migrate {
+        now: u64,
+    },
 }
 
 impl Op {
@@ -86,7 +91,16 @@ impl Op {
             | Op::Refund { now, .. }
             | Op::Reset { now, .. }
             | Op::Sweep { now, .. }
-            | Op::Save { now } => now,
+            | Op::Save { now }
+            | Op::Migrate { now } => now,
+        }
+    }
+
+    /// Units of a single call that charges.
+    pub fn cost(&self) -> u64 {
+        match *self {
+            Op::Check { cost, .. } | Op::Charge { cost, .. } => cost,
+            _ => 0,
         }
     }
 }
@@ -120,6 +134,8 @@ pub(super) enum Outcome {
     Swept,
     /// The words watched, as saved.
     Saved(Vec<u64>),
+    /// The words of all slots of the new table.
+    Migrated(Vec<u64>),
 }
 
 impl core::hash::Hash for Outcome {
@@ -131,7 +147,7 @@ impl core::hash::Hash for Outcome {
             Outcome::Refunded(back) => back.hash(state),
             Outcome::Reset(done) => done.hash(state),
             Outcome::Swept => {}
-            Outcome::Saved(words) => words.hash(state),
+            Outcome::Saved(words) | Outcome::Migrated(words) => words.hash(state),
         }
     }
 }
@@ -144,6 +160,9 @@ pub(super) struct World<A: Access = Shared> {
     pub table: Table<'static, A>,
     pub limit: TableLimit,
     pub spec: LimitSpec,
+    options: TableOptions,
+    /// Where its migrations go.
+    target: Option<Target<A>>,
     /// Numbers of the slots that are watched.
     pub slots: Vec<usize>,
     /// What they hold at the start.
@@ -173,16 +192,9 @@ impl<A: Access> World<A> {
         let memory: &'static [Line; 4] = Box::leak(Box::new([Line::EMPTY; 4]));
         let table = Table::init_as(memory, &options).expect("a table");
         let (limit, answers) = (table.limit(&spec).expect("a limit"), HashSet::new());
-        World {
-            table,
-            limit,
-            spec,
-            slots: slots.into(),
-            words: vec![0; slots.len()],
-            scripts: vec![],
-            answers,
-        }
-        .surrounded(NOW)
+        let (words, scripts) = (vec![0; slots.len()], vec![]);
+        World { table, limit, spec, options, target: None, slots: slots.into(), words, scripts, answers }
+            .surrounded(NOW)
     }
 
     /// Fills the slots that are not watched with claims that outlive the readings around this one.
@@ -222,6 +234,16 @@ impl<A: Access> World<A> {
     pub fn claim(&self, key: u64, payload: u64) -> u64 {
         let layout = &self.table.geometry.layout;
         self.live(key, payload) | (!layout.field & !layout.mask)
+    }
+
+    /// Migrations go into so many sets of this resolution, in this way.
+    pub fn migrating(mut self, resolution: i8, sets: usize, how: How<A>) -> World<A> {
+        self.target = Some(Target::of(self.options.resolution(resolution), sets, how));
+        self
+    }
+
+    pub fn target(&self) -> &Target<A> {
+        self.target.as_ref().expect("a world whose migrations go somewhere")
     }
 
     pub fn slot(&self, number: usize) -> &'static AtomicU64 {
@@ -301,6 +323,7 @@ impl<A: Access> World<A> {
                 table.save(now, &mut image).expect("room for it");
                 Outcome::Saved(self.slots.iter().map(|n| image[16 + n]).collect())
             }
+            Op::Migrate { now } => Outcome::Migrated(self.target().call(table, now)),
         }
     }
 }

@@ -1,8 +1,10 @@
 //! The ABI against what it was: types and functions beside the dump of the last release, layouts on other machines, and
-//! programs and libraries of the first release of this ABI.
+//! programs and libraries of each release of this ABI beside those of each other one and of today.
 //!
-//! `abidw` reads types from debugging information, which the library has none of: the dump is of a library of stubs, a
-//! function of the header each. `TATCELL_WRITE_ABI=1` writes the dump anew; that is a release's business.
+//! What a release had lies in `ffi-tests/abi/`: its headers without their comments in a folder named after it, what it
+//! added to the program in `program_*.h`. A release copies its headers, adds a line to [`RELEASES`] and writes the dump
+//! anew with `TATCELL_WRITE_ABI=1`. `abidw` reads types from debugging information, which the library has none of: the
+//! dump is of a library of stubs, a function of the headers each.
 
 use std::path::{Path, PathBuf};
 
@@ -12,14 +14,31 @@ use xshell::cmd;
 
 use crate::context::{Context, STRICT};
 use crate::exec::Run;
-use crate::library::{self, Library};
+use crate::library;
 use crate::report::Report;
 use crate::tools::{have, missing, Missing};
 
+/// Headers, programs and the dump.
+const KEPT: &str = "ffi-tests/abi";
 /// The dump of the last release.
 const DUMP: &str = "ffi-tests/abi/tatcell-1.abi";
-/// The first release of this ABI: what its library is built from, where the history is there.
-const FIRST: &str = "8fc3a5f";
+
+/// A release of this ABI.
+struct Release {
+    version: &'static str,
+    /// What the release is taken to be, as none has a tag: a commit whose changelog has it on top, with all that it
+    /// brought. Its library is built from it, where the history is there.
+    commit: &'static str,
+    /// `RELEASE` of program.c.
+    number: u32,
+}
+
+/// The oldest first.
+const RELEASES: &[Release] = &[
+    Release { version: "0.2.0", commit: "8fc3a5f", number: 2 },
+    Release { version: "0.3.0", commit: "597196b", number: 3 },
+];
+
 /// Compilers of other machines; this one's own comes on top.
 const OTHERS: [&str; 4] =
     ["i686-linux-gnu-gcc", "arm-linux-gnueabihf-gcc", "aarch64-linux-gnu-gcc", "s390x-linux-gnu-gcc"];
@@ -28,7 +47,7 @@ const OTHERS: [&str; 4] =
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     layouts(ctx, report)?;
     dump(ctx, report)?;
-    programs(ctx, report, &library::build(ctx)?)
+    programs(ctx, report)
 }
 
 fn layouts(ctx: &Context, report: &mut Report) -> Result<()> {
@@ -48,22 +67,61 @@ fn layouts(ctx: &Context, report: &mut Report) -> Result<()> {
             Ok(())
         });
     }
+    report.claim("abi: every_field_of_the_headers_has_its_place_in_the_layouts", || every_field(ctx));
     Ok(())
 }
 
-/// A library of stubs, with the functions of a header and the types of their parameters.
-fn stubs(ctx: &Context, header: &str, name: &str) -> Result<PathBuf> {
-    let folder = ctx.folder("abi")?;
-    let (text, source) = (folder.join(format!("{name}.h")), folder.join(format!("{name}.c")));
-    std::fs::write(&text, header)?;
+/// Is there a line of layout.h for each structure and each field of the headers? (Not the other way round: compilers
+/// refuse a line without its field.)
+fn every_field(ctx: &Context) -> Result<()> {
+    let layout = ctx.read("ffi-tests/abi/layout.h")?;
+    let structure = Regex::new(r"(?s)typedef struct tatcell_(\w+)_t \{(.*?)\n\} tatcell_")?;
+    let field = Regex::new(r"(\w+)(?:\[[^;]*\])?;")?;
+    let mut count = 0;
+    for header in HEADERS {
+        let header = ctx.root.join("include").join(header);
+        let cc = &ctx.cc;
+        let plain = cmd!(ctx.sh, "env {cc...} -fpreprocessed -dD -E -P -w {header}").must()?;
+        for c in structure.captures_iter(&plain) {
+            let (noun, fields) = (&c[1], &c[2]);
+            ensure!(layout.contains(&format!("\nSIZE({noun}, ")), "no size of {noun}");
+            for name in field.captures_iter(fields) {
+                let at = format!("\nAT({noun}, {}, ", &name[1]);
+                ensure!(layout.contains(&at), "no place of {noun}.{}", &name[1]);
+                count += 1;
+            }
+        }
+    }
+    ensure!(count > 200, "{count} fields in the headers");
+    Ok(())
+}
+
+/// The headers of the ABI; the second includes the first.
+const HEADERS: [&str; 2] = ["tatcell.h", "tatcell_host.h"];
+
+/// The texts of the headers in a folder.
+fn headers(ctx: &Context, folder: &str) -> Result<[String; 2]> {
+    let [main, host] = HEADERS.map(|name| ctx.read(format!("{folder}/{name}")));
+    Ok([main?, host?])
+}
+
+/// A library of stubs, with the functions of headers and the types of their parameters.
+fn stubs(ctx: &Context, texts: &[String; 2], name: &str) -> Result<PathBuf> {
+    let folder = ctx.folder("abi")?.join(format!("stubs-{name}"));
+    std::fs::create_dir_all(&folder)?;
+    for (header, text) in HEADERS.iter().zip(texts) {
+        std::fs::write(folder.join(header), text)?;
+    }
+    let (source, last) = (folder.join("stubs.c"), folder.join(HEADERS[1]));
     let cc = &ctx.cc;
-    let plain = cmd!(ctx.sh, "env {cc...} -E -P {text}").must()?;
+    let plain = cmd!(ctx.sh, "env {cc...} -E -P {last}").must()?;
     let function = Regex::new(r"(?s)\n([a-z][a-z0-9_ ]*[ *]+tatcell_[a-z0-9_]+\([^;{}]*\));")?;
     let bodies = function.captures_iter(&plain).filter_map(|c| Some(c.get(1)?.as_str().to_owned()));
     let bodies: Vec<String> = bodies.map(|f| format!("{f} {{ __builtin_trap(); }}\n")).collect();
-    ensure!(bodies.len() > 100, "{} functions in the header", bodies.len());
-    std::fs::write(&source, format!("#include \"{name}.h\"\n{}", bodies.concat()))?;
-    let library = folder.join(format!("lib{name}.so"));
+    let host = bodies.iter().filter(|body| body.contains(" tatcell_host_")).count();
+    ensure!(bodies.len() > 150 && host > 10, "{} functions in the headers, {host} of the host", bodies.len());
+    std::fs::write(&source, format!("#include \"{}\"\n{}", HEADERS[1], bodies.concat()))?;
+    let library = folder.join("libstubs.so");
     // The dump is to say nothing of where it was made.
     let here = format!("-fdebug-prefix-map={}=.", folder.display());
     cmd!(ctx.sh, "env {cc...} -std=c11 -g -O0 -w -shared -fPIC {here} -o {library} {source}").must()?;
@@ -76,77 +134,130 @@ fn dump(ctx: &Context, report: &mut Report) -> Result<()> {
         report.skip(name, &missing);
         return Ok(());
     }
-    let header = ctx.read("include/tatcell.h")?;
-    let now = stubs(ctx, &header, "now")?;
+    let last = RELEASES.last().context("no release")?;
+    let release = stubs(ctx, &headers(ctx, &format!("{KEPT}/{}", last.version))?, "release")?;
     let kept = ctx.root.join(DUMP);
     if std::env::var_os("TATCELL_WRITE_ABI").is_some() {
         let plain = ["--no-corpus-path", "--no-comp-dir-path", "--no-show-locs", "--type-id-style", "hash"];
-        cmd!(ctx.sh, "abidw {plain...} --out-file {kept} {now}").must()?;
+        cmd!(ctx.sh, "abidw {plain...} --out-file {kept} {release}").must()?;
     }
-    let differs = |library: &Path| cmd!(ctx.sh, "abidiff --no-added-syms {kept} {library}").done();
+    let differs =
+        |options: &[&str], library: &Path| cmd!(ctx.sh, "abidiff {options...} {kept} {library}").done();
+    report.claim("abi: the_dump_is_that_of_the_last_release_and_no_more", || {
+        let found = differs(&[], &release)?;
+        ensure!(found.ok(), "of {}: {}", last.version, found.all);
+        Ok(())
+    });
+    let texts = headers(ctx, "include")?;
     report.claim(name, || {
-        let found = differs(&now)?;
+        let found = differs(&["--no-added-syms"], &stubs(ctx, &texts, "now")?)?;
         ensure!(found.ok(), "{}", found.all);
         Ok(())
     });
     report.claim("abi: a_narrower_field_and_a_lost_function_are_found_out", || {
-        for (what, with) in
-            [("    uint64_t stored;", "    uint32_t stored;"), ("tatcell_cell_peek(", "tatcell_cell_look(")]
-        {
-            ensure!(header.contains(what), "the header has no {what}");
-            let broken = stubs(ctx, &header.replace(what, with), "broken")?;
-            ensure!(!differs(&broken)?.ok(), "{with} is not");
+        for (what, with) in [
+            ("    uint64_t stored;", "    uint32_t stored;"),
+            ("tatcell_cell_peek(", "tatcell_cell_look("),
+            ("    uint32_t pages;", "    uint16_t pages;"),
+            ("tatcell_host_random(", "tatcell_host_chance("),
+        ] {
+            ensure!(texts.iter().any(|text| text.contains(what)), "no header has {what}");
+            let library = stubs(ctx, &texts.each_ref().map(|text| text.replace(what, with)), "broken")?;
+            ensure!(!differs(&["--no-added-syms"], &library)?.ok(), "{with} is not");
         }
         Ok(())
     });
     Ok(())
 }
 
-fn programs(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> {
-    let old_header = build_program(ctx, "tatcell-0.2.0.h", &library.shared)?;
-    report.program("abi: program_of_0_2_with_this_library", ctx_command(&old_header))?;
-    let name = "abi: programs_with_the_library_of_0_2";
-    let there = have("git") && cmd!(ctx.sh, "git cat-file -e {FIRST}").works();
-    if !there {
-        let get = "a clone with its whole history";
-        report.skip(name, &Missing::new("the commit of release 0.2.0 is not here", get));
-        return Ok(());
+/// What a program or a library is of: a release, or today.
+#[derive(Clone, Copy)]
+enum Of<'a> {
+    Release(&'a Release),
+    Today,
+}
+
+impl Of<'_> {
+    fn all() -> impl DoubleEndedIterator<Item = Of<'static>> {
+        RELEASES.iter().map(Of::Release).chain([Of::Today])
     }
-    let old = first_library(ctx)?;
-    let same = build_program(ctx, "tatcell-0.2.0.h", &old)?;
-    report.program("abi: program_of_0_2_with_its_own_library", ctx_command(&same))?;
-    let new_header = build_program(ctx, "tatcell.h", &old)?;
-    report.program("abi: program_of_today_with_the_library_of_0_2", ctx_command(&new_header)).map(drop)
+
+    /// `0_2`, or `today`.
+    fn name(self) -> String {
+        match self {
+            Of::Release(r) => r.version.trim_end_matches(".0").replace('.', "_"),
+            Of::Today => "today".into(),
+        }
+    }
+
+    /// Where its headers are.
+    fn headers(self) -> String {
+        match self {
+            Of::Release(r) => format!("{KEPT}/{}", r.version),
+            Of::Today => "include".into(),
+        }
+    }
+
+    /// What its headers and its library have.
+    fn number(self) -> u32 {
+        match self {
+            Of::Release(r) => r.number,
+            Of::Today => RELEASES.iter().map(|r| r.number).max().unwrap_or_default(),
+        }
+    }
 }
 
-fn ctx_command(program: &Path) -> std::process::Command {
-    std::process::Command::new(program)
+/// The program of every release and of today with the library of every release and of today.
+fn programs(ctx: &Context, report: &mut Report) -> Result<()> {
+    // Today's library first: it is always there.
+    for library in Of::all().rev() {
+        let (of, path) = match library {
+            Of::Today => ("this_library".to_owned(), library::build(ctx)?.shared),
+            Of::Release(release) => {
+                let of = format!("the_library_of_{}", library.name());
+                let commit = release.commit;
+                if !have("git") || !cmd!(ctx.sh, "git cat-file -e {commit}").works() {
+                    let why = format!("the commit of release {} is not here", release.version);
+                    let get = "a clone with its whole history";
+                    report.skip(&format!("abi: programs_with_{of}"), &Missing::new(why, get));
+                    continue;
+                }
+                (of, built(ctx, release)?)
+            }
+        };
+        for header in Of::all() {
+            let number = header.number().min(library.number());
+            let program = build_program(ctx, header, number, library, &path)?;
+            let name = format!("abi: program_of_{}_with_{of}", header.name());
+            report.program(&name, std::process::Command::new(program))?;
+        }
+    }
+    Ok(())
 }
 
-/// The program with a header, linked with a library that it finds where it is.
-fn build_program(ctx: &Context, header: &str, library: &Path) -> Result<PathBuf> {
-    let of = library.parent().and_then(Path::file_name).context("no folder")?.to_string_lossy().into_owned();
-    let program = ctx.folder("abi")?.join(format!("{of}-{header}.program"));
-    let define = format!("-DHEADER=\"{header}\"");
-    let rpath = format!("-Wl,-rpath,{}", library.parent().context("no folder")?.display());
-    let (cc, include) = (&ctx.cc, ["-std=c11", "-Iinclude", "-Iffi-tests/abi"]);
-    cmd!(ctx.sh, "env {cc...} {STRICT...} {include...} {define} ffi-tests/abi/program.c {library} {rpath} -o {program}")
+/// The program with these headers, as of release `number`, linked with a library that it finds where it is.
+fn build_program(ctx: &Context, header: Of, number: u32, library: Of, path: &Path) -> Result<PathBuf> {
+    let program = ctx.folder("abi")?.join(format!("program-{}-{}", header.name(), library.name()));
+    let options = ["-std=c11".into(), format!("-I{}", header.headers()), format!("-DRELEASE={number}")];
+    let rpath = format!("-Wl,-rpath,{}", path.parent().context("no folder")?.display());
+    let cc = &ctx.cc;
+    cmd!(ctx.sh, "env {cc...} {STRICT...} {options...} ffi-tests/abi/program.c {path} {rpath} -o {program}")
         .must()?;
     Ok(program)
 }
 
-/// The shared library of the first release, built from the history once.
-fn first_library(ctx: &Context) -> Result<PathBuf> {
-    let folder = ctx.folder("abi/first")?;
+/// The shared library of a release, built from the history once.
+fn built(ctx: &Context, release: &Release) -> Result<PathBuf> {
+    let (commit, folder) = (release.commit, ctx.folder(&format!("abi/{}", release.version))?);
     let library = folder.join(format!("target/release/{}", ctx.soname()));
     if !library.exists() {
         let cargo = &ctx.cargo;
         let archive = folder.join("tree.tar");
-        cmd!(ctx.sh, "git archive --output {archive} {FIRST}").must()?;
+        cmd!(ctx.sh, "git archive --output {archive} {commit}").must()?;
         cmd!(ctx.sh, "tar -xf {archive} -C {folder}").must()?;
         let manifest = folder.join("Cargo.toml");
         let target = folder.join("target");
-        let options = ["--quiet", "--release", "--features", "capi", "--lib", "--crate-type", "cdylib"];
+        let options = ["--quiet", "--release", "--features", "capi,host", "--lib", "--crate-type", "cdylib"];
         cmd!(ctx.sh, "env {cargo...} rustc --manifest-path {manifest} --target-dir {target} {options...}")
             .must()?;
         std::fs::rename(folder.join("target/release/libtatcell.so"), &library)?;
