@@ -12,6 +12,8 @@
 //! How a burst is decided: one by one ([`run`](super::run)), or in groups of eight (`groups`) where the processor has
 //! the vectors for it and they pay.
 
+use core::ops::Range;
+
 use super::access::Access;
 use super::counters::Counters;
 use super::error::TableError;
@@ -170,23 +172,26 @@ impl<M: Access> Table<'_, M> {
         counters: Option<&mut Counters>,
         next: &[u64],
     ) -> u64 {
-        let ahead = move |table: &Self, i: usize| {
-            if let Some(&hash) = next.get(i) {
-                prefetch_set(table.slots.as_ptr(), table.geometry.lines, hash, WRITE);
+        let ahead = move |table: &Self, these: Range<usize>| {
+            let ask = |hash| prefetch_set(table.slots.as_ptr(), table.geometry.lines, hash, WRITE);
+            match next.get(these.clone()) {
+                Some(hashes) => hashes.iter().for_each(|&hash| ask(hash)),
+                // The next burst ends among them, or before.
+                None => next.get(these.start..).unwrap_or(&[]).iter().for_each(|&hash| ask(hash)),
             }
         };
         let pass = self.decide(burst, counters, ahead);
-        (burst.hashes.len()..next.len()).for_each(|i| ahead(self, i));
+        ahead(self, burst.hashes.len()..next.len());
         pass
     }
 
-    /// Decides in order, calling `ahead(self, i)` before decision i.
+    /// Decides in order, calling `ahead(self, these)` before these decisions.
     #[inline(always)]
     fn decide(
         &self,
         burst: &Burst<'_>,
         counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, usize) + Copy,
+        ahead: impl Fn(&Self, Range<usize>) + Copy,
     ) -> u64 {
         #[cfg(any(tatcell_sse2, test))]
         if self.may_group(burst, counters.is_some()) {
@@ -241,12 +246,11 @@ impl<M: Access> Table<'_, M> {
 fn prefetch_set(slots: *const Line, lines: u32, hash: u64, write: bool) {
     let home = home_line(hash, lines);
     // Both are lines of the table, and any address may be prefetched.
-    let (line, next) = (slots.wrapping_add(home), slots.wrapping_add(home ^ 1));
     match write {
-        true => prefetch_to_write(line.cast()),
-        false => prefetch_line::<false>(line.cast()),
+        true => prefetch_to_write(slots, home),
+        false => prefetch_line::<false>(slots.wrapping_add(home).cast()),
     }
-    prefetch_line::<true>(next.cast());
+    prefetch_line::<true>(slots.wrapping_add(home ^ 1).cast());
 }
 
 /// Asks the processor for a line, into the first cache or (`OUTER`) the second; nothing where there is no such
@@ -280,20 +284,22 @@ fn prefetch_line<const OUTER: bool>(line: *const u8) {
     let _ = line;
 }
 
-/// As [`prefetch_line`], for a line that will be written. Compilers make a reading prefetch of their own hint for it,
-/// unless told of the instruction; processors without it take it for no operation.
+/// As [`prefetch_line`], for line `at`, which will be written. Compilers make a reading prefetch of their own hint for
+/// it, unless told of the instruction; processors without it take it for no operation.
 #[inline(always)]
-fn prefetch_to_write(line: *const u8) {
+fn prefetch_to_write(slots: *const Line, at: usize) {
     #[cfg(tatcell_prefetch)]
     // SAFETY: a prefetch of any address is harmless, and this one is a line of the table.
     unsafe {
         #[cfg(target_arch = "x86_64")]
-        core::arch::asm!("prefetchw [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        core::arch::asm!("prefetchw [{0} + {1}]", in(reg) slots, in(reg) at * size_of::<Line>(),
+            options(nostack, preserves_flags, readonly));
         #[cfg(target_arch = "aarch64")]
-        core::arch::asm!("prfm pstl1keep, [{0}]", in(reg) line, options(nostack, preserves_flags, readonly));
+        core::arch::asm!("prfm pstl1keep, [{0}, {1}]", in(reg) slots, in(reg) at * size_of::<Line>(),
+            options(nostack, preserves_flags, readonly));
     }
     #[cfg(not(tatcell_prefetch))]
-    let _ = line;
+    let _ = (slots, at);
 }
 
 #[cfg(all(test, not(tatcell_loom)))]

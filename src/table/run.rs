@@ -4,6 +4,8 @@
 //! the loop of plain decisions, [`Table::run_plain`], is kept short and free of stores; whatever needs more than one
 //! look and one swap leaves it, is decided by itself, and the loop goes on behind it.
 
+use core::ops::Range;
+
 use super::access::Access;
 use super::counters::Counters;
 use super::handle::Table;
@@ -58,7 +60,7 @@ impl<M: Access> Table<'_, M> {
         mut at: usize,
         few: usize,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, usize) + Copy,
+        ahead: impl Fn(&Self, Range<usize>) + Copy,
     ) -> Stop {
         let Burst { limit, hashes, costs, .. } = *burst;
         // To be counted, a soft pass must be seen one by one.
@@ -123,14 +125,14 @@ impl<M: Access> Table<'_, M> {
         burst: &Burst<'_>,
         calm: u64,
         cost: impl Fn(usize) -> u64,
-        ahead: impl Fn(&Self, usize),
+        ahead: impl Fn(&Self, Range<usize>),
         (mut at, mut few): (usize, usize),
     ) -> Stop {
         let (layout, now_q, hashes) = (self.geometry.layout, self.now_q(burst.now), burst.hashes);
         let Params { t_q, burst_q, plain, .. } = burst.limit.0;
         let mut pass = 0u64;
         while let Some(&hash) = hashes.get(at) {
-            ahead(self, at);
+            ahead(self, at..at.wrapping_add(1));
             let cost = cost(at);
             if cost.wrapping_sub(1) >= plain {
                 break;
@@ -161,7 +163,7 @@ impl<M: Access> Table<'_, M> {
 
 /// What a burst does ahead that has no next one.
 #[inline(always)]
-pub(super) fn nothing<T>(_: &T, _: usize) {}
+pub(super) fn nothing<T>(_: &T, _: Range<usize>) {}
 
 /// The cost of a request; `burst_ready` has seen that there are enough.
 #[inline(always)]

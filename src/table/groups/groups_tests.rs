@@ -75,7 +75,10 @@ impl Way {
                 }
             }
         };
-        assert!(asked.into_inner().into_iter().eq(0..burst.hashes.len()), "not each was asked ahead once");
+        assert!(
+            asked.into_inner().into_iter().flatten().eq(0..burst.hashes.len()),
+            "not each was asked ahead once"
+        );
         pass | groups
     }
 

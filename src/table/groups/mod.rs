@@ -10,7 +10,8 @@
 //!  turn k    C k   ahead for the requests of group k   B k+1   S k   A k+2
 //! ```
 //!
-//! The lane of a key that is not in its home line is patched by scalar code where the key is in the second line.
+//! The lane of a key that is not in its home line is patched by scalar code where the key is in the second line; where
+//! [`MOST_ABSENT`] lanes or fewer are absent, since of more most are new.
 //! A group leaves the fast path by these rules, and then goes in the order of its lanes:
 //!
 //! - all lanes are live and denied: nothing is stored;
@@ -71,6 +72,8 @@ mod twin;
 #[cfg(tatcell_sse2)]
 mod x86;
 
+use core::ops::Range;
+
 use super::access::Access;
 use super::counters::Counters;
 use super::handle::Table;
@@ -89,6 +92,9 @@ pub(super) const LANES: usize = 2;
 
 /// The shortest burst that goes by groups.
 const FEWEST: usize = 3 * LANES;
+
+/// So many lanes of a group are looked for in their second lines before any is decided; of more, none.
+const MOST_ABSENT: u32 = 3;
 
 /// A shared table whose bursts do not go by groups at once goes by them when so many requests of a burst were denied.
 const DENIED: usize = 4;
@@ -203,7 +209,7 @@ impl<M: Access> Table<'_, M> {
         &self,
         burst: &Burst<'_>,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, usize) + Copy,
+        ahead: impl Fn(&Self, Range<usize>) + Copy,
     ) -> u64 {
         let Stop { at, pass } = match M::EXCLUSIVE || self.at_once || burst.denies(DENIED) {
             true => Stop { at: 0, pass: 0 },
@@ -219,7 +225,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Decides the requests from number `from` on, calling `ahead(self, i)` before the swap of request i.
+    /// Decides the requests from number `from` on, calling `ahead(self, these)` before the swaps of these.
     #[inline(never)]
     pub(super) fn decide_groups<S: Step<L>, const L: usize>(
         &self,
@@ -227,7 +233,7 @@ impl<M: Access> Table<'_, M> {
         burst: &Burst<'_>,
         from: usize,
         mut counters: Option<&mut Counters>,
-        ahead: impl Fn(&Self, usize) + Copy,
+        ahead: impl Fn(&Self, Range<usize>) + Copy,
     ) -> u64 {
         let Some(line) = self.slots.first() else { return 0 };
         let (rule, slot) = (&self.rule(burst), &line.words[0]);
@@ -250,7 +256,7 @@ impl<M: Access> Table<'_, M> {
             if decoded.live != all(L) {
                 decoded = self.second_lines(step, rule, side, words, hashes, decoded);
             }
-            (at..at + L).for_each(|i| ahead(self, i));
+            ahead(self, at..at + L);
             step.search(rule, homes, other);
             let bits = self.settle_group(burst, &mut counters, side, words, hashes, decoded);
             pass |= u64::from(bits).wrapping_shl(at as u32);
@@ -387,6 +393,10 @@ impl<M: Access> Table<'_, M> {
         let Decoded { mut live, mut pass } = decoded;
         let layout = rule.layout;
         let mut absent = !live & all(L);
+        // Of many that are absent most are new, and whoever inserts one looks at its second line, too.
+        if absent.count_ones() > MOST_ABSENT {
+            return decoded;
+        }
         while absent != 0 {
             let (i, bit) = (absent.trailing_zeros() as usize % L, absent & absent.wrapping_neg());
             absent ^= bit;
