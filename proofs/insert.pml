@@ -9,9 +9,10 @@
  *   word  [CLAIM : bit 13][tag : 2 bits][payload : 11 bits]       EMPTY: tag 0.  Time is in q-units.
  *
  * Holds in every state: a key has at most one LIVE word; a claim is above all that its slot has held; a key is charged
- * at most a burst and what passes between the readings (Admit), or the words of the set account for every unit, but
- * for what drains of a slot between the readings (Inherit). At the end: what was charged and not given back lies in a word; a caller that runs alone ends within five
- * looks; when all has drained every key is tracked and charged again, whoever died where.
+ * at most a burst and what passes between the readings (Admit), or the words of the set account for every unit, but for
+ * what drains of a slot between the readings (Inherit). At the end: what was charged and not given back lies in a word;
+ * a caller that runs alone ends within five looks; when all has drained every key is tracked and charged again, whoever
+ * died where.
  *
  * -DPER_LINE=n slots a line (1), -DINHERIT another policy than Admit, -DCRASHES=n most deaths (3), -DWORLD=n only one
  * of the worlds below. Flags that weaken a rule, each of which must be found out: NAIVE, NO_SECOND_LOOK, FOREIGN_ONCE,

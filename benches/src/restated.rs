@@ -54,7 +54,8 @@ const OWNED: &str = "one owner saves the lock and nothing else";
 const NEW: &str = "a new key needs three looks at two lines and two swaps";
 const LINES: &str = "lines of both threads go to and fro; 1.8 is 0.9 of two";
 const TRANSFERS: &str = "two threads wait for the lines that the other one has written";
-const ONE_WORD: &str = "one word is at one processor at a time";
+const ONE_WORD: &str =
+    "one word is at one processor at a time, and who waits after a lost swap does better than this";
 const OWN: &str = "processors share their clock and caches; 1.8 is 0.9 of two";
 const CALL: &str = "a call from C brings its arguments, which have to be looked at";
 const INLINE: &str = "the same check by another compiler; a tenth of a nanosecond is two instructions";

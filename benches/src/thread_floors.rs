@@ -6,7 +6,7 @@
 //!  floor1_60    the same, each asked for to be written just before, as single calls: what only loads the word and
 //!               then swaps it transfers the line twice, and is slower than the table on two threads
 //!  1e8_..       over the words of 1e8 keys
-//!  floorhot     one word, swapped until it is won
+//!  floorhot     one word, swapped until it is won, without a wait between two attempts, which a check has
 //!  floorown     a word of its own on a line of its own, load and store, as a lease or a refusal
 //! ```
 
@@ -23,7 +23,7 @@ use crate::tables::LARGEST;
 use crate::threads::{start, CELL, ONE_WORD, TABLE};
 
 const KEYS: u32 = 1_000_000;
-/// Repetitions of four instructions that make 60: a burst's decision has some 88, of which 26 are the floor's.
+/// Repetitions of four instructions that make 60, a few more than a burst's decision has beside the floor's: 78 less 26.
 pub const R60: usize = 15;
 /// The same for a lease: 28, of 35.
 const R28: usize = 7;

@@ -9,7 +9,8 @@ use super::{AtomicU32, AtomicU64, Ordering};
 /// Compare-and-swaps that a call may lose to rivals: with that many lost it gives up with `Contended`.
 ///
 /// A short check ([`Cell::check`](crate::Cell::check), [`Table::check_hash`](crate::Table::check_hash) and each request
-/// of a burst) makes one attempt of its own before it counts, so it loses at most one more.
+/// of a burst) makes attempts of its own before it counts, so it loses more: one, a request of a burst whose key is in
+/// the second line of its set two, and by groups of eight each of them one more.
 ///
 /// At the bound nothing has been charged: the caller decides whether to drop, pass or ask again. Passing by itself
 /// would over-admit, retrying for ever would let one core stall another.

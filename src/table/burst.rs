@@ -6,7 +6,7 @@
 //! ```text
 //!  check_burst         prefetch 0 1 2 ... n-1 | decide 0 1 2 ... n-1                the first miss is waited for
 //!  prefetch, then      prefetch the next burst | decide this one                    no miss is waited for
-//!  check_burst_ahead   hash next 0 1 .. | decide 0, prefetch next 0, decide 1, ...  and the memory is never idle
+//!  check_burst_ahead   hash next 0 1 .. | prefetch next 0, decide 0, prefetch next 1, decide 1 ...
 //! ```
 //!
 //! How a burst is decided: one by one ([`run`](super::run)), or in groups of eight (`groups`) where the processor has

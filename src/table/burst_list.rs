@@ -1,8 +1,8 @@
 //! Bursts with more than one shape of key, or a limit a key: what the C ABI needs beyond `burst.rs`.
 //!
-//! Keys of 4 or 16 bytes at fixed distances are read by value inside the loops of `burst.rs`; any other list of keys
-//! one by one. A burst whose requests have limits of their own, or whose full answers are wanted, is decided one
-//! by one, after its lines were asked for.
+//! Keys of 4 or 16 bytes at fixed distances are read by value in one loop, any other list of keys by its bytes. A burst
+//! whose requests have limits of their own, or whose full answers are wanted, is decided one by one, after its lines
+//! were asked for.
 
 use super::access::Access;
 use super::counters::Counters;

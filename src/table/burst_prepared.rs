@@ -3,7 +3,7 @@
 //! ```text
 //!  prepare_burst            hash 0, prefetch 0, hash 1, prefetch 1 ... hash n-1, prefetch n-1
 //!  check_burst_prefetched                                              decide 0 1 2 ... n-1, nothing is asked for
-//!  check_burst_then                                                    decide 0, prefetch next 0, decide 1 ...
+//!  check_burst_then                                                    prefetch next 0, decide 0, prefetch next 1 ...
 //! ```
 //!
 //! The first miss starts when the first key is hashed, not when the last one is, so a lone burst waits less for its

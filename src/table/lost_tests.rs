@@ -151,6 +151,43 @@ fn a_call_gives_up_at_exactly_the_documented_number_of_lost_swaps() {
     }
 }
 
+/// What a request of a burst tries before it counts: the loop's or the group's attempt, a group's second look, and one
+/// more where the key is in its second line.
+#[test]
+fn a_request_of_a_burst_gives_up_at_exactly_the_documented_number_of_lost_swaps() {
+    for (second, groups) in [(false, false), (true, false), (false, true), (true, true)] {
+        let survives = MAX_LOST + u32::from(second) + u32::from(groups);
+        for rivals in 0..=MAX_LOST + 5 {
+            let (_, mut table) = made(!second, 0);
+            let limit = table.limit(&spec()).unwrap();
+            let strangers = 2..=9;
+            for key in strangers.clone().chain([X]) {
+                assert!(table.check_hash(&limit, NOW, key, 1).unwrap().passes());
+            }
+            if groups && table.wide.is_none() && table.half.is_none() {
+                let (test, name) = (std::thread::current(), "groups");
+                let test = test.name().unwrap_or_default();
+                return std::println!(
+                    "SKIP {test}_by_{name}: this processor has no such step; run it on one that has"
+                );
+            }
+            table.at_once = groups;
+            let one_by_one = [1; 24];
+            let hashes: std::vec::Vec<u64> = [X].into_iter().chain(strangers).cycle().take(24).collect();
+            let costs = (!groups).then_some(&one_by_one[..]);
+            let burst = Burst { limit: &limit, now: NOW, hashes: &hashes, costs, last: 0 };
+            LOST.set(0);
+            RIVALS.set(rivals);
+            let first = table.check_burst_prefetched(&burst, None).unwrap() & 1;
+            assert_eq!(
+                first == 1,
+                rivals <= survives,
+                "second line {second}, groups {groups}, {rivals} lost"
+            );
+        }
+    }
+}
+
 /// An absent key has no word for a first attempt: its claim or its commit is lost, and at the bound, where a claim of
 /// its own is left, one try to take that back.
 #[test]

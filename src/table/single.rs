@@ -220,8 +220,8 @@ impl<'m, M: Access> Table<'m, M> {
         if limit.0.t_q == 0 {
             return Outcome::Conforming;
         }
-        // A plain cost comes here only where it lost a swap: an absent key has been inserted.
-        if gcra::is_plain(&limit.0, cost) {
+        // A plain cost comes here only where it lost a swap or met a claim of its key: an absent one has been inserted.
+        if !M::EXCLUSIVE && gcra::is_plain(&limit.0, cost) {
             back_off(1);
         }
         let op = Op::new(&limit.0, Kind::Check, cost, 0);

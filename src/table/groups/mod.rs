@@ -93,7 +93,8 @@ pub(super) const LANES: usize = 2;
 /// The shortest burst that goes by groups.
 const FEWEST: usize = 3 * LANES;
 
-/// So many lanes of a group are looked for in their second lines before any is decided; of more, none.
+/// So many lanes of a group, at most half of them, are looked for in their second lines before any is decided; of more,
+/// none.
 const MOST_ABSENT: u32 = 3;
 
 /// A shared table whose bursts do not go by groups at once goes by them when so many requests of a burst were denied.
@@ -316,8 +317,8 @@ impl<M: Access> Table<'_, M> {
         bits
     }
 
-    /// Decides what is left of a group in the order of its lanes. `done`: so many have passed; where that is not none,
-    /// the next one has lost its swap.
+    /// Decides what is left of a group in the order of its lanes. `done`: so many have passed; where all were to, the
+    /// next one has lost its swap.
     ///
     /// From one that passes or is absent to the next: asking each lane would be wrong half of the time where half of
     /// them pass. Behind one that may have been inserted the denied ones look once more, too.
@@ -332,13 +333,14 @@ impl<M: Access> Table<'_, M> {
         (decoded, done): (Decoded, usize),
     ) -> u32 {
         let mut pass = (1u32 << done) - 1;
+        let lost = if decoded.pass == all(L) { 1 << done } else { 0 };
         let mut left = (decoded.pass | !decoded.live) & all(L) & !pass;
         let mut alone = 0u32;
         while left != 0 {
             let (i, bit) = (left.trailing_zeros() as usize % L, left & left.wrapping_neg());
             left ^= bit;
             let (slot, hash) = (side.slots[i], hashes[i]);
-            let made = if decoded.pass & bit != 0 && swap::<M>(slot, words.old[i], words.new[i]) {
+            let made = if decoded.pass & !lost & bit != 0 && swap::<M>(slot, words.old[i], words.new[i]) {
                 Some(true)
             } else if decoded.live & bit != 0 {
                 self.once_more(burst, slot, hash)
@@ -394,7 +396,7 @@ impl<M: Access> Table<'_, M> {
         let layout = rule.layout;
         let mut absent = !live & all(L);
         // Of many that are absent most are new, and whoever inserts one looks at its second line, too.
-        if absent.count_ones() > MOST_ABSENT {
+        if absent.count_ones() > MOST_ABSENT.min(L as u32 / 2) {
             return decoded;
         }
         while absent != 0 {
