@@ -23,7 +23,7 @@ use crate::tables::LARGEST;
 use crate::threads::{start, CELL, ONE_WORD, TABLE};
 
 const KEYS: u32 = 1_000_000;
-/// Repetitions of four instructions that make 60: a few more than the 52 that a burst's decision has beside the floor's.
+/// Repetitions of four instructions that make 60: a few more than the 52 that a burst has beside those of the floor.
 pub const R60: usize = 15;
 /// The same for a lease: 28, of 35.
 const R28: usize = 7;
