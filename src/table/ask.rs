@@ -138,7 +138,7 @@ impl<const N: usize> Set<'_, N> {
                     word = found;
                 }
             }
-            if cfg!(tatcell_back_off) && *lost < MAX_LOST {
+            if cfg!(tatcell_back_off) {
                 back_off(*lost);
                 // ORDERING: Relaxed; single word, value only. What was found is old by now.
                 word = slot.load(Ordering::Relaxed);
