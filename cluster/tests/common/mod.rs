@@ -7,6 +7,7 @@ pub mod load;
 pub mod proxy;
 pub mod tls;
 
+use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -109,12 +110,23 @@ impl Server {
             if self.child.try_wait().expect("its status").is_some() {
                 return false;
             }
-            if TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            if self.says_anything().is_ok() {
                 return true;
             }
             std::thread::sleep(Duration::from_millis(5));
         }
         false
+    }
+
+    /// Some reply, or an end of the connection (TLS): it has come to its loop. One that only listens may end yet.
+    fn says_anything(&self) -> std::io::Result<()> {
+        let mut connection = TcpStream::connect(("127.0.0.1", self.port))?;
+        connection.set_read_timeout(Some(Duration::from_secs(5)))?;
+        connection.write_all(b"PING\r\n")?;
+        match connection.read(&mut [0; 64]) {
+            Err(e) if e.kind() != std::io::ErrorKind::ConnectionReset => Err(e),
+            _ => Ok(()),
+        }
     }
 
     /// How clients name it.
