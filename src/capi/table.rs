@@ -8,6 +8,7 @@ use super::table_options::{tatcell_attach_options_t, tatcell_table_options_t, TA
 use crate::keys::aes::AesKeys;
 use crate::keys::Hasher;
 use crate::limit::params::{self, Kind};
+use crate::limit::TableLimit;
 use crate::table::{Access, Exclusive, Line, Shared, Table, TableError};
 
 /// Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). It never grows.
@@ -31,7 +32,7 @@ pub struct tatcell_table_t {
 pub(super) struct Handle {
     /// `READY`.
     mark: u64,
-    /// Not 0: the shortest way may be gone. A shared table with a [short](Hasher::Short) hasher.
+    /// The mark of the limits of the shortest way, if the table is shared; else one that no limit has.
     short: u64,
     /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Not 0.
     pub ticket: u64,
@@ -39,7 +40,7 @@ pub(super) struct Handle {
 }
 
 /// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Table` or `Geometry` change.
-const READY: u64 = 0x7461_7463_656c_6805;
+const READY: u64 = 0x7461_7463_656c_6806;
 
 /// Either form of a table.
 pub(super) enum Any {
@@ -70,14 +71,15 @@ unsafe impl Marked for Handle {
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
-/// A handle of which the shortest way may be gone.
+/// A handle of which the shortest way may be gone: a shared table with a [short](Hasher::Short) hasher.
 #[derive(Clone, Copy)]
 pub(super) struct Short<'a>(&'a Handle);
 
 impl Handle {
+    /// The shortest way, if this limit may go it.
     #[inline(always)]
-    pub(super) fn short(&self) -> Option<Short<'_>> {
-        (self.short != 0).then_some(Short(self))
+    pub(super) fn short(&self, limit: &TableLimit) -> Option<Short<'_>> {
+        (limit.0.mark == self.short).then_some(Short(self))
     }
 }
 
@@ -87,7 +89,7 @@ impl<'a> Short<'a> {
     pub(super) fn parts(self) -> (&'a Table<'static, Shared>, &'a AesKeys) {
         match &self.0.table {
             Any::Shared(table @ Table { hasher: Hasher::Short(keys), .. }) => (table, keys),
-            // SAFETY: `publish` makes no other handle that is short.
+            // SAFETY: `publish` gives no other handle a mark that a limit has.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }
@@ -109,7 +111,10 @@ pub(super) fn publish(made: Result<Any, TableError>, out: Out<'_, tatcell_table_
                 Any::Shared(t) => ticket(t),
                 Any::Exclusive(t) => ticket(t),
             };
-            let short = matches!(&table, Any::Shared(Table { hasher: Hasher::Short(_), .. })) as u64;
+            let short = match &table {
+                Any::Shared(t) => t.short,
+                Any::Exclusive(t) => !t.geometry.mark,
+            };
             out.put_inside(Handle { mark: READY, short, ticket, table });
             TATCELL_PASS
         }

@@ -252,17 +252,16 @@ pub unsafe extern "C" fn tatcell_table_check(
         c,
         (table, limit, retry) = c.table_asked(table, limit, retry_after, || c.key(key, key_len).map(drop))
     );
-    let short = || table.short().filter(|short| limit.0.mark == short.parts().0.whole);
     if key_len == 16 {
         args!(c, key = c.input(key.cast::<[u8; 16]>()));
-        return match short() {
+        return match table.short(limit) {
             Some(short) => check_short16(short, limit, now, key, retry, cost),
             None => check_sized(table, limit, now, key, retry, cost),
         };
     }
     if key_len == 4 {
         args!(c, key = c.input(key.cast::<[u8; 4]>()));
-        return match short() {
+        return match table.short(limit) {
             Some(short) => check_short4(short, limit, now, key, retry, cost),
             None => check_sized(table, limit, now, key, retry, cost),
         };

@@ -53,8 +53,9 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) whole: u64,
     /// The mark of its limits where they are GCRA's, else one that no limit has.
     pub(super) timed: u64,
-    /// 0 where keys are hashed by a [short](Hasher::Short) hasher.
-    not_short: u64,
+    /// The mark of the limits of the shortest way: `whole` where keys are hashed by a [short](Hasher::Short) hasher,
+    /// else one that no limit has.
+    pub(crate) short: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
@@ -214,23 +215,10 @@ impl<'m, M: Access> Table<'m, M> {
         let timed = if geometry.is_gcra() { own } else { none };
         let whole = if geometry.resolution() == 0 { timed } else { none };
         let lines = geometry.lines as u64;
-        let not_short = !matches!(hasher, Hasher::Short(_)) as u64;
+        let short = if matches!(hasher, Hasher::Short(_)) { whole } else { none };
         let (wide, half) = (Avx512::detect(), Avx2::detect());
         let (at_once, filled, mode) = (crate::cpu::groups_pay(), [0; FILL], PhantomData);
-        Ok(Table {
-            slots,
-            geometry,
-            hasher,
-            wide,
-            half,
-            at_once,
-            filled,
-            whole,
-            timed,
-            not_short,
-            lines,
-            mode,
-        })
+        Ok(Table { slots, geometry, hasher, wide, half, at_once, filled, whole, timed, short, lines, mode })
     }
 
     /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
@@ -313,12 +301,12 @@ impl<'m, M: Access> Table<'m, M> {
     /// are hashed in registers. One test: an indirect jump by the kind of hash took six instructions.
     #[inline(always)]
     pub(crate) fn short(&self, limit: &TableLimit) -> Option<&AesKeys> {
-        if (limit.0.mark ^ self.whole) | self.not_short != 0 {
+        if limit.0.mark != self.short {
             return None;
         }
         match &self.hasher {
             Hasher::Short(keys) => Some(keys),
-            // SAFETY: `over`, which alone makes handles, sets `not_short` to 0 for that hasher only.
+            // SAFETY: `over`, which alone makes handles, sets `short` to the mark of a limit for that hasher only.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }
