@@ -27,7 +27,7 @@ use crate::crew::{crew, Member};
 use crate::floors::{others, HAS_OTHERS};
 use crate::keys::{key, Stream};
 use crate::suite::{Mix, Suite};
-use crate::thread_floors::{part_of_words, prefetch_to_write, swap, R60};
+use crate::thread_floors::{part_of_words, prefetch_to_write, swap, R52, R60};
 
 const KEYS: u32 = 1_000_000;
 /// The second thread's keys, from here on, are never asked for by the first.
@@ -76,39 +76,29 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
                 });
             }
             if HAS_OTHERS {
-                let text = format!("words, {rate} Mpps, 60 others");
-                bare::<true>(
-                    suite,
-                    ("floor64", &format!("{text}, 64 ahead, {who}")),
-                    (rate, visit),
-                    threads,
-                    cpu,
-                );
-                bare::<false>(
-                    suite,
-                    ("floor1", &format!("{text}, not ahead, {who}")),
-                    (rate, visit),
-                    threads,
-                    cpu,
-                );
+                let text = |how: &str| format!("words, {rate} Mpps, {how}, {who}");
+                let ahead = ("floor64", text("64 ahead, 52 others"));
+                bare::<true, R52>(suite, ahead, (rate, visit), threads, cpu);
+                let alone = ("floor1", text("not ahead, 60 others"));
+                bare::<false, R60>(suite, alone, (rate, visit), threads, cpu);
             }
         }
     }
 }
 
 /// The bare operations at the same rate.
-fn bare<const AHEAD: bool>(
+fn bare<const AHEAD: bool, const R: usize>(
     suite: &mut Suite,
-    (name, text): (&str, &str),
+    (name, text): (&str, String),
     (rate, visit): (u64, (u64, u64)),
     threads: usize,
     cpu: usize,
 ) {
-    suite.add_crew(&format!("paced.{name}_{rate}mpps_{threads}"), text, Mix::Bare, visit, |_| {
+    suite.add_crew(&format!("paced.{name}_{rate}mpps_{threads}"), &text, Mix::Bare, visit, |_| {
         let gap = BATCH as u64 * 1_000 * threads as u64 / rate;
         let member = |first| {
             let (words, stream) = part_of_words(KEYS, threads, first);
-            let work = OnWords::<AHEAD> { words, first, apart: threads, stream, coming: [first; BATCH] };
+            let work = OnWords::<AHEAD, R> { words, first, apart: threads, stream, coming: [first; BATCH] };
             Paced::new(work, gap, 0)
         };
         crew((0..threads).map(member).collect(), cpu, Default::default())
@@ -157,7 +147,7 @@ impl Work for OnTable {
 }
 
 /// One thread's words: number `first` and each `apart` further ones.
-struct OnWords<const AHEAD: bool> {
+struct OnWords<const AHEAD: bool, const R: usize> {
     words: &'static [AtomicU64],
     first: usize,
     apart: usize,
@@ -166,7 +156,7 @@ struct OnWords<const AHEAD: bool> {
     coming: [usize; BATCH],
 }
 
-impl<const AHEAD: bool> Work for OnWords<AHEAD> {
+impl<const AHEAD: bool, const R: usize> Work for OnWords<AHEAD, R> {
     #[inline(never)]
     fn batch(&mut self, _: u64) -> u64 {
         let OnWords { words, first, apart, stream, coming } = self;
@@ -175,7 +165,7 @@ impl<const AHEAD: bool> Work for OnWords<AHEAD> {
             let next = turn.id(id) as usize * *apart + *first;
             let now = if AHEAD { std::mem::replace(place, next) } else { next };
             prefetch_to_write(&words[next]);
-            others::<R60>();
+            others::<R>();
             swap(&words[now]);
         }
         BATCH as u64

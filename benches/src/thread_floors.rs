@@ -2,11 +2,11 @@
 //!
 //! ```text
 //!  floor64      words of their own on lines of both, write prefetch 64 ahead + cmpxchg
-//!  floor64_60   the same with 60 other instructions, so that it takes as many as a decision of a burst
-//!  floor1_60    the same, each asked for to be written just before, as single calls: what only loads the word and
-//!               then swaps it transfers the line twice, and is slower than the table on two threads
+//!  floor64_52   the same with 52 other instructions, so that it takes as many as a decision of a burst
+//!  floor1_60    the same, each asked for to be written just before, with 60, as single calls: what only loads the word
+//!               and then swaps it transfers the line twice, and is slower than the table on two threads
 //!  1e8_..       over the words of 1e8 keys
-//!  floorhot     one word, swapped until it is won, without a wait between two attempts, which a check has
+//!  floorhot     one word, swapped until it is won; after a lost swap it waits as long as a check does
 //!  floorown     a word of its own on a line of its own, load and store, as a lease or a refusal
 //! ```
 
@@ -23,7 +23,9 @@ use crate::tables::LARGEST;
 use crate::threads::{start, CELL, ONE_WORD, TABLE};
 
 const KEYS: u32 = 1_000_000;
-/// Repetitions of four instructions that make 60: a few more than the 52 that a burst has beside those of the floor.
+/// Repetitions of four instructions that make 52: what a burst has beside those of the floor, 78 less 26.
+pub const R52: usize = 13;
+/// The same for a single call: 60, of 86 less some 20.
 pub const R60: usize = 15;
 /// The same for a lease: 28, of 35.
 const R28: usize = 7;
@@ -38,20 +40,16 @@ pub fn add(suite: &mut Suite, cpus: Option<Cpus>) {
         on_words::<true, 0>(suite, "floor64", &text, KEYS, threads, cpu);
         if HAS_OTHERS {
             for (name, size, keys) in [("", "1e6", KEYS), ("1e8_", "1e8", LARGEST)] {
-                let text = format!("words of {size} keys, 64 ahead, 60 others, {alone}");
-                on_words::<true, R60>(suite, &format!("{name}floor64_60"), &text, keys, threads, cpu);
+                let text = format!("words of {size} keys, 64 ahead, 52 others, {alone}");
+                on_words::<true, R52>(suite, &format!("{name}floor64_52"), &text, keys, threads, cpu);
                 let text = format!("words of {size} keys, not ahead, 60 others, {alone}");
                 on_words::<false, R60>(suite, &format!("{name}floor1_60"), &text, keys, threads, cpu);
             }
         }
-        let text = format!("one word, cmpxchg until it is won, {alone}");
+        let text = format!("one word, cmpxchg until it is won, waiting between, {alone}");
         suite.add_crew(&format!("threads.floorhot_{threads}"), &text, Mix::Bare, ONE_WORD, |_| {
             let word: &Apart<AtomicU64> = Box::leak(Box::new(Apart(AtomicU64::new(0))));
-            let words = std::slice::from_ref(&word.0);
-            let part = |_| {
-                let stream = Stream::cycle(vec![0; 1 << 12]);
-                OnWords::<true, 0> { words, first: 0, apart: 1, stream, now: 0 }
-            };
+            let part = |_| OnOne { word: &word.0, now: 0 };
             crew((0..threads).map(part).collect(), cpu, start())
         });
         let text = format!("load + store, a line each, 28 others, {alone}");
@@ -120,13 +118,42 @@ impl<const AHEAD: bool, const R: usize> Member for OnWords<AHEAD, R> {
     }
 }
 
-/// Until it is won.
+/// Until it is won: of a word of one thread, at once.
 #[inline(always)]
 pub fn swap(word: &AtomicU64) {
     while {
         let seen = word.load(Relaxed);
         word.compare_exchange_weak(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_err()
     } {}
+}
+
+/// The word of all threads.
+struct OnOne {
+    word: &'static AtomicU64,
+    now: u64,
+}
+
+impl Member for OnOne {
+    fn decide(&mut self, n: u64) -> u64 {
+        for _ in 0..n {
+            let mut lost = 0u32;
+            while {
+                let seen = self.word.load(Relaxed);
+                self.word.compare_exchange_weak(seen, seen.wrapping_add(DT), Relaxed, Relaxed).is_err()
+            } {
+                lost += 1;
+                // As the library: 16 hints after the first lost swap, then 32.
+                for _ in 0..8 << lost.min(2) {
+                    std::hint::spin_loop();
+                }
+            }
+        }
+        n
+    }
+
+    fn now(&mut self) -> Option<&mut u64> {
+        Some(&mut self.now)
+    }
 }
 
 #[inline(always)]
