@@ -51,7 +51,7 @@ pub(super) enum Check {
 }
 
 impl Check {
-    fn broken(self) -> &'static str {
+    pub(super) fn broken(self) -> &'static str {
         match self {
             Check::OneLive => "two LIVE words of one key",
             Check::ClaimsRise => "a claim is not above the earlier ones of its slot",

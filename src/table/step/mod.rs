@@ -24,13 +24,14 @@
 //!   not run again, so this covers the death of any threads at any step.
 //!
 //! Weakened forms ([`weakened`]) run the same calls with an [`Access`](super::Access) that swaps wrongly, and each must
-//! be caught. What is not shown: weak memory (the models in `loom_*.rs`), clocks apart by more than the skew, more
+//! be caught; of each check there is a world in which it alone says so ([`each_check`]). What is not shown: weak memory (the models in `loom_*.rs`), clocks apart by more than the skew, more
 //! slots and threads than these worlds have (`tests/explorer.rs` goes deeper, on a model of the protocol).
 //!
 //! `RUSTFLAGS="--cfg tatcell_step" cargo test --profile loom --lib --features std step_`
 
 mod calls;
 mod check;
+mod each_check;
 mod migrated;
 mod migration;
 mod search;

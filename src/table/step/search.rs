@@ -1,8 +1,9 @@
 //! Every state that the threads of a world can reach, breadth first, and the shortest way to one that is wrong.
 
-use std::collections::HashSet;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashSet, VecDeque};
 use std::format;
-use std::hash::Hash;
+use std::hash::{BuildHasher, Hash};
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
@@ -114,26 +115,29 @@ impl<'w, A: Access> Search<'w, A> {
     /// Looks at everything reachable; stops at what is wrong, or at `cap` states.
     pub fn run(mut self, cap: usize) -> Found {
         let threads = self.world.scripts.len();
-        let mut states = vec![(self.start(), 0u32)];
-        let mut seen = HashSet::from([states[0].0]);
-        let mut next = 0;
-        while next < states.len() && states.len() < cap {
-            let s = states[next].0;
+        let start = self.start();
+        let mut seen = Seen::new();
+        seen.is_new(&start);
+        // Of each state the one before it, and the thread that took the step.
+        let mut ways = vec![(0u32, 0u8)];
+        let (mut left, mut next) = (VecDeque::from([start]), 0);
+        while let Some(s) = left.pop_front().filter(|_| ways.len() < cap) {
             if let Some(what) = self.checker.wrong(&s, &self.lists) {
-                let (steps, violation) = self.trace(&states, next, &what);
-                return Found { states: states.len(), violation: Some(violation), steps };
+                let (steps, violation) = self.trace(&ways, next, &what);
+                return Found { states: ways.len(), violation: Some(violation), steps };
             }
             for who in 0..threads {
                 if self.may_step(&s.threads[who]) {
                     let after = self.step(&s, who);
-                    if seen.insert(after) {
-                        states.push((after, next as u32));
+                    if seen.is_new(&after) {
+                        left.push_back(after);
+                        ways.push((next as u32, who as u8));
                     }
                 }
             }
             next += 1;
         }
-        Found { states: states.len(), violation: None, steps: 0 }
+        Found { states: ways.len(), violation: None, steps: 0 }
     }
 
     /// Looks at everything reachable; what `of` makes of the states in which all have ended.
@@ -157,26 +161,31 @@ impl<'w, A: Access> Search<'w, A> {
         ends
     }
 
-    fn trace(&self, states: &[(State, u32)], mut at: usize, what: &str) -> (usize, String) {
-        let mut lines = vec![];
-        loop {
-            let (s, before) = &states[at];
-            let words: Vec<String> =
-                s.words[..self.world.slots.len()].iter().map(|word| self.word(*word)).collect();
-            let mut line = words.join(" ");
-            for thread in &s.threads[..self.world.scripts.len()] {
-                let (log, outcomes) = (self.lists.log(thread.log).len(), &self.lists.outcomes);
-                let ended = &outcomes[thread.outcomes as usize];
-                line += &format!(" | T{} call {} access {log} {ended:?}", thread.script, thread.done);
-            }
-            lines.push(line);
-            if at == 0 {
-                break;
-            }
-            at = *before as usize;
+    fn trace(&mut self, ways: &[(u32, u8)], mut at: usize, what: &str) -> (usize, String) {
+        let mut takers = vec![];
+        while at != 0 {
+            takers.push(usize::from(ways[at].1));
+            at = ways[at].0 as usize;
         }
-        lines.reverse();
-        (lines.len() - 1, format!("{what} after {} steps\n{}", lines.len() - 1, lines.join("\n")))
+        let mut s = self.start();
+        let mut lines = vec![self.line(&s)];
+        for &who in takers.iter().rev() {
+            s = self.step(&s, who);
+            lines.push(self.line(&s));
+        }
+        (takers.len(), format!("{what} after {} steps\n{}", takers.len(), lines.join("\n")))
+    }
+
+    fn line(&self, s: &State) -> String {
+        let words: Vec<String> =
+            s.words[..self.world.slots.len()].iter().map(|word| self.word(*word)).collect();
+        let mut line = words.join(" ");
+        for thread in &s.threads[..self.world.scripts.len()] {
+            let (log, outcomes) = (self.lists.log(thread.log).len(), &self.lists.outcomes);
+            let ended = &outcomes[thread.outcomes as usize];
+            line += &format!(" | T{} call {} access {log} {ended:?}", thread.script, thread.done);
+        }
+        line
     }
 
     fn word(&self, word: u64) -> String {
@@ -191,6 +200,24 @@ impl<'w, A: Access> Search<'w, A> {
     }
 }
 
+/// The states that were reached, by 128 bits of keyed hashes of each: of 1e8 states two share them with a chance of
+/// 1e-23, and then one would not be looked at. States themselves would take five times the memory.
+struct Seen {
+    prints: HashSet<u128>,
+    hashes: [RandomState; 2],
+}
+
+impl Seen {
+    fn new() -> Seen {
+        Seen { prints: HashSet::new(), hashes: [RandomState::new(), RandomState::new()] }
+    }
+
+    fn is_new(&mut self, s: &State) -> bool {
+        let [high, low] = self.hashes.each_ref().map(|hash| u128::from(hash.hash_one(s)));
+        self.prints.insert(high << 64 | low)
+    }
+}
+
 /// Looks at what single calls are answered in the place of a world's bursts, for `Check::AsCalls`.
 pub(super) fn answered_singly<A: Access>(mut world: World<A>) -> World<A> {
     let singles = world.scripts.iter().map(|script| calls::singly(script)).collect();
@@ -201,7 +228,7 @@ pub(super) fn answered_singly<A: Access>(mut world: World<A>) -> World<A> {
 }
 
 /// More states than any world here has: one that goes on beyond them has threads that undo each other without end.
-const MANY: usize = 8_000_000;
+const MANY: usize = 200_000_000;
 
 /// Looks at every state of a world, and fails at one that is wrong.
 pub(super) fn holds<A: Access>(name: &str, world: &World<A>, checks: &[Check]) {

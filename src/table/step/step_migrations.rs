@@ -114,7 +114,7 @@ fn a_migration_by_clocks_units_apart_has_every_debt_once() {
 }
 
 /// A world whose migrations are looked at in this way.
-fn weakened(resolution: i8, how: How<Shared>) -> World {
+pub(super) fn weakened(resolution: i8, how: How<Shared>) -> World {
     let w = World::shared(LimitSpec::new(1, T, 4), FullPolicy::Admit, 2, &[0, 8]);
     let words = [w.live(Z, NOW - 20), w.live(Y, NOW + T + 2)];
     let w = w.start(0, words[0]).start(1, words[1]).thread(&[check(X, NOW), check(Y, NOW)]);
@@ -164,7 +164,7 @@ fn of_halves(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64
 }
 
 /// Loses the last word of the table that has a debt.
-fn one_dropped(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
+pub(super) fn one_dropped(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
     let mut words = shipped(table, lines, options, now);
     if let Some(last) = words.iter_mut().rev().find(|word| **word != 0) {
         *last = 0;
@@ -179,7 +179,7 @@ fn rounded_down(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: 
 }
 
 /// Has a word of a key in both lines.
-fn one_twice(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
+pub(super) fn one_twice(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
     let mut words = shipped(table, lines, options, now);
     words[15] = words.iter().copied().max().unwrap_or(0);
     words

@@ -16,11 +16,11 @@ use crate::table::FullPolicy;
 const CLAIM: u64 = 1 << 63;
 const TAG: u64 = 0xf_ffff << 43;
 
-fn is_claim(word: u64) -> bool {
+pub(super) fn is_claim(word: u64) -> bool {
     word & CLAIM != 0
 }
 
-fn is_empty(word: u64) -> bool {
+pub(super) fn is_empty(word: u64) -> bool {
     word & TAG == 0
 }
 
@@ -45,6 +45,7 @@ macro_rules! weakened {
         }
     };
 }
+pub(super) use weakened;
 
 weakened! {
     /// Stores where it should swap.
