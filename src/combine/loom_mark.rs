@@ -135,7 +135,7 @@ fn loom_two_packets_get_the_colours_of_an_order() {
 #[test]
 fn loom_three_packets_share_the_bursts() {
     for (kind, wanted) in [(Kind::Peak, [1, 1, 1]), (Kind::Excess, [1, 2, 0])] {
-        explore("mark: three packets", Bound::At(1, 2), move || {
+        explore("mark: three packets", Bound::At(1, 3), move || {
             let world = World::new(1, 2);
             let one = || packet(&world, kind, 1);
             let (a, b, c) = race3(one(), one(), one());

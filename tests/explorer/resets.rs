@@ -212,6 +212,28 @@ fn a_refund_units_late_of_an_earlier_life_can_double_a_key() {
     }
 }
 
+/// Beside a clock that is more than a unit behind, by which the permit and a reset come, less is enough: what it gives
+/// back by its reading has drained for those that are ahead, and a claim comes again (no key has two slots in this
+/// world). By a clock that is up to date it gives back nothing.
+#[test]
+fn a_late_refund_of_before_a_reset_lets_a_claim_recur() {
+    for permits in [Permits::default(), CURED] {
+        let of = |late: i32| {
+            let [a, b] = [[reset(-UNIT - 2), x(1, -1)], [x(1, -UNIT - 20), back(0, -late)]];
+            let w = far(2, Policy::Deny, 1, &[&a, &b, &[x(1, -UNIT - 20), reset(-UNIT - 20)]]);
+            let initial = [Word::live(Y, NOW + 4), Word(0), Word(0)];
+            World { permits, placement: Placement::EmptyThenOldest, initial, ..w }
+        };
+        assert_eq!(breaks(&of(26), &[Check::ClaimsRise], CLAIM_FALLS), 26);
+        holds(
+            "a late refund beside two resets",
+            &of(26),
+            &[Check::OneLive, Check::KeyEnvelope, Check::Progress],
+        );
+        holds("one that is up to date", &of(0), SAFE);
+    }
+}
+
 #[test]
 #[ignore = "minutes"]
 fn long_permits_that_age_double_nothing() {
