@@ -1,13 +1,12 @@
 //! What must hold in every state of a world.
 
-use std::collections::HashSet;
 use std::format;
 use std::string::String;
 use std::vec::Vec;
 
 use super::calls::{self, keys_of, tag};
 use super::migrated::{lost, too_much};
-use super::state::{Lists, State, Thread};
+use super::state::{Lists, Seen, State, Thread};
 use super::world::{Op, Outcome, World, MOST, T};
 use crate::answer::Verdict;
 use crate::sync::step_atomic::alone;
@@ -78,8 +77,8 @@ pub(super) struct Checker<'w, A: Access> {
     keys: Vec<u64>,
     first: u64,
     last: u64,
-    tried: HashSet<([u64; MOST], u32, u32, u8)>,
-    probed: HashSet<[u64; MOST]>,
+    tried: Seen,
+    probed: Seen,
 }
 
 /// Units of a key.
@@ -104,7 +103,7 @@ impl<'w, A: Access> Checker<'w, A> {
         keys.dedup();
         let (first, last) = (calls().map(Op::now).min(), calls().map(Op::now).max());
         let (first, last) = (first.expect("a call"), last.expect("a call"));
-        Checker { world, checks, keys, first, last, tried: HashSet::new(), probed: HashSet::new() }
+        Checker { world, checks, keys, first, last, tried: Seen::new(), probed: Seen::new() }
     }
 
     pub fn wrong(&mut self, s: &State, lists: &Lists) -> Option<String> {
@@ -273,15 +272,15 @@ impl<'w, A: Access> Checker<'w, A> {
 fn stuck<A: Access>(
     world: &World<A>,
     last: u64,
-    tried: &mut HashSet<([u64; MOST], u32, u32, u8)>,
-    probed: &mut HashSet<[u64; MOST]>,
+    tried: &mut Seen,
+    probed: &mut Seen,
     s: &State,
     lists: &Lists,
 ) -> Option<String> {
     for thread in &s.threads[..world.scripts.len()] {
         let script = &world.scripts[usize::from(thread.script)];
         let number = usize::from(thread.done);
-        if number == script.len() || !tried.insert((s.words, thread.outcomes, thread.log, thread.script)) {
+        if number == script.len() || !tried.is_new(&(s.words, thread.outcomes, thread.log, thread.script)) {
             continue;
         }
         world.set(&s.words);
@@ -291,7 +290,7 @@ fn stuck<A: Access>(
             return Some(format!("a call of thread {} alone does not end", thread.script));
         }
     }
-    if !probed.insert(s.words) {
+    if !probed.is_new(&s.words) {
         return None;
     }
     let window = world.table.geometry.layout.window;

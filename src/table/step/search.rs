@@ -1,16 +1,15 @@
 //! Every state that the threads of a world can reach, breadth first, and the shortest way to one that is wrong.
 
-use std::collections::hash_map::RandomState;
 use std::collections::{HashSet, VecDeque};
 use std::format;
-use std::hash::{BuildHasher, Hash};
+use std::hash::Hash;
 use std::string::String;
 use std::vec;
 use std::vec::Vec;
 
 use super::calls;
 use super::check::{Check, Checker};
-use super::state::{Lists, State, Thread};
+use super::state::{Lists, Seen, State, Thread};
 use super::world::{World, MOST};
 use crate::sync::step_atomic::{step, AtomicU64};
 use crate::table::access::Access;
@@ -197,24 +196,6 @@ impl<'w, A: Access> Search<'w, A> {
         };
         let above = layout.payload(word).wrapping_sub(self.origin) & layout.mask;
         format!("{kind}({}, {})", layout.tag_field(word) >> layout.bits, above as i64 - layout.window as i64)
-    }
-}
-
-/// The states that were reached, by 128 bits of keyed hashes of each: of 1e8 states two share them with a chance of
-/// 1e-23, and then one would not be looked at. States themselves would take five times the memory.
-struct Seen {
-    prints: HashSet<u128>,
-    hashes: [RandomState; 2],
-}
-
-impl Seen {
-    fn new() -> Seen {
-        Seen { prints: HashSet::new(), hashes: [RandomState::new(), RandomState::new()] }
-    }
-
-    fn is_new(&mut self, s: &State) -> bool {
-        let [high, low] = self.hashes.each_ref().map(|hash| u128::from(hash.hash_one(s)));
-        self.prints.insert(high << 64 | low)
     }
 }
 

@@ -1,6 +1,8 @@
-//! What the explorer knows of a state: the words, and what each thread has learnt of them.
+//! What the explorer knows of a state: the words, and what each thread has learnt of them; which were seen.
 
-use std::collections::HashMap;
+use std::collections::hash_map::RandomState;
+use std::collections::{HashMap, HashSet};
+use std::hash::{BuildHasher, Hash};
 use std::vec;
 use std::vec::Vec;
 
@@ -76,5 +78,23 @@ impl Lists {
             self.outcomes.push(list.clone());
             self.outcomes.len() as u32 - 1
         })
+    }
+}
+
+/// What was seen, by 128 bits of keyed hashes: of 1e8 things two share them with a chance of 1e-23, and then one would
+/// not be looked at. States themselves would take five times the memory.
+pub(super) struct Seen {
+    prints: HashSet<u128>,
+    hashes: [RandomState; 2],
+}
+
+impl Seen {
+    pub fn new() -> Seen {
+        Seen { prints: HashSet::new(), hashes: [RandomState::new(), RandomState::new()] }
+    }
+
+    pub fn is_new(&mut self, what: &impl Hash) -> bool {
+        let [high, low] = self.hashes.each_ref().map(|hash| u128::from(hash.hash_one(what)));
+        self.prints.insert(high << 64 | low)
     }
 }
