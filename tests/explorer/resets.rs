@@ -244,7 +244,7 @@ fn long_permits_that_age_double_nothing() {
     holds("an earlier life", &w, &[Check::OneLive, Check::ClaimsRise]);
 }
 
-/// 32 992 762 states with clocks close, 28 421 212 with clocks units apart.
+/// 32 992 762 states with clocks close, 28 196 385 with clocks units apart.
 #[test]
 #[ignore = "minutes"]
 fn long_random_worlds_with_permits_that_age_hold() {
