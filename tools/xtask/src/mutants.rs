@@ -40,6 +40,8 @@ use build::{Bench, State, NOT_RUN};
 use list::{Mutant, Row, Table, SURVIVORS};
 use tests::Fate;
 
+pub use list::FILES;
+
 /// What is changed: files, and folders with all below them.
 const CORE: [&str; 13] = [
     "src/table/",

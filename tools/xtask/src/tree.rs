@@ -17,22 +17,14 @@ const DIGITS: usize = 16;
 
 /// The digest of the tree at this root; None where git does not know it.
 pub fn of(root: &Path) -> Option<String> {
-    let git = |arguments: &[&str], input: &str| {
-        let mut git = Command::new("git");
-        git.arg("-C").arg(root).args(["--no-optional-locks", "-c", "core.quotePath=false"]).args(arguments);
-        let git = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
-        let mut child = git.spawn().ok()?;
-        let mut pipe = child.stdin.take()?;
-        // A thread of its own, since git answers before it has read everything.
-        let done = std::thread::scope(|scope| {
-            scope.spawn(move || std::io::Write::write_all(&mut pipe, input.as_bytes()));
-            child.wait_with_output()
-        });
-        let done = done.ok().filter(|done| done.status.success())?;
-        String::from_utf8(done.stdout).ok()
-    };
+    without(root, &[])
+}
+
+/// The same of all but these files.
+pub fn without(root: &Path, names: &[&str]) -> Option<String> {
+    let git = |arguments: &[&str], input: &str| git(root, arguments, input);
     let listed = git(&["ls-files", "--cached", "--others", "--exclude-standard"], "")?;
-    let is_there = |name: &&str| *name != PAGE && root.join(name).is_file();
+    let is_there = |name: &&str| *name != PAGE && !names.contains(name) && root.join(name).is_file();
     let mut names: Vec<&str> = listed.lines().filter(is_there).collect();
     names.sort_unstable();
     names.dedup();
@@ -48,6 +40,22 @@ pub fn of(root: &Path) -> Option<String> {
         all
     });
     git(&["hash-object", "--stdin"], &all)?.get(..DIGITS).map(str::to_owned)
+}
+
+/// What git prints, asked with this input; None where it fails.
+fn git(root: &Path, arguments: &[&str], input: &str) -> Option<String> {
+    let mut git = Command::new("git");
+    git.arg("-C").arg(root).args(["--no-optional-locks", "-c", "core.quotePath=false"]).args(arguments);
+    let git = git.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut child = git.spawn().ok()?;
+    let mut pipe = child.stdin.take()?;
+    // A thread of its own, since git answers before it has read everything.
+    let done = std::thread::scope(|scope| {
+        scope.spawn(move || std::io::Write::write_all(&mut pipe, input.as_bytes()));
+        child.wait_with_output()
+    });
+    let done = done.ok().filter(|done| done.status.success())?;
+    String::from_utf8(done.stdout).ok()
 }
 
 #[cfg(test)]
@@ -86,6 +94,7 @@ mod tests {
         ensure!(of(&root) == first, "and back");
         put("two", "")?;
         ensure!(of(&root) != first, "a new file");
+        ensure!(without(&root, &["two"]) == first && without(&root, &["one"]) != first);
         std::fs::remove_file(root.join("two"))?;
         std::fs::remove_file(root.join("one"))?;
         ensure!(of(&root) != first && of(&root).is_some(), "one less");
