@@ -250,7 +250,7 @@ pub fn logged(ctx: &Context, suite: &Suite, log: &Path, out: Box<dyn Write>) -> 
     let closed = report.close(result);
     let is_of_now = !suite.writes.is_empty() && others() == others_before;
     let tree = if is_of_now { tree::of(&ctx.root) } else { before };
-    sign(log, suite.name, closed.tally, tree.as_deref())?;
+    sign(log, suite.name, closed.tally, ctx.form(), tree.as_deref())?;
     Ok(closed)
 }
 
@@ -312,7 +312,8 @@ mod tests {
         }
         let root = std::env::temp_dir().join(format!("tatcell-logged-{}", std::process::id()));
         std::fs::create_dir_all(&root)?;
-        let ctx = Context { root: root.clone(), ..Context::of(Path::new(ROOT).canonicalize()?)? };
+        let mut ctx = Context { root: root.clone(), ..Context::of(Path::new(ROOT).canonicalize()?)? };
+        (ctx.quick, ctx.narrow, ctx.arguments) = (true, false, Vec::new());
         ensure!(std::process::Command::new("git")
             .arg("-C")
             .arg(&root)
@@ -333,7 +334,7 @@ mod tests {
             let text = std::fs::read_to_string(&log)?;
             let end = End::of(&text, "found").context("an end")?;
             let tree = if is_of_now { tree::of(&root) } else { before };
-            ensure!(end.tree.is_some() && end.tree == tree.as_deref(), "{text}");
+            ensure!(end.tree.is_some() && end.tree == tree.as_deref() && end.form == Some("quick"), "{text}");
             ensure!((tree == tree::of(&root)) == is_of_now);
         }
         std::fs::remove_dir_all(root).map_err(Into::into)
