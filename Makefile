@@ -61,7 +61,7 @@ test-fuzz: ## Hostile inputs on stable: the corpus of each fuzz target, and inpu
 test-ffi: ## Test the library through its C ABI, from C and C++
 test-abi: ## The C ABI beside the dump of the last release, on other machines, with older programs
 test-package: ## Install into a staging folder, build against it with pkg-config and CMake, move it, build again
-assurance: ## Every promise of the readme beside its checks: docs/ASSURANCE.md; LONG=1: hours, LOGS=1: of the last test
+assurance: ## Every promise beside its checks: docs/ASSURANCE.md; LONG=1: long forms (hours), LOGS=1: of the last logs
 test-attacks: ## Floods, evaders and collisions against tables, in small: what docs/ATTACKS.md claims
 attacks: ## The same in full: the figures of docs/ATTACKS.md and its picture (minutes)
 attacks-long: ## The same in full as a test: the page must have the figures of a fresh run (minutes)

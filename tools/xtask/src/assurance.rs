@@ -12,18 +12,25 @@
 //!
 //! With LOGS=1 the logs are read that lie there: each must be of the tree as it is now ([`crate::tree`]).
 //!
+//! With LONG=1 the rows are those that have a long form, in a table of their own (`long`). With both, a row is judged
+//! where each of its suites has left such a log and ran in full, and of the others the page keeps what it says.
+//!
 //! docs/readme.tsv is the readme unit by unit, a paragraph, an item or a row of a table each, with the rows that would
 //! fail if it were false, or why it promises nothing. A test holds it to the readme and to the rows.
 
 mod judge;
+mod long;
 mod page;
 mod sizes;
 
+use std::collections::BTreeMap;
+use std::path::Path;
 use std::time::Instant;
 
 use anyhow::{bail, ensure, Result};
 
-use crate::context::Context;
+use crate::context::{is_set, Context};
+use crate::report::Tally;
 use crate::{suites, tree};
 use judge::{judge, Ended, Logs};
 
@@ -76,6 +83,14 @@ impl Check {
     }
 }
 
+/// A row that was held against the logs.
+struct Held {
+    row: Row,
+    /// With its numbers.
+    size: String,
+    ended: Ended,
+}
+
 /// Rows in their short forms, or those that have a long one in that.
 fn rows(text: &str, long: bool) -> Result<Vec<Row>> {
     let lines = text.lines().filter(|line| !line.starts_with('#'));
@@ -83,20 +98,21 @@ fn rows(text: &str, long: bool) -> Result<Vec<Row>> {
         let cells: Vec<&str> = line.split('\t').collect();
         let [claim, suites, checks, size, more @ ..] = &cells[..] else { bail!("too few cells: {line}") };
         let (suites, checks, size) = match more {
-            [suites, checks, size] if long => (suites, checks, size),
-            _ => (suites, checks, size),
+            _ if !long => (suites, checks, size),
+            [suites, checks, size] if more.iter().all(|cell| !cell.is_empty()) => (suites, checks, size),
+            _ if more.iter().all(|cell| cell.is_empty()) => return Ok(None),
+            _ => bail!("half a long form: {line}"),
         };
         let suites: Vec<String> = suites.split_whitespace().map(str::to_owned).collect();
         let checks: Vec<Check> = checks.split_whitespace().map(|word| Check::of(word, &suites)).collect();
-        ensure!(long || !checks.is_empty(), "a row without a check: {line}");
+        ensure!(!checks.is_empty(), "a row without a check: {line}");
         ensure!(checks.iter().all(|check| !check.text.is_empty()), "a check without a name: {line}");
         for suite in &suites {
             ensure!(suites::find(suite).is_some(), "there is no suite {suite}: {line}");
         }
-        Ok(Row { claim: (*claim).to_owned(), suites, checks, size: (*size).to_owned() })
+        Ok(Some(Row { claim: (*claim).to_owned(), suites, checks, size: (*size).to_owned() }))
     };
-    let rows: Result<Vec<Row>> = lines.map(row).collect();
-    Ok(rows?.into_iter().filter(|row| !row.checks.is_empty()).collect())
+    lines.filter_map(|line| row(line).transpose()).collect()
 }
 
 /// The suites that rows name, in their order; without those that are read where they are not.
@@ -109,52 +125,84 @@ fn asked(rows: &[Row], all: bool) -> Vec<&'static suites::Suite> {
 /// The job: LONG=1 for the long forms, LOGS=1 to read what `make test` has left.
 pub fn run(ctx: &Context) -> Result<()> {
     let started = Instant::now();
-    let is_set = |name| std::env::var_os(name).is_some_and(|v| !v.is_empty());
     let (long, read) = (is_set("LONG"), is_set("LOGS"));
     let rows = rows(&ctx.read(ROWS)?, long)?;
-    let folder = ctx.folder("test-logs")?;
     let asked = asked(&rows, read || long);
+    // As it began: suites write their lists.
+    let commit = tree::commit(&ctx.root);
     // A suite that fails fails its rows; the others' are looked at all the same.
     let mut good = true;
     if !read {
         let form = Context { quick: ctx.quick || !long, ..ctx.another()? };
+        ensure!(
+            !long || form.form().is_none(),
+            "LONG=1 runs whole suites: without TATCELL_QUICK, FILE, LISTED and ONLY"
+        );
         good = suites::all(&form, &asked.iter().map(|suite| suite.name.to_owned()).collect::<Vec<_>>())?;
     }
     let seconds = (!read).then(|| started.elapsed().as_secs());
     let log = |suite: &&suites::Suite| {
-        let text = std::fs::read(folder.join(format!("{}.log", suite.name))).ok()?;
+        let text = std::fs::read(suites::log(ctx, suite.name).ok()?).ok()?;
         Some((suite.name.to_owned(), String::from_utf8_lossy(&text).into_owned()))
     };
     let texts = asked.iter().filter_map(log).collect();
     // What has just run is of this tree, whatever it wrote.
     let tree = read.then(|| tree::of(&ctx.root)).flatten();
-    let logs = Logs { texts, all: read || long, tree };
-    let (mut passed, mut failed, mut skipped) = (0, 0, 0);
-    let mut all = Vec::new();
-    for row in rows {
-        let (size, ended) = match (judge(&row, &logs), sizes::filled(&row.size, &ctx.root, &logs.texts)) {
-            (ended @ Ended::Holds(..), Err(why)) => {
-                ("?".to_owned(), Ended::Fails(format!("its size, after {ended:?}: {why:#}")))
-            }
-            (ended, size) => (size.unwrap_or_else(|_| "?".to_owned()), ended),
-        };
-        let (count, said) = match &ended {
-            Ended::Holds(n, None) => (&mut passed, format!("PASS assurance: {} ({n})", row.claim)),
-            Ended::Holds(n, Some(why)) => {
-                (&mut passed, format!("PASS assurance: {} ({n}), skipped: {why}", row.claim))
-            }
-            Ended::Fails(why) => (&mut failed, format!("FAIL assurance: {}: {why}", row.claim)),
-            Ended::Skipped(why) => (&mut skipped, format!("SKIP assurance: {}: {why}", row.claim)),
-        };
-        *count += 1;
-        println!("{said}");
-        all.push((row, size, ended));
+    let logs = Logs { texts, all: read || long, tree, keeps: read && long };
+    let page = ctx.read(tree::PAGE)?;
+    let all: Vec<Held> = rows.into_iter().map(|row| held(row, &logs, &ctx.root)).collect();
+    let mut tally = Tally::default();
+    for held in &all {
+        let (count, line) = said(held, &page);
+        tally += count;
+        println!("{line}");
     }
-    page::write(ctx, &all, seconds, long)?;
+    match long {
+        true => long::write(ctx, &page, &all, commit.as_deref())?,
+        false => page::write(ctx, &all, seconds)?,
+    }
     println!("make assurance took {} s", started.elapsed().as_secs());
-    println!("{passed} passed, {failed} failed, {skipped} skipped");
-    ensure!(failed == 0 && passed > 0, "{failed} promises without proof");
+    println!("{tally}");
+    verdict(tally, logs.keeps)?;
     ensure!(good, "a suite has failed");
+    Ok(())
+}
+
+/// A row held against the logs, with the numbers of its size: those of lists alone where no log tells of the row.
+fn held(row: Row, logs: &Logs, root: &Path) -> Held {
+    let ended = judge(&row, logs);
+    let none = BTreeMap::new();
+    let texts = if matches!(ended, Ended::Untold(_)) { &none } else { &logs.texts };
+    let (size, ended) = match (ended, sizes::filled(&row.size, root, texts)) {
+        (ended @ Ended::Holds(..), Err(why)) => {
+            ("?".to_owned(), Ended::Fails(format!("its size, after {ended:?}: {why:#}")))
+        }
+        (ended, size) => (size.unwrap_or_else(|_| "?".to_owned()), ended),
+    };
+    Held { row, size, ended }
+}
+
+/// What a row counts as, and its line on standard output. `page`: as it is, before it is written anew.
+fn said(Held { row, ended, .. }: &Held, page: &str) -> (Tally, String) {
+    let none = Tally::default();
+    let [passed, failed, skipped] =
+        [Tally { passed: 1, ..none }, Tally { failed: 1, ..none }, Tally { skipped: 1, ..none }];
+    let Row { claim, .. } = row;
+    match ended {
+        Ended::Holds(n, None) => (passed, format!("PASS assurance: {claim} ({n})")),
+        Ended::Holds(n, Some(why)) => (passed, format!("PASS assurance: {claim} ({n}), skipped: {why}")),
+        Ended::Fails(why) => (failed, format!("FAIL assurance: {claim}: {why}")),
+        Ended::Skipped(why) => (skipped, format!("SKIP assurance: {claim}: {why}")),
+        Ended::Untold(why) => {
+            (skipped, format!("SKIP assurance: {claim}: {}: {why}", long::known(page, row)))
+        }
+    }
+}
+
+/// Whether the job ends well: nothing fails, and something holds, but where the page may keep what it says.
+fn verdict(tally: Tally, keeps: bool) -> Result<()> {
+    ensure!(tally.failed == 0, "{} promises without proof", tally.failed);
+    ensure!(tally.passed > 0 || keeps, "no promise holds");
     Ok(())
 }
 
@@ -168,6 +216,18 @@ mod tests {
         assert!(rows("a claim\ttest-rust\t\tsome", false).is_err());
         assert!(rows("a claim\ttest-rust\ttest-rust:\tsome", false).is_err());
         assert!(rows("a claim\ttest-nothing\tone\tsome", false).is_err());
+    }
+
+    #[test]
+    fn a_row_has_a_long_form_whole_or_none() {
+        let long = |more: &str| {
+            let rows = rows(&format!("a claim\ttest-rust\tone\tsome{more}"), true).ok()?;
+            Some(rows.into_iter().map(|row| row.size).collect::<String>())
+        };
+        assert_eq!(long("\ttest-long\ttwo\tmany").as_deref(), Some("many"));
+        assert_eq!((long("\t\t\t").as_deref(), long("").as_deref()), (Some(""), Some("")));
+        assert!(long("\ttest-long\ttwo\t").is_none() && long("\t\t\tmany").is_none());
+        assert!(long("\ttest-long\ttwo").is_none() && long("\ttest-nothing\ttwo\tmany").is_none());
     }
 
     #[test]

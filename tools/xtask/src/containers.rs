@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::{bail, ensure, Context as _, Result};
 use xshell::{cmd, Cmd};
 
-use crate::context::Context;
+use crate::context::{is_set, Context};
 use crate::exec::Run;
 use crate::report::Report;
 use crate::tools::{self, Missing};
@@ -72,7 +72,7 @@ const LIMITS: [&str; 4] = ["--ulimit", "nofile=1024:1024", "--ulimit", "nproc=10
 
 /// The suite.
 pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
-    let theirs = std::env::var_os("TATCELL_BASE_IMAGES").is_some_and(|v| !v.is_empty());
+    let theirs = is_set("TATCELL_BASE_IMAGES");
     let mut needed = vec!["buildah", "podman", "git"];
     needed.extend((!theirs).then_some("mmdebstrap"));
     if let Some(missing) = tools::missing(&needed) {

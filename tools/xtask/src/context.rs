@@ -34,6 +34,8 @@ pub struct Context {
     pub arguments: Vec<String>,
     /// Whether long suites run in their short forms, of a stated size: `TATCELL_QUICK=1`.
     pub quick: bool,
+    /// Whether a variable takes a part of a suite.
+    pub narrow: bool,
 }
 
 /// A lock that a run holds.
@@ -51,6 +53,9 @@ impl Drop for Held {
 
 /// Warnings are errors in everything written in C and C++.
 pub const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
+
+/// Variables that take a part of a suite.
+const NARROW: [&str; 3] = ["FILE", "LISTED", "ONLY"];
 
 /// The repository's root.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -91,7 +96,8 @@ impl Context {
             version: version.context("Cargo.toml has no version")?.to_owned(),
             abi: abi.with_context(|| format!("{ABI_IN} has no ABI version"))?.to_owned(),
             arguments: std::env::args().skip(2).collect(),
-            quick: std::env::var_os("TATCELL_QUICK").is_some_and(|v| !v.is_empty()),
+            quick: is_set("TATCELL_QUICK"),
+            narrow: NARROW.into_iter().any(is_set),
             root,
         })
     }
@@ -100,7 +106,8 @@ impl Context {
     pub fn another(&self) -> Result<Self> {
         let sh = Shell::new()?;
         sh.change_dir(&self.root);
-        let Self { cc, cxx, cargo, make, cargo_target, version, abi, arguments, root, quick, .. } = self;
+        let Self { cc, cxx, cargo, make, cargo_target, version, abi, arguments, root, quick, narrow, .. } =
+            self;
         Ok(Self {
             sh,
             cc: cc.clone(),
@@ -112,8 +119,17 @@ impl Context {
             abi: abi.clone(),
             arguments: arguments.clone(),
             quick: *quick,
+            narrow: *narrow,
             root: root.clone(),
         })
+    }
+
+    /// In which form suites run that do not run in full: a log of that is no evidence of the whole.
+    pub fn form(&self) -> Option<&'static str> {
+        match self.narrow || !self.arguments.is_empty() {
+            true => Some("in part"),
+            false => self.quick.then_some("quick"),
+        }
     }
 
     /// A folder below `target/`, made if need be.
@@ -163,6 +179,11 @@ impl Context {
         names.sort();
         Ok(names)
     }
+}
+
+/// Whether a variable is there, and not empty.
+pub fn is_set(name: &str) -> bool {
+    std::env::var_os(name).is_some_and(|value| !value.is_empty())
 }
 
 /// The words of a variable; `default` where it is unset or empty.
@@ -228,6 +249,26 @@ fn is_toolchain(path: &Path) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_not_all_of_a_suite_says_so() -> Result<()> {
+        let mut ctx = Context::of(Path::new(ROOT).canonicalize()?)?;
+        let texts = [ctx.read("tools/xtask/src/mutants.rs")?, ctx.read("tools/xtask/src/planted/mod.rs")?];
+        assert!(NARROW.iter().all(|name| texts.concat().contains(&format!("(\"{name}\")"))), "their names");
+        let part = Some("in part");
+        for (narrow, argument, quick, form) in [
+            (false, None, false, None),
+            (false, None, true, Some("quick")),
+            (false, Some("miri"), false, part),
+            (true, None, false, part),
+            (true, None, true, part),
+        ] {
+            ctx.arguments = argument.map(str::to_owned).into_iter().collect();
+            (ctx.narrow, ctx.quick) = (narrow, quick);
+            assert_eq!(ctx.form(), form, "{narrow} {argument:?} {quick}");
+        }
+        Ok(())
+    }
 
     #[test]
     fn a_lock_is_held_once_and_taken_over_from_the_dead() -> Result<()> {

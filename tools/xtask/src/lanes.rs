@@ -10,13 +10,12 @@ use std::path::{Path, PathBuf};
 use std::sync::mpsc::channel;
 use std::sync::Mutex;
 
-use anyhow::{anyhow, Result};
+use anyhow::{anyhow, Context as _, Result};
 
 use crate::context::Context;
 use crate::exec::tail;
-use crate::report::{sign, Closed, Report, Tally};
-use crate::suites::Suite;
-use crate::tree;
+use crate::report::{Closed, Report, Tally};
+use crate::suites::{logged, Suite};
 
 /// What a suite of `test` may run beside.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -87,20 +86,9 @@ fn log_of(logs: &Path, suite: &Suite) -> PathBuf {
 /// Runs a suite; what it says goes to its log.
 fn one(ctx: &Context, suite: &Suite, logs: &Path) -> Closed {
     let place = log_of(logs, suite);
-    match File::create(&place) {
-        Ok(log) => {
-            // As it began: what is changed meanwhile makes another tree of it.
-            let tree = tree::of(&ctx.root);
-            let mut report = Report::new(suite.name, Box::new(log));
-            let result = (suite.run)(ctx, &mut report);
-            let closed = report.close(result);
-            match sign(&place, suite.name, closed.tally, tree.as_deref()) {
-                Ok(()) => closed,
-                Err(e) => broken(suite, &format!("{e:#}")),
-            }
-        }
-        Err(e) => broken(suite, &format!("has no log: {e}")),
-    }
+    let closed = File::create(&place).context("has no log");
+    let closed = closed.and_then(|log| logged(ctx, suite, &place, Box::new(log)));
+    closed.unwrap_or_else(|e| broken(suite, &format!("{e:#}")))
 }
 
 /// A suite that did not run, or not to its end: one failure.
@@ -162,7 +150,7 @@ mod tests {
     use super::*;
     use crate::context::ROOT;
     use crate::report::End;
-    use anyhow::Context as _;
+    use crate::tree;
     use std::sync::atomic::{AtomicUsize, Ordering};
     use std::sync::Barrier;
 
@@ -193,7 +181,15 @@ mod tests {
     fn lines(folder: &str, suites: &[(&'static str, Lane, Run)]) -> Result<(Vec<String>, Tally)> {
         let suites: Vec<Suite> = suites
             .iter()
-            .map(|&(name, lane, run)| Suite { name, about: "", always: true, lane, tools: None, run })
+            .map(|&(name, lane, run)| Suite {
+                name,
+                about: "",
+                always: true,
+                lane,
+                tools: None,
+                writes: &[],
+                run,
+            })
             .collect();
         let ctx = Context::of(Path::new(ROOT).canonicalize()?)?;
         let logs = ctx.empty_folder(&format!("lanes-test/{folder}"))?;

@@ -32,13 +32,15 @@ use std::time::{Duration, Instant};
 use anyhow::{ensure, Context as _, Error, Result};
 use xshell::cmd;
 
-use crate::context::Context;
+use crate::context::{is_set, Context};
 use crate::exec::Run;
 use crate::report::Report;
 use crate::tools::Missing;
 use build::{Bench, State, NOT_RUN};
 use list::{Mutant, Row, Table, SURVIVORS};
 use tests::Fate;
+
+pub use list::FILES;
 
 /// What is changed: files, and folders with all below them.
 const CORE: [&str; 13] = [
@@ -66,7 +68,7 @@ const ALL: Duration = Duration::from_secs(40);
 
 /// Whether the mutants that stand in the list are all that is asked for.
 fn only_listed() -> bool {
-    std::env::var_os("LISTED").is_some()
+    is_set("LISTED")
 }
 
 /// The suite.

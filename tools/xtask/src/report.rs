@@ -9,8 +9,8 @@
 //!
 //! Programs of other languages print the same lines, and cargo prints "test name ... ok": [`Report::line`] counts them
 //! all, as [`Said`] reads them. A suite that ends with an error without a FAIL is one failure, and so is one that ran
-//! no test. The log of a suite that has come to its end says so in its last line, with its counts and the tree that it
-//! is of ([`sign`], [`End`]).
+//! no test. The log of a suite that has come to its end says so in its last line, with its counts, what it is short of
+//! all that the suite does, and the tree that it is of ([`sign`], [`End`]).
 
 use std::fs::OpenOptions;
 use std::io::Write;
@@ -76,11 +76,13 @@ fn signature(suite: &str) -> String {
 /// Between the counts and the tree.
 const OF_TREE: &str = ", of tree ";
 
-/// Writes the last line of a log: the suite has come to its end, and no run that was interrupted says that. `tree`: the
-/// one that it began with, where that is known.
-pub fn sign(log: &Path, suite: &str, tally: Tally, tree: Option<&str>) -> Result<()> {
+/// Writes the last line of a log: the suite has come to its end, and no run that was interrupted says that. `form`:
+/// where it was not all of the suite ([`crate::context::Context::form`]); `tree`: the one that it is of, where that is
+/// known.
+pub fn sign(log: &Path, suite: &str, tally: Tally, form: Option<&str>, tree: Option<&str>) -> Result<()> {
+    let form = form.map(|form| format!(", {form}")).unwrap_or_default();
     let tree = tree.map(|tree| format!("{OF_TREE}{tree}")).unwrap_or_default();
-    let line = format!("{}{tally}{tree}\n", signature(suite));
+    let line = format!("{}{tally}{form}{tree}\n", signature(suite));
     let written =
         OpenOptions::new().append(true).open(log).and_then(|mut log| log.write_all(line.as_bytes()));
     written.with_context(|| format!("cannot sign {}", log.display()))
@@ -90,6 +92,8 @@ pub fn sign(log: &Path, suite: &str, tally: Tally, tree: Option<&str>) -> Result
 pub struct End<'a> {
     /// What was counted.
     pub tally: Tally,
+    /// What it was short of all of the suite.
+    pub form: Option<&'a str>,
     /// The tree that the suite ran on.
     pub tree: Option<&'a str>,
 }
@@ -100,14 +104,15 @@ impl<'a> End<'a> {
         let last = log.strip_suffix('\n')?.lines().last()?;
         let rest = last.strip_prefix(&signature(suite))?;
         let (counts, tree) = rest.split_once(OF_TREE).map_or((rest, None), |(c, tree)| (c, Some(tree)));
-        let words = [" passed", " failed", " skipped"];
-        let numbers: Vec<usize> = counts
-            .split(", ")
-            .zip(words)
-            .filter_map(|(c, word)| c.strip_suffix(word)?.parse().ok())
-            .collect();
-        let [passed, failed, skipped] = numbers[..] else { return None };
-        Some(End { tally: Tally { passed, failed, skipped }, tree })
+        let counts: Vec<&str> = counts.splitn(4, ", ").collect();
+        let [passed, failed, skipped, ref form @ ..] = counts[..] else { return None };
+        let count = |words: &str, word| words.strip_suffix(word)?.parse().ok();
+        let tally = Tally {
+            passed: count(passed, " passed")?,
+            failed: count(failed, " failed")?,
+            skipped: count(skipped, " skipped")?,
+        };
+        Some(End { tally, form: form.first().copied(), tree })
     }
 }
 
@@ -350,7 +355,7 @@ mod tests {
         report.note("1 passed, 0 failed, 0 skipped");
         ensure!(End::of(&std::fs::read_to_string(&log)?, "suite").is_none());
         let tally = report.close(Ok(())).tally;
-        sign(&log, "suite", tally, None)?;
+        sign(&log, "suite", tally, None, None)?;
         let text = std::fs::read_to_string(&log)?;
         ensure!(text.ends_with("\nend of suite: 1 passed, 0 failed, 0 skipped\n"), "{text}");
         let is_signed = |text: &str, suite: &str| End::of(text, suite).is_some();
@@ -359,10 +364,15 @@ mod tests {
         );
         ensure!(!is_signed(&format!("{text}PASS b\n"), "suite"), "more was said");
         ensure!(!is_signed(&text.replace("0 failed", "some failed"), "suite"), "no counts");
-        sign(&log, "suite", Tally { failed: 3, ..tally }, Some("ab12"))?;
-        let text = std::fs::read_to_string(&log)?;
-        let end = End::of(&text, "suite").context("an end")?;
-        ensure!(end.tree == Some("ab12") && end.tally.passed == 1 && end.tally.failed == 3, "{text}");
+        for (form, tree) in
+            [(None, None), (Some("in part"), None), (None, Some("ab12")), (Some("quick"), Some("ab12"))]
+        {
+            sign(&log, "suite", Tally { failed: 3, ..tally }, form, tree)?;
+            let text = std::fs::read_to_string(&log)?;
+            let end = End::of(&text, "suite").context("an end")?;
+            ensure!(end.form == form && end.tree == tree, "{text}");
+            ensure!(end.tally.passed == 1 && end.tally.failed == 3 && end.tally.skipped == 0, "{text}");
+        }
         std::fs::remove_file(log).map_err(Into::into)
     }
 

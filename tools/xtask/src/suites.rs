@@ -1,6 +1,8 @@
 //! The suites, in one table, and how they are run: one alone with its lines on standard output, or all with a log each,
 //! on the lanes that the table says.
 
+use std::io::Write;
+use std::path::{Path, PathBuf};
 use std::sync::Once;
 use std::time::Instant;
 
@@ -8,7 +10,7 @@ use anyhow::{bail, Result};
 
 use crate::context::Context;
 use crate::lanes::{self, Lane};
-use crate::report::{sign, Report};
+use crate::report::{sign, Closed, Report};
 use crate::tools::{self, For};
 use crate::{
     bench, cluster, cluster_c, containers, coverage, demo, documents, doors, ffi, fuzz, integrations, lint,
@@ -27,6 +29,8 @@ pub struct Suite {
     pub lane: Lane,
     /// The tools that are installed for it, where they can be.
     pub tools: Option<For>,
+    /// Lists of the tree that it writes what it has found into.
+    pub writes: &'static [&'static str],
     /// Runs it.
     pub run: Run,
 }
@@ -35,7 +39,7 @@ type Run = fn(&Context, &mut Report) -> Result<()>;
 
 /// A suite of `test`.
 const fn suite(name: &'static str, lane: Lane, tools: Option<For>, about: &'static str, run: Run) -> Suite {
-    Suite { name, about, always: true, lane, tools, run }
+    Suite { name, about, always: true, lane, tools, writes: &[], run }
 }
 
 /// A suite that is asked for by name, because it is long.
@@ -176,20 +180,26 @@ pub const SUITES: &[Suite] = &[
     apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
     apart("shuttle-long", Own, None, "a million orders of eight threads (minutes)", loom::shuttle_long),
     apart("coverage", Free, None, "every branch of the pure modules both ways (minutes)", coverage::run),
-    apart(
-        "mutants",
-        Own,
-        None,
-        "every operator of the core changed in turn, and a test that notices (an hour)",
-        mutants::run,
-    ),
-    apart(
-        "planted",
-        Own,
-        Some(Store),
-        "bugs put into a copy of the tree, and the checks that notice",
-        planted::run,
-    ),
+    Suite {
+        writes: &[mutants::FILES],
+        ..apart(
+            "mutants",
+            Own,
+            None,
+            "every operator of the core changed in turn, and a test that notices (an hour)",
+            mutants::run,
+        )
+    },
+    Suite {
+        writes: &[planted::TABLE],
+        ..apart(
+            "planted",
+            Own,
+            Some(Store),
+            "bugs put into a copy of the tree, and the checks that notice",
+            planted::run,
+        )
+    },
 ];
 
 /// The suite of this name.
@@ -198,10 +208,15 @@ pub fn find(name: &str) -> Option<&'static Suite> {
     SUITES.iter().find(|s| s.name == name)
 }
 
+/// Where the log of a suite is, as it ran last.
+pub fn log(ctx: &Context, suite: &str) -> Result<PathBuf> {
+    Ok(ctx.folder("test-logs")?.join(format!("{suite}.log")))
+}
+
 /// Writes to standard output and to a log.
 struct Both(std::fs::File);
 
-impl std::io::Write for Both {
+impl Write for Both {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         std::io::stdout().write_all(bytes)?;
         self.0.write_all(bytes)?;
@@ -219,14 +234,24 @@ pub fn alone(ctx: &Context, suite: &Suite) -> Result<bool> {
     if let Some(user) = suite.tools {
         tools::install(ctx, user);
     }
-    let log = ctx.folder("test-logs")?.join(format!("{}.log", suite.name));
-    let tree = tree::of(&ctx.root);
-    let mut report = Report::new(suite.name, Box::new(Both(std::fs::File::create(&log)?)));
-    let result = (suite.run)(ctx, &mut report);
-    let closed = report.close(result);
-    sign(&log, suite.name, closed.tally, tree.as_deref())?;
+    let log = log(ctx, suite.name)?;
+    let closed = logged(ctx, suite, &log, Box::new(Both(std::fs::File::create(&log)?)))?;
     println!("{}", closed.tally);
     Ok(closed.tally.failed == 0)
+}
+
+/// Runs a suite, whose lines go to its log by `out`, and signs that with the tree as it was before: what is changed
+/// meanwhile makes another one of it. What the suite itself writes does not, or no log of it would be of any tree.
+pub fn logged(ctx: &Context, suite: &Suite, log: &Path, out: Box<dyn Write>) -> Result<Closed> {
+    let others = || tree::without(&ctx.root, suite.writes);
+    let (before, others_before) = (tree::of(&ctx.root), others());
+    let mut report = Report::new(suite.name, out);
+    let result = (suite.run)(ctx, &mut report);
+    let closed = report.close(result);
+    let is_of_now = !suite.writes.is_empty() && others() == others_before;
+    let tree = if is_of_now { tree::of(&ctx.root) } else { before };
+    sign(log, suite.name, closed.tally, ctx.form(), tree.as_deref())?;
+    Ok(closed)
 }
 
 /// Runs the suites named, or all of `test`: a line and a log each, then the ends of the logs with a FAIL, the time and
@@ -270,4 +295,55 @@ pub fn all(ctx: &Context, names: &[String]) -> Result<bool> {
     println!("all of it: {} s", started.elapsed().as_secs());
     println!("{sum}");
     Ok(sum.failed == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::context::ROOT;
+    use crate::report::End;
+    use anyhow::{ensure, Context as _};
+
+    #[test]
+    fn a_log_is_of_the_tree_as_it_began_but_for_what_its_suite_writes() -> Result<()> {
+        fn writes(ctx: &Context, report: &mut Report, name: &str) -> Result<()> {
+            report.line("PASS a");
+            std::fs::write(ctx.root.join(name), "found\n").map_err(Into::into)
+        }
+        let root = std::env::temp_dir().join(format!("tatcell-logged-{}", std::process::id()));
+        std::fs::create_dir_all(&root)?;
+        let mut ctx = Context { root: root.clone(), ..Context::of(Path::new(ROOT).canonicalize()?)? };
+        (ctx.quick, ctx.narrow, ctx.arguments) = (true, false, Vec::new());
+        ensure!(std::process::Command::new("git")
+            .arg("-C")
+            .arg(&root)
+            .args(["init", "-q"])
+            .status()?
+            .success());
+        std::fs::write(root.join(".gitignore"), "log\nbuilt\n")?;
+        for (run, is_of_now) in [
+            ((|ctx, report| writes(ctx, report, "built")) as Run, true),
+            (|ctx, report| writes(ctx, report, "list"), true),
+            (|ctx, report| writes(ctx, report, "other"), false),
+        ] {
+            ["list", "other"].iter().try_for_each(|name| std::fs::write(root.join(name), ""))?;
+            let before = tree::of(&root);
+            let suite = Suite { writes: &["list"], ..apart("found", Own, None, "", run) };
+            let log = root.join("log");
+            logged(&ctx, &suite, &log, Box::new(std::fs::File::create(&log)?))?;
+            let text = std::fs::read_to_string(&log)?;
+            let end = End::of(&text, "found").context("an end")?;
+            let tree = if is_of_now { tree::of(&root) } else { before };
+            ensure!(end.tree.is_some() && end.tree == tree.as_deref() && end.form == Some("quick"), "{text}");
+            ensure!((tree == tree::of(&root)) == is_of_now);
+        }
+        std::fs::remove_dir_all(root).map_err(Into::into)
+    }
+
+    #[test]
+    fn the_lists_that_suites_write_are_there() -> Result<()> {
+        let written: Vec<&str> = SUITES.iter().flat_map(|suite| suite.writes).copied().collect();
+        ensure!(written.len() == 2 && written.iter().all(|name| Path::new(ROOT).join(name).is_file()));
+        Ok(())
+    }
 }

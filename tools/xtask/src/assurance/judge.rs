@@ -16,6 +16,8 @@ pub enum Ended {
     Holds(usize, Option<String>),
     Skipped(String),
     Fails(String),
+    /// No log tells of a suite of it, and why.
+    Untold(String),
 }
 
 /// What the suites have said last.
@@ -26,6 +28,9 @@ pub struct Logs {
     pub all: bool,
     /// The tree that they are to be of, where they are read and git knows it.
     pub tree: Option<String>,
+    /// They are to be of whole suites, and a row of one that has left no such log is not judged: the page keeps what
+    /// an earlier run has found.
+    pub keeps: bool,
 }
 
 /// What a suite claims of a row.
@@ -38,12 +43,21 @@ struct Claims<'a> {
 
 impl<'a> Claims<'a> {
     /// Of a log that has come to its end without a failure.
-    fn of(suite: &'a str, log: &'a str, tree: Option<&str>) -> Result<Claims<'a>, String> {
-        let Some(end) = End::of(log, suite) else {
-            return Err(format!("{suite} did not come to its end"));
+    fn of(suite: &'a str, logs: &'a Logs) -> Result<Claims<'a>, Ended> {
+        let untold = |why: &str| Err(Ended::Untold(format!("{suite} {why}")));
+        let Some(log) = logs.texts.get(suite) else {
+            if logs.all || !READ.contains(&suite) {
+                return untold("has not run");
+            }
+            let how = format!("{suite} is read from its log: make {suite}, and LOGS=1 make assurance");
+            return Err(Ended::Skipped(how));
         };
-        if tree.is_some() && end.tree != tree {
-            return Err(format!("{suite} is of another tree: make {suite}"));
+        let Some(end) = End::of(log, suite) else { return untold("did not come to its end") };
+        if logs.tree.is_some() && end.tree != logs.tree.as_deref() {
+            return untold(&format!("is of another tree: make {suite}"));
+        }
+        if let Some(form) = end.form.filter(|_| logs.keeps) {
+            return untold(&format!("has not run in full but {form}: make {suite}"));
         }
         let mut claims = Claims { suite, passes: Vec::new(), fails: Vec::new(), skips: Vec::new() };
         let (mut skips, mut first) = (Skips::default(), None);
@@ -61,7 +75,10 @@ impl<'a> Claims<'a> {
         }
         match end.tally.failed {
             0 => Ok(claims),
-            failed => Err(format!("{suite}: {failed} failed, first: {}", short(first.unwrap_or("unnamed")))),
+            failed => {
+                let first = short(first.unwrap_or("unnamed"));
+                Err(Ended::Fails(format!("{suite}: {failed} failed, first: {first}")))
+            }
         }
     }
 }
@@ -72,19 +89,18 @@ fn short(text: &str) -> String {
 
 /// Holds a row against the lines of its suites.
 pub fn judge(row: &Row, logs: &Logs) -> Ended {
-    let mut suites = Vec::new();
+    let (mut suites, mut untold) = (Vec::new(), None);
     for suite in &row.suites {
-        match logs.texts.get(suite) {
-            Some(log) => match Claims::of(suite, log, logs.tree.as_deref()) {
-                Ok(claims) => suites.push(claims),
-                Err(why) => return Ended::Fails(why),
-            },
-            None if !logs.all && READ.contains(&suite.as_str()) => {
-                let how = format!("{suite} is read from its log: make {suite}, and LOGS=1 make assurance");
-                return Ended::Skipped(how);
-            }
-            None => return Ended::Fails(format!("{suite} has not run")),
+        match Claims::of(suite, logs) {
+            Ok(claims) => suites.push(claims),
+            // A failure of another suite fails the row all the same.
+            Err(ended @ Ended::Untold(_)) if logs.keeps => untold = untold.or(Some(ended)),
+            Err(Ended::Untold(why)) => return Ended::Fails(why),
+            Err(ended) => return ended,
         }
+    }
+    if let Some(ended) = untold {
+        return ended;
     }
     let mut given = vec![0_usize; suites.len()];
     let (mut whole, mut parts) = (None, Vec::new());
@@ -170,7 +186,7 @@ mod tests {
             ((*suite).to_owned(), text)
         };
         let texts = said.iter().map(log).collect();
-        let logs = Logs { texts, all: true, tree: tree.map(str::to_owned) };
+        let logs = Logs { texts, all: true, tree: tree.map(str::to_owned), keeps: false };
         rows.first().map_or(Ended::Fails("no row".into()), |row| judge(row, &logs))
     }
 
@@ -228,7 +244,7 @@ mod tests {
             ("test one ... ok\nend of test-rust: \n".into(), false),
         ] {
             let texts = BTreeMap::from([("test-rust".to_owned(), log.clone())]);
-            let logs = Logs { texts, all: true, tree: None };
+            let logs = Logs { texts, all: true, tree: None, keeps: false };
             let ended: Vec<Ended> = rows.iter().map(|row| judge(row, &logs)).collect();
             assert!(matches!(&ended[..], [Ended::Holds(1, None)]) == holds, "{ended:?}: {log}");
         }
@@ -276,11 +292,26 @@ mod tests {
     }
 
     #[test]
+    fn a_log_that_is_not_of_a_whole_suite_holds_a_short_row_alone() -> Result<()> {
+        let rows = rows("a claim\ttest-rust\tone\tsome", false)?;
+        let row = rows.first().context("a row")?;
+        let ended = |form, keeps| {
+            let log =
+                format!("PASS one\nend of test-rust: 1 passed, 0 failed, 0 skipped{form}, of tree ab12\n");
+            let texts = BTreeMap::from([("test-rust".to_owned(), log)]);
+            judge(row, &Logs { texts, all: true, tree: Some("ab12".into()), keeps })
+        };
+        assert_eq!([ended("", false), ended(", quick", false), ended("", true)], [1, 1, 1].map(holds));
+        assert!(matches!(ended(", quick", true), Ended::Untold(_)));
+        Ok(())
+    }
+
+    #[test]
     fn a_suite_that_is_read_alone_is_skipped_where_nothing_is_read() -> Result<()> {
         let rows = rows("a claim\ttest-demo\t*\tsome", false)?;
         let row = rows.first().context("a row")?;
         for (all, skipped) in [(false, true), (true, false)] {
-            let ended = judge(row, &Logs { texts: BTreeMap::new(), all, tree: None });
+            let ended = judge(row, &Logs { texts: BTreeMap::new(), all, tree: None, keeps: false });
             assert!(matches!(&ended, Ended::Skipped(_)) == skipped, "{ended:?}");
         }
         assert!(READ.iter().all(|name| suites::find(name).is_some()));

@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{bail, Context as _, Result};
+use regex_lite::{escape, Regex};
 
 use crate::said::{Said, Skips};
 
@@ -27,6 +28,15 @@ pub fn filled(size: &str, root: &Path, logs: &BTreeMap<String, String>) -> Resul
         text.push_str(rest);
     }
     Ok(text)
+}
+
+/// Whether a text is this size with its forms filled in, whatever the numbers.
+pub fn is_of(text: &str, size: &str) -> bool {
+    let mut parts = size.split('{');
+    let first = escape(parts.next().unwrap_or_default());
+    let words = parts.map(|part| part.split_once('}').unwrap_or_default().1);
+    let rest: String = words.map(|words| format!("([0-9 ]+|[?]){}", escape(words))).collect();
+    Regex::new(&format!("^{first}{rest}$")).is_ok_and(|form| form.is_match(text))
 }
 
 fn number(form: &str, root: &Path, logs: &BTreeMap<String, String>) -> Result<String> {
@@ -116,6 +126,22 @@ mod tests {
             ensure!(filled(size, &root, &logs).ok().as_deref() == is, "{size}");
         }
         std::fs::remove_dir_all(root).map_err(Into::into)
+    }
+
+    #[test]
+    fn a_size_is_known_again_by_its_words() {
+        for (text, size, is) in [
+            ("4 269 mutants of 99 files", "{sum a b} mutants of {rows c} files", true),
+            ("? mutants of 1 files", "{sum a b} mutants of {rows c} files", true),
+            ("some mutants of 1 files", "{sum a b} mutants of {rows c} files", false),
+            ("1 mutants of 1 files, and more", "{sum a b} mutants of {rows c} files", false),
+            ("1 mutant of 1 file", "{sum a b} mutants of {rows c} files", false),
+            ("in all 1 234", "in all {rows c}", true),
+            ("1e8 (or more)", "1e8 (or more)", true),
+            ("1e8 (or more)", "1e9 (or more)", false),
+        ] {
+            assert_eq!(is_of(text, size), is, "{text}");
+        }
     }
 
     #[test]

@@ -7,9 +7,9 @@ use anyhow::{bail, ensure, Context as _, Result};
 
 use crate::context::Context;
 
-/// The survivors, and the files that were run.
+/// The survivors, and the files that were run, which a run writes.
 pub const SURVIVORS: &str = "docs/mutants.tsv";
-const FILES: &str = "docs/mutants-files.tsv";
+pub const FILES: &str = "docs/mutants-files.tsv";
 const HEAD: &str =
     "file\tmutants\tcaught\tendless\tdid not compile\tnever run\tsurvived\tas of\tlisted since";
 

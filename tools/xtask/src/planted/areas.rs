@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use anyhow::Result;
 
 use super::bug::{self, Bug};
-use super::{words, FOLDER};
+use super::{words, FOLDER, TABLE};
 use crate::context::Context;
 
 /// Of an area.
@@ -23,7 +23,7 @@ struct Sums {
 /// The table, for ASSURANCE.md.
 pub fn areas(ctx: &Context) -> Result<String> {
     let bugs = bug::all(&ctx.root.join(FOLDER))?;
-    let mut sums = sums(&bugs, &ctx.read("docs/planted.tsv")?);
+    let mut sums = sums(&bugs, &ctx.read(TABLE)?);
     let all = sums.values().fold(Sums::default(), |all, one| Sums {
         bugs: all.bugs + one.bugs,
         caught: all.caught + one.caught,

@@ -34,6 +34,8 @@ pub use areas::areas;
 
 /// Where the bugs are.
 const FOLDER: &str = "tests/planted";
+/// What runs have found.
+pub const TABLE: &str = "docs/planted.tsv";
 /// How many a quick run takes.
 const FEW: usize = 4;
 /// How many there are at least.
@@ -87,7 +89,7 @@ impl Table {
 
     /// What earlier runs have found of the bugs that there are. A quick run has a table of its own.
     fn read(ctx: &Context, all: &[Bug]) -> Result<Table> {
-        let place = ctx.root.join(if ctx.quick { "target/planted.tsv" } else { "docs/planted.tsv" });
+        let place = ctx.root.join(if ctx.quick { "target/planted.tsv" } else { TABLE });
         let text = std::fs::read_to_string(&place).unwrap_or_default();
         let row = |bug: &Bug| text.lines().find(|row| row.split('\t').next() == Some(&bug.name));
         let rows = all.iter().map(|bug| (bug.name.clone(), row(bug).unwrap_or_default().to_owned()));
@@ -225,7 +227,7 @@ mod tests {
     #[test]
     fn every_planted_bug_is_a_row_that_all_its_checks_have_noticed() -> Result<()> {
         let all = bug::all(&Path::new(ROOT).join(FOLDER))?;
-        let text = std::fs::read_to_string(Path::new(ROOT).join("docs/planted.tsv"))?;
+        let text = std::fs::read_to_string(Path::new(ROOT).join(TABLE))?;
         let mut lines = text.lines();
         ensure!(lines.next() == Some(Table::HEAD));
         let rows: Vec<Vec<&str>> = lines.map(|line| line.split('\t').collect()).collect();
