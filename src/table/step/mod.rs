@@ -23,9 +23,10 @@
 //!   end: a refused one writes nothing, and once all has drained they are admitted. A thread that dies is one that is
 //!   not run again, so this covers the death of any threads at any step.
 //!
-//! Weakened forms ([`weakened`]) run the same calls with an [`Access`](super::Access) that swaps wrongly, and each must
-//! be caught; of each check there is a world in which it alone says so ([`each_check`]). What is not shown: weak memory (the models in `loom_*.rs`), clocks apart by more than the skew, more
-//! slots and threads than these worlds have (`tests/explorer.rs` goes deeper, on a model of the protocol).
+//! Weakened forms ([`weakened`]) run the same calls with an [`Access`](super::Access) that swaps wrongly, and each
+//! must be caught; of each check there is a world in which it alone says so ([`each_check`]). What is not shown: weak
+//! memory (the models in `loom_*.rs`), clocks apart by more than the skew, more slots and threads than these worlds
+//! have (`tests/explorer.rs` goes deeper, on a model of the protocol).
 //!
 //! `RUSTFLAGS="--cfg tatcell_step" cargo test --profile loom --lib --features std step_`
 
