@@ -242,22 +242,31 @@ TEST(garbage_is_neither_a_limit_nor_a_handle) {
     kit_free(&k);
 }
 
-/* Nor is zeroed memory, also where a table has no limit that goes the shortest way. */
-TEST(zeroed_memory_is_no_limit_of_any_table) {
+/* Nor is zeroed memory, also where no limit of a table goes the shortest way, which keys of 4 and 16 bytes take; nor an
+ * inverted mark, which a handle has for what no limit is (of a table that counts it is not told from one: it harms
+ * nothing, and is nobody's by chance). */
+TEST(neither_zeros_nor_an_inverted_mark_are_a_limit_of_any_table) {
     static const uint32_t algorithms[] = {TATCELL_ALGORITHM_GCRA, TATCELL_ALGORITHM_FIXED_WINDOW,
         TATCELL_ALGORITHM_SLIDING_COUNTER, TATCELL_ALGORITHM_QUOTA_LINEAR, TATCELL_ALGORITHM_DECAY};
-    tatcell_limit_t zero;
-    uint64_t retry;
-    memset(&zero, 0, sizeof zero);
-    for (int i = 0; i < 10; i++) {
-        NOTE("form %d", i);
+    static const uint32_t lengths[] = {4, 5, 16};
+    for (int i = 0; i < 20; i++) {
         tatcell_limit_spec_t spec = kit_spec(10, SECOND, 10);
         tatcell_table_options_t o = kit_options(NULL);
-        spec.algorithm = algorithms[i / 2];
+        spec.algorithm = algorithms[i / 4];
         o.flags = i % 2 ? TATCELL_TABLE_EXCLUSIVE : 0;
+        if (i / 2 % 2 && tatcell_hash_available(TATCELL_HASH_AES) == 0) o.hash = TATCELL_HASH_AES;
         EQ(kit_make(&k, spec, 64, &o), 0);
-        EQ(tatcell_table_check(&k.table, &zero, 0, "a key", 5, 1, &retry), TATCELL_ERR_LIMIT);
-        EQ(tatcell_table_check_hash(&k.table, &zero, 0, 1, 1, &retry), TATCELL_ERR_LIMIT);
+        tatcell_limit_t wrong[2] = {{{0}}, k.limit};
+        wrong[1].opaque[0] = ~wrong[1].opaque[0];
+        for (int w = 0; w < (i < 4 ? 2 : 1); w++) {
+            NOTE("form %d, limit %d", i, w);
+            uint64_t retry = 7;
+            for (int l = 0; l < 3; l++)
+                EQ(tatcell_table_check(&k.table, &wrong[w], 0, "sixteen bytes, or", lengths[l], 1, &retry),
+                   TATCELL_ERR_LIMIT);
+            EQ(tatcell_table_check_hash(&k.table, &wrong[w], 0, 1, 1, &retry), TATCELL_ERR_LIMIT);
+            EQ(retry, 7);
+        }
         kit_free(&k);
     }
 }
@@ -469,7 +478,7 @@ int main(void) {
     RUN(results_fill_what_both_headers_know_and_keep_the_size);
     RUN(rows_of_larger_decisions_are_written_apart);
     RUN(garbage_is_neither_a_limit_nor_a_handle);
-    RUN(zeroed_memory_is_no_limit_of_any_table);
+    RUN(neither_zeros_nor_an_inverted_mark_are_a_limit_of_any_table);
     RUN(a_limit_of_a_table_with_other_ties_is_foreign);
     RUN(costs_above_32_bits_are_costs);
     RUN(a_permit_one_span_old_credits_nothing);

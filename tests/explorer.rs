@@ -41,9 +41,10 @@
 //!   (`a_permit_of_an_earlier_life_..`). A permit good for its own slot only, and for what it stored less the time
 //!   since its charge, does none of this (`Permits`).
 //! * A permit of an earlier life of its key that comes back by a reading two units behind an insert's does the last of
-//!   these too, whatever the order (`a_refund_units_late_..`, 41 steps); where its charge was by a clock a unit behind,
-//!   any that is behind lets a claim recur (`a_late_refund_of_before_a_reset_..`). In the words of one life no refund
-//!   can. In the worlds drawn at random permits come back by a clock that is up to date, where clocks are units apart.
+//!   these too, whatever the order (`a_refund_units_late_..`, 41 steps). One whose charge was by a clock a unit behind,
+//!   and that comes back by a reading at which it has not drained though it has for others, lets a claim recur
+//!   (`a_late_refund_of_before_a_reset_..`). In the words of one life no refund can. In the worlds drawn at random
+//!   permits come back by a clock that is up to date, where clocks are units apart.
 //! * Sampled lets a payload fall at a takeover (`sampled_can_double_a_key_that_others_evict`).
 //!
 //! Where an insert goes is free: the shipped order (an EMPTY slot, else the longest expired) is one mode, any

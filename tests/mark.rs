@@ -7,8 +7,6 @@ mod oracle;
 #[path = "meters/traffic.rs"]
 mod traffic;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use common::oracle::Oracle as Bucket;
 use common::{cases, memory, size_from, Rng};
 use oracle::Rfc;
@@ -467,8 +465,11 @@ fn what_cannot_be_marked_is_refused_and_changes_nothing() {
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 /// Threads on a few flows and one counting clock: no envelope of either RFC is broken, and the committed one is used.
+#[cfg(target_has_atomic = "64")] // its clock and its sums
 #[test]
 fn threads_break_no_envelope() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     const FLOWS: usize = 3;
     for kind in KINDS {
         let rfc = rfc(kind, 1_250_000_000, 20_000, 1_875_000_000, 30_000);

@@ -8,8 +8,6 @@ mod told;
 #[path = "meters/traffic.rs"]
 mod traffic;
 
-use std::sync::atomic::{AtomicU64, Ordering};
-
 use common::{cases, Rng};
 use oracle::{all_four, build, Rfc};
 use tatcell::Colour::{Green, Red, Yellow};
@@ -405,8 +403,11 @@ fn links_of_up_to_400_gbit_fit_one_word() {
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 /// Four threads on one meter and one counting clock: no envelope of any RFC is broken, and the committed one is used.
+#[cfg(target_has_atomic = "64")] // their clock and their sums
 #[test]
 fn threads_on_one_meter_break_no_envelope() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     let (threads, packets) = (4, 20_000);
     for (i, rfc) in all_four(1_250_000_000, 20_000, 1_875_000_000, 30_000, SECOND).into_iter().enumerate() {
         for aware in [false, true] {

@@ -3,7 +3,6 @@
 mod common;
 
 use std::collections::HashMap;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use common::{cases, memory, Rng};
 use tatcell::{
@@ -384,8 +383,11 @@ fn a_ban_outweighs_an_exemption_and_a_wrong_table_is_refused() {
 // ---- threads --------------------------------------------------------------------------------------------------------
 
 /// A ban that is made longer and longer has no gap, whoever looks; and nobody ever sees one that was not set.
+#[cfg(target_has_atomic = "64")] // its clock
 #[test]
 fn threads_see_each_change_as_a_whole() {
+    use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
     let lines = memory(34);
     let table = table(&lines);
     let (clock, done) = (AtomicU64::new(1 << 30), AtomicBool::new(false));

@@ -6,7 +6,7 @@ use common::oracle::{seen, Oracle};
 use common::{cases, hash_of, memory, Rng};
 use std::collections::HashMap;
 use tatcell::{
-    Cell, Counters, ExclusiveTable, FullPolicy, LimitError, LimitSpec, Line, Outcome, Permit, Request, Table,
+    Cell, Counters, ExclusiveTable, FullPolicy, LimitError, LimitSpec, Outcome, Permit, Request, Table,
     TableError, TableOptions, Tracking, MAX_BURST, SLOTS_PER_LINE,
 };
 
@@ -66,7 +66,7 @@ fn more_sets_than_a_line_number_holds_are_refused() {
         return;
     }
     // SAFETY: readable zero memory of that size, and the call below only reads its length.
-    let lines = unsafe { std::slice::from_raw_parts(at.cast::<Line>(), bytes / 64) };
+    let lines = unsafe { std::slice::from_raw_parts(at.cast::<tatcell::Line>(), bytes / 64) };
     assert_eq!(Table::init(lines, &options()).err(), Some(TableError::TooLarge));
     // SAFETY: as mapped above; no reference is left.
     unsafe { libc::munmap(at, bytes) };

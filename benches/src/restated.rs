@@ -188,13 +188,13 @@ pub const RESTATED: &[Restated] = &[
         &["threads.ahead64_1 / threads.ahead64_2", "threads.stagger_ahead64_1 / threads.stagger_ahead64_2"],
     ),
     restated(
-        Two("threads.floor1_60"),
+        Two("threads.floor1_68"),
         1.25,
         TRANSFERS,
         &["threads.single_1 / threads.single_2", "threads.stagger_single_1 / threads.stagger_single_2"],
     ),
     restated(Gain("threads.1e8_floor64_52"), 0.9, LINES, &["threads.1e8_ahead64_1 / threads.1e8_ahead64_2"]),
-    restated(Two("threads.1e8_floor1_60"), 1.25, TRANSFERS, &["threads.1e8_single_1 / threads.1e8_single_2"]),
+    restated(Two("threads.1e8_floor1_68"), 1.25, TRANSFERS, &["threads.1e8_single_1 / threads.1e8_single_2"]),
     restated(
         Gain("threads.floorown"),
         0.9,

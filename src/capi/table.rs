@@ -32,7 +32,7 @@ pub struct tatcell_table_t {
 pub(super) struct Handle {
     /// `READY`.
     mark: u64,
-    /// The mark of the limits of the shortest way, if the table is shared; else one that no limit has.
+    /// Not 0: the shortest way may be gone. A shared table with a [short](Hasher::Short) hasher.
     short: u64,
     /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Not 0.
     pub ticket: u64,
@@ -71,15 +71,17 @@ unsafe impl Marked for Handle {
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
-/// A handle of which the shortest way may be gone: a shared table with a [short](Hasher::Short) hasher.
+/// A handle of which the shortest way may be gone.
 #[derive(Clone, Copy)]
 pub(super) struct Short<'a>(&'a Handle);
 
 impl Handle {
-    /// The shortest way, if this limit may go it.
+    /// The shortest way, if this limit may go it. Its mark alone would not do: a caller's limit may be any bytes, and
+    /// what is read as round keys depends on the handle.
     #[inline(always)]
     pub(super) fn short(&self, limit: &TableLimit) -> Option<Short<'_>> {
-        (limit.0.mark == self.short).then_some(Short(self))
+        let short = (self.short != 0).then_some(Short(self))?;
+        (limit.0.mark == short.parts().0.whole).then_some(short)
     }
 }
 
@@ -89,7 +91,7 @@ impl<'a> Short<'a> {
     pub(super) fn parts(self) -> (&'a Table<'static, Shared>, &'a AesKeys) {
         match &self.0.table {
             Any::Shared(table @ Table { hasher: Hasher::Short(keys), .. }) => (table, keys),
-            // SAFETY: `publish` gives no other handle a mark that a limit has.
+            // SAFETY: `publish` makes no other handle that is short.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }
@@ -111,10 +113,7 @@ pub(super) fn publish(made: Result<Any, TableError>, out: Out<'_, tatcell_table_
                 Any::Shared(t) => ticket(t),
                 Any::Exclusive(t) => ticket(t),
             };
-            let short = match &table {
-                Any::Shared(t) => t.short,
-                Any::Exclusive(t) => !t.geometry.mark,
-            };
+            let short = matches!(&table, Any::Shared(Table { hasher: Hasher::Short(_), .. })) as u64;
             out.put_inside(Handle { mark: READY, short, ticket, table });
             TATCELL_PASS
         }

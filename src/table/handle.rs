@@ -55,7 +55,7 @@ pub struct Table<'m, M: Access = Shared> {
     pub(super) timed: u64,
     /// The mark of the limits of the shortest way: `whole` where keys are hashed by a [short](Hasher::Short) hasher,
     /// else one that no limit has.
-    pub(crate) short: u64,
+    short: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
     // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
@@ -306,7 +306,9 @@ impl<'m, M: Access> Table<'m, M> {
         }
         match &self.hasher {
             Hasher::Short(keys) => Some(keys),
-            // SAFETY: `over`, which alone makes handles, sets `short` to the mark of a limit for that hasher only.
+            // SAFETY: `over`, which alone makes handles, sets `short` to the mark of limits for that hasher only, and
+            // else to one of a kind that no limit has, which the library alone makes. The C layer, whose limits may be
+            // any bytes, does not come here.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }

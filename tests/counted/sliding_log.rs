@@ -1,7 +1,6 @@
 //! Sliding logs against a list of all that was admitted, and against their own promise for every window.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::common::{cases, size_from, Rng};
 use tatcell::{
@@ -289,8 +288,11 @@ fn what_cannot_be_a_log_is_refused_by_name() {
 }
 
 /// Threads that draw their readings from one clock, and are behind by as much as the scheduler keeps them.
+#[cfg(target_has_atomic = "64")] // their clock
 #[test]
 fn threads_admit_together_no_more_than_the_units_of_any_window() {
+    use std::sync::atomic::{AtomicU64, Ordering};
+
     let (calls, threads) = (size_from("TATCELL_LOG_CALLS", 200_000), 4);
     for (n, window) in [(1, 7), (8, 50), (8, 5_000), (100, 1_000)] {
         let (cells, clock) = (stamps(n), AtomicU64::new(1 << 32));

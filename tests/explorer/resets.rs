@@ -224,6 +224,8 @@ fn a_late_refund_of_before_a_reset_lets_a_claim_recur() {
             let initial = [Word::live(Y, NOW + 4), Word(0), Word(0)];
             World { permits, placement: Placement::EmptyThenOldest, initial, ..w }
         };
+        // Its TAT lies 20 behind those that are ahead.
+        holds("a late refund of what has drained", &of(20), SAFE);
         assert_eq!(breaks(&of(26), &[Check::ClaimsRise], CLAIM_FALLS), 26);
         holds(
             "a late refund beside two resets",

@@ -50,6 +50,25 @@ pub(super) enum Check {
 }
 
 impl Check {
+    /// One of each, for `each_check`.
+    pub const ALL: [Check; 15] = [
+        Check::OneLive,
+        Check::ClaimsRise,
+        Check::KeyEnvelope,
+        Check::SetEnvelope,
+        Check::Units(2),
+        Check::Forgives,
+        Check::AsCalls,
+        Check::NothingExtra,
+        Check::Conserves,
+        Check::SomeoneAdmitted,
+        Check::SavedDebts,
+        Check::SavedAll,
+        Check::MigratedDebts,
+        Check::MigratedAll,
+        Check::Progress,
+    ];
+
     pub(super) fn broken(self) -> &'static str {
         match self {
             Check::OneLive => "two LIVE words of one key",

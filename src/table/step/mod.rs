@@ -24,7 +24,7 @@
 //!   not run again, so this covers the death of any threads at any step.
 //!
 //! Weakened forms ([`weakened`]) run the same calls with an [`Access`](super::Access) that swaps wrongly, and each
-//! must be caught; of each check there is a world in which it alone says so ([`each_check`]). What is not shown: weak
+//! must be caught; each check, run alone, finds a world to be wrong ([`each_check`]). What is not shown: weak
 //! memory (the models in `loom_*.rs`), clocks apart by more than the skew, more slots and threads than these worlds
 //! have (`tests/explorer.rs` goes deeper, on a model of the protocol).
 //!

@@ -122,7 +122,7 @@ impl<'w, A: Access> Search<'w, A> {
         let (mut left, mut next) = (VecDeque::from([start]), 0);
         while let Some(s) = left.pop_front().filter(|_| ways.len() < cap) {
             if let Some(what) = self.checker.wrong(&s, &self.lists) {
-                let (steps, violation) = self.trace(&ways, next, &what);
+                let (steps, violation) = self.trace(&ways, next, &s, &what);
                 return Found { states: ways.len(), violation: Some(violation), steps };
             }
             for who in 0..threads {
@@ -142,7 +142,8 @@ impl<'w, A: Access> Search<'w, A> {
     /// Looks at everything reachable; what `of` makes of the states in which all have ended.
     pub fn ends<T: Eq + Hash>(mut self, of: impl Fn(&State, &Lists) -> T) -> HashSet<T> {
         let (mut left, mut ends) = (vec![self.start()], HashSet::new());
-        let mut seen = HashSet::from([left[0]]);
+        let mut seen = Seen::new();
+        seen.is_new(&left[0]);
         while let Some(s) = left.pop() {
             assert!(seen.len() < MANY, "its states do not end");
             if self.checker.have_ended(&s) {
@@ -151,7 +152,7 @@ impl<'w, A: Access> Search<'w, A> {
             for who in 0..self.world.scripts.len() {
                 if self.may_step(&s.threads[who]) {
                     let after = self.step(&s, who);
-                    if seen.insert(after) {
+                    if seen.is_new(&after) {
                         left.push(after);
                     }
                 }
@@ -160,7 +161,7 @@ impl<'w, A: Access> Search<'w, A> {
         ends
     }
 
-    fn trace(&mut self, ways: &[(u32, u8)], mut at: usize, what: &str) -> (usize, String) {
+    fn trace(&mut self, ways: &[(u32, u8)], mut at: usize, wrong: &State, what: &str) -> (usize, String) {
         let mut takers = vec![];
         while at != 0 {
             takers.push(usize::from(ways[at].1));
@@ -172,6 +173,7 @@ impl<'w, A: Access> Search<'w, A> {
             s = self.step(&s, who);
             lines.push(self.line(&s));
         }
+        assert!(s == *wrong, "the way leads elsewhere");
         (takers.len(), format!("{what} after {} steps\n{}", takers.len(), lines.join("\n")))
     }
 
@@ -208,7 +210,8 @@ pub(super) fn answered_singly<A: Access>(mut world: World<A>) -> World<A> {
     world
 }
 
-/// More states than any world here has: one that goes on beyond them has threads that undo each other without end.
+/// More states than any world here has: one that goes on beyond them has threads that undo each other without end. As
+/// many would take 10 GB.
 const MANY: usize = 200_000_000;
 
 /// Looks at every state of a world, and fails at one that is wrong.
@@ -223,7 +226,7 @@ pub(super) fn holds<A: Access>(name: &str, world: &World<A>, checks: &[Check]) {
 
 /// Expects this to be wrong in a state of a world, and nothing else before it; gives the steps to it.
 pub(super) fn breaks<A: Access>(name: &str, world: &World<A>, checks: &[Check], what: &str) -> usize {
-    let found = Search::new(world, checks).run(usize::MAX);
+    let found = Search::new(world, checks).run(MANY);
     let wrong = found.violation.unwrap_or_else(|| panic!("{name}: it holds, in {} states", found.states));
     let first = wrong.lines().next().unwrap_or_default();
     std::println!("step: {name}: {} states: {first}", found.states);

@@ -81,8 +81,8 @@ impl Lists {
     }
 }
 
-/// What was seen, by 128 bits of keyed hashes: of 1e8 things two share them with a chance of 1e-23, and then one would
-/// not be looked at. States themselves would take five times the memory.
+/// What was seen, by 128 bits of two keyed hashes: of 1e8 things two would share random ones with a chance of 1e-23,
+/// and then one would not be looked at. A state itself is some eight times as long.
 pub(super) struct Seen {
     prints: HashSet<u128>,
     hashes: [RandomState; 2],
@@ -91,6 +91,10 @@ pub(super) struct Seen {
 impl Seen {
     pub fn new() -> Seen {
         Seen { prints: HashSet::new(), hashes: [RandomState::new(), RandomState::new()] }
+    }
+
+    pub fn len(&self) -> usize {
+        self.prints.len()
     }
 
     pub fn is_new(&mut self, what: &impl Hash) -> bool {

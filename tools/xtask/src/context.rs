@@ -56,6 +56,14 @@ pub const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Werror", "-pedantic"];
 
 /// Variables that take a part of a suite.
 const NARROW: [&str; 3] = ["FILE", "LISTED", "ONLY"];
+/// What begins so sets how much a test does, or which of its parts; but for these.
+const SIZES: &str = "TATCELL_";
+const NO_SIZES: [&str; 3] = ["TATCELL_QUICK", "TATCELL_LONG", "TATCELL_CPU"];
+
+/// Does this variable make a suite another one than its own?
+fn narrows(name: &str) -> bool {
+    NARROW.contains(&name) || name.starts_with(SIZES) && !NO_SIZES.contains(&name)
+}
 
 /// The repository's root.
 pub const ROOT: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
@@ -97,7 +105,8 @@ impl Context {
             abi: abi.with_context(|| format!("{ABI_IN} has no ABI version"))?.to_owned(),
             arguments: std::env::args().skip(2).collect(),
             quick: is_set("TATCELL_QUICK"),
-            narrow: NARROW.into_iter().any(is_set),
+            narrow: std::env::vars_os()
+                .any(|(name, value)| name.to_str().is_some_and(narrows) && !value.is_empty()),
             root,
         })
     }
@@ -255,6 +264,8 @@ mod tests {
         let mut ctx = Context::of(Path::new(ROOT).canonicalize()?)?;
         let texts = [ctx.read("tools/xtask/src/mutants.rs")?, ctx.read("tools/xtask/src/planted/mod.rs")?];
         assert!(NARROW.iter().all(|name| texts.concat().contains(&format!("(\"{name}\")"))), "their names");
+        assert!(["FILE", "TATCELL_DECISIONS", "TATCELL_KILLS", "TATCELL_STATES"].into_iter().all(narrows));
+        assert!(!["TATCELL_QUICK", "TATCELL_LONG", "PATH", "LOGS"].into_iter().any(narrows));
         let part = Some("in part");
         for (narrow, argument, quick, form) in [
             (false, None, false, None),

@@ -28,6 +28,9 @@ const CHANGED: [&str; 7] = ["--lib", "--test", "bursts", "--test", "table", "--t
 /// No instruction of theirs changes, and they take minutes.
 const UNCHANGED: [&str; 2] = ["--skip", "algorithms::"];
 
+/// The host without 64-bit atomics: the quick form compiles its tests, which has found what nobody had run there.
+const COMPILED: &str = "powerpc-unknown-linux-gnu";
+
 /// The host whose vectors no other has, and the unit tests of what they search; seconds.
 const NEON: &str = "aarch64-unknown-linux-gnu";
 const SEARCHES: [&str; 2] = ["table::search", "table::groups"];
@@ -56,18 +59,23 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         _ => named(triple),
     };
     if ctx.quick {
-        report.note(&format!("quick: {QUICK}, and of {NEON} the tests of {}", SEARCHES.join(" and ")));
+        let searches = SEARCHES.join(" and ");
+        report.note(&format!(
+            "quick: {QUICK}; of {NEON} the tests of {searches}; for {COMPILED} they are compiled"
+        ));
     }
     for host in HOSTS {
         let with_features = host.triple == counts::TRIPLE;
         let counted = with_features && (asked(host.triple) || named(COUNTS));
-        let searched = host.triple == NEON && ctx.quick && ctx.arguments.is_empty();
-        if !asked(host.triple) && !counted && !searched {
+        let quick = ctx.quick && ctx.arguments.is_empty();
+        let (searched, compiled) = (quick && host.triple == NEON, quick && host.triple == COMPILED);
+        if !asked(host.triple) && !counted && !searched && !compiled {
             continue;
         }
-        let name = match searched {
-            true => "searches_and_groups_pass_with_neon".to_owned(),
-            false => format!("tests_pass_on_{}_linux_{}", short(host.triple), host.what),
+        let name = match (searched, compiled) {
+            (true, _) => "searches_and_groups_pass_with_neon".to_owned(),
+            (_, true) => format!("tests_compile_on_{}_linux_{}", short(host.triple), host.what),
+            _ => format!("tests_pass_on_{}_linux_{}", short(host.triple), host.what),
         };
         let found = host.tools().and_then(|tools| Ok((tools, rust_target::find(ctx, host.triple)?)));
         let (tools, rust) = match found {
@@ -77,6 +85,9 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
                 continue;
             }
         };
+        if compiled {
+            report.claim(&name, || tests_compile(ctx, host, &rust));
+        }
         if searched {
             tested(report, &name, tests(ctx, host, &tools, &rust, &SEARCHED));
         }
@@ -128,6 +139,14 @@ impl Ran {
         let passed = ok.filter(|test| !skipped(test)).count();
         Ran { passed, skips }
     }
+}
+
+/// Compiles all tests; without a linker of that host.
+fn tests_compile(ctx: &Context, host: &Host, rust: &RustTarget) -> Result<()> {
+    let mut cargo = rust.cargo(ctx, "check")?;
+    cargo.args(["--locked", "--tests", "--features", host.features, "--target", host.triple]);
+    cargo.env("CARGO_TARGET_DIR", ctx.cargo_target.join("hosts"));
+    cargo.must().map(drop)
 }
 
 /// Runs a part of the tests.
