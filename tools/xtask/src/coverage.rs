@@ -15,7 +15,7 @@ use anyhow::{bail, ensure, Context as _, Result};
 use xshell::cmd;
 
 use crate::context::{command, files, Context};
-use crate::exec::{tail, Run};
+use crate::exec::{built, tail, Run};
 use crate::report::Report;
 use crate::tools::{may_add, Missing};
 use lcov::{Gap, Seen};
@@ -155,10 +155,7 @@ fn programs(ctx: &Context) -> Result<Vec<PathBuf>> {
     build.env("LLVM_PROFILE_FILE", ctx.folder("coverage/scripts")?.join("%m_%p.profraw"));
     let said = build.done()?.must().context("the tests do not compile with counters")?;
     ctx.empty_folder("coverage/scripts")?;
-    // "Executable unittests src/lib.rs (target/coverage/build/debug/deps/...)"
-    let lines = said.lines().filter(|line| line.trim_start().starts_with("Executable "));
-    let paths = lines.filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
-    let paths: Vec<PathBuf> = paths.map(|path| ctx.root.join(path)).collect();
+    let paths: Vec<PathBuf> = built(&said).map(|path| ctx.root.join(path)).collect();
     ensure!(paths.len() > 20, "cargo does not say what it built");
     Ok(paths)
 }

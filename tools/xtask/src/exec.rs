@@ -54,6 +54,12 @@ pub fn tail(text: &str, lines: usize) -> String {
     all.get(all.len().saturating_sub(lines)..).unwrap_or_default().join("\n")
 }
 
+/// The test programs that cargo says it has built, from its folder: "Executable unittests src/lib.rs (path)".
+pub fn built(said: &str) -> impl Iterator<Item = &str> {
+    let lines = said.lines().filter(|line| line.trim_start().starts_with("Executable "));
+    lines.filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'))
+}
+
 /// Something that can be run.
 pub trait Run: Sized {
     /// Starts it, without input and with its output in pipes.

@@ -1,24 +1,28 @@
 //! Models of the shipped code on every schedule: under loom with weak memory and up to a bound, under the explorer
 //! without either. The cfgs reach these commands only.
 //!
-//! The models run in processes of one thread each: within one process they wait for each other's stacks to be mapped.
+//! Each model runs in a process of its own: within one they wait for each other's stacks to be mapped. Its lines come
+//! as it ends, so that what runs for hours has told what it knew.
 
 use std::path::Path;
 use std::process::Command;
+use std::sync::Mutex;
 
-use anyhow::{anyhow, ensure, Result};
+use anyhow::{anyhow, ensure, Context as _, Result};
 
 use crate::context::{command, files, Context};
-use crate::exec::Run;
+use crate::exec::{built, Run};
 use crate::report::Report;
+use crate::workers;
 
-/// Arguments that choose the models of each process; together they are all of them, once.
-const SHARES: [&[&str]; 2] = [&["loom_insert"], &["loom_", "--skip", "loom_insert"]];
+/// What the names of all models have.
+const MODELS: &str = "loom_";
+/// The same of those that begin, since they are the longest: none of them is left when the others are done.
+const FIRST: &str = "loom_insert";
 
 /// Models of the quick form of the long run: each has a higher bound there than in the suite, and ends in seconds to
 /// half a minute.
-const QUICK: [&str; 5] = [
-    "loom_three_packets_share_the_bursts",
+const QUICK: [&str; 4] = [
     "refund_of_before_a_reset_takes_nothing_from_what_came_after_it",
     "two_stalled_claims_admit_one_burst",
     "claim_without_version_is_caught",
@@ -48,7 +52,7 @@ fn whole(ctx: &Context, report: &mut Report, bounds: &str) -> Result<()> {
     let is_of_loom = |file: &Path| file.file_name().is_some_and(|n| n.to_string_lossy().starts_with("loom_"));
     let there = tests_of(&ctx.root.join("src"), is_of_loom)?.of_a_day;
     counted(report, "every_model_of_the_sources_has_run", (there, LEAST), |report| {
-        models(ctx, report, bounds, &SHARES)
+        models(ctx, report, bounds, &[MODELS])
     })
 }
 
@@ -100,7 +104,7 @@ fn count(text: &str, tests: &mut Tests) {
 pub fn long(ctx: &Context, report: &mut Report) -> Result<()> {
     if ctx.quick {
         report.note(&format!("quick: {} of the models", QUICK.len()));
-        return models(ctx, report, "long", &[&QUICK]);
+        return models(ctx, report, "long", &QUICK);
     }
     whole(ctx, report, "long")
 }
@@ -150,29 +154,30 @@ fn worlds(ctx: &Context, report: &mut Report, left_out: bool) -> Result<()> {
     counted(report, "every_world_of_the_sources_has_run", (there, least), |report| report.lines_of(tests))
 }
 
-/// A process for each share of the models.
-fn models(ctx: &Context, report: &mut Report, bounds: &str, shares: &[&[&str]]) -> Result<()> {
-    let mut build = cargo_test(ctx, "loom")?;
-    build.args(["--quiet", "--no-run"]).must()?;
-    let mut processes = Vec::new();
-    for share in shares {
-        let mut command = cargo_test(ctx, "loom")?;
-        command.env("TATCELL_LOOM", bounds).arg("--").args(*share).arg("--test-threads=1");
-        processes.push(std::thread::spawn(move || {
-            let mut lines = Vec::new();
-            command.lines(|line| lines.push(line.to_owned())).map(|status| (lines, status))
-        }));
-    }
-    let mut all = true;
-    for process in processes {
-        let (lines, status) = process.join().map_err(|_| anyhow!("a thread of the harness panicked"))??;
-        for line in lines {
-            report.line(&line);
-        }
-        all &= status.success();
-    }
-    ensure!(all, "a process with models ended with an error");
+/// Runs the models whose names contain one of these parts.
+fn models(ctx: &Context, report: &mut Report, bounds: &str, parts: &[&str]) -> Result<()> {
+    let said = cargo_test(ctx, "loom")?.arg("--no-run").must()?;
+    let program = ctx.root.join(built(&said).next().context("cargo does not say what it built")?);
+    let said = Command::new(&program).args(parts).args(["--list", "--format=terse"]).must()?;
+    let mut names: Vec<&str> = said.lines().filter_map(|line| line.strip_suffix(": test")).collect();
+    names.sort_by_key(|name| !name.contains(FIRST));
+    let (report, root) = (Mutex::new(report), ctx.root.as_path());
+    let ended = workers::each(&names, |_, name| {
+        let mut model = Command::new(&program);
+        model.args(["--exact", name, "--test-threads=1"]).env("TATCELL_LOOM", bounds);
+        let mut lines = Vec::new();
+        let status = model.current_dir(root).lines(|line| lines.push(line.to_owned()))?;
+        let mut report = report.lock().map_err(|_| anyhow!("a thread of the harness panicked"))?;
+        lines.iter().filter(|line| is_of_a_test(line)).for_each(|line| report.line(line));
+        Ok(status.success())
+    })?;
+    ensure!(ended.iter().all(|ended| *ended), "a process with a model ended with an error");
     Ok(())
+}
+
+/// Whether a line says more than that one test begins or has ended.
+fn is_of_a_test(line: &str) -> bool {
+    !line.is_empty() && !["running ", "test result: "].iter().any(|word| line.starts_with(word))
 }
 
 /// The tests of the library with the atomics of a checker.

@@ -41,6 +41,7 @@ mod sanitizers;
 mod suites;
 mod tools;
 mod tree;
+mod workers;
 
 use std::process::ExitCode;
 

@@ -36,6 +36,7 @@ use crate::context::{is_set, Context};
 use crate::exec::Run;
 use crate::report::Report;
 use crate::tools::Missing;
+use crate::workers;
 use build::{Bench, State, NOT_RUN};
 use list::{Mutant, Row, Table, SURVIVORS};
 use tests::Fate;
@@ -141,7 +142,7 @@ fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> 
         .filter_map(Result::transpose)
         .collect::<Result<_>>()?;
     placed.sort_by_key(|one| others.contains(&one.number));
-    let met = tests::side_by_side(&placed, |_, one| {
+    let met = workers::each(&placed, |_, one| {
         let budget = if is_listed(&one.name)? { LISTED } else { ALL };
         let fate = tests::meet(tree, &tests, one.number, budget)?;
         if let Ok(mut file) = told.lock() {

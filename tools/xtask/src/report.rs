@@ -119,7 +119,7 @@ impl<'a> End<'a> {
 /// The report of one suite.
 pub struct Report {
     suite: String,
-    out: Box<dyn Write>,
+    out: Box<dyn Write + Send>,
     tally: Tally,
     trouble: Vec<String>,
     /// "test name ... " that waits for its "ok": cargo's tests print their own lines between the two.
@@ -140,7 +140,7 @@ pub struct Closed {
 
 impl Report {
     /// A report that goes to `out`: standard output, or a log.
-    pub fn new(suite: &str, out: Box<dyn Write>) -> Self {
+    pub fn new(suite: &str, out: Box<dyn Write + Send>) -> Self {
         Self {
             suite: suite.to_owned(),
             out,

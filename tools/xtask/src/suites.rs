@@ -242,7 +242,7 @@ pub fn alone(ctx: &Context, suite: &Suite) -> Result<bool> {
 
 /// Runs a suite, whose lines go to its log by `out`, and signs that with the tree as it was before: what is changed
 /// meanwhile makes another one of it. What the suite itself writes does not, or no log of it would be of any tree.
-pub fn logged(ctx: &Context, suite: &Suite, log: &Path, out: Box<dyn Write>) -> Result<Closed> {
+pub fn logged(ctx: &Context, suite: &Suite, log: &Path, out: Box<dyn Write + Send>) -> Result<Closed> {
     let others = || tree::without(&ctx.root, suite.writes);
     let (before, others_before) = (tree::of(&ctx.root), others());
     let mut report = Report::new(suite.name, out);

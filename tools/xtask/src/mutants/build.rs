@@ -10,7 +10,7 @@ use regex_lite::Regex;
 use xshell::cmd;
 
 use crate::context::{command, Context};
-use crate::exec::{tail, Run};
+use crate::exec::{built, tail, Run};
 
 /// Features with which the tests are built.
 const FEATURES: &str = "std,host,heapless,single-core";
@@ -152,10 +152,7 @@ impl<'a> Bench<'a> {
             ensure!(done.all.contains("could not compile"), "{}\n{}", done.how(), tail(&done.all, 40));
             return Ok(None);
         }
-        // "Executable unittests src/lib.rs (target/mutants/build/debug/deps/...)"
-        let lines = done.all.lines().filter(|line| line.trim_start().starts_with("Executable "));
-        let paths = lines.filter_map(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
-        Ok(Some(paths.map(|path| self.tree.join(path)).collect()))
+        Ok(Some(built(&done.all).map(|path| self.tree.join(path)).collect()))
     }
 
     fn tool(&self, how: &str, what: &str) -> Result<String> {

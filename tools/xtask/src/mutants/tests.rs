@@ -6,14 +6,13 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
-use anyhow::{ensure, Context as _, Result};
+use anyhow::Result;
 
 use super::build::{gently, Bench};
 use crate::exec::{Done, Run};
+use crate::workers;
 
 /// A test that takes longer is left out.
 const LONGEST: Duration = Duration::from_secs(90);
@@ -91,7 +90,7 @@ pub fn all(bench: &Bench, programs: &[PathBuf]) -> Result<(Vec<Test>, Vec<String
         let reaches = reached.map(u32::try_from).collect::<Result<_, _>>()?;
         Ok(Some(Test { program: program.clone(), name: name.clone(), takes, reaches }))
     };
-    let found = side_by_side(&names, one)?;
+    let found = workers::each(&names, one)?;
     let failed = names.iter().zip(&found).filter(|(_, test)| test.is_none());
     let failed = failed.map(|((_, name), _)| name.clone()).collect();
     Ok((found.into_iter().flatten().collect(), failed))
@@ -178,35 +177,10 @@ fn process(tree: &Path, mutant: &str) -> Command {
     run
 }
 
-/// Does one for each, as many at once as there are processors, in their order.
-pub fn side_by_side<T: Sync, R: Send>(
-    all: &[T],
-    one: impl Fn(usize, &T) -> Result<R> + Sync,
-) -> Result<Vec<R>> {
-    let next = AtomicUsize::new(0);
-    let found: Mutex<BTreeMap<usize, Result<R>>> = Mutex::new(BTreeMap::new());
-    let threads = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..threads {
-            scope.spawn(|| loop {
-                // ORDERING: Relaxed; a counter, and nothing hangs on what others have done.
-                let at = next.fetch_add(1, Ordering::Relaxed);
-                let Some(item) = all.get(at) else { return };
-                let result = one(at, item);
-                if let Ok(mut found) = found.lock() {
-                    found.insert(at, result);
-                }
-            });
-        }
-    });
-    let found = found.into_inner().ok().context("a thread has ended before its time")?;
-    ensure!(found.len() == all.len(), "{} of {} were done", found.len(), all.len());
-    found.into_values().collect()
-}
-
 #[cfg(test)]
 mod its_tests {
     use super::*;
+    use anyhow::ensure;
 
     fn sh(script: &str) -> Result<Done> {
         let mut command = Command::new("sh");
@@ -220,15 +194,6 @@ mod its_tests {
         ensure!(caught == Some(Fate::Caught("b::c".into())), "{caught:?}");
         ensure!(fate(&sh("ulimit -t 1; while :; do :; done")?) == Some(Fate::Endless));
         ensure!(matches!(fate(&sh("kill -ABRT $$")?), Some(Fate::Caught(_))));
-        Ok(())
-    }
-
-    #[test]
-    fn each_is_done_once_and_told_in_its_order() -> Result<()> {
-        let all: Vec<usize> = (0..100).collect();
-        let done = side_by_side(&all, |at, item| Ok(at + item))?;
-        ensure!(done == all.iter().map(|i| 2 * i).collect::<Vec<_>>());
-        ensure!(side_by_side(&all, |at, _| if at == 50 { anyhow::bail!("one") } else { Ok(()) }).is_err());
         Ok(())
     }
 }

@@ -27,7 +27,7 @@ use xshell::cmd;
 #[cfg(test)]
 use crate::context::files;
 use crate::context::{command, Context};
-use crate::exec::Run;
+use crate::exec::{built, Run};
 
 /// How long a check may run.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -288,10 +288,8 @@ impl Bench {
         build.current_dir(&self.tree).envs(QUICK_BUILDS).env("CARGO_TARGET_DIR", self.build.join(folder));
         let said = build.done_within(BUILDING)?;
         ensure!(said.ok(), "does not compile:\n{}", crate::exec::tail(&said.all, 30));
-        // "Executable unittests src/lib.rs (target/debug/deps/...)"
-        let line = said.all.lines().find(|line| line.trim_start().starts_with("Executable "));
-        let path = line.and_then(|line| line.rsplit_once('(')?.1.strip_suffix(')'));
-        Ok(self.tree.join(path.context("cargo does not say what it built")?))
+        let path = built(&said.all).next().context("cargo does not say what it built")?;
+        Ok(self.tree.join(path))
     }
 
     /// The program with the claims about attacks, as fast as its suite has it.
