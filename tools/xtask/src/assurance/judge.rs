@@ -93,10 +93,10 @@ pub fn judge(row: &Row, logs: &Logs) -> Ended {
     for suite in &row.suites {
         match Claims::of(suite, logs) {
             Ok(claims) => suites.push(claims),
+            Err(Ended::Untold(why)) if !logs.keeps => return Ended::Fails(why),
+            Err(ended @ Ended::Fails(_)) => return ended,
             // A failure of another suite fails the row all the same.
-            Err(ended @ Ended::Untold(_)) if logs.keeps => untold = untold.or(Some(ended)),
-            Err(Ended::Untold(why)) => return Ended::Fails(why),
-            Err(ended) => return ended,
+            Err(ended) => untold = untold.or(Some(ended)),
         }
     }
     if let Some(ended) = untold {
@@ -315,6 +315,19 @@ mod tests {
             assert!(matches!(&ended, Ended::Skipped(_)) == skipped, "{ended:?}");
         }
         assert!(READ.iter().all(|name| suites::find(name).is_some()));
+        Ok(())
+    }
+
+    #[test]
+    fn a_suite_that_is_not_read_hides_no_failure_of_another() -> Result<()> {
+        let rows = rows("a claim\ttest-demo test-rust\t*\tsome", false)?;
+        let row = rows.first().context("a row")?;
+        let ended = |failed: usize| {
+            let log = format!("PASS one\nend of test-rust: 1 passed, {failed} failed, 0 skipped\n");
+            let texts = BTreeMap::from([("test-rust".to_owned(), log)]);
+            judge(row, &Logs { texts, all: false, tree: None, keeps: false })
+        };
+        assert!(matches!(ended(0), Ended::Skipped(_)) && fails(&ended(1)), "{:?}", ended(1));
         Ok(())
     }
 
