@@ -3,10 +3,10 @@
 
 mod common;
 
-use common::memory;
+use common::{memory, two_drained};
 use tatcell::{
-    AttachOptions, Burst, Cell, Counters, FullPolicy, Lease, Limit, LimitSpec, Meter, MeterSpec, Outcome,
-    Request, SlidingLog, Table, TableError, TableOptions,
+    AttachOptions, Burst, Cell, Counters, FullPolicy, Lease, Limit, LimitSpec, Line, Meter, MeterSpec,
+    Outcome, Override, Request, Shared, SlidingLog, Table, TableError, TableOptions,
 };
 
 const T: u64 = 1 << 12;
@@ -76,6 +76,97 @@ fn who_attaches_while_a_table_is_made_sees_all_of_it_or_none() {
         },
     );
     assert_eq!(made.unwrap(), attached.unwrap());
+}
+
+/// Hashes of the first line and of the last.
+const ENDS: [u64; 2] = [7, 1 << 63 | 9];
+
+/// A table of so many lines whose keys owe their burst.
+fn owing(lines: &[Line]) -> (Table<'_>, TableOptions) {
+    let options = TableOptions::new(SPEC).caller_hash();
+    let table = Table::init(lines, &options).unwrap();
+    let limit = table.limit(&SPEC).unwrap();
+    assert!(ENDS.iter().all(|hash| table.check_hash(&limit, NOW, *hash, 3).unwrap().passes()));
+    (table, options)
+}
+
+/// Whether both still owe it where a table can be attached; None where it cannot yet.
+fn owe(lines: &[Line]) -> Option<bool> {
+    let table = match Table::attach(lines, &AttachOptions::new()) {
+        Err(TableError::NotReady) => return None,
+        table => table.unwrap(),
+    };
+    let limit = table.limit(&SPEC).unwrap();
+    Some(ENDS.iter().all(|hash| !table.peek(&limit, NOW, *hash, 1).unwrap().passes()))
+}
+
+#[test]
+fn who_attaches_while_a_table_is_migrated_finds_its_debts() {
+    let (old, new) = (memory(4), memory(6));
+    let (table, options) = owing(&old);
+    let (report, owed) = both(
+        || table.migrate(&new, &options, NOW).map(|(_, report)| report.is_whole()),
+        || loop {
+            match owe(&new) {
+                None => std::thread::yield_now(),
+                Some(owed) => break owed,
+            }
+        },
+    );
+    assert!(report == Ok(true) && owed, "{report:?}, and who attached found the debts: {owed}");
+}
+
+#[test]
+fn a_migration_whose_parts_two_threads_do_is_whole() {
+    let (old, new) = (memory(6), memory(6));
+    let (table, options) = owing(&old);
+    let part = |from| table.migrate_part::<Shared>(&new, &options, NOW, from, 1, &mut Default::default());
+    let (first, owed) = both(
+        || part(0),
+        || loop {
+            match part(16) {
+                Err(TableError::NotReady) => std::thread::yield_now(),
+                next => break next.map(|next| (next, owe(&new))),
+            }
+        },
+    );
+    assert_eq!((first, owed), (Ok(16), Ok((0, Some(true)))));
+}
+
+#[test]
+fn a_ban_that_is_saved_while_it_grows_stands_to_its_end() {
+    // The witness comes before the override in a save, and after it in a ban.
+    let hash = 0x9e37_79b9_7f4a_7c15;
+    let lines = memory(4);
+    let table = Table::init(&lines, &TableOptions::overrides(1 << 20).caller_hash()).unwrap();
+    for round in 1..=4 {
+        let (ends, mut image) = ([round * 500, round * 500 + 400], [0; 4 * 8]);
+        table.ban(NOW, hash, NOW + ends[0]).unwrap();
+        let (saved, banned) = both(|| table.save(NOW, &mut image), || table.ban(NOW, hash, NOW + ends[1]));
+        assert!(saved.is_ok() && banned.is_ok());
+        let copy = memory(4);
+        let restored = Table::restore(&copy, &image, &AttachOptions::new(), 0).unwrap();
+        match restored.overridden(NOW, hash) {
+            Ok(Some(Override::Banned { retry_after })) if ends.contains(&retry_after) => {
+                let last = restored.overridden(NOW + retry_after - 1, hash);
+                assert_eq!(last, Ok(Some(Override::Banned { retry_after: 1 })), "it ends too early");
+            }
+            other => panic!("{other:?} of a ban for {ends:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_slot_that_is_emptied_between_two_looks_gives_a_key_one_burst() {
+    for _ in 0..2 {
+        let lines = memory(4);
+        let table = two_drained(&lines, T, NOW);
+        let limit = table.limit(&LimitSpec::new(1, T, 1)).unwrap();
+        let ask = || table.check_hash(&limit, NOW, 9, 1).unwrap().passes();
+        // Whoever looks before the sweep takes slot 0, and behind it slot 8.
+        let (a, b) = both(ask, || table.sweep(NOW, 8, 1) != 0 && ask());
+        assert!(a != b, "admitted: {a}, {b}");
+    }
 }
 
 #[test]

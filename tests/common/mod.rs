@@ -4,7 +4,7 @@
 pub mod forms;
 pub mod oracle;
 
-use tatcell::Line;
+use tatcell::{LimitSpec, Line, Table, TableOptions};
 
 /// A small generator (SplitMix64): the same numbers on every host.
 #[derive(Clone, Debug)]
@@ -104,4 +104,19 @@ pub fn hash_of(line: u32, lines: u32, tag: u32) -> u64 {
     // The smallest high half that multiply-shift maps to `line`.
     let high = ((line as u64) << 32).div_ceil(lines as u64);
     high << 32 | tag as u64
+}
+
+/// A table of one set, full: slot 0 drained before slot 8 did, and both so long ago that a sweep by `now` may empty
+/// them; the others, of tags from 100 on, owe until 4 `t` after `now`.
+pub fn two_drained(lines: &[Line], t: u64, now: u64) -> Table<'_> {
+    let spec = LimitSpec::new(1, t, 7);
+    let table = Table::init(lines, &TableOptions::new(spec).caller_hash().skew(t)).unwrap();
+    let limit = table.limit(&spec).unwrap();
+    let insert = |line: u32, tag: u32, at: u64, cost: u64| {
+        assert!(table.check_hash(&limit, at, hash_of(line, 2, tag), cost).unwrap().passes());
+    };
+    insert(0, 1, now - 128 * t, 1);
+    insert(1, 2, now - 64 * t, 1);
+    (0..14).for_each(|i| insert(i % 2, 100 + i, now - t, 5));
+    table
 }

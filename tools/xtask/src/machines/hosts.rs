@@ -1,17 +1,20 @@
 //! The crate's own tests, threads included, on other hosts: big-endian, 32-bit, without 64-bit atomics. Long.
 //!
 //! `cargo xtask test-hosts TRIPLE...` tries only these; the quick form tries only the one in `QUICK`, and of aarch64
-//! what NEON searches. On aarch64 what its AES and its swap of one instruction change is tested, too, and instructions
+//! what NEON searches. On an x86-64 machine bursts run on an emulated one without AVX-512, too, whose AVX2 they take. On aarch64 what its AES and its swap of one instruction change is tested, too, and instructions
 //! are counted ([`counts`]); with `counts` in place of a triple, that alone is done.
+
+use std::process::Command;
 
 use anyhow::Result;
 
-use crate::context::Context;
+use crate::context::{command, Context};
 use crate::exec::Run;
 use crate::machines::boards::{short, Host, HOSTS};
 use crate::machines::counts;
 use crate::machines::rust_target::{self, variable, HostTools, RustTarget};
 use crate::report::Report;
+use crate::tools::{have, Missing};
 
 /// A test that compares words with what this machine's C compiler lays out says nothing about another byte order.
 const LEFT_OUT: [&str; 2] = ["--skip", "the_header_computes_and_refuses_the_same_limits"];
@@ -34,6 +37,13 @@ const COMPILED: &str = "powerpc-unknown-linux-gnu";
 /// The host whose vectors no other has, and the unit tests of what they search; seconds.
 const NEON: &str = "aarch64-unknown-linux-gnu";
 const SEARCHES: [&str; 2] = ["table::search", "table::groups"];
+
+/// A processor of x86-64 with AVX2 and without AVX-512, which this emulator does not have.
+const AVX2_ALONE: [&str; 3] = ["qemu-x86_64-static", "-cpu", "max"];
+/// What takes the widest step that there is, and what tries each.
+const STEPS: [&str; 2] = ["bursts_of", "groups_decide_count_and_store"];
+/// A test that skips itself there.
+const NO_STEP: &str = "groups_decide_count_and_store_as_single_calls_do_by_avx512: ";
 
 /// Which of the tests, built how.
 struct Part {
@@ -63,6 +73,12 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         report.note(&format!(
             "quick: {QUICK}; of {NEON} the tests of {searches}; for {COMPILED} they are compiled"
         ));
+    }
+    if ctx.arguments.is_empty() {
+        match avx2_alone() {
+            Ok(_) => tested(report, "bursts_pass_with_avx2_alone", steps(ctx)),
+            Err(missing) => report.skip("bursts_pass_with_avx2_alone", &missing),
+        }
     }
     for host in HOSTS {
         let with_features = host.triple == counts::TRIPLE;
@@ -103,6 +119,32 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         }
     }
     Ok(())
+}
+
+/// Runs a program, whose path follows, where there is AVX2 and no AVX-512.
+pub fn avx2_alone() -> Result<Command, Missing> {
+    let [emulator, options @ ..] = AVX2_ALONE;
+    if !cfg!(target_arch = "x86_64") {
+        return Err(Missing::new("this machine is no x86-64 one", "run it on one"));
+    }
+    if !have(emulator) {
+        return Err(Missing::new(emulator, "apt-get install qemu-user-static"));
+    }
+    let mut command = Command::new(emulator);
+    command.args(options);
+    Ok(command)
+}
+
+/// The tests of bursts there.
+fn steps(ctx: &Context) -> Result<Ran> {
+    let mut cargo = command(&ctx.cargo)?;
+    cargo.args(["test", "--locked", "--features", "std,host,heapless", "--lib", "--test", "bursts", "--"]);
+    cargo.args(["--test-threads=2", "--show-output"]).args(STEPS).current_dir(&ctx.root);
+    cargo.env("CARGO_TARGET_DIR", &ctx.cargo_target);
+    cargo.env(variable("x86_64-unknown-linux-gnu", "RUNNER"), AVX2_ALONE.join(" "));
+    let ran = ran(ctx, cargo, "avx2")?;
+    anyhow::ensure!(ran.skips.iter().any(|skip| skip.starts_with(NO_STEP)), "this one has AVX-512");
+    Ok(ran)
 }
 
 /// A claim for all of them, and a line for each that has skipped itself.
@@ -161,7 +203,12 @@ fn tests(ctx: &Context, host: &Host, tools: &HostTools, rust: &RustTarget, part:
         .env("CARGO_TARGET_DIR", ctx.cargo_target.join(folder))
         .envs(tools.variables.iter().map(|(k, v)| (k, v)))
         .envs(flags.map(|flags| (variable(host.triple, "RUSTFLAGS"), flags)));
-    let log = ctx.folder("hosts")?.join(format!("{}{name}.log", host.triple));
+    ran(ctx, cargo, &format!("{}{name}", host.triple))
+}
+
+/// Runs tests, and writes what they say to a log of this name.
+fn ran(ctx: &Context, cargo: Command, name: &str) -> Result<Ran> {
+    let log = ctx.folder("hosts")?.join(format!("{name}.log"));
     let mut text = String::new();
     let status = cargo.lines(|line| {
         text.push_str(line);

@@ -22,7 +22,7 @@ mod tasks;
 mod trace;
 
 pub use frames::run as frames;
-pub use hosts::run as hosts;
+pub use hosts::{avx2_alone, run as hosts};
 pub use recipes::run as recipes;
 pub use rust_example::run as rust_example;
 pub use trace::run as trace;

@@ -4,6 +4,8 @@
 //! lib NAME          unit tests whose names contain NAME
 //! capi NAME         the same with the C ABI
 //! test FILE NAME    tests of tests/FILE.rs
+//! avx2 FILE NAME    the same on an emulated x86-64 with AVX2 and without AVX-512, whatever this processor has
+//! miri NAME         tests of tests/few_threads.rs under Miri, which knows weak memory, by some seeds
 //! loom NAME         models, bounds as in the suite
 //! step NAME         worlds of the explorer
 //! ffi PROGRAM       a program of ffi-tests, all of its tests
@@ -21,13 +23,16 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use anyhow::{bail, ensure, Context as _, Result};
+use anyhow::{anyhow, bail, ensure, Context as _, Result};
 use xshell::cmd;
 
 #[cfg(test)]
 use crate::context::files;
 use crate::context::{command, Context};
 use crate::exec::{built, Run};
+use crate::machines::avx2_alone;
+use crate::sanitizers::miri;
+use crate::tools::Missing;
 
 /// How long a check may run.
 const PATIENCE: Duration = Duration::from_secs(150);
@@ -49,6 +54,10 @@ const QUICK_BUILDS: [(&str, &str); 6] = [
     ("CARGO_PROFILE_LOOM_CODEGEN_UNITS", "64"),
 ];
 
+/// The file whose tests Miri runs, and in how many schedules each.
+const MIRI: &str = "few_threads";
+const SEEDS: u32 = 16;
+
 /// What notices.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub enum Check {
@@ -56,6 +65,10 @@ pub enum Check {
     Lib(String, bool),
     /// Tests of a file.
     Test(String, String),
+    /// The same where there is AVX2 and no AVX-512.
+    Avx2(String, String),
+    /// Tests of [`MIRI`].
+    Miri(String),
     /// Models under a checker: loom or step.
     Model(&'static str, String),
     /// A program in C.
@@ -88,6 +101,8 @@ impl Check {
             ["lib", name] => Check::Lib(name.into(), false),
             ["capi", name] => Check::Lib(name.into(), true),
             ["test", file, name] => Check::Test(file.into(), name.into()),
+            ["avx2", file, name] => Check::Avx2(file.into(), name.into()),
+            ["miri", name] => Check::Miri(name.into()),
             ["loom", name] => Check::Model("loom", name.into()),
             ["step", name] => Check::Model("step", name.into()),
             ["ffi", program] => Check::Ffi(program.into()),
@@ -103,12 +118,22 @@ impl Check {
         })
     }
 
+    /// What it needs and this machine lacks.
+    pub fn lacks(&self, ctx: &Context) -> Option<Missing> {
+        match self {
+            Check::Miri(_) => miri::found(ctx).err(),
+            Check::Avx2(..) => avx2_alone().err(),
+            _ => None,
+        }
+    }
+
     /// Is there such a test? By its text, without building anything.
     #[cfg(test)]
     pub fn is_there(&self, root: &Path) -> Result<bool> {
         let (folder, name) = match self {
             Check::Ffi(program) => return Ok(root.join(format!("ffi-tests/{program}.c")).is_file()),
-            Check::Test(file, name) => {
+            Check::Miri(name) => return Check::Test(MIRI.into(), name.clone()).is_there(root),
+            Check::Test(file, name) | Check::Avx2(file, name) => {
                 if !root.join(format!("tests/{file}.rs")).is_file() {
                     return Ok(false);
                 }
@@ -146,7 +171,8 @@ impl Check {
     pub fn stands_on(&self) -> (&'static str, &str) {
         match self {
             Check::Lib(..) => ("lib", ""),
-            Check::Test(file, _) => ("test", file),
+            Check::Test(file, _) | Check::Avx2(file, _) => ("test", file),
+            Check::Miri(_) => ("test", MIRI),
             Check::Model(checker, _) => (checker, ""),
             Check::Ffi(program) => ("ffi", program),
             Check::Fuzz(_) => ("fuzz", ""),
@@ -159,7 +185,11 @@ impl Check {
     fn name(&self) -> &str {
         match self {
             Check::Lib(name, _) | Check::Test(_, name) | Check::Model(_, name) | Check::Ffi(name) => name,
-            Check::Fuzz(name) | Check::Attacks(name) | Check::Long(name) => name,
+            Check::Avx2(_, name)
+            | Check::Miri(name)
+            | Check::Fuzz(name)
+            | Check::Attacks(name)
+            | Check::Long(name) => name,
             Check::Member(_, _, name) => name,
         }
     }
@@ -171,6 +201,8 @@ impl std::fmt::Display for Check {
             Check::Lib(name, false) => write!(f, "lib {name}"),
             Check::Lib(name, true) => write!(f, "capi {name}"),
             Check::Test(file, name) => write!(f, "test {file} {name}"),
+            Check::Avx2(file, name) => write!(f, "avx2 {file} {name}"),
+            Check::Miri(name) => write!(f, "miri {name}"),
             Check::Model(checker, name) => write!(f, "{checker} {name}"),
             Check::Ffi(program) => write!(f, "ffi {program}"),
             Check::Fuzz(target) => write!(f, "fuzz {target}"),
@@ -227,6 +259,12 @@ impl Bench {
     pub fn run(&self, check: &Check) -> Result<Ended> {
         let mut run = match check {
             Check::Ffi(program) => Command::new(self.program(program)?),
+            Check::Miri(name) => self.under_miri(name)?,
+            Check::Avx2(_, name) => {
+                let mut run = avx2_alone().map_err(|missing| anyhow!("{missing}"))?;
+                run.arg(self.tests(check)?).args([name, "--test-threads=2"]);
+                run
+            }
             Check::Attacks(claim) => {
                 let mut run = Command::new(self.attacks()?);
                 run.args(["--quick", "--only", claim]);
@@ -275,7 +313,7 @@ impl Bench {
         match check {
             Check::Member((package, ..), file, _) if file == "lib" => build.args(["-p", package, "--lib"]),
             Check::Member((package, ..), file, _) => build.args(["-p", package, "--test", file]),
-            Check::Test(file, _) => build.args(["--test", file]),
+            Check::Test(file, _) | Check::Avx2(file, _) => build.args(["--test", file]),
             Check::Fuzz(_) => build.args(["-p", "tatcell-fuzz", "--test", "replay"]),
             Check::Long(_) => build.args(["--test", "long"]),
             _ => build.arg("--lib"),
@@ -290,6 +328,16 @@ impl Bench {
         ensure!(said.ok(), "does not compile:\n{}", crate::exec::tail(&said.all, 30));
         let path = built(&said.all).next().context("cargo does not say what it built")?;
         Ok(self.tree.join(path))
+    }
+
+    /// Miri with these tests, which compile.
+    fn under_miri(&self, name: &str) -> Result<Command> {
+        let seeds = format!("-Zmiri-many-seeds=0..{SEEDS}");
+        let tests =
+            |options: &[&str]| miri::test(&self.tree, &self.build.join("miri"), MIRI, &seeds, options);
+        let said = tests(&["--no-run"]).done_within(BUILDING)?;
+        ensure!(said.ok(), "does not compile:\n{}", crate::exec::tail(&said.all, 30));
+        Ok(tests(&["--", name]))
     }
 
     /// The program with the claims about attacks, as fast as its suite has it.

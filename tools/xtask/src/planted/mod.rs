@@ -51,19 +51,22 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
     copy(ctx, &tree)?;
     let bench = Bench::new(ctx, &tree)?;
     let cpu = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
-    let (chosen, others): (Vec<&Bug>, Vec<&Bug>) =
-        chosen.into_iter().partition(|bug| bug.lacks(&cpu).is_none());
-    for bug in others {
-        // Its row stays that of the machine that had it.
-        let flag = bug.lacks(&cpu).unwrap_or_default();
-        report.skip(
-            &bug.name,
-            &Missing::new(format!("no {flag} in this processor"), "run it on one that has it"),
-        );
+    let lacks = |bug: &Bug| {
+        let flag = bug.lacks(&cpu).map(|flag| format!("no {flag} in this processor"));
+        let flag = flag.map(|what| Missing::new(what, "run it on one that has it"));
+        flag.or_else(|| bug.checks.iter().find_map(|check| check.lacks(ctx)))
+    };
+    let mut able = Vec::new();
+    for bug in chosen {
+        match lacks(bug) {
+            None => able.push(bug),
+            // Its row stays that of the machine that had it.
+            Some(missing) => report.skip(&bug.name, &missing),
+        }
     }
-    let unharmed = before(&bench, &chosen, report)?;
+    let unharmed = before(&bench, &able, report)?;
     let mut table = Table::read(ctx, &all)?;
-    for bug in &chosen {
+    for bug in &able {
         let started = Instant::now();
         if let Some(why) = &bug.open {
             report.skip(&bug.name, &Missing::new("no check of a day's notices it", why));
@@ -73,7 +76,7 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
         let caught = plant(&bench, bug, &unharmed, report)?;
         table.set(bug, &caught, started.elapsed().as_secs())?;
     }
-    report.note(&format!("{} of {} bugs; the table: {}", chosen.len(), all.len(), table.place.display()));
+    report.note(&format!("{} of {} bugs; the table: {}", able.len(), all.len(), table.place.display()));
     Ok(())
 }
 

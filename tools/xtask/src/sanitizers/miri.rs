@@ -1,6 +1,7 @@
 //! Miri, from the nightly toolchain: undefined behaviour, strict provenance, data races and weak memory, a schedule a
 //! seed. It knows no vector instruction: searches are loops (`build.rs`).
 
+use std::path::Path;
 use std::process::Command;
 use std::time::Duration;
 
@@ -40,10 +41,11 @@ const TESTS: &[(&str, &[&str], bool)] = &[
 /// Machines of the other byte order and of the other width, in full.
 const OTHERS: [&str; 2] = ["s390x-unknown-linux-gnu", "i686-unknown-linux-gnu"];
 
-/// The part of the suite.
-pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
-    // CARGO is that of one toolchain where cargo runs this, and takes no other's name.
-    const NIGHTLY: [&str; 5] = ["rustup", "run", "nightly", "cargo", "miri"];
+/// CARGO is that of one toolchain where cargo runs this, and takes no other's name.
+const NIGHTLY: [&str; 5] = ["rustup", "run", "nightly", "cargo", "miri"];
+
+/// Sees to it that Miri is there, or says how it is got.
+pub fn found(ctx: &Context) -> Result<(), Missing> {
     let sh = &ctx.sh;
     let works = || cmd!(sh, "env {NIGHTLY...} --version").works();
     if !works() && may_add() {
@@ -54,29 +56,41 @@ pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
             let _ = cmd!(sh, "env {words...}").done();
         }
     }
-    if !works() {
-        report.skip("miri", &Missing::new("Miri is not installed", GET));
+    if works() {
+        Ok(())
+    } else {
+        Err(Missing::new("Miri is not installed", GET))
+    }
+}
+
+/// A command for tests of a file of this tree, built there.
+pub fn test(tree: &Path, build: &Path, file: &str, flags: &str, options: &[&str]) -> Command {
+    let mut cargo = Command::new("env");
+    cargo.args(NIGHTLY).args(["test", "--features", "std", "--test", file]).args(options);
+    cargo.current_dir(tree).env("CARGO_TARGET_DIR", build);
+    cargo.env("MIRIFLAGS", format!("-Zmiri-strict-provenance {flags}"));
+    cargo
+}
+
+/// The part of the suite.
+pub fn run(ctx: &Context, report: &mut Report) -> Result<()> {
+    if let Err(missing) = found(ctx) {
+        report.skip("miri", &missing);
         return Ok(());
     }
-    let target = ctx.folder("miri")?;
-    let test = |file: &str, flags: &str, options: &[&str]| -> Result<Command> {
-        let mut cargo = Command::new("env");
-        cargo.args(NIGHTLY).args(["test", "--features", "std", "--test", file]).args(options);
-        cargo.current_dir(&ctx.root).env("CARGO_TARGET_DIR", &target);
-        cargo.env("MIRIFLAGS", format!("-Zmiri-strict-provenance {flags}"));
-        Ok(cargo)
-    };
+    let build = ctx.folder("miri")?;
+    let test = |file: &str, flags: &str, options: &[&str]| test(&ctx.root, &build, file, flags, options);
     // Sysroot and tests first, which are long to build: the time of a defect is its own.
     for file in ["defects"].into_iter().chain(TESTS.iter().map(|(file, ..)| *file)) {
-        test(file, "", &["--no-run"])?.done_within(PATIENCE)?.must()?;
+        test(file, "", &["--no-run"]).done_within(PATIENCE)?.must()?;
     }
     for (name, says) in DEFECTS {
-        let done = test("defects", "", &["--", "--ignored", "--exact", name])?.done()?;
+        let done = test("defects", "", &["--", "--ignored", "--exact", name]).done()?;
         report.claim(&format!("miri_reports_{name}"), || reported(&done, says));
     }
     let mut seeded = |file: &str, parts: &[&str], seeds: usize, target: Option<&str>| -> Result<()> {
         let words: Vec<&str> = target.iter().flat_map(|target| ["--target", target]).chain(["--"]).collect();
-        let mut tests = test(file, &format!("-Zmiri-many-seeds=0..{seeds}"), &words)?;
+        let mut tests = test(file, &format!("-Zmiri-many-seeds=0..{seeds}"), &words);
         let done = tests.args(parts).done_within(PATIENCE)?;
         let on = target.map(|target| format!("_on_{target}")).unwrap_or_default();
         report.claim(&format!("miri_tests_{file}{on}_seeds_{seeds}"), || {

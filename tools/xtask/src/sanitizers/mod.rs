@@ -9,7 +9,7 @@
 //! | tests in Rust | Miri: strict provenance, many seeds | a component of the nightly toolchain |
 
 mod compiled;
-mod miri;
+pub mod miri;
 mod valgrind;
 
 use anyhow::{ensure, Result};
