@@ -186,7 +186,7 @@ pub const SUITES: &[Suite] = &[
             "mutants",
             Own,
             None,
-            "every operator of the core changed in turn, and a test that notices (an hour)",
+            "every operator of the core changed in turn, and a test that notices (half an hour)",
             mutants::run,
         )
     },

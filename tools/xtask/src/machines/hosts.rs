@@ -1,8 +1,9 @@
 //! The crate's own tests, threads included, on other hosts: big-endian, 32-bit, without 64-bit atomics. Long.
 //!
 //! `cargo xtask test-hosts TRIPLE...` tries only these; the quick form tries only the one in `QUICK`, and of aarch64
-//! what NEON searches. On an x86-64 machine bursts run on an emulated one without AVX-512, too, whose AVX2 they take. On aarch64 what its AES and its swap of one instruction change is tested, too, and instructions
-//! are counted ([`counts`]); with `counts` in place of a triple, that alone is done.
+//! what NEON searches. On an x86-64 machine bursts run on an emulated one without AVX-512, too, whose AVX2 they take.
+//! On aarch64 what its AES and its swap of one instruction change is tested, too, and instructions are counted
+//! ([`counts`]); with `counts` in place of a triple, that alone is done.
 
 use std::process::Command;
 

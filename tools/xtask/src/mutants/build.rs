@@ -31,7 +31,7 @@ const BUILDS: [(&str, &str); 4] = [
     ("CARGO_PROFILE_DEV_DEBUG", "0"),
     ("CARGO_TERM_COLOR", "never"),
 ];
-/// All in one program, which runs for an hour; and one alone, whose next build is a small one.
+/// All in one program, which runs for minutes; and one alone, whose next build is a small one.
 const TOGETHER: [(&str, &str); 3] =
     [("CARGO_INCREMENTAL", "0"), ("CARGO_PROFILE_TEST_OPT_LEVEL", "1"), ("CARGO_PROFILE_DEV_OPT_LEVEL", "1")];
 const APART: [(&str, &str); 3] =
