@@ -310,6 +310,23 @@ TEST(what_bursts_under_two_limits_read_lies_under_nothing_that_they_write) {
     kit_free(&k);
 }
 
+/* Four keys that end where the counters begin: one that is longer by a byte lies under them, key_len says nothing. */
+TEST(keys_with_lengths_of_their_own_are_as_long_as_these_say) {
+    DO(setup());
+    tatcell_counters_t *const behind = (tatcell_counters_t *)(void *)(place.words + 2);
+    for (int longer = 0; longer < KEYS; longer++) {
+        NOTE("key %d", longer);
+        size_t lengths[KEYS] = {16, 12, 8, 4};
+        tatcell_burst_t b = kit_burst(&k.limit, NOW, place.words, 64, 4, KEYS);
+        b.key_lens = lengths, b.counters = behind;
+        EQ(tatcell_table_check_burst(&k.table, &b, NULL), 0);
+        b.key_len = 0, lengths[longer]++;
+        OVERLAPS(tatcell_table_check_burst(&k.table, &b, NULL));
+    }
+    EQ(behind->conforming, 4 * KEYS);
+    kit_free(&k);
+}
+
 TEST(marks_refuse_a_burst_that_asks_for_what_they_do_not_have) {
     DO(setup());
     static uint32_t keys[KEYS] = {1, 2, 3, 4};
@@ -382,6 +399,7 @@ int main(void) {
     RUN(a_lease_lies_over_neither_its_cell_nor_its_limit);
     RUN(what_a_burst_reads_lies_under_nothing_that_it_writes);
     RUN(what_bursts_under_two_limits_read_lies_under_nothing_that_they_write);
+    RUN(keys_with_lengths_of_their_own_are_as_long_as_these_say);
     RUN(marks_refuse_a_burst_that_asks_for_what_they_do_not_have);
     RUN(calls_of_the_host_fill_every_place_that_they_are_given);
     RUN(named_memory_is_what_was_asked_for);

@@ -73,6 +73,16 @@ TEST(ticks_make_a_limit) {
     EXPECT(tatcell_host_ticks_to_ns(retry, rate) <= SECOND + 20000 && tatcell_host_ticks_to_ns(retry, rate) >= SECOND);
 }
 
+/* 5 ms apart; a counter has 1000 ticks a second at least. */
+TEST(ticks_go_forward_where_the_processor_counts_them) {
+    uint64_t first = tatcell_host_ticks(), start, now;
+    EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &start, NULL), 0);
+    for (now = start; now - start < 5000000;) EQ(tatcell_host_clock(TATCELL_HOST_CLOCK_MONOTONIC, &now, NULL), 0);
+    uint64_t last = tatcell_host_ticks();
+    if (first == 0) EQ(last, 0);
+    else EXPECT(last > first);
+}
+
 TEST(memory_holds_a_table_and_goes_away) {
     static const uint32_t flags[] = {0, TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED,
         TATCELL_HOST_HUGE | TATCELL_HOST_FORK_SHARED};
@@ -151,6 +161,27 @@ TEST(a_name_joins_two_processes) {
         EQ(tatcell_host_memory_unmap(&m), 0);
         EQ(tatcell_host_memory_unmap(&other), 0);
     }
+}
+
+/* A structure that is used again tells its new mapping, and nothing of what it told before. */
+TEST(a_structure_tells_the_mapping_that_it_has_now) {
+    fresh_names();
+    for (int call = 0; call < 3; call++) {
+        NOTE("call %d", call);
+        tatcell_host_memory_t m = TATCELL_HOST_MEMORY_INIT;
+        EQ(tatcell_host_memory_map(SIZE_MAX / 2 - 63, 0, &m), TATCELL_ERR_SYSTEM);
+        EXPECT(m.system_error != 0);
+        m.pages = TATCELL_HOST_PAGES_HUGE; /* the caller may have copied it, and kept the copy */
+        if (call == 0) EQ(tatcell_host_memory_map(4 * KIB, 0, &m), 0);
+        if (call == 1) EQ(tatcell_host_memory_create(path_, 4 * KIB, 0, &m), 0);
+        if (call == 2) EQ(tatcell_host_memory_attach(path_, 0, &m), 0);
+        EQ(m.size, sizeof m);
+        EQ(m.pages, TATCELL_HOST_PAGES_NORMAL);
+        EXPECT(m.memory && m.bytes >= 4 * KIB);
+        EQ(m.system_error, 0);
+        EQ(tatcell_host_memory_unmap(&m), 0);
+    }
+    EQ(tatcell_host_memory_unlink(path_, NULL), 0);
 }
 
 TEST(an_empty_file_is_not_ready) {
@@ -312,8 +343,10 @@ TEST(what_is_said_to_be_zero_is_not_written_and_what_is_not_is_refused) {
 int main(void) {
     RUN(clocks_go_forward);
     RUN(ticks_make_a_limit);
+    RUN(ticks_go_forward_where_the_processor_counts_them);
     RUN(memory_holds_a_table_and_goes_away);
     RUN(a_name_joins_two_processes);
+    RUN(a_structure_tells_the_mapping_that_it_has_now);
     RUN(an_empty_file_is_not_ready);
     RUN(system_errors_carry_errno);
     RUN(names_and_paths_have_a_rule);

@@ -138,6 +138,8 @@ TEST(names_are_texts_of_structured_fields) {
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), 1024 + 6);
     p.name = "p", p.partition = long_name, p.partition_len = 1025;
     EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), TATCELL_ERR_TOO_LARGE);
+    p.partition_len = 1024; /* "p";q=1;pk=:: and four characters for three bytes */
+    EQ(tatcell_http_value(&p, 1, 1, TATCELL_HTTP_RATELIMIT_POLICY, NULL, 0), 13 + (1024 + 2) / 3 * 4);
 }
 
 TEST(bad_arguments_write_nothing) {

@@ -189,6 +189,36 @@ TEST(bad_ladders_are_refused_and_change_nothing) {
     kit_free(&k);
 }
 
+TEST(a_family_has_at_most_eight_rungs) {
+    tatcell_rung_t v4[9], v6[9], rung;
+    for (uint32_t i = 0; i < 9; i++) {
+        v4[i].bits = 32 - 2 * i, v6[i].bits = 128 - 8 * i;
+        v4[i].multiplier = v6[i].multiplier = i + 1;
+    }
+    tatcell_ladder_spec_t rungs = TATCELL_LADDER_SPEC_INIT;
+    rungs.v4 = v4, rungs.v6 = v6, rungs.v4_count = rungs.v6_count = 8;
+    DO(setup(&rungs));
+    for (size_t length = 4; length <= 16; length += 12) {
+        static const uint8_t a[16] = {0x20, 1, 0xd, 0xb8};
+        NOTE("address of %d bytes", (int)length);
+        counters.inserted = 0;
+        EQ(ask(a, length, 5), 0);
+        EQ(counters.inserted, 8);
+        EQ(tatcell_ladder_rung(&ladder, a, length, 7, &rung), 0);
+        EQ(rung.bits, length == 4 ? 18 : 72);
+        EQ(rung.multiplier, 8);
+        EQ(tatcell_ladder_rung(&ladder, a, length, 8, &rung), TATCELL_END);
+    }
+    tatcell_limit_spec_t one = kit_spec(10, SECOND, 5), fastest = one, slowest = one;
+    for (int family = 0; family < 2; family++) {
+        NOTE("family %d", family);
+        rungs.v4_count = family == 0 ? 9 : 8, rungs.v6_count = family == 1 ? 9 : 8;
+        REFUSES(TATCELL_ERR_LADDER, tatcell_ladder_init(&ladder, &k.table, &one, &rungs));
+        REFUSES(TATCELL_ERR_LADDER, tatcell_ladder_table_specs(&one, &rungs, &fastest, &slowest));
+    }
+    kit_free(&k);
+}
+
 TEST(bad_arguments_are_refused_and_change_nothing) {
     DO(setup(NULL));
     kit_table other;
@@ -239,6 +269,7 @@ int main(void) {
     RUN(permits_of_an_address_give_all_its_prefixes_back);
     RUN(addresses_have_one_form);
     RUN(bad_ladders_are_refused_and_change_nothing);
+    RUN(a_family_has_at_most_eight_rungs);
     RUN(bad_arguments_are_refused_and_change_nothing);
     return check_failures != 0;
 }

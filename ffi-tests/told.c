@@ -77,6 +77,45 @@ TEST(a_limit_tells_each_of_its_flags) {
     }
 }
 
+TEST(an_unlimited_limit_of_a_table_tells_that_it_is_one) {
+    tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
+    tatcell_limit_numbers_t n = TATCELL_LIMIT_NUMBERS_INIT;
+    EQ(kit_make(&k, kit_spec(1, T, 3), 64, NULL), 0);
+    EQ(tatcell_limit_init_unlimited_table(&limit, &k.table), 0);
+    info.units = info.period = info.emission_q = n.emission_q = 7;
+    EQ(tatcell_limit_info(&limit, &info), 0);
+    EQ(info.units, 0);
+    EQ(info.period, 0);
+    EQ(info.burst, UINT64_MAX);
+    EQ(info.emission_q, 0);
+    EQ(tatcell_limit_export(&limit, &n), 0);
+    EQ(n.emission_q, 0);
+    EQ(n.burst, UINT64_MAX);
+    kit_free(&k);
+}
+
+/* One is unlimited, the other is not; the mark of a table alone does not make a limit of what is mixed of both. */
+TEST(no_limit_of_a_table_has_the_interval_of_one_and_the_burst_of_another) {
+    tatcell_limit_info_t info = TATCELL_LIMIT_INFO_INIT;
+    EQ(kit_make(&k, kit_spec(1, T, 3), 64, NULL), 0);
+    EQ(tatcell_limit_init_unlimited_table(&limit, &k.table), 0);
+    const tatcell_limit_t *of[2] = {&limit, &k.limit};
+    for (int i = 0; i < 2; i++) {
+        int refused = 0;
+        for (size_t word = 0; word < sizeof limit / 8; word++) {
+            NOTE("limit %d, word %d of the other", i, (int)word);
+            tatcell_limit_t mixed = *of[i];
+            mixed.opaque[word] = of[!i]->opaque[word];
+            int32_t rc = tatcell_limit_info(&mixed, &info);
+            EXPECT(rc == 0 || rc == TATCELL_ERR_LIMIT);
+            if (rc == 0) EQ(info.burst == UINT64_MAX, info.emission_q == 0);
+            else refused++;
+        }
+        EXPECT(refused >= 2);
+    }
+    kit_free(&k);
+}
+
 /* A strict permit drains from its charge on; an ordinary one only when it is the oldest debt. */
 TEST(strict_refunds_are_those_of_the_limit_that_asked_for_them) {
     for (int strict = 0; strict < 2; strict++) {
@@ -307,6 +346,8 @@ TEST(every_counter_is_added) {
 int main(void) {
     RUN(a_limit_tells_every_number_that_it_was_given);
     RUN(a_limit_tells_each_of_its_flags);
+    RUN(an_unlimited_limit_of_a_table_tells_that_it_is_one);
+    RUN(no_limit_of_a_table_has_the_interval_of_one_and_the_burst_of_another);
     RUN(strict_refunds_are_those_of_the_limit_that_asked_for_them);
     RUN(a_table_tells_every_option_that_it_was_given);
     RUN(a_restored_table_tells_another_generation);
