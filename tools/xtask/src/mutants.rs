@@ -1,6 +1,7 @@
 //! Mutation testing: cargo-mutants changes one operator, value or arm of the core at a time, and a test must fail.
 //!
-//! All mutants of the files that are taken are built into one program, and an environment variable says which one is on
+//! All mutants of the files that are taken are built into one program (those of the C layer into an archive, too, for the
+//! programs of ffi-tests, each of which is one test), and an environment variable says which one is on
 //! (`tools/mutants`), in a copy of the tree (`target/mutants/tree`). Each test is run once without one and says which
 //! mutants it asks for; then each mutant meets the tests that ask for it, quick ones first, until one fails. What does
 //! not compile so, and what is computed as the library is compiled, is built alone and meets the unit tests.
@@ -44,7 +45,7 @@ use tests::Fate;
 pub use list::FILES;
 
 /// What is changed: files, and folders with all below them.
-const CORE: [&str; 13] = [
+const CORE: [&str; 14] = [
     "src/table/",
     "src/cell/",
     "src/algorithms/",
@@ -58,9 +59,12 @@ const CORE: [&str; 13] = [
     "src/combine/",
     "src/keys/",
     "src/http/",
+    "src/capi/",
 ];
+/// The C layer, which the programs of ffi-tests try.
+const C: &str = "src/capi/";
 /// Of these what tests alone are made of, and what is for firmware alone.
-const NOT_CHANGED: [&str; 4] = ["/loom_", "/step/", "_tests.rs", "src/small/c.rs"];
+const NOT_CHANGED: [&str; 5] = ["/loom_", "/step/", "_tests.rs", "/tests.rs", "src/small/c.rs"];
 
 /// How much of its tests, by their times, a mutant meets that is known to survive them.
 const LISTED: Duration = Duration::from_secs(1);
@@ -122,8 +126,10 @@ fn fates(ctx: &Context, report: &mut Report, files: &[String], rows: &[Row]) -> 
     let names = crate::rust_tests::targets(ctx)?;
     let names: Vec<String> = names.into_iter().filter(|name| !NOT_RUN.contains(&name.as_str())).collect();
     let programs = bench.programs(&names)?.context("the tests do not compile with the mutants")?;
+    let in_c = if files.iter().any(|file| file.starts_with(C)) { bench.programs_in_c()? } else { Vec::new() };
     report.note(&format!("{} mutants; built after {} s", listed.len(), started.elapsed().as_secs()));
-    let (tests, failed) = tests::all(&bench, &programs)?;
+    let (mut tests, mut failed) = tests::all(&bench, &programs)?;
+    tests::programs(&bench, &in_c, &mut tests, &mut failed)?;
     for name in failed {
         report.fail(&format!("mutants_none: {name}"), "fails without a mutant");
     }

@@ -89,6 +89,35 @@ pub fn one(
     report.program(&job.name, command).map(drop)
 }
 
+/// A program that is built with an archive alone, and its arguments.
+pub struct Alone {
+    pub name: &'static str,
+    pub binary: PathBuf,
+    pub arguments: &'static [&'static str],
+}
+
+/// Builds the programs in C, and those in C++ by the newer standard, with another archive, into this folder.
+pub fn with_archive(ctx: &Context, archive: &Path, folder: &Path) -> Result<Vec<Alone>> {
+    let path = || archive.to_owned();
+    let library = Library { archive: path(), shared: path(), object: path(), host_object: path() };
+    let (mut builds, mut alone) = (BTreeMap::new(), Vec::new());
+    for program in PROGRAMS {
+        if !matches!(program.link, Link::Archive) || matches!(program.language, Language::Cxx("-std=c++17")) {
+            continue;
+        }
+        let Program { name, arguments, .. } = *program;
+        let binary = folder.join(name);
+        let job = Job { binary: binary.clone(), ..Job::new(ctx, *program, PLAIN) };
+        let mut build = job.build(ctx, &library)?;
+        // What a whole archive of Rust needs beside the C library.
+        build.command.args(["-ldl", "-lm"]);
+        builds.insert(binary.clone(), build);
+        alone.push(Alone { name, binary, arguments });
+    }
+    two_at_a_time(builds).into_values().collect::<Result<()>>()?;
+    Ok(alone)
+}
+
 /// The Python that has cffi: another one may come before the system's. Without any, the first says so.
 fn python(ctx: &Context) -> &'static str {
     let found = ["python3", "/usr/bin/python3"];

@@ -5,7 +5,7 @@ mod gates;
 mod header_docs;
 pub mod headers;
 mod http_server;
-mod jobs;
+pub mod jobs;
 mod programs;
 
 use anyhow::Result;

@@ -11,9 +11,10 @@ use xshell::cmd;
 
 use crate::context::{command, Context};
 use crate::exec::{built, tail, Run};
+use crate::ffi::jobs::{self, Alone};
 
 /// Features with which the tests are built.
-const FEATURES: &str = "std,host,heapless,single-core";
+const FEATURES: &str = "std,host,heapless,single-core,capi";
 /// Tests that look at files, take a program apart, reach no line of the core, or judge what the machine does.
 pub const NOT_RUN: [&str; 8] =
     ["defects", "explorer", "kill", "layout", "lease_cost", "long", "race", "small_header"];
@@ -144,6 +145,14 @@ impl<'a> Bench<'a> {
         let mut build = self.cargo(&["test", "--no-run", &which])?;
         build.envs(APART).env("CARGO_TARGET_DIR", self.ctx.folder("mutants/apart")?);
         self.built(build)
+    }
+
+    /// Builds the programs in C with an archive that has all mutants.
+    pub fn programs_in_c(&self) -> Result<Vec<Alone>> {
+        let build = self.cargo(&["rustc", "--lib", "--crate-type", "staticlib"])?;
+        build.done_within(std::time::Duration::from_secs(3600))?.must()?;
+        let archive = self.ctx.folder("mutants/build")?.join("debug/libtatcell.a");
+        jobs::with_archive(self.ctx, &archive, &self.ctx.folder("mutants/ffi")?)
     }
 
     fn built(&self, build: Command) -> Result<Option<Vec<PathBuf>>> {

@@ -12,6 +12,7 @@ use anyhow::Result;
 
 use super::build::{gently, Bench};
 use crate::exec::{Done, Run};
+use crate::ffi::jobs::Alone;
 use crate::workers;
 
 /// A test that takes longer is left out.
@@ -31,6 +32,8 @@ const MEMORY: u32 = 8_000_000;
 pub struct Test {
     program: PathBuf,
     name: String,
+    /// Of a program that is a test as a whole: its arguments.
+    whole: Option<&'static [&'static str]>,
     takes: Duration,
     /// The mutants that it asks for.
     reaches: Vec<u32>,
@@ -78,6 +81,7 @@ pub fn all(bench: &Bench, programs: &[PathBuf]) -> Result<(Vec<Test>, Vec<String
             return Ok(Some(Test {
                 program: program.clone(),
                 name: name.clone(),
+                whole: None,
                 takes,
                 reaches: Vec::new(),
             }));
@@ -85,15 +89,44 @@ pub fn all(bench: &Bench, programs: &[PathBuf]) -> Result<(Vec<Test>, Vec<String
         if !done.ok() {
             return Ok(None);
         }
-        let bytes = std::fs::read(&file).unwrap_or_default();
-        let reached = bytes.iter().enumerate().filter(|(_, byte)| **byte != 0).map(|(at, _)| at);
-        let reaches = reached.map(u32::try_from).collect::<Result<_, _>>()?;
-        Ok(Some(Test { program: program.clone(), name: name.clone(), takes, reaches }))
+        let reaches = reached(&file)?;
+        Ok(Some(Test { program: program.clone(), name: name.clone(), whole: None, takes, reaches }))
     };
     let found = workers::each(&names, one)?;
     let failed = names.iter().zip(&found).filter(|(_, test)| test.is_none());
     let failed = failed.map(|((_, name), _)| name.clone()).collect();
     Ok((found.into_iter().flatten().collect(), failed))
+}
+
+/// Adds programs that are a test each.
+pub fn programs(
+    bench: &Bench,
+    programs: &[Alone],
+    tests: &mut Vec<Test>,
+    failed: &mut Vec<String>,
+) -> Result<()> {
+    let folder = bench.ctx.empty_folder("mutants/reached-in-c")?;
+    for Alone { name, binary, arguments } in programs {
+        let file = folder.join(name);
+        let mut run = process(&bench.tree, "reached");
+        run.arg(binary).args(*arguments).env("TATCELL_MUTANT_FILE", &file);
+        let started = Instant::now();
+        let done = run.done_within(LONGEST)?;
+        if done.ok() {
+            let (program, name, whole) = (binary.clone(), (*name).to_owned(), Some(*arguments));
+            tests.push(Test { program, name, whole, takes: started.elapsed(), reaches: reached(&file)? });
+        } else {
+            failed.push((*name).to_owned());
+        }
+    }
+    Ok(())
+}
+
+/// The mutants that a process asked for, of the file that it wrote.
+fn reached(file: &Path) -> Result<Vec<u32>> {
+    let bytes = std::fs::read(file).unwrap_or_default();
+    let reached = bytes.iter().enumerate().filter(|(_, byte)| **byte != 0).map(|(at, _)| at);
+    reached.map(u32::try_from).collect::<Result<_, _>>().map_err(Into::into)
 }
 
 /// Runs the tests that ask for a mutant until one fails, up to `budget` by their own times.
@@ -120,8 +153,14 @@ pub fn meet(tree: &Path, tests: &[Test], number: u32, budget: Duration) -> Resul
             let mut run = process(tree, &number.to_string());
             // An endless loop spends its time; an endless wait does not.
             run.env("SECONDS_MOST", (2 * sum + Duration::from_secs(4)).as_secs().to_string());
-            run.arg(program).arg("--exact").args(few.iter().map(|test| &test.name));
-            run.args(["--test-threads=1", "-Zunstable-options", "--fail-fast"]);
+            run.arg(program);
+            match few.iter().find_map(|test| test.whole) {
+                Some(arguments) => run.args(arguments),
+                None => {
+                    run.arg("--exact").args(few.iter().map(|test| &test.name));
+                    run.args(["--test-threads=1", "-Zunstable-options", "--fail-fast"])
+                }
+            };
             let done = run.done_within(20 * sum + Duration::from_secs(60))?;
             if let Some(fate) = fate(&done) {
                 return Ok(fate);
@@ -161,8 +200,9 @@ fn fate(done: &Done) -> Option<Fate> {
     if status.signal().is_some_and(|signal| KILLED_FOR_TIME.contains(&signal)) {
         return Some(Fate::Endless);
     }
-    let failed = done.stdout.lines().find(|line| line.starts_with("test ") && line.ends_with("FAILED"));
-    let name = failed.and_then(|line| line.split_whitespace().nth(1));
+    let is_failed =
+        |line: &&str| line.starts_with("FAIL ") || line.starts_with("test ") && line.ends_with("FAILED");
+    let name = done.stdout.lines().find(is_failed).and_then(|line| line.split_whitespace().nth(1));
     Some(Fate::Caught(name.map_or_else(|| status.to_string(), str::to_owned)))
 }
 
