@@ -78,7 +78,7 @@ test-shuttle: ## Eight threads on one set, in orders drawn at random: shuttle's 
 shuttle-long: ## The same with a million orders (half an hour); TATCELL_QUICK=1: 2e5
 planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
 coverage: ## The tests in Rust take every branch of the modules without atomics both ways, but for docs/coverage.tsv
-mutants: ## Change each operator of the core in turn: a test must notice (half an hour; FILE=part,of,names)
+mutants: ## Change each operator of the core and of the C layer in turn: a test must notice (half an hour; FILE=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short
 test-cluster: ## Nodes that share limits through stores of the tests' own: every admission audited; TATCELL_LONG=1: long
 test-cluster-c: ## The C interface of cluster/, as built and as installed, and the demo's verdict lines

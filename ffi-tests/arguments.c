@@ -823,7 +823,32 @@ TEST(hostile_table_bytes_are_safe) {
     munmap(map, 2 * page);
 }
 
+/* The alignment of a check's pointers is one question: an answer of which two that are off by as much would cancel each
+ * other is none. What has a mark has it at the odd place, too. */
+TEST(two_pointers_that_are_off_by_as_much_are_refused) {
+    static union {
+        uint64_t words[72];
+        unsigned char bytes[576];
+    } limits, cells, ticks, leases, tables;
+    DO(setup());
+    void *const limit = limits.bytes + 4, *const cell = cells.bytes + 4, *const out = ticks.bytes + 4;
+    void *const lease = leases.bytes + 4, *const table = tables.bytes + 4;
+    memcpy(limit, &w.limit, sizeof w.limit);
+    ODD_IS(tatcell_cell_check(cell, limit, 0, 1, NULL));
+    ODD_IS(tatcell_cell_check(&w.cell, limit, 0, 1, out));
+    ODD_IS(tatcell_cell_check(cell, &w.limit, 0, 1, out));
+    ODD_IS(tatcell_cell_check_exclusive(cell, limit, 0, 1, NULL));
+    ODD_IS(tatcell_lease_check(lease, cell, &w.limit, 0, 1, NULL));
+    ODD_IS(tatcell_lease_check(lease, &w.cell, limit, 0, 1, NULL));
+    memcpy(limit, &w.tlimit, sizeof w.tlimit);
+    memcpy(table, &w.table, sizeof w.table);
+    ODD_IS(tatcell_table_check(table, limit, 0, "key", 3, 1, NULL));
+    ODD_IS(tatcell_table_check(table, &w.tlimit, 0, "key", 3, 1, out));
+    ODD_IS(tatcell_table_check_hash(&w.table, limit, 0, w.hash, 1, out));
+}
+
 int main(void) {
+    RUN(two_pointers_that_are_off_by_as_much_are_refused);
     RUN(cell_functions_refuse_bad_arguments);
     RUN(cell32_functions_refuse_bad_arguments);
     RUN(cell_check_exclusive_refuses_bad_arguments);

@@ -327,6 +327,30 @@ TEST(keys_with_lengths_of_their_own_are_as_long_as_these_say) {
     kit_free(&k);
 }
 
+/* Keys may lie inside larger structures: what else is in these is no key. */
+TEST(what_lies_between_keys_may_be_written) {
+    static struct {
+        char key[16];
+        tatcell_counters_t counted;
+        tatcell_burst_t burst;
+    } requests[KEYS];
+    DO(setup());
+    for (int i = 0; i < KEYS; i++) {
+        NOTE("request %d", i);
+        for (int way = 0; way < 2; way++) {
+            tatcell_burst_t *const b = &requests[i].burst;
+            const ptrdiff_t stride = (ptrdiff_t)sizeof requests[0];
+            *b = kit_burst(&k.limit, NOW, requests[way ? KEYS - 1 : 0].key, 16, way ? -stride : stride, KEYS);
+            b->counters = &requests[i].counted;
+            EQ(tatcell_table_check_burst(&k.table, b, NULL), 0);
+            b->counters = (tatcell_counters_t *)(void *)(requests[i].key + 8);
+            OVERLAPS(tatcell_table_check_burst(&k.table, b, NULL));
+        }
+        EQ(requests[i].counted.conforming + requests[i].counted.non_conforming, 2 * KEYS);
+    }
+    kit_free(&k);
+}
+
 TEST(marks_refuse_a_burst_that_asks_for_what_they_do_not_have) {
     DO(setup());
     static uint32_t keys[KEYS] = {1, 2, 3, 4};
@@ -400,6 +424,7 @@ int main(void) {
     RUN(what_a_burst_reads_lies_under_nothing_that_it_writes);
     RUN(what_bursts_under_two_limits_read_lies_under_nothing_that_they_write);
     RUN(keys_with_lengths_of_their_own_are_as_long_as_these_say);
+    RUN(what_lies_between_keys_may_be_written);
     RUN(marks_refuse_a_burst_that_asks_for_what_they_do_not_have);
     RUN(calls_of_the_host_fill_every_place_that_they_are_given);
     RUN(named_memory_is_what_was_asked_for);

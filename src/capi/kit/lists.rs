@@ -147,19 +147,19 @@ impl KeyList<'_> {
         self.lengths.get(i).copied().unwrap_or(self.length)
     }
 
-    /// Refuses keys, `count` of them, that lie in what is written.
+    /// Refuses keys, `count` of them, that lie in what is written. What lies between two keys may be.
     #[inline(always)]
     pub(in crate::capi) fn apart_from(&self, written: &Written, count: usize) -> Result<(), i32> {
-        match self.place {
-            // From the lowest to the highest: the first and the last of them.
-            KeyPlace::Strided(..) if self.lengths.is_empty() => {
-                let (a, b) = (self.start(0), self.start(count.wrapping_sub(1)));
-                let (low, high) = if a.addr() < b.addr() { (a, b) } else { (b, a) };
-                let bytes = high.addr().wrapping_sub(low.addr()).saturating_add(self.length);
-                written.apart(Span::bytes(low, bytes))
+        // From the lowest to the highest, the first and the last of them, most often there is nothing else.
+        if matches!(self.place, KeyPlace::Strided(..)) && self.lengths.is_empty() {
+            let (a, b) = (self.start(0), self.start(count.wrapping_sub(1)));
+            let (low, high) = if a.addr() < b.addr() { (a, b) } else { (b, a) };
+            let bytes = high.addr().wrapping_sub(low.addr()).saturating_add(self.length);
+            if written.apart(Span::bytes(low, bytes)).is_ok() {
+                return Ok(());
             }
-            _ => (0..count).try_for_each(|i| written.apart(Span::bytes(self.start(i), self.length_of(i)))),
         }
+        (0..count).try_for_each(|i| written.apart(Span::bytes(self.start(i), self.length_of(i))))
     }
 }
 

@@ -8,7 +8,9 @@ use std::sync::Mutex;
 use anyhow::{Context as _, Result};
 use xshell::cmd;
 
-use super::programs::{Language, Link, Program, Tool, Under, ASAN, FOREIGN, MEMCHECK, PLAIN, PROGRAMS, TSAN};
+use super::programs::{
+    Language, Link, Program, Tool, Under, ASAN, FOREIGN, MEMCHECK, PLAIN, PROGRAMS, SSE2, TSAN,
+};
 use crate::context::{files, is_fresh, words, Context, STRICT};
 use crate::exec::Run;
 use crate::library::Library;
@@ -31,7 +33,7 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
         report.skip(program.name, &Missing::new("DPDK is not installed", "apt-get install libdpdk-dev"));
     }
     let mut jobs: Vec<Job> = PROGRAMS.iter().filter(here).map(|p| Job::new(ctx, *p, PLAIN)).collect();
-    for Under { tool, .. } in [ASAN, TSAN, MEMCHECK] {
+    for Under { tool, .. } in [ASAN, TSAN, MEMCHECK, SSE2] {
         if let Some(missing) = tool.missing(ctx)? {
             report.skip(tool.name, &missing);
             continue;
@@ -41,7 +43,7 @@ pub fn run(ctx: &Context, report: &mut Report, library: &Library) -> Result<()> 
             jobs.extend(wanted.map(|u| Job::new(ctx, *program, *u)));
         }
     }
-    // Memcheck runs the plain programs: they are built once.
+    // Memcheck and the emulator run the plain programs: they are built once.
     let mut builds = BTreeMap::new();
     for job in &jobs {
         if !builds.contains_key(&job.binary) {
@@ -126,6 +128,9 @@ fn python(ctx: &Context) -> &'static str {
 
 impl Tool {
     fn missing(&self, ctx: &Context) -> Result<Option<Missing>> {
+        if self.name == SSE2.tool.name && !cfg!(target_arch = "x86_64") {
+            return Ok(Some(Missing::new("this machine is no x86-64 one", self.get)));
+        }
         if !self.runner.is_empty() {
             return Ok(missing(&self.runner.iter().copied().take(1).collect::<Vec<_>>()));
         }

@@ -13,18 +13,18 @@ pub const PROGRAMS: &[Program] = &[
     c("forms").under(&[ASAN]),
     c("arguments").under(&[ASAN]),
     c("hash").under(&[ASAN, MEMCHECK]),
-    c("burst").under(&[ASAN, MEMCHECK]),
+    c("burst").under(&[ASAN, MEMCHECK, SSE2]),
     c("vectors").with(&["ffi-tests/data/vectors.tsv"]).under(&[ASAN, MEMCHECK]),
     // Arguments: how many traces.
     c("property").under(&[ASAN.with(&["100"]), MEMCHECK.with(&["12"])]),
-    c("semantics").under(&[ASAN, MEMCHECK]),
+    c("semantics").under(&[ASAN, MEMCHECK, SSE2]),
     c("algorithms").under(&[ASAN, MEMCHECK]),
     c("counted").under(&[ASAN]),
     // Argument: percent of the rounds.
     c("threads").under(&[ASAN.with(&["20"]), TSAN.with(&["10"])]),
     c("process").under(&[ASAN]),
     c("lease").under(&[ASAN]),
-    c("inline").under(&[ASAN, TSAN]),
+    c("inline").under(&[ASAN, TSAN, SSE2]),
     c("sliding_log").under(&[ASAN, TSAN, MEMCHECK]),
     c("http").under(&[ASAN, MEMCHECK]),
     c("refusals").under(&[ASAN, TSAN]),
@@ -143,6 +143,14 @@ pub const MEMCHECK: Under = plain(&Tool {
         "--errors-for-leak-kinds=definite",
     ],
     get: "",
+});
+
+/// An x86-64 processor that has nothing beside SSE2: no AES, no AVX.
+pub const SSE2: Under = plain(&Tool {
+    name: "sse2",
+    flags: &[],
+    runner: &["qemu-x86_64-static", "-cpu", "qemu64"],
+    get: "on an x86-64 machine: apt-get install qemu-user-static",
 });
 
 const fn plain(tool: &'static Tool) -> Under {
