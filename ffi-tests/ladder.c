@@ -210,6 +210,7 @@ TEST(a_family_has_at_most_eight_rungs) {
         EQ(tatcell_ladder_rung(&ladder, a, length, 8, &rung), TATCELL_END);
     }
     tatcell_limit_spec_t one = kit_spec(10, SECOND, 5), fastest = one, slowest = one;
+    memset(&ladder, 0, sizeof ladder);
     for (int family = 0; family < 2; family++) {
         NOTE("family %d", family);
         rungs.v4_count = family == 0 ? 9 : 8, rungs.v6_count = family == 1 ? 9 : 8;
