@@ -139,18 +139,24 @@ pub fn judge(row: &Row, logs: &Logs) -> Ended {
     }
 }
 
-/// The first few of what was skipped, each once, and how many more.
+/// The first few of what was skipped, each once, and how many more. What has one reason is told by that.
 fn told(skips: &[String]) -> Option<String> {
-    let mut each: Vec<&str> = Vec::new();
+    let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
     for skip in skips {
-        if !each.contains(&skip.as_str()) {
-            each.push(skip);
+        let reason = skip.rsplit_once(": ").map_or(skip.as_str(), |(_, reason)| reason);
+        match reasons.iter_mut().find(|(known, _)| *known == reason) {
+            Some((_, each)) if each.contains(&skip.as_str()) => {}
+            Some((_, each)) => each.push(skip),
+            None => reasons.push((reason, vec![skip])),
         }
     }
-    let more = each.len().saturating_sub(TOLD);
-    each.truncate(TOLD);
-    let more = if more > 0 { format!("; and {more} more") } else { String::new() };
-    (!each.is_empty()).then(|| each.join("; ") + &more)
+    let more = reasons.len().saturating_sub(TOLD);
+    let more = if more > 0 { format!("; and {more} more reasons") } else { String::new() };
+    let words = reasons.iter().take(TOLD).map(|(reason, each)| match each[..] {
+        [one] => one.to_owned(),
+        _ => format!("{} checks: {reason}", each.len()),
+    });
+    (!skips.is_empty()).then(|| words.collect::<Vec<_>>().join("; ") + &more)
 }
 
 impl Check {
@@ -351,8 +357,10 @@ mod tests {
         assert_eq!(judged("layout_by_cc", log), holds(1));
         assert!(matches!(judged("layout_by_cc layout_by_arm", log), Ended::Skipped(_)), "named, and skipped");
         assert_eq!(judged("*", "PASS one\nSKIP two: why\ntest three ... ok"), told(2, "two: why"));
-        let many = "PASS a\nSKIP b: w\nSKIP c: w\nSKIP d: w\nSKIP e: w\nSKIP b: w";
-        assert_eq!(judged("*", many), told(1, "b: w; c: w; d: w; and 1 more"));
+        let many = "PASS a\nSKIP b: w\nSKIP c: w\nSKIP d: v\nSKIP e: w\nSKIP b: w";
+        assert_eq!(judged("*", many), told(1, "3 checks: w; d: v"));
+        let many = "PASS a\nSKIP b: s\nSKIP c: t\nSKIP d: u\nSKIP e: v\nSKIP f: w";
+        assert_eq!(judged("*", many), told(1, "b: s; c: t; d: u; and 2 more reasons"));
     }
 
     #[test]
