@@ -73,10 +73,10 @@ test-integrations: ## nginx and others with the installed library: the tests of 
 loom: ## The same as test-loom
 explorer-long: ## The explorer's large worlds (minutes, gigabytes)
 proofs-long: ## The insert protocol in Promela with two slots a line (minutes, gigabytes)
-loom-long: ## The loom models with higher bounds (hours); TATCELL_QUICK=1: four of them
+loom-long: ## The loom models with higher bounds (an hour); TATCELL_QUICK=1: four of them
 test-shuttle: ## Eight threads on one set, in orders drawn at random: shuttle's coroutines, and real threads in turn
 shuttle-long: ## The same with a million orders (half an hour); TATCELL_QUICK=1: 2e5
-planted: ## Put bugs into a copy of the tree: the checks that they name must notice (hours; ONLY=part,of,names)
+planted: ## Put bugs into a copy of the tree: the checks that they name must notice (an hour; ONLY=part,of,names)
 coverage: ## The tests in Rust take every branch of the modules without atomics both ways, but for docs/coverage.tsv
 mutants: ## Change each operator of the core and of the C layer in turn: a test must notice (half an hour; FILE=part,of,names)
 test-long: ## The long tests: 1e9 oracle decisions, 1e5 kills, the large explorer; TATCELL_QUICK=1: short

@@ -177,7 +177,7 @@ pub const SUITES: &[Suite] = &[
         loom::explorer_long,
     ),
     apart("proofs-long", Own, Some(Proofs), "the Promela model with more slots (minutes)", proofs::long),
-    apart("loom-long", Own, None, "the loom models with higher bounds (hours)", loom::long),
+    apart("loom-long", Own, None, "the loom models with higher bounds (an hour)", loom::long),
     apart("shuttle-long", Own, None, "a million orders of eight threads (minutes)", loom::shuttle_long),
     apart("coverage", Free, None, "every branch of the pure modules both ways (minutes)", coverage::run),
     Suite {
