@@ -1,7 +1,7 @@
 //! Mutation testing: cargo-mutants changes one operator, value or arm of the core at a time, and a test must fail.
 //!
-//! All mutants of the files that are taken are built into one program (those of the C layer into an archive, too, for the
-//! programs of ffi-tests, each of which is one test), and an environment variable says which one is on
+//! All mutants of the files that are taken are built into one program (those of the C layer into an archive, too, for
+//! the programs of ffi-tests, each of which is one test), and an environment variable says which one is on
 //! (`tools/mutants`), in a copy of the tree (`target/mutants/tree`). Each test is run once without one and says which
 //! mutants it asks for; then each mutant meets the tests that ask for it, quick ones first, until one fails. What does
 //! not compile so, and what is computed as the library is compiled, is built alone and meets the unit tests.
