@@ -823,8 +823,8 @@ TEST(hostile_table_bytes_are_safe) {
     munmap(map, 2 * page);
 }
 
-/* The alignment of a check's pointers is one question: an answer of which two that are off by as much would cancel each
- * other is none. What has a mark has it at the odd place, too. */
+/* The pointers of a check are asked for their alignment at once: two that are off by as much must not cancel each
+ * other. What has a mark has it at the odd place, too. */
 TEST(two_pointers_that_are_off_by_as_much_are_refused) {
     static union {
         uint64_t words[72];

@@ -112,6 +112,8 @@ struct Found {
     counted: u64,
     /// Rounds after which the key had its word in the slot that was emptied.
     moved: u64,
+    /// Claims that were left behind.
+    claims: u64,
 }
 
 /// Waits without blocking; yields when the other thread seems not to run.
@@ -134,7 +136,7 @@ fn race(insert: &dyn Insert, slots: &[AtomicU64], rounds: u64) -> Found {
     // Result of the second thread: passed << 1 | contended.
     let theirs = AtomicU64::new(0);
     let counted = AtomicU64::new(0);
-    let mut found = Found { double: 0, admitted: 0, contended: 0, counted: 0, moved: 0 };
+    let mut found = Found { double: 0, admitted: 0, contended: 0, counted: 0, moved: 0, claims: 0 };
     std::thread::scope(|scope| {
         let (open, done, theirs, counted) = (&open, &done, &theirs, &counted);
         scope.spawn(move || {
@@ -163,8 +165,10 @@ fn race(insert: &dyn Insert, slots: &[AtomicU64], rounds: u64) -> Found {
             wait(done, round);
             let result = theirs.load(Relaxed);
             let passed = mine.passes() as u64 + (result >> 1 & 1);
-            let of_key = slots.iter().filter(|slot| slot.load(Relaxed) << 1 >> (W + 1) == KEY).count();
-            found.double += (passed > 1 || of_key > 1) as u64;
+            let words = slots.iter().map(|slot| slot.load(Relaxed) >> W);
+            let live = words.clone().filter(|word| *word == KEY).count();
+            found.double += (passed > 1 || live > 1) as u64;
+            found.claims += words.filter(|word| word >> (63 - W) == 1).count() as u64;
             found.admitted += (passed > 0) as u64;
             found.contended += (mine == Outcome::Contended) as u64 + (result & 1);
             found.moved += (slots[SWEPT].load(Relaxed) >> W == KEY) as u64;
@@ -187,11 +191,12 @@ fn world() -> (&'static [Line], Table<'static>, TableLimit) {
 fn admits_once<I: Insert>(rounds: u64, form: impl FnOnce(Table<'static>, TableLimit) -> I) -> Found {
     let (lines, table, limit) = world();
     let found = race(&form(table, limit), &words(lines)[16..], rounds);
-    let Found { double, contended, moved, .. } = found;
-    println!("{rounds} races: {double} double, {contended} contended, {moved} in the slot that was emptied");
+    let Found { double, contended, moved, claims, .. } = found;
+    println!("{rounds} races: {double} double, {contended} contended, {moved} in the emptied slot, {claims} claims");
     assert_eq!(found.double, 0, "a key was admitted twice");
     // Contended is rare, and a race without a winner rarer.
     assert!(found.admitted >= rounds - rounds / 100, "{} of {rounds}", found.admitted);
+    assert!(claims <= rounds / 100, "claims are taken back: {claims}");
     found
 }
 
