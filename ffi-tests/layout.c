@@ -44,7 +44,7 @@ TEST(sizes_equal_their_run_time_twins) {
 TEST(versions_equal_their_run_time_twins) {
     EQ(tatcell_version(), TATCELL_VERSION);
     EQ(tatcell_abi_version(), TATCELL_ABI_VERSION);
-    EQ(TATCELL_VERSION, 300);
+    EQ(TATCELL_VERSION, 400);
     EQ(TATCELL_ABI_VERSION, 1);
     EQ(TATCELL_LAYOUT_VERSION, 2);
 }

@@ -329,7 +329,7 @@ const char *tatcell_strerror_name(int32_t code);
 /* ==== 2 Versions ================================================================================================= */
 
 /** Version of the library: major * 10000 + minor * 100 + patch. */
-#define TATCELL_VERSION 300
+#define TATCELL_VERSION 400
 /** Version of the C ABI; changes only when a program must be rebuilt. */
 #define TATCELL_ABI_VERSION 1
 /** Version of the table image. */

@@ -139,7 +139,7 @@ pub const TATCELL_ERR_WHEEL: i32 = -67;
 pub const TATCELL_ERR_TOO_FAR: i32 = -68;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
-pub const TATCELL_VERSION: u32 = 300;
+pub const TATCELL_VERSION: u32 = 400;
 /// Version of the C ABI; changes only when a program must be rebuilt.
 // The one place: build.rs, the makefiles and the export list read this line.
 pub const TATCELL_ABI_VERSION: u32 = 1;
@@ -149,12 +149,13 @@ pub const TATCELL_LAYOUT_VERSION: u32 = 2;
 const _: () = assert!(TATCELL_LAYOUT_VERSION == crate::table::LAYOUT_VERSION as u32);
 const _: () = assert!(TATCELL_VERSION == number(env!("CARGO_PKG_VERSION")));
 
-/// "1.2.3" as 10203; numbers of two digits.
+/// "1.2.3" as 10203; numbers of two digits. What follows a hyphen, the name of a pre-release, does not count.
 const fn number(text: &str) -> u32 {
     let (mut all, mut part, mut rest) = (0u32, 0u32, text.as_bytes());
     while let [byte, more @ ..] = rest {
         rest = more;
         match byte {
+            b'-' => break,
             b'.' => (all, part) = (all.wrapping_add(part).wrapping_mul(100), 0),
             _ => part = part.wrapping_mul(10).wrapping_add(byte.wrapping_sub(b'0') as u32),
         }

@@ -54,13 +54,36 @@ fn wrapped(text: &str) -> String {
     lines.iter().map(|line| line.trim_end()).collect::<Vec<_>>().join("\n")
 }
 
-/// What a shared library exports, under the node of its ABI version: `library` is what its constants begin with.
+/// The export list of a shared library: the functions of each release under a node of their own, so that a package
+/// manager sees which release a program needs. `library` is what its constants begin with. The first node is named
+/// after the ABI version; it holds all that is older than [`NODES`].
 pub fn export_list(items: &Items, library: &str) -> Result<String, String> {
     let version = format!("{library}_ABI_VERSION");
     let abi = items.all.iter().find(|item| item.name == version).ok_or(format!("no {version}"))?;
     let abi = abi.text.rsplit(' ').next().unwrap_or("");
-    let mut names: Vec<_> = items.in_order(Kind::Function).iter().map(|item| item.name.clone()).collect();
-    names.sort();
-    let names: String = names.iter().map(|name| format!("    {name};\n")).collect();
-    Ok(format!("{library}_{abi} {{\nglobal:\n{names}local:\n    *;\n}};\n"))
+    let mut functions: Vec<_> =
+        items.in_order(Kind::Function).iter().map(|item| (item.name.clone(), node_of(&item.comment))).collect();
+    functions.sort();
+    let names = |node: Option<&str>| -> String {
+        let of_node = functions.iter().filter(|(_, of)| *of == node);
+        of_node.map(|(name, _)| format!("    {name};\n")).collect()
+    };
+    let mut list = format!("{library}_{abi} {{\nglobal:\n{}local:\n    *;\n}};\n", names(None));
+    let mut before = format!("{library}_{abi}");
+    for &release in NODES {
+        let (node, names) = (format!("{library}_{release}"), names(Some(release)));
+        let body = if names.is_empty() { " ".to_owned() } else { format!("\nglobal:\n{names}") };
+        list += &format!("\n{node} {{{body}}} {before};\n");
+        before = node;
+    }
+    Ok(list)
+}
+
+/// Releases whose new functions have a node of their own, oldest first. A release adds its number here.
+const NODES: &[&str] = &["0.4"];
+
+/// The node of a function by the release that its comment names; None for the first node.
+fn node_of(comment: &str) -> Option<&'static str> {
+    let words: Vec<_> = comment.split_whitespace().filter(|word| *word != "*").collect();
+    NODES.iter().copied().find(|release| words.windows(2).any(|w| w[0] == "Since" && w[1] == format!("{release}.")))
 }

@@ -19,7 +19,7 @@ local new, sizeof, str, cast = ffi.new, ffi.sizeof, ffi.string, ffi.cast
 
 local NS = 1000000000
 
-local _M = { _VERSION = "0.3.0" }
+local _M = { _VERSION = "0.4.0-dev" }
 local mt = { __index = _M }
 
 ffi.cdef(cdef.text)
