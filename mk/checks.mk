@@ -1,0 +1,64 @@
+# Tests and what else judges the tree. A target below counts what its parts report, by mk/count.sh, and goes on after a
+# failure: `make test` runs the targets that TESTS names.
+COUNT := @mk/count.sh $(MAKE) --keep-going
+TESTS := rust-tests races c-tests doc-tests package-tests demo-verdict
+MODELS := step-worlds loom-models proofs
+
+.PHONY: demo check test test-c test-models test-packages test-long lint bench header clean
+demo: ## Attack a UDP server on loopback, without the limiter and with it; verdict and demo.svg (half a minute)
+	@$(CARGO) run --release --quiet -p tatcell-demo -- --port $(DEMO_PORT) --svg $(DEMO_SVG)
+
+check: ## The one-minute loop: formatting, clippy, unit tests of the library
+	@$(CARGO) fmt --check
+	@$(CARGO) clippy --quiet --lib --tests --features std,host,capi,heapless,single-core -- -D warnings
+	@mk/count.sh mk/rust-tests.sh check
+
+test: install-packages ## All tests of the library in Rust, C and C++, its documents, package and demo (minutes)
+	$(COUNT) $(TESTS)
+
+test-c: install-packages ## The library through its C ABI: programs, headers, symbols, the ABI of the last release
+	$(COUNT) c-tests
+
+test-models: install-packages ## Every interleaving of small models (step, loom), the protocol by Spin, the arithmetic by z3
+	$(COUNT) $(MODELS)
+
+test-packages: install-packages ## Install, build with pkg-config and CMake, move, uninstall; the packed crate
+	$(COUNT) package-tests
+
+test-long: install-packages ## The long forms of the tests above (hours); TATCELL_QUICK=1: minutes
+	@mk/count.sh mk/rust-tests.sh long
+
+lint: ## Formatting, clippy, rustdoc and rules of words, without a warning
+	@mk/count.sh mk/lint.sh .
+
+bench: lib ## Time tatcell and its peers, count instructions, judge the goals (minutes); make -C dev help has more
+	@$(MAKE) -C dev bench
+
+header: ## Generate the headers and export lists from src/capi and cluster/src/capi
+	@$(MAKE) -C dev header
+
+clean: ## Remove everything that was built
+	rm -rf target cluster/target dev/target firmware/target
+
+# The parts of the targets above.
+.PHONY: install-packages rust-tests races c-tests doc-tests package-tests demo-verdict step-worlds loom-models proofs
+install-packages:
+	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
+rust-tests:
+	@mk/rust-tests.sh unit
+races:
+	@mk/rust-tests.sh races
+c-tests: lib
+	@$(MAKE) -C ffi-tests run-tests
+doc-tests: lib
+	@mk/docs.sh
+package-tests: lib
+	@packaging/test/run.sh
+demo-verdict:
+	@$(CARGO) run --release --quiet -p tatcell-demo -- --verdict --port $(DEMO_PORT)
+step-worlds:
+	@mk/rust-tests.sh step
+loom-models:
+	@mk/rust-tests.sh loom
+proofs:
+	@$(MAKE) -C dev proofs

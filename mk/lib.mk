@@ -1,0 +1,51 @@
+# The C library in target/c: libtatcell.a of two objects, and libtatcell.so with its SONAME.
+#
+# A raw Rust archive holds the compiler's own objects and clashes with any other Rust archive. So `ld -r` takes what the
+# exports reach into one object, and objcopy makes everything else in it local. tatcell.o needs memcpy and memset, no
+# more. tatcell_host.o (the functions tatcell_host_*) needs the C library; a linker takes it only for programs that
+# use it.
+CARGO ?= cargo
+OBJCOPY ?= objcopy
+BUILD ?= target/c
+MAP := include/tatcell.map
+VERSION := $(shell sed -n 's/^version = "\(.*\)"/\1/p' Cargo.toml | head -1)
+# The one place that has the number of the ABI.
+ABI := $(shell sed -n 's/^pub const TATCELL_ABI_VERSION: u32 = \(.*\);/\1/p' src/capi/codes.rs)
+LIB_A := $(BUILD)/libtatcell.a
+LIB_SO := $(BUILD)/libtatcell.so.$(VERSION)
+
+# A folder of its own: other builds of the crate put an archive with other features at the same place.
+RAW := target/lib/release/libtatcell.a
+EXPORTS := $(shell sed -n 's/^ *\(tatcell_[a-z0-9_]*\);.*/\1/p' $(MAP))
+HOST_EXPORTS := $(filter tatcell_host_%,$(EXPORTS))
+CORE_EXPORTS := $(filter-out $(HOST_EXPORTS),$(EXPORTS))
+# The mangled names of the library's own functions stay, for the gates that look for panics and locks.
+KEPT_SYMBOLS := --keep-symbol='_ZN*' --keep-symbol='_R*' --keep-symbol='*rust*' --keep-symbol='*nwind*'
+
+.PHONY: lib
+lib: $(LIB_A) $(LIB_SO) ## Build the C library: target/c/libtatcell.a and libtatcell.so
+	@echo $(LIB_A) $(LIB_SO)
+
+$(RAW): Cargo.toml Cargo.lock build.rs $(MAP) $(shell find src -name '*.rs')
+	$(CARGO) rustc --quiet --release --lib --features capi,host --crate-type staticlib --target-dir target/lib
+	@touch $@
+
+# $(call localise,EXPORTS): one object that defines EXPORTS and nothing else.
+define localise
+	@mkdir -p $(BUILD)
+	@printf '%s\n' $(1) > $@.exports
+	@$(LD) -r --gc-sections $(addprefix -u ,$(1)) -o $@ $(RAW)
+	@$(OBJCOPY) -w --keep-global-symbols=$@.exports --strip-unneeded $(KEPT_SYMBOLS) -R .llvmbc -R .llvmcmd $@
+endef
+$(BUILD)/tatcell.o: $(RAW)
+	$(call localise,$(CORE_EXPORTS))
+$(BUILD)/tatcell_host.o: $(RAW)
+	$(call localise,$(HOST_EXPORTS))
+$(LIB_A): $(BUILD)/tatcell.o $(BUILD)/tatcell_host.o
+	@rm -f $@ && $(AR) rcs $@ $^
+# Linked without a library of its own: what tatcell_host.o needs of the C library, the program has.
+$(LIB_SO): $(BUILD)/tatcell.o $(BUILD)/tatcell_host.o
+	@$(CC) -shared -nostdlib -Wl,-soname,libtatcell.so.$(ABI) -Wl,--version-script=$(MAP) \
+	    -Wl,-z,relro,-z,now,-z,noexecstack -Wl,--build-id -o $@ $^
+	@ln -sf libtatcell.so.$(VERSION) $(BUILD)/libtatcell.so.$(ABI)
+	@ln -sf libtatcell.so.$(VERSION) $(BUILD)/libtatcell.so
