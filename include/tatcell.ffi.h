@@ -11,6 +11,108 @@ enum {
     TATCELL_NEVER = 2,
     TATCELL_CONTENDED = 3,
     TATCELL_END = 4,
+    TATCELL_LIMIT_SIZE = 128,
+    TATCELL_LIMIT_ALIGN = 8,
+    TATCELL_LIMIT_HEAL = 1,
+    TATCELL_LIMIT_SHADOW = 2,
+    TATCELL_LIMIT_RESOLUTION = 4,
+    TATCELL_LIMIT_STRICT_REFUNDS = 8,
+    TATCELL_LIMIT_ALIGNED = 16,
+    TATCELL_ALGORITHM_GCRA = 0,
+    TATCELL_ALGORITHM_FIXED_WINDOW = 1,
+    TATCELL_ALGORITHM_SLIDING_COUNTER = 2,
+    TATCELL_ALGORITHM_QUOTA_LINEAR = 3,
+    TATCELL_ALGORITHM_DECAY = 4,
+    TATCELL_ALGORITHM_OVERRIDES = 5,
+    TATCELL_LIMIT_SPEC_MIN = 88,
+    TATCELL_CELL_SIZE = 8,
+    TATCELL_CELL_ALIGN = 8,
+    TATCELL_CELL32_SIZE = 4,
+    TATCELL_CELL32_ALIGN = 4,
+    TATCELL_TABLE_HANDLE_SIZE = 512,
+    TATCELL_TABLE_HANDLE_ALIGN = 8,
+    TATCELL_TABLE_MEMORY_ALIGN = 64,
+    TATCELL_TABLE_EXCLUSIVE = 1,
+    TATCELL_TABLE_RESOLUTION = 2,
+    TATCELL_TABLE_POLICY = 4,
+    TATCELL_TABLE_ZEROED = 8,
+    TATCELL_FULL_ADMIT = 0,
+    TATCELL_FULL_INHERIT = 1,
+    TATCELL_FULL_DENY = 2,
+    TATCELL_FULL_SAMPLED = 3,
+    TATCELL_HASH_SIPHASH13 = 0,
+    TATCELL_HASH_CALLER = 1,
+    TATCELL_HASH_AES = 2,
+    TATCELL_PERMIT_SIZE = 64,
+    TATCELL_TRACKED = 0,
+    TATCELL_UNTRACKED = 1,
+    TATCELL_INHERITED = 2,
+    TATCELL_FORGIVEN = 3,
+    TATCELL_FLAG_SOFT = 1,
+    TATCELL_FLAG_SHADOW = 2,
+    TATCELL_FLAG_ELASTIC = 4,
+    TATCELL_FLAG_BANNED = 8,
+    TATCELL_FLAG_EXEMPT = 16,
+    TATCELL_DECISION_MIN = 144,
+    TATCELL_COUNTERS_SIZE = 128,
+    TATCELL_CHANGE_KEEP_TIME = 0,
+    TATCELL_CHANGE_KEEP_UNITS = 1,
+    TATCELL_CHANGE_RESET = 2,
+    TATCELL_BURST_MAX = 64,
+    TATCELL_BURST_PREFETCHED = 1,
+    TATCELL_CHAIN_MAX = 8,
+    TATCELL_LINK_HASH = 1,
+    TATCELL_LINK_OVERRIDES = 2,
+    TATCELL_LADDER_SIZE = 2304,
+    TATCELL_LADDER_ALIGN = 8,
+    TATCELL_OVERRIDE_NONE = 0,
+    TATCELL_OVERRIDE_BAN = 1,
+    TATCELL_OVERRIDE_EXEMPT = 2,
+    TATCELL_LOG_SIZE = 8,
+    TATCELL_LOG_ALIGN = 8,
+    TATCELL_LOG_MOST = 1073741824,
+    TATCELL_SLIP_SIZE = 8,
+    TATCELL_SLIP_ALIGN = 8,
+    TATCELL_HTTP_RATELIMIT = 1,
+    TATCELL_HTTP_RATELIMIT_POLICY = 2,
+    TATCELL_HTTP_RETRY_AFTER = 4,
+    TATCELL_HTTP_X_LIMIT = 8,
+    TATCELL_HTTP_X_REMAINING = 16,
+    TATCELL_HTTP_X_RESET = 32,
+    TATCELL_HTTP_ALL = 63,
+    TATCELL_HTTP_POLICIES_MAX = 8,
+    TATCELL_STATS_MIN = 104,
+    TATCELL_SLOT_SIZE = 64,
+    TATCELL_LIMIT_INFO_MIN = 80,
+    TATCELL_TABLE_INFO_MIN = 112,
+    TATCELL_LIMIT_NUMBERS_MIN = 104,
+    TATCELL_TABLE_NUMBERS_MIN = 80,
+    TATCELL_LEASE_SIZE = 64,
+    TATCELL_LEASE_ALIGN = 8,
+    TATCELL_SLIDING_LOG_SIZE = 64,
+    TATCELL_SLIDING_LOG_ALIGN = 8,
+    TATCELL_SHAPER_SIZE = 256,
+    TATCELL_SHAPER_ALIGN = 8,
+    TATCELL_WAITING_SIZE = 24,
+    TATCELL_GROUP_SIZE = 8,
+    TATCELL_GROUP_ALIGN = 8,
+    TATCELL_SHAPER_INFO_MIN = 40,
+    TATCELL_LEAKY_QUEUE_SIZE = 256,
+    TATCELL_LEAKY_QUEUE_ALIGN = 8,
+    TATCELL_METER_SIZE = 8,
+    TATCELL_METER_ALIGN = 8,
+    TATCELL_METER_PARAMS_SIZE = 192,
+    TATCELL_METER_PARAMS_ALIGN = 8,
+    TATCELL_METER_RFC2697 = 2697,
+    TATCELL_METER_RFC2698 = 2698,
+    TATCELL_METER_RFC4115 = 4115,
+    TATCELL_METER_COUPLED = 1,
+    TATCELL_METER_SPEC_MIN = 72,
+    TATCELL_GREEN = 0,
+    TATCELL_YELLOW = 1,
+    TATCELL_RED = 2,
+    TATCELL_METER_INFO_MIN = 136,
+    TATCELL_MIGRATED_MIN = 48,
     TATCELL_ERR_NULL = -1,
     TATCELL_ERR_ALIGN = -2,
     TATCELL_ERR_SIZE = -3,
@@ -54,11 +156,11 @@ enum {
     TATCELL_ERR_UNTIL = -42,
     TATCELL_ERR_FULL_SET = -43,
     TATCELL_ERR_CLASH = -44,
+    TATCELL_ERR_PEAK = -50,
+    TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_ERR_HTTP_NAME = -55,
     TATCELL_ERR_FREQUENCY = -56,
     TATCELL_ERR_POLICIES = -57,
-    TATCELL_ERR_PEAK = -50,
-    TATCELL_ERR_SHORT_SPAN = -51,
     TATCELL_ERR_LINKS = -60,
     TATCELL_ERR_TWO_LIMITS = -61,
     TATCELL_ERR_COST = -62,
@@ -71,108 +173,6 @@ enum {
     TATCELL_VERSION = 400,
     TATCELL_ABI_VERSION = 1,
     TATCELL_LAYOUT_VERSION = 2,
-    TATCELL_LIMIT_SIZE = 128,
-    TATCELL_LIMIT_ALIGN = 8,
-    TATCELL_ALGORITHM_GCRA = 0,
-    TATCELL_ALGORITHM_FIXED_WINDOW = 1,
-    TATCELL_ALGORITHM_SLIDING_COUNTER = 2,
-    TATCELL_ALGORITHM_QUOTA_LINEAR = 3,
-    TATCELL_ALGORITHM_DECAY = 4,
-    TATCELL_ALGORITHM_OVERRIDES = 5,
-    TATCELL_LIMIT_HEAL = 1,
-    TATCELL_LIMIT_SHADOW = 2,
-    TATCELL_LIMIT_RESOLUTION = 4,
-    TATCELL_LIMIT_STRICT_REFUNDS = 8,
-    TATCELL_LIMIT_ALIGNED = 16,
-    TATCELL_LIMIT_SPEC_MIN = 88,
-    TATCELL_PERMIT_SIZE = 64,
-    TATCELL_TRACKED = 0,
-    TATCELL_UNTRACKED = 1,
-    TATCELL_INHERITED = 2,
-    TATCELL_FORGIVEN = 3,
-    TATCELL_FLAG_SOFT = 1,
-    TATCELL_FLAG_SHADOW = 2,
-    TATCELL_FLAG_ELASTIC = 4,
-    TATCELL_FLAG_BANNED = 8,
-    TATCELL_FLAG_EXEMPT = 16,
-    TATCELL_DECISION_MIN = 144,
-    TATCELL_COUNTERS_SIZE = 128,
-    TATCELL_CELL_SIZE = 8,
-    TATCELL_CELL_ALIGN = 8,
-    TATCELL_CHANGE_KEEP_TIME = 0,
-    TATCELL_CHANGE_KEEP_UNITS = 1,
-    TATCELL_CHANGE_RESET = 2,
-    TATCELL_LEASE_SIZE = 64,
-    TATCELL_LEASE_ALIGN = 8,
-    TATCELL_SLIDING_LOG_SIZE = 64,
-    TATCELL_SLIDING_LOG_ALIGN = 8,
-    TATCELL_TABLE_HANDLE_SIZE = 512,
-    TATCELL_TABLE_HANDLE_ALIGN = 8,
-    TATCELL_TABLE_MEMORY_ALIGN = 64,
-    TATCELL_TABLE_EXCLUSIVE = 1,
-    TATCELL_TABLE_RESOLUTION = 2,
-    TATCELL_TABLE_POLICY = 4,
-    TATCELL_TABLE_ZEROED = 8,
-    TATCELL_FULL_ADMIT = 0,
-    TATCELL_FULL_INHERIT = 1,
-    TATCELL_FULL_DENY = 2,
-    TATCELL_FULL_SAMPLED = 3,
-    TATCELL_HASH_SIPHASH13 = 0,
-    TATCELL_HASH_CALLER = 1,
-    TATCELL_HASH_AES = 2,
-    TATCELL_BURST_MAX = 64,
-    TATCELL_BURST_PREFETCHED = 1,
-    TATCELL_STATS_MIN = 104,
-    TATCELL_SLOT_SIZE = 64,
-    TATCELL_MIGRATED_MIN = 48,
-    TATCELL_LIMIT_INFO_MIN = 80,
-    TATCELL_TABLE_INFO_MIN = 112,
-    TATCELL_LIMIT_NUMBERS_MIN = 104,
-    TATCELL_TABLE_NUMBERS_MIN = 80,
-    TATCELL_CELL32_SIZE = 4,
-    TATCELL_CELL32_ALIGN = 4,
-    TATCELL_METER_SIZE = 8,
-    TATCELL_METER_ALIGN = 8,
-    TATCELL_METER_PARAMS_SIZE = 192,
-    TATCELL_METER_PARAMS_ALIGN = 8,
-    TATCELL_METER_RFC2697 = 2697,
-    TATCELL_METER_RFC2698 = 2698,
-    TATCELL_METER_RFC4115 = 4115,
-    TATCELL_METER_COUPLED = 1,
-    TATCELL_METER_SPEC_MIN = 72,
-    TATCELL_GREEN = 0,
-    TATCELL_YELLOW = 1,
-    TATCELL_RED = 2,
-    TATCELL_METER_INFO_MIN = 136,
-    TATCELL_LOG_SIZE = 8,
-    TATCELL_LOG_ALIGN = 8,
-    TATCELL_LOG_MOST = 1073741824,
-    TATCELL_SLIP_SIZE = 8,
-    TATCELL_SLIP_ALIGN = 8,
-    TATCELL_HTTP_RATELIMIT = 1,
-    TATCELL_HTTP_RATELIMIT_POLICY = 2,
-    TATCELL_HTTP_RETRY_AFTER = 4,
-    TATCELL_HTTP_X_LIMIT = 8,
-    TATCELL_HTTP_X_REMAINING = 16,
-    TATCELL_HTTP_X_RESET = 32,
-    TATCELL_HTTP_ALL = 63,
-    TATCELL_HTTP_POLICIES_MAX = 8,
-    TATCELL_CHAIN_MAX = 8,
-    TATCELL_LINK_HASH = 1,
-    TATCELL_LINK_OVERRIDES = 2,
-    TATCELL_LADDER_SIZE = 2304,
-    TATCELL_LADDER_ALIGN = 8,
-    TATCELL_SHAPER_SIZE = 256,
-    TATCELL_SHAPER_ALIGN = 8,
-    TATCELL_WAITING_SIZE = 24,
-    TATCELL_GROUP_SIZE = 8,
-    TATCELL_GROUP_ALIGN = 8,
-    TATCELL_SHAPER_INFO_MIN = 40,
-    TATCELL_LEAKY_QUEUE_SIZE = 256,
-    TATCELL_LEAKY_QUEUE_ALIGN = 8,
-    TATCELL_OVERRIDE_NONE = 0,
-    TATCELL_OVERRIDE_BAN = 1,
-    TATCELL_OVERRIDE_EXEMPT = 2,
     TATCELL_HOST_CLOCK_MONOTONIC = 0,
     TATCELL_HOST_CLOCK_RAW = 1,
     TATCELL_HOST_CLOCK_COARSE = 2,
@@ -206,6 +206,36 @@ typedef struct tatcell_limit_spec_t {
     uint32_t reserved;
     uint64_t phase;
 } tatcell_limit_spec_t;
+
+typedef struct tatcell_cell_t {
+    uint64_t word;
+} tatcell_cell_t;
+
+typedef struct tatcell_cell32_t {
+    uint32_t word;
+} tatcell_cell32_t;
+
+typedef struct tatcell_table_t {
+    uint64_t opaque[64];
+} tatcell_table_t;
+
+typedef struct tatcell_table_options_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t policy;
+    uint32_t hash;
+    uint32_t tag_bits;
+    int32_t resolution;
+    const tatcell_limit_spec_t *fastest;
+    const tatcell_limit_spec_t *slowest;
+    const uint8_t *seed;
+    const void *reserved;
+    uint64_t skew;
+    uint64_t claim_lifetime;
+    uint64_t tick_hz;
+    uint64_t guard;
+    uint64_t overrides;
+} tatcell_table_options_t;
 
 typedef struct tatcell_permit_t {
     uint64_t tat;
@@ -248,52 +278,6 @@ typedef struct tatcell_counters_t {
     uint64_t reserved[6];
 } tatcell_counters_t;
 
-typedef struct tatcell_cell_t {
-    uint64_t word;
-} tatcell_cell_t;
-
-typedef struct tatcell_lease_t {
-    uint32_t batch;
-    uint32_t reserved;
-    uint64_t opaque[7];
-} tatcell_lease_t;
-
-typedef struct tatcell_sliding_log_t {
-    uint64_t opaque[8];
-} tatcell_sliding_log_t;
-
-typedef struct tatcell_table_t {
-    uint64_t opaque[64];
-} tatcell_table_t;
-
-typedef struct tatcell_table_options_t {
-    uint32_t size;
-    uint32_t flags;
-    uint32_t policy;
-    uint32_t hash;
-    uint32_t tag_bits;
-    int32_t resolution;
-    const tatcell_limit_spec_t *fastest;
-    const tatcell_limit_spec_t *slowest;
-    const uint8_t *seed;
-    const void *reserved;
-    uint64_t skew;
-    uint64_t claim_lifetime;
-    uint64_t tick_hz;
-    uint64_t guard;
-    uint64_t overrides;
-} tatcell_table_options_t;
-
-typedef struct tatcell_attach_options_t {
-    uint32_t size;
-    uint32_t flags;
-    uint32_t policy;
-    uint32_t reserved;
-    const uint8_t *seed;
-    const void *reserved_pointer;
-    uint64_t tick_hz;
-} tatcell_attach_options_t;
-
 typedef struct tatcell_burst_t {
     uint32_t size;
     uint32_t flags;
@@ -316,6 +300,82 @@ typedef struct tatcell_burst_t {
     uint64_t scratch[64];
 } tatcell_burst_t;
 
+typedef struct tatcell_link_t {
+    uint32_t size;
+    uint32_t flags;
+    uint64_t cost;
+    uint64_t extra;
+    uint64_t hash;
+    const tatcell_limit_t *limit;
+    tatcell_cell_t *cell;
+    tatcell_cell32_t *cell32;
+    const tatcell_table_t *table;
+    const void *key;
+    size_t key_len;
+} tatcell_link_t;
+
+typedef struct tatcell_chain_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t count;
+    uint32_t link_size;
+    uint32_t decision_size;
+    uint32_t reserved;
+    const tatcell_link_t *links;
+    tatcell_permit_t *permits;
+    tatcell_decision_t *decisions;
+    tatcell_counters_t *counters;
+} tatcell_chain_t;
+
+typedef struct tatcell_ladder_t {
+    uint64_t opaque[288];
+} tatcell_ladder_t;
+
+typedef struct tatcell_rung_t {
+    uint32_t bits;
+    uint32_t multiplier;
+} tatcell_rung_t;
+
+typedef struct tatcell_ladder_spec_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t v4_count;
+    uint32_t v6_count;
+    const tatcell_rung_t *v4;
+    const tatcell_rung_t *v6;
+} tatcell_ladder_spec_t;
+
+typedef struct tatcell_log_t {
+    uint64_t word;
+} tatcell_log_t;
+
+typedef struct tatcell_slip_t {
+    uint64_t word;
+} tatcell_slip_t;
+
+typedef struct tatcell_http_policy_t {
+    uint32_t size;
+    uint32_t flags;
+    const char *name;
+    const char *unit;
+    const void *partition;
+    size_t partition_len;
+    const tatcell_limit_t *limit;
+    const tatcell_decision_t *decision;
+    uint64_t quota;
+    uint64_t window;
+} tatcell_http_policy_t;
+
+typedef struct tatcell_attach_options_t {
+    uint32_t size;
+    uint32_t flags;
+    uint32_t policy;
+    uint32_t reserved;
+    const uint8_t *seed;
+    const void *reserved_pointer;
+    uint64_t tick_hz;
+} tatcell_attach_options_t;
+
 typedef struct tatcell_stats_t {
     uint32_t size;
     uint32_t load_ppm;
@@ -333,16 +393,6 @@ typedef struct tatcell_slot_t {
     uint32_t reserved;
     uint64_t more[5];
 } tatcell_slot_t;
-
-typedef struct tatcell_migrated_t {
-    uint32_t size;
-    uint32_t reserved;
-    uint64_t copied;
-    uint64_t merged;
-    uint64_t dropped;
-    uint64_t clamped;
-    uint64_t opened;
-} tatcell_migrated_t;
 
 typedef struct tatcell_limit_info_t {
     uint32_t size;
@@ -420,9 +470,43 @@ typedef struct tatcell_table_numbers_t {
     uint64_t generation;
 } tatcell_table_numbers_t;
 
-typedef struct tatcell_cell32_t {
-    uint32_t word;
-} tatcell_cell32_t;
+typedef struct tatcell_lease_t {
+    uint32_t batch;
+    uint32_t reserved;
+    uint64_t opaque[7];
+} tatcell_lease_t;
+
+typedef struct tatcell_sliding_log_t {
+    uint64_t opaque[8];
+} tatcell_sliding_log_t;
+
+typedef struct tatcell_shaper_t {
+    uint64_t opaque[32];
+} tatcell_shaper_t;
+
+typedef struct tatcell_waiting_t {
+    uint64_t handle;
+    uint64_t departure;
+    uint32_t level;
+    uint32_t reserved;
+} tatcell_waiting_t;
+
+typedef struct tatcell_group_t {
+    uint64_t word;
+} tatcell_group_t;
+
+typedef struct tatcell_shaper_info_t {
+    uint32_t size;
+    uint32_t reserved;
+    uint64_t waiting;
+    uint64_t capacity;
+    uint64_t granularity;
+    uint64_t horizon;
+} tatcell_shaper_info_t;
+
+typedef struct tatcell_leaky_queue_t {
+    uint64_t opaque[32];
+} tatcell_leaky_queue_t;
 
 typedef struct tatcell_meter_t {
     uint64_t word;
@@ -479,99 +563,15 @@ typedef struct tatcell_mark_t {
     const tatcell_limit_t *second;
 } tatcell_mark_t;
 
-typedef struct tatcell_log_t {
-    uint64_t word;
-} tatcell_log_t;
-
-typedef struct tatcell_slip_t {
-    uint64_t word;
-} tatcell_slip_t;
-
-typedef struct tatcell_http_policy_t {
-    uint32_t size;
-    uint32_t flags;
-    const char *name;
-    const char *unit;
-    const void *partition;
-    size_t partition_len;
-    const tatcell_limit_t *limit;
-    const tatcell_decision_t *decision;
-    uint64_t quota;
-    uint64_t window;
-} tatcell_http_policy_t;
-
-typedef struct tatcell_link_t {
-    uint32_t size;
-    uint32_t flags;
-    uint64_t cost;
-    uint64_t extra;
-    uint64_t hash;
-    const tatcell_limit_t *limit;
-    tatcell_cell_t *cell;
-    tatcell_cell32_t *cell32;
-    const tatcell_table_t *table;
-    const void *key;
-    size_t key_len;
-} tatcell_link_t;
-
-typedef struct tatcell_chain_t {
-    uint32_t size;
-    uint32_t flags;
-    uint32_t count;
-    uint32_t link_size;
-    uint32_t decision_size;
-    uint32_t reserved;
-    const tatcell_link_t *links;
-    tatcell_permit_t *permits;
-    tatcell_decision_t *decisions;
-    tatcell_counters_t *counters;
-} tatcell_chain_t;
-
-typedef struct tatcell_ladder_t {
-    uint64_t opaque[288];
-} tatcell_ladder_t;
-
-typedef struct tatcell_rung_t {
-    uint32_t bits;
-    uint32_t multiplier;
-} tatcell_rung_t;
-
-typedef struct tatcell_ladder_spec_t {
-    uint32_t size;
-    uint32_t flags;
-    uint32_t v4_count;
-    uint32_t v6_count;
-    const tatcell_rung_t *v4;
-    const tatcell_rung_t *v6;
-} tatcell_ladder_spec_t;
-
-typedef struct tatcell_shaper_t {
-    uint64_t opaque[32];
-} tatcell_shaper_t;
-
-typedef struct tatcell_waiting_t {
-    uint64_t handle;
-    uint64_t departure;
-    uint32_t level;
-    uint32_t reserved;
-} tatcell_waiting_t;
-
-typedef struct tatcell_group_t {
-    uint64_t word;
-} tatcell_group_t;
-
-typedef struct tatcell_shaper_info_t {
+typedef struct tatcell_migrated_t {
     uint32_t size;
     uint32_t reserved;
-    uint64_t waiting;
-    uint64_t capacity;
-    uint64_t granularity;
-    uint64_t horizon;
-} tatcell_shaper_info_t;
-
-typedef struct tatcell_leaky_queue_t {
-    uint64_t opaque[32];
-} tatcell_leaky_queue_t;
+    uint64_t copied;
+    uint64_t merged;
+    uint64_t dropped;
+    uint64_t clamped;
+    uint64_t opened;
+} tatcell_migrated_t;
 
 typedef struct tatcell_host_memory_t {
     uint32_t size;
@@ -582,30 +582,36 @@ typedef struct tatcell_host_memory_t {
     int32_t reserved;
 } tatcell_host_memory_t;
 
-const char *tatcell_strerror(int32_t code);
-const char *tatcell_strerror_name(int32_t code);
-uint32_t tatcell_version(void);
-uint32_t tatcell_abi_version(void);
 int32_t tatcell_limit_init(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst);
 int32_t tatcell_limit_init_rate(tatcell_limit_t *limit, uint64_t units_per_second, uint64_t ticks_per_second,
     uint64_t burst);
 int32_t tatcell_limit_init_spec(tatcell_limit_t *limit, const tatcell_limit_spec_t *spec);
+int32_t tatcell_cell_check(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now, uint64_t cost,
+    uint64_t *retry_after);
+int32_t tatcell_cell_check_exclusive(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now, uint64_t cost,
+    uint64_t *retry_after);
+int32_t tatcell_table_init(tatcell_table_t *table, void *memory, size_t bytes,
+    const tatcell_table_options_t *options);
+int32_t tatcell_limit_init_table(tatcell_limit_t *limit, const tatcell_table_t *table,
+    const tatcell_limit_spec_t *spec);
+int32_t tatcell_table_check(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    const void *key, size_t key_len, uint64_t cost, uint64_t *retry_after);
+int32_t tatcell_table_check_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
+    uint64_t hash, uint64_t cost, uint64_t *retry_after);
+int32_t tatcell_table_hash(const tatcell_table_t *table, const void *key, size_t key_len, uint64_t *hash);
+int32_t tatcell_hash_available(uint32_t hash);
+size_t tatcell_table_bytes(uint64_t slots);
+size_t tatcell_table_size_for(uint64_t slots_busy, uint64_t target_ppb);
+uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
+int32_t tatcell_limit_init_unlimited_table(tatcell_limit_t *limit, const tatcell_table_t *table);
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);
 int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t depth);
 int32_t tatcell_limit_init_window(tatcell_limit_t *limit, uint64_t units, uint64_t period);
 int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit, uint64_t units, uint64_t period);
 int32_t tatcell_limit_init_quota_linear(tatcell_limit_t *limit, uint64_t quota, uint64_t period);
 int32_t tatcell_limit_init_decay(tatcell_limit_t *limit, uint64_t units, uint64_t half_life);
-size_t tatcell_limit_size(void);
-uint64_t tatcell_skew_none(void);
 int32_t tatcell_counters_add(tatcell_counters_t *counters, const tatcell_counters_t *more);
-size_t tatcell_permit_size(void);
-size_t tatcell_counters_size(void);
-int32_t tatcell_cell_check(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now, uint64_t cost,
-    uint64_t *retry_after);
-int32_t tatcell_cell_check_exclusive(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now, uint64_t cost,
-    uint64_t *retry_after);
 int32_t tatcell_cell_check_ex(tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now, uint64_t cost,
     uint64_t room, tatcell_decision_t *out, tatcell_counters_t *counters);
 int32_t tatcell_cell_peek(const tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now, uint64_t cost,
@@ -619,44 +625,6 @@ int32_t tatcell_cell_refund(tatcell_cell_t *cell, const tatcell_limit_t *limit, 
 int32_t tatcell_cell_change(tatcell_cell_t *cell, const tatcell_limit_t *old_limit, const tatcell_limit_t *new_limit,
     uint64_t now, uint32_t how);
 int32_t tatcell_cell_reset(tatcell_cell_t *cell);
-size_t tatcell_cell_size(void);
-int32_t tatcell_lease_check(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
-    uint64_t cost, uint64_t *retry_after);
-int32_t tatcell_lease_return(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit,
-    uint64_t now, uint64_t *given);
-int32_t tatcell_lease_held(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
-    uint64_t *units);
-size_t tatcell_lease_size(void);
-int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log, tatcell_cell_t *stamps, size_t count, uint64_t window,
-    uint64_t skew);
-int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
-int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
-int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out,
-    tatcell_counters_t *counters);
-int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out);
-int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log, uint64_t now, const tatcell_permit_t *permit,
-    uint64_t *credited);
-int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
-size_t tatcell_sliding_log_size(void);
-size_t tatcell_table_bytes(uint64_t slots);
-size_t tatcell_table_size_for(uint64_t slots_busy, uint64_t target_ppb);
-uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
-int32_t tatcell_hash_available(uint32_t hash);
-int32_t tatcell_table_init(tatcell_table_t *table, void *memory, size_t bytes,
-    const tatcell_table_options_t *options);
-int32_t tatcell_table_attach(tatcell_table_t *table, void *memory, size_t bytes,
-    const tatcell_attach_options_t *options);
-int32_t tatcell_table_save(const tatcell_table_t *table, uint64_t now, void *image, size_t bytes, size_t *used);
-int32_t tatcell_table_restore(tatcell_table_t *table, void *memory, size_t bytes, const void *image,
-    size_t image_bytes, const tatcell_attach_options_t *options, int64_t clock_offset);
-int32_t tatcell_limit_init_table(tatcell_limit_t *limit, const tatcell_table_t *table,
-    const tatcell_limit_spec_t *spec);
-int32_t tatcell_limit_init_unlimited_table(tatcell_limit_t *limit, const tatcell_table_t *table);
-size_t tatcell_table_handle_size(void);
-int32_t tatcell_table_check(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
-    const void *key, size_t key_len, uint64_t cost, uint64_t *retry_after);
-int32_t tatcell_table_check_hash(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
-    uint64_t hash, uint64_t cost, uint64_t *retry_after);
 int32_t tatcell_table_check_ex(const tatcell_table_t *table, const tatcell_limit_t *limit, uint64_t now,
     const void *key, size_t key_len, uint64_t cost, uint64_t room, tatcell_decision_t *out,
     tatcell_counters_t *counters);
@@ -688,12 +656,54 @@ int32_t tatcell_table_refund_hash(const tatcell_table_t *table, const tatcell_li
     uint64_t hash, const tatcell_permit_t *permit, uint64_t *credited);
 int32_t tatcell_table_reset(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len);
 int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
-int32_t tatcell_table_hash(const tatcell_table_t *table, const void *key, size_t key_len, uint64_t *hash);
 int32_t tatcell_table_check_burst(const tatcell_table_t *table, tatcell_burst_t *burst, tatcell_burst_t *next);
 int32_t tatcell_table_prefetch(const tatcell_table_t *table, const uint64_t *hashes, uint32_t count);
 int32_t tatcell_table_check_pairs(const tatcell_table_t *table, tatcell_burst_t *burst,
     const tatcell_limit_t *second, const uint32_t *second_costs, tatcell_burst_t *next);
 uint64_t tatcell_hash_second(uint64_t hash);
+int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
+int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec, const tatcell_ladder_spec_t *rungs,
+    tatcell_limit_spec_t *fastest, tatcell_limit_spec_t *slowest);
+int32_t tatcell_ladder_init(tatcell_ladder_t *ladder, const tatcell_table_t *table, const tatcell_limit_spec_t *spec,
+    const tatcell_ladder_spec_t *rungs);
+int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out, tatcell_permit_t *permits,
+    tatcell_counters_t *counters);
+int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out);
+int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
+    const void *address, size_t address_len, tatcell_permit_t *permits);
+int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address, size_t address_len, uint32_t policy,
+    tatcell_rung_t *rung);
+int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
+int32_t tatcell_table_ban(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
+    uint64_t until);
+int32_t tatcell_table_ban_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
+int32_t tatcell_table_exempt(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
+    uint64_t until);
+int32_t tatcell_table_exempt_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
+int32_t tatcell_table_lift(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len);
+int32_t tatcell_table_lift_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
+int32_t tatcell_table_overridden(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
+    uint32_t *kind, uint64_t *left);
+int32_t tatcell_table_overridden_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint32_t *kind,
+    uint64_t *left);
+int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
+int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
+int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
+int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip, uint32_t n);
+int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t field, char *buffer, size_t bytes);
+int32_t tatcell_http_lines(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
+    uint32_t fields, char *buffer, size_t bytes);
+int32_t tatcell_table_attach(tatcell_table_t *table, void *memory, size_t bytes,
+    const tatcell_attach_options_t *options);
+int32_t tatcell_table_save(const tatcell_table_t *table, uint64_t now, void *image, size_t bytes, size_t *used);
+int32_t tatcell_table_restore(tatcell_table_t *table, void *memory, size_t bytes, const void *image,
+    size_t image_bytes, const tatcell_attach_options_t *options, int64_t clock_offset);
 int32_t tatcell_table_sweep(const tatcell_table_t *table, uint64_t now, uint64_t from, uint64_t count,
     uint64_t *next);
 int32_t tatcell_table_stats(const tatcell_table_t *table, uint64_t now, tatcell_stats_t *out);
@@ -701,15 +711,73 @@ int32_t tatcell_table_next(const tatcell_table_t *table, uint64_t now, uint64_t 
 int32_t tatcell_table_top(const tatcell_table_t *table, uint64_t now, tatcell_slot_t *top, uint32_t count,
     uint32_t *found);
 int32_t tatcell_table_may_be(const tatcell_table_t *table, const tatcell_slot_t *slot, uint64_t hash);
-size_t tatcell_slot_size(void);
-int32_t tatcell_table_migrate(tatcell_table_t *table, void *memory, size_t bytes,
-    const tatcell_table_options_t *options, const tatcell_table_t *from, uint64_t now, tatcell_migrated_t *migrated);
-int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from, size_t bytes,
-    const tatcell_table_options_t *options, uint64_t now, tatcell_migrated_t *migrated);
 int32_t tatcell_limit_info(const tatcell_limit_t *limit, tatcell_limit_info_t *info);
 int32_t tatcell_table_info(const tatcell_table_t *table, tatcell_table_info_t *info);
 int32_t tatcell_limit_export(const tatcell_limit_t *limit, tatcell_limit_numbers_t *numbers);
 int32_t tatcell_table_export(const tatcell_table_t *table, tatcell_table_numbers_t *numbers);
+int32_t tatcell_lease_check(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    uint64_t cost, uint64_t *retry_after);
+int32_t tatcell_lease_return(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit,
+    uint64_t now, uint64_t *given);
+int32_t tatcell_lease_held(tatcell_lease_t *lease, tatcell_cell_t *cell, const tatcell_limit_t *limit, uint64_t now,
+    uint64_t *units);
+int32_t tatcell_sliding_log_init(tatcell_sliding_log_t *log, tatcell_cell_t *stamps, size_t count, uint64_t window,
+    uint64_t skew);
+int32_t tatcell_sliding_log_check(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
+int32_t tatcell_sliding_log_check_exclusive(const tatcell_sliding_log_t *log, uint64_t now, uint64_t *retry_after);
+int32_t tatcell_sliding_log_check_ex(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out,
+    tatcell_counters_t *counters);
+int32_t tatcell_sliding_log_peek(const tatcell_sliding_log_t *log, uint64_t now, tatcell_decision_t *out);
+int32_t tatcell_sliding_log_refund(const tatcell_sliding_log_t *log, uint64_t now, const tatcell_permit_t *permit,
+    uint64_t *credited);
+int32_t tatcell_sliding_log_reset(const tatcell_sliding_log_t *log);
+size_t tatcell_shaper_bytes(uint32_t slots, uint32_t handles);
+int32_t tatcell_shaper_init(tatcell_shaper_t *shaper, void *memory, size_t bytes, uint32_t slots,
+    uint64_t granularity, uint64_t now);
+int32_t tatcell_shaper_submit(tatcell_shaper_t *shaper, uint64_t now, const tatcell_link_t *link,
+    tatcell_group_t *group, uint64_t handle, tatcell_decision_t *out);
+int32_t tatcell_shaper_submit_chain(tatcell_shaper_t *shaper, uint64_t now, const tatcell_chain_t *chain,
+    uint64_t handle, tatcell_decision_t *out);
+int32_t tatcell_shaper_forward(tatcell_shaper_t *shaper, uint64_t now, const tatcell_waiting_t *waiting,
+    const tatcell_link_t *link, tatcell_decision_t *out);
+int32_t tatcell_shaper_insert(tatcell_shaper_t *shaper, uint64_t now, const tatcell_waiting_t *waiting);
+int32_t tatcell_shaper_release(tatcell_shaper_t *shaper, uint64_t now, tatcell_waiting_t *due, uint32_t most,
+    uint32_t *count);
+int32_t tatcell_shaper_take(tatcell_shaper_t *shaper, tatcell_waiting_t *first);
+int32_t tatcell_shaper_next(tatcell_shaper_t *shaper, uint64_t *departure);
+int32_t tatcell_shaper_info(tatcell_shaper_t *shaper, tatcell_shaper_info_t *info);
+int32_t tatcell_group_reserve(tatcell_group_t *group, uint64_t now, const tatcell_link_t *link,
+    tatcell_decision_t *out);
+size_t tatcell_leaky_queue_bytes(uint32_t handles);
+int32_t tatcell_leaky_queue_init(tatcell_leaky_queue_t *queue, void *memory, size_t bytes,
+    const tatcell_limit_t *limit, uint64_t now);
+int32_t tatcell_leaky_queue_push(tatcell_leaky_queue_t *queue, uint64_t now, uint64_t cost, uint64_t handle,
+    uint64_t *departure, uint64_t *retry_after);
+int32_t tatcell_leaky_queue_pop(tatcell_leaky_queue_t *queue, uint64_t now, uint64_t *handle);
+int32_t tatcell_leaky_queue_take(tatcell_leaky_queue_t *queue, uint64_t *handle);
+int32_t tatcell_leaky_queue_next(tatcell_leaky_queue_t *queue, uint64_t *departure);
+int32_t tatcell_leaky_queue_count(tatcell_leaky_queue_t *queue, size_t *waiting, size_t *capacity);
+int32_t tatcell_meter_params_init(tatcell_meter_params_t *params, const tatcell_meter_spec_t *spec);
+int32_t tatcell_meter_check(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_peek(const tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_meter_sweep(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
+    uint32_t *swept);
+int32_t tatcell_meter_reset(tatcell_meter_t *meter);
+int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
+int32_t tatcell_table_mark(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now, const void *key,
+    size_t key_len, uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_table_mark_hash(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now,
+    uint64_t hash, uint64_t cost, uint32_t pre, uint32_t *colour);
+int32_t tatcell_table_mark_burst(const tatcell_table_t *table, tatcell_burst_t *burst, const tatcell_mark_t *mark,
+    const uint8_t *pre, uint8_t *colours, uint64_t *counts, tatcell_burst_t *next);
+int32_t tatcell_table_migrate(tatcell_table_t *table, void *memory, size_t bytes,
+    const tatcell_table_options_t *options, const tatcell_table_t *from, uint64_t now, tatcell_migrated_t *migrated);
+int32_t tatcell_table_migrate_foresee(const tatcell_table_t *from, size_t bytes,
+    const tatcell_table_options_t *options, uint64_t now, tatcell_migrated_t *migrated);
 int32_t tatcell_limit32_init(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst);
 int32_t tatcell_limit32_init_rate(tatcell_limit_t *limit, uint64_t units_per_second, uint64_t ticks_per_second,
     uint64_t burst);
@@ -730,96 +798,28 @@ int32_t tatcell_cell32_refund(tatcell_cell32_t *cell, const tatcell_limit_t *lim
 int32_t tatcell_cell32_change(tatcell_cell32_t *cell, const tatcell_limit_t *old_limit,
     const tatcell_limit_t *new_limit, uint64_t now, uint32_t how);
 int32_t tatcell_cell32_reset(tatcell_cell32_t *cell);
+const char *tatcell_strerror(int32_t code);
+const char *tatcell_strerror_name(int32_t code);
+uint32_t tatcell_version(void);
+uint32_t tatcell_abi_version(void);
+uint64_t tatcell_skew_none(void);
+size_t tatcell_limit_size(void);
+size_t tatcell_cell_size(void);
 size_t tatcell_cell32_size(void);
-int32_t tatcell_meter_params_init(tatcell_meter_params_t *params, const tatcell_meter_spec_t *spec);
-int32_t tatcell_meter_check(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
-    uint64_t cost, uint32_t pre, uint32_t *colour);
-int32_t tatcell_meter_check_exclusive(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
-    uint64_t cost, uint32_t pre, uint32_t *colour);
-int32_t tatcell_meter_peek(const tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
-    uint64_t cost, uint32_t pre, uint32_t *colour);
-int32_t tatcell_meter_sweep(tatcell_meter_t *meter, const tatcell_meter_params_t *params, uint64_t now,
-    uint32_t *swept);
-int32_t tatcell_meter_reset(tatcell_meter_t *meter);
-int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params, tatcell_meter_info_t *info);
+size_t tatcell_table_handle_size(void);
+size_t tatcell_permit_size(void);
+size_t tatcell_counters_size(void);
+size_t tatcell_slot_size(void);
+size_t tatcell_lease_size(void);
+size_t tatcell_sliding_log_size(void);
 size_t tatcell_meter_size(void);
 size_t tatcell_meter_params_size(void);
-int32_t tatcell_table_mark(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now, const void *key,
-    size_t key_len, uint64_t cost, uint32_t pre, uint32_t *colour);
-int32_t tatcell_table_mark_hash(const tatcell_table_t *table, const tatcell_mark_t *mark, uint64_t now,
-    uint64_t hash, uint64_t cost, uint32_t pre, uint32_t *colour);
-int32_t tatcell_table_mark_burst(const tatcell_table_t *table, tatcell_burst_t *burst, const tatcell_mark_t *mark,
-    const uint8_t *pre, uint8_t *colours, uint64_t *counts, tatcell_burst_t *next);
-int32_t tatcell_log_check(tatcell_log_t *log, uint64_t interval, uint64_t now, uint32_t *left_out);
-int32_t tatcell_log_take(tatcell_log_t *log, uint32_t *left_out);
 size_t tatcell_log_size(void);
-int32_t tatcell_slip_check(tatcell_slip_t *slip, uint32_t n);
-int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip, uint32_t n);
 size_t tatcell_slip_size(void);
-int32_t tatcell_http_value(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
-    uint32_t field, char *buffer, size_t bytes);
-int32_t tatcell_http_lines(const tatcell_http_policy_t *policies, uint32_t count, uint64_t ticks_per_second,
-    uint32_t fields, char *buffer, size_t bytes);
-int32_t tatcell_chain_check(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
-int32_t tatcell_chain_peek(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
-int32_t tatcell_chain_reserve(const tatcell_chain_t *chain, uint64_t now, tatcell_decision_t *out);
-int32_t tatcell_chain_refund(const tatcell_chain_t *chain, uint64_t now);
-int32_t tatcell_ladder_table_specs(const tatcell_limit_spec_t *spec, const tatcell_ladder_spec_t *rungs,
-    tatcell_limit_spec_t *fastest, tatcell_limit_spec_t *slowest);
-int32_t tatcell_ladder_init(tatcell_ladder_t *ladder, const tatcell_table_t *table, const tatcell_limit_spec_t *spec,
-    const tatcell_ladder_spec_t *rungs);
-int32_t tatcell_ladder_check(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
-    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out, tatcell_permit_t *permits,
-    tatcell_counters_t *counters);
-int32_t tatcell_ladder_peek(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
-    const void *address, size_t address_len, uint64_t cost, tatcell_decision_t *out);
-int32_t tatcell_ladder_refund(const tatcell_ladder_t *ladder, const tatcell_table_t *table, uint64_t now,
-    const void *address, size_t address_len, tatcell_permit_t *permits);
-int32_t tatcell_ladder_rung(const tatcell_ladder_t *ladder, const void *address, size_t address_len, uint32_t policy,
-    tatcell_rung_t *rung);
-int32_t tatcell_address_canonical(const void *address, size_t address_len, uint8_t *canonical, size_t *canonical_len);
 size_t tatcell_ladder_size(void);
-size_t tatcell_shaper_bytes(uint32_t slots, uint32_t handles);
-int32_t tatcell_shaper_init(tatcell_shaper_t *shaper, void *memory, size_t bytes, uint32_t slots,
-    uint64_t granularity, uint64_t now);
-int32_t tatcell_shaper_submit(tatcell_shaper_t *shaper, uint64_t now, const tatcell_link_t *link,
-    tatcell_group_t *group, uint64_t handle, tatcell_decision_t *out);
-int32_t tatcell_shaper_submit_chain(tatcell_shaper_t *shaper, uint64_t now, const tatcell_chain_t *chain,
-    uint64_t handle, tatcell_decision_t *out);
-int32_t tatcell_shaper_forward(tatcell_shaper_t *shaper, uint64_t now, const tatcell_waiting_t *waiting,
-    const tatcell_link_t *link, tatcell_decision_t *out);
-int32_t tatcell_shaper_insert(tatcell_shaper_t *shaper, uint64_t now, const tatcell_waiting_t *waiting);
-int32_t tatcell_shaper_release(tatcell_shaper_t *shaper, uint64_t now, tatcell_waiting_t *due, uint32_t most,
-    uint32_t *count);
-int32_t tatcell_shaper_take(tatcell_shaper_t *shaper, tatcell_waiting_t *first);
-int32_t tatcell_shaper_next(tatcell_shaper_t *shaper, uint64_t *departure);
-int32_t tatcell_shaper_info(tatcell_shaper_t *shaper, tatcell_shaper_info_t *info);
 size_t tatcell_shaper_size(void);
-int32_t tatcell_group_reserve(tatcell_group_t *group, uint64_t now, const tatcell_link_t *link,
-    tatcell_decision_t *out);
 size_t tatcell_group_size(void);
-size_t tatcell_leaky_queue_bytes(uint32_t handles);
-int32_t tatcell_leaky_queue_init(tatcell_leaky_queue_t *queue, void *memory, size_t bytes,
-    const tatcell_limit_t *limit, uint64_t now);
-int32_t tatcell_leaky_queue_push(tatcell_leaky_queue_t *queue, uint64_t now, uint64_t cost, uint64_t handle,
-    uint64_t *departure, uint64_t *retry_after);
-int32_t tatcell_leaky_queue_pop(tatcell_leaky_queue_t *queue, uint64_t now, uint64_t *handle);
-int32_t tatcell_leaky_queue_take(tatcell_leaky_queue_t *queue, uint64_t *handle);
-int32_t tatcell_leaky_queue_next(tatcell_leaky_queue_t *queue, uint64_t *departure);
-int32_t tatcell_leaky_queue_count(tatcell_leaky_queue_t *queue, size_t *waiting, size_t *capacity);
 size_t tatcell_leaky_queue_size(void);
-int32_t tatcell_table_ban(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
-    uint64_t until);
-int32_t tatcell_table_ban_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
-int32_t tatcell_table_exempt(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
-    uint64_t until);
-int32_t tatcell_table_exempt_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint64_t until);
-int32_t tatcell_table_lift(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len);
-int32_t tatcell_table_lift_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
-int32_t tatcell_table_overridden(const tatcell_table_t *table, uint64_t now, const void *key, size_t key_len,
-    uint32_t *kind, uint64_t *left);
-int32_t tatcell_table_overridden_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash, uint32_t *kind,
-    uint64_t *left);
 int32_t tatcell_host_clock(uint32_t clock, uint64_t *now, int32_t *system_error);
 int32_t tatcell_host_clock_resolution(uint32_t clock, uint64_t *nanoseconds, int32_t *system_error);
 uint64_t tatcell_host_ticks(void);

@@ -108,16 +108,16 @@ pub const TATCELL_ERR_UNTIL: i32 = -42;
 pub const TATCELL_ERR_FULL_SET: i32 = -43;
 /// The override of another key lies where this one would, by chance. Neither is changed.
 pub const TATCELL_ERR_CLASH: i32 = -44;
+/// The peak rate of a meter or a mark is below its committed rate.
+pub const TATCELL_ERR_PEAK: i32 = -50;
+/// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
+pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
 /// A name or unit of a policy has a byte that a structured-field string cannot have.
 pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
 /// A clock has 0 ticks a second.
 pub const TATCELL_ERR_FREQUENCY: i32 = -56;
 /// More than 8 policies in a response.
 pub const TATCELL_ERR_POLICIES: i32 = -57;
-/// The peak rate of a meter or a mark is below its committed rate.
-pub const TATCELL_ERR_PEAK: i32 = -50;
-/// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
-pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
 /// A chain has no link, or more than 8.
 pub const TATCELL_ERR_LINKS: i32 = -60;
 /// One cell or key stands under two limits in a chain: they would share one debt.
