@@ -7,8 +7,12 @@
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
 
+use crate::algorithms::gcra::Change;
+use crate::answer::{Outcome, Permit};
+use crate::cell::{Cell, Cell32};
+use crate::limit::{Limit, Limit32, LimitSpec};
+use crate::sync::MAX_LOST;
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::{Cell, Cell32, Change, Limit, Limit32, LimitSpec, Outcome, Permit, MAX_LOST};
 
 /// Emission interval in ticks; `spec` fixes one q-unit a tick.
 const T: u64 = 1 << 16;

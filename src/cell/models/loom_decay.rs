@@ -7,9 +7,9 @@
 use std::sync::Arc;
 
 use crate::cell::cell::{Cell, ExclusiveCell};
+use crate::limit::Limit;
 use crate::sync::Ordering;
 use crate::table::models::loom_kit::{explore, race3, Bound, NOW};
-use crate::Limit;
 
 fn limit() -> Limit {
     Limit::decay(2, 1 << 20).expect("limit")

@@ -8,11 +8,13 @@ use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
 
 use crate::algorithms::meters::step;
+use crate::answer::Colour::{self, Green, Red, Yellow};
+use crate::answer::Verdict;
 use crate::cell::meter::{state_of, word_of, Meter};
+use crate::limit::{MeterLimit, MeterSpec};
+use crate::sync::MAX_LOST;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::Colour::{self, Green, Red, Yellow};
-use crate::{MeterLimit, MeterSpec, Verdict, MAX_LOST};
 
 /// One unit a tick and rate: nothing rounds.
 const HZ: u64 = 1_000_000;

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use crate::answer::Outcome;
+use crate::cell::{Cell, ExclusiveCell};
+use crate::limit::{Limit, LimitSpec};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::{Cell, ExclusiveCell, Limit, LimitSpec, Outcome};
 
 /// Ticks of a window, which are units of time here, and of them between two units of a quota of 3.
 const W: u64 = 3 << 10;

@@ -4,9 +4,9 @@
 use std::sync::Arc;
 
 use crate::algorithms::log_gate::{Pace, Step};
+use crate::cell::{LogGate, LogLine, Slip};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::{LogGate, LogLine, Slip};
 
 /// An interval in ticks that is exact.
 const I: u64 = 1000;

@@ -4,9 +4,11 @@
 
 use std::sync::Arc;
 
+use crate::answer::Outcome;
+use crate::cell::Cell;
+use crate::limit::{Limit, LimitSpec};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::{Cell, Limit, LimitSpec, Outcome};
 
 /// Ticks of a window, which are units of time here.
 const W: u64 = 1 << 12;
@@ -84,7 +86,7 @@ fn window_charge_and_refund_beside_an_end_lose_nothing() {
 #[should_panic(expected = "a charge was lost")]
 fn must_fail_window_stored_instead_of_swapped() {
     charge_and_refund_beside_an_end("window: must fail, a store", |cell, limit, now| {
-        let mut own = crate::ExclusiveCell::from_word(cell.word());
+        let mut own = crate::cell::ExclusiveCell::from_word(cell.word());
         let made = own.check(limit, now, 1);
         // ORDERING: Relaxed; the point is that this is no swap.
         cell.word.store(own.word(), Ordering::Relaxed);

@@ -8,8 +8,11 @@
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
 
+use crate::answer::{Decision, Permit, Verdict};
+use crate::cell::Cell;
+use crate::combine::{Chain, Link};
+use crate::limit::{Limit, LimitSpec};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::{Cell, Chain, Decision, Limit, LimitSpec, Link, Permit, Verdict};
 
 /// Emission interval in ticks; one q-unit a tick.
 const T: u64 = 1 << 16;

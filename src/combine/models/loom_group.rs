@@ -3,8 +3,10 @@
 
 use std::sync::Arc;
 
+use crate::cell::Cell;
+use crate::combine::{Group, Link};
+use crate::limit::{Limit, LimitSpec};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::{Cell, Group, Limit, LimitSpec, Link};
 
 /// Emission interval in ticks; one q-unit a tick.
 const T: u64 = 1 << 16;

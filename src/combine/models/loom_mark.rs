@@ -7,10 +7,12 @@
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
 
+use crate::answer::Colour;
 use crate::combine::mark::Mark;
 use crate::keys::second_hash;
+use crate::limit::{LimitSpec, TableLimit};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
-use crate::{Colour, LimitSpec, Line, Table, TableLimit, TableOptions};
+use crate::table::{Line, Table, TableOptions};
 
 /// Emission interval of the committed limit in ticks; the second one is as fast. One q-unit a tick.
 const T: u64 = 1 << 16;

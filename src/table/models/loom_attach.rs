@@ -154,7 +154,7 @@ fn a_migration_in_parts_of_two_threads_is_whole() {
         let (old2, new2) = (old.clone(), new.clone());
         let part = |old: &[Line; 6], new: &[Line; 6], from| {
             let table = Table::attach(old, &AttachOptions::new()).expect("attach");
-            table.migrate_part::<crate::Shared>(new, &options(), NOW, from, 1, &mut Default::default())
+            table.migrate_part::<crate::sync::Shared>(new, &options(), NOW, from, 1, &mut Default::default())
         };
         race(
             move || assert_eq!(part(&old, &new, 0), Ok(16)),
