@@ -1,6 +1,6 @@
 //! Two words of one key that a restore or a migration brings together: one that owes at least what either does.
 
-use super::any::{decision, merge, peek};
+use super::counted::{decision, merge, peek};
 use super::gcra::{encode, whole_lead};
 use super::state::State;
 use crate::answer::{Permit, Tracking};

@@ -5,15 +5,15 @@
 //! payload lies ahead its key is busy; from then on the word is as good as absent. That is all that cells and the
 //! table's insert protocol know: reuse, sweeps, takeovers and statistics of strangers' words need no more.
 //!
-//! `gcra` is the one that the hot paths call by name. The others are listed in `any`, which dispatches at run time;
+//! `gcra` is the one that the hot paths call by name. The others are listed in `counted`, which dispatches at run time;
 //! none names another, and all stand on `state`; but `sliding_log`, whose state is many words, which `cell` drives.
 
-mod any;
+mod counted;
 mod decay;
 mod exp2;
 mod fixed_window;
 pub(crate) mod gcra;
-pub(crate) mod log;
+pub(crate) mod log_gate;
 #[cfg(test)]
 mod merge_tests;
 pub(crate) mod meters;
@@ -24,5 +24,5 @@ mod state;
 #[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
 mod w16_tests;
 
-pub(crate) use any::{decision, is_alike, merge, peek, refund, step, Call};
+pub(crate) use counted::{decision, is_alike, merge, peek, refund, step, Call};
 pub(crate) use state::{Kind, Op, Operation, State};

@@ -4,10 +4,10 @@
 use core::fmt::Debug;
 
 use super::*;
-use crate::capi::chain::chain_code;
+use crate::capi::combine::chain::chain_code;
 use crate::capi::decision::{finish_done, finish_refund};
-use crate::capi::http::http_code;
-use crate::capi::shaper::shaper_code;
+use crate::capi::refusal::http::http_code;
+use crate::capi::shaper::shaper::shaper_code;
 use crate::combine::{ChainError, ShaperError};
 use crate::http::HttpError;
 

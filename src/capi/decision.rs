@@ -1,7 +1,7 @@
 //! `tatcell_decision_t`, and how answers leave the library.
 
 use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NEVER, TATCELL_NON_CONFORMING, TATCELL_PASS};
-use super::kit::{Grows, Out, Plain, Report};
+use super::pointers::contract::{Grows, Out, Plain, Report};
 use crate::answer::{Decision, Outcome, Permit, Tracking};
 
 /// tracking: the key has its own slot; the answer is exact.

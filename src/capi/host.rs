@@ -8,7 +8,7 @@ use super::codes::{
     TATCELL_ERR_OPTION, TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL,
     TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
-use super::kit::{args, Contract, Grows, Out, Report};
+use super::pointers::contract::{args, Contract, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
 
 /// clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix.

@@ -58,9 +58,9 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+use super::cell::Cell;
 use crate::algorithms::gcra::{encode, fits, plain, whole_lead, Plain};
 use crate::answer::Outcome;
-use crate::cell::Cell;
 use crate::limit::params::Params;
 use crate::limit::Limit;
 use crate::time::{now_q, ticks_down};

@@ -4,9 +4,9 @@ use std::vec::Vec;
 
 use super::{state_of, word_of, ExclusiveMeter, Meter};
 use crate::algorithms::meters::{debts, state, step, Debts};
+use crate::answer::Colour::{self, Green, Red, Yellow};
 use crate::limit::meter::params::{MeterParams, FLAG_COUPLED};
-use crate::Colour::{self, Green, Red, Yellow};
-use crate::{MeterKind, MeterSpec};
+use crate::limit::{MeterKind, MeterSpec};
 
 const KINDS: [MeterKind; 3] = [MeterKind::Rfc2697, MeterKind::Rfc2698, MeterKind::Rfc4115];
 
@@ -233,7 +233,7 @@ fn parameters_keep_their_bounds() {
 fn a_packet_that_a_rival_overtakes_is_marked_on_what_the_rival_left() {
     let limit = MeterSpec::rfc2697(1, 100, 100, 1).build().expect("a meter");
     let left_of = |meter: &Meter| (0..=100).rev().find(|n| meter.peek(&limit, 0, *n, Green).colour == Green);
-    for rivals in 0..=u64::from(crate::MAX_LOST) {
+    for rivals in 0..=u64::from(crate::sync::MAX_LOST) {
         let (meter, mut left) = (Meter::new(), rivals);
         let charged = |word| {
             let (_, state) = step(&limit.0, state_of(&limit.0, word, 0), 50, Green);
@@ -246,7 +246,7 @@ fn a_packet_that_a_rival_overtakes_is_marked_on_what_the_rival_left() {
             }
             ((), Some(charged(word)))
         });
-        let own = if rivals < u64::from(crate::MAX_LOST) { 50 } else { 0 };
+        let own = if rivals < u64::from(crate::sync::MAX_LOST) { 50 } else { 0 };
         assert_eq!((done.is_some(), left_of(&meter)), (own == 50, Some(100 - rivals - own)), "{rivals} lost");
     }
 }

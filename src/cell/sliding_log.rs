@@ -17,7 +17,7 @@
 //! taken and the next one is looked at. Where clocks lie a window or more apart it may be free still, and is tried
 //! again: at [`MAX_LOST`](crate::MAX_LOST) losses on one stamp the call answers `Contended`, with nothing charged.
 
-use super::{Cell, ExclusiveCell};
+use super::cell::{Cell, ExclusiveCell};
 use crate::algorithms::gcra::{encode, whole_lead};
 use crate::algorithms::sliding_log::{behind, first, Tally, Window};
 use crate::answer::{Decision, Outcome, Permit};

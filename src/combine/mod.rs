@@ -7,7 +7,7 @@
 //!             link 7 -----------------------+     one refuses       one refuses: give back in reverse
 //! ```
 //!
-//! `tiers.rs` makes such a chain of the prefixes of an address, `pair.rs` decides bursts of keys under two limits each.
+//! `ladder_limits.rs` makes such a chain of the prefixes of an address, `pair.rs` decides bursts of keys under two limits each.
 //! `mark.rs` is the one that is not all or none: two limits of a key give three colours.
 //!
 //! What is combined are the calls that cells and tables have for everybody (peek, check, reserve, charge, refund): no
@@ -15,23 +15,21 @@
 
 mod chain;
 mod error;
+mod ladder_limits;
 mod link;
 mod mark;
 mod pair;
 mod shaper;
-mod tiers;
 
 #[cfg(all(test, tatcell_loom))]
-mod loom_chain;
-#[cfg(all(test, tatcell_loom))]
-mod loom_mark;
+mod models;
 
 pub use chain::{Chain, MAX_LINKS};
 pub use error::ChainError;
+pub use ladder_limits::LadderLimits;
 pub use link::{Link, TableRef};
 pub use mark::{Mark, MarkBurst, Marked};
 pub use pair::PairBurst;
 pub use shaper::{
-    ring_words, wheel_words, Fifo, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
+    ring_words, wheel_words, Fifo, Group, LeakyQueue, NotQueued, Ring, Shaper, ShaperError, Waiting, Wheel,
 };
-pub use tiers::LadderLimits;

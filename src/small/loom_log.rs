@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use super::{SmallLimit32, SmallLog};
-use crate::table::loom_kit::{explore, race, Bound};
+use crate::table::models::loom_kit::{explore, race, Bound};
 
 /// Two threads at a small log whose clocks pass its interval: each line is written, told of by one that is, or still
 /// counted. Does not show: more threads, the wrap of the count.

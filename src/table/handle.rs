@@ -2,21 +2,22 @@
 
 use core::marker::PhantomData;
 
-use super::access::{Access, Exclusive, Shared};
-use super::ask::{Ask, Done};
-use super::choose;
 use super::error::TableError;
-use super::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
-use super::image::{self, Line};
-use super::options::{AttachOptions, TableOptions};
-use super::policy::FullPolicy;
-use super::search::{Avx2, Avx512};
-use super::set::Set;
-use super::word::Tag;
+use super::layout::fit;
+use super::layout::geometry::{Geometry, HEADER_LINES, SLOTS_PER_LINE};
+use super::layout::image;
+use super::layout::image::Line;
+use super::layout::options::{AttachOptions, TableOptions};
+use super::layout::policy::FullPolicy;
+use super::layout::word::Tag;
+use super::set::attempt::{Ask, Done};
+use super::set::search::{Avx2, Avx512};
+use super::set::set::Set;
 use crate::algorithms::{Call, Op, Operation};
 use crate::keys::aes::AesKeys;
 use crate::keys::{home_of, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
+use crate::sync::access::{Access, Exclusive, Shared};
 
 /// A keyed table in the caller's memory; shared by threads and processes unless `M` is [`Exclusive`].
 ///
@@ -177,7 +178,7 @@ impl<'m> Table<'m, Exclusive> {
 
 impl<'m, M: Access> Table<'m, M> {
     pub(crate) fn init_as(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
-        let mut geometry = choose::choose(options, lines.len())?;
+        let mut geometry = fit::choose(options, lines.len())?;
         let (hasher, check) = Hasher::new(options.hash, options.seed.as_ref())?;
         geometry.seed_check = check;
         let image = used(lines, &geometry)?;
@@ -264,7 +265,7 @@ impl<'m, M: Access> Table<'m, M> {
     /// [`TableError::Limit`] for a bad specification, [`TableError::LimitTooFast`] for one that is faster or has a
     /// longer horizon than the table's options provided for.
     pub fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
-        choose::limit(&self.geometry, spec)
+        fit::limit(&self.geometry, spec)
     }
 
     /// A limit that everything conforms to, for exempt keys; no slot is used.

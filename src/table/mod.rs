@@ -15,96 +15,35 @@
 //! default, at full load) a new key shares the slot of another and both share one debt. Use cells where even that
 //! must not happen.
 
-mod ask;
 mod burst;
-#[cfg(feature = "capi")]
-mod burst_list;
-mod burst_prepared;
-mod choose;
-mod choose_count;
+mod calls;
 mod counters;
 mod error;
-mod geometry;
-#[cfg(any(tatcell_sse2, test))]
-mod groups;
 mod handle;
-mod image;
-mod info;
-mod insert;
+mod layout;
 mod migrate;
-mod numbers;
-mod one;
-mod options;
-mod override_word;
+#[cfg(test)]
+pub(crate) mod models;
 mod overrides;
-mod pair;
-mod policy;
-mod run;
-mod search;
 mod set;
-mod settle;
-mod single;
-mod size;
-mod top;
 mod upkeep;
-mod word;
 
-#[cfg(all(test, not(tatcell_loom)))]
-mod reset_tests;
-
-#[cfg(all(test, tatcell_loom))]
-mod loom_attach;
-#[cfg(all(test, tatcell_loom))]
-mod loom_bursts;
-#[cfg(all(test, tatcell_loom))]
-mod loom_counts;
-#[cfg(all(test, tatcell_loom))]
-mod loom_every;
-#[cfg(all(test, tatcell_loom))]
-mod loom_full;
-#[cfg(all(test, tatcell_loom))]
-mod loom_groups;
-#[cfg(all(test, tatcell_loom))]
-mod loom_insert;
-#[cfg(all(test, tatcell_loom))]
-pub(crate) mod loom_kit;
-#[cfg(all(test, tatcell_loom))]
-mod loom_ops;
-#[cfg(all(test, tatcell_loom))]
-mod loom_overrides;
-#[cfg(all(test, tatcell_loom))]
-mod loom_resets;
-#[cfg(all(test, tatcell_loom))]
-mod loom_saves;
-#[cfg(all(test, tatcell_loom))]
-mod loom_weak;
-#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
-mod lost_tests;
-#[cfg(all(test, tatcell_shuttle))]
-mod schedule_tests;
-#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
-mod settle_tests;
-#[cfg(all(test, tatcell_step))]
-mod step;
-
-// Its files name it as `super::access`.
-use crate::sync::access;
-pub use crate::sync::{Access, Exclusive, Shared};
+pub use crate::sync::access::{Access, Exclusive, Shared};
 #[cfg(feature = "capi")]
-pub(crate) use burst_list::Keys;
+pub(crate) use burst::list::Keys;
+pub use burst::scalar::Burst;
+pub use calls::full_answer::Request;
+pub(crate) use calls::pair::{Half, Known};
 pub use counters::Counters;
 pub use error::TableError;
-pub use geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
 pub use handle::{ExclusiveTable, Table};
-pub use image::{lines_for, Line, LAYOUT_VERSION};
-pub use info::TableInfo;
+pub use layout::geometry::{MAX_BURST, MIN_SLOTS, SLOTS_PER_LINE};
+pub use layout::image::{lines_for, Line, LAYOUT_VERSION};
+pub use layout::options::{AttachOptions, TableOptions};
+pub use layout::policy::FullPolicy;
+pub use layout::size::{full_set_ppb, lines_for_load};
 pub use migrate::Migrated;
-pub use numbers::TableNumbers;
-pub use one::Request;
-pub use options::{AttachOptions, TableOptions};
 pub use overrides::Override;
-pub(crate) use pair::{Half, Known};
-pub use policy::FullPolicy;
-pub use run::Burst;
-pub use size::{full_set_ppb, lines_for_load};
-pub use upkeep::{Slot, Stats};
+pub use upkeep::export::TableNumbers;
+pub use upkeep::info::TableInfo;
+pub use upkeep::sweep::{Slot, Stats};

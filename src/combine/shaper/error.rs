@@ -1,6 +1,6 @@
 //! Why a wheel cannot be made, or takes nothing now.
 
-use super::super::error::ChainError;
+use crate::combine::error::ChainError;
 
 /// Says why a wheel, a shaper or a queue cannot be made, or why it does not take a request. Nothing was changed:
 /// nothing is reserved, and nothing waits that did not before.

@@ -1,9 +1,9 @@
 //! Reservations of a group: never eligible before one of the group that was reserved before.
 
-use super::super::error::ChainError;
-use super::super::link::Link;
+use super::eligibility::Group;
 use crate::answer::Decision;
-use crate::cell::Group;
+use crate::combine::error::ChainError;
+use crate::combine::link::Link;
 
 impl Group {
     /// Reserves a request of a flow of this group: as [`Cell::reserve`](crate::Cell::reserve) at the later of `now` and

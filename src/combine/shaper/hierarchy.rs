@@ -20,11 +20,11 @@
 //! packet is in any network: what its flow was charged has been used. Give parents a `max_delay` that covers what all
 //! children may bring, and there is none.
 
-use super::super::link::Link;
 use super::error::ShaperError;
 use super::submit::Shaper;
 use super::wheel::Waiting;
 use crate::answer::Decision;
+use crate::combine::link::Link;
 
 impl Shaper<'_> {
     /// Reserves what has come out at one level under the limit of the next, at `now`, and lets it wait there: it comes

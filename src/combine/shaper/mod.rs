@@ -4,7 +4,8 @@
 //!  submit.rs      request -> reserve on a cell, a key or a chain -> departure -> wheel
 //!  wheel.rs       handles by departure; given out when they are due, in order, a bounded number a call
 //!  hierarchy.rs   due at its flow -> reserve at its tenant, at that instant -> wheel -> ... -> port -> out
-//!  group.rs       flows that leave in the order of their eligibility (802.1Qcr): one more word
+//!  eligibility.rs the word of a group: when its last request was eligible (802.1Qcr)
+//!  group.rs       flows that leave in the order of their eligibility
 //!  queue.rs       one flow with its payloads: the leaky bucket as a queue
 //! ```
 //!
@@ -15,6 +16,7 @@
 //! Who may touch it: one owner each (`&mut`), a shaper a core; cells and tables behind several shapers are shared as
 //! ever. Nothing here reads a clock or wakes anybody: [`Shaper::next_departure`] says when to come back.
 
+mod eligibility;
 mod error;
 mod group;
 mod hierarchy;
@@ -22,9 +24,7 @@ mod queue;
 mod submit;
 mod wheel;
 
-#[cfg(all(test, tatcell_loom))]
-mod loom_group;
-
+pub use eligibility::Group;
 pub use error::ShaperError;
 pub use queue::{ring_words, Fifo, LeakyQueue, NotQueued, Ring};
 pub use submit::Shaper;

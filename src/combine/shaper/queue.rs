@@ -19,11 +19,11 @@
 //! was refused, for its delay or because the queue is full, charged nothing and gets its payload back.
 #![warn(clippy::arithmetic_side_effects)]
 
-use super::super::error::ChainError;
 use super::error::ShaperError;
 use super::wheel::ahead;
 use crate::answer::{Decision, Outcome};
 use crate::cell::ExclusiveCell;
+use crate::combine::error::ChainError;
 use crate::limit::Limit;
 
 /// What holds the payloads of a [`LeakyQueue`], each with its departure, first in, first out.

@@ -26,13 +26,13 @@
 //! Not here: taking one handle out of the middle. Its place in time is gone: departures behind it have been told.
 //! Mark the payload as dead and drop it when it comes out.
 
-use super::super::chain::Chain;
-use super::super::error::ChainError;
-use super::super::link::Link;
+use super::eligibility::Group;
 use super::error::ShaperError;
 use super::wheel::{Waiting, Wheel};
 use crate::answer::Decision;
-use crate::cell::Group;
+use crate::combine::chain::Chain;
+use crate::combine::error::ChainError;
+use crate::combine::link::Link;
 use crate::table::Counters;
 
 /// A shaper: reserves for each request the earliest instant at which it conforms, and keeps its handle until then.

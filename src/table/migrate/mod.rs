@@ -25,15 +25,16 @@
 //! both tables, with 16 words each, each compared with 16 places: O(slots of both tables). Not for a table that decides
 //! meanwhile: what it charges after its set was read is lost.
 
-use super::access::{Access, Exclusive, Shared};
-use super::choose::choose;
 use super::error::TableError;
-use super::geometry::{HEADER_LINES, MIN_SLOTS};
 use super::handle::Table;
-use super::image::{self, Line};
-use super::options::{AttachOptions, TableOptions};
+use super::layout::fit::choose;
+use super::layout::geometry::{HEADER_LINES, MIN_SLOTS};
+use super::layout::image;
+use super::layout::image::Line;
+use super::layout::options::{AttachOptions, TableOptions};
 use crate::keys::Hasher;
 use crate::limit::Algorithm;
+use crate::sync::access::{Access, Exclusive, Shared};
 use crate::sync::Ordering;
 
 mod plan;

@@ -9,14 +9,14 @@
 //! exact bucket on the finer clock of the new table has. That much is added.
 #![forbid(unsafe_code)]
 
-use super::super::geometry::{Geometry, SLOTS_PER_LINE};
-use super::super::image::Line;
-use super::super::policy::FullPolicy;
-use super::super::word::{Layout, Tag};
 use super::report::Migrated;
 use crate::algorithms::merge;
 use crate::keys::home_line;
 use crate::sync::Ordering;
+use crate::table::layout::geometry::{Geometry, SLOTS_PER_LINE};
+use crate::table::layout::image::Line;
+use crate::table::layout::policy::FullPolicy;
+use crate::table::layout::word::{Layout, Tag};
 
 /// Slots of a set.
 const SLOTS: usize = 2 * SLOTS_PER_LINE;

@@ -2,11 +2,11 @@
 
 use std::vec::Vec;
 
-use super::super::super::choose::choose;
-use super::super::super::options::TableOptions;
 use super::*;
 use crate::limit::LimitSpec;
-use crate::table::Table;
+use crate::table::handle::Table;
+use crate::table::layout::fit::choose;
+use crate::table::layout::options::TableOptions;
 
 const T: u64 = 1 << 12;
 const NOW: u64 = 1 << 40;

@@ -1,0 +1,263 @@
+//! Any algorithm: the list of them, and what asks the one that a limit names.
+//!
+//! GCRA is asked first and directly, so that the others cost it nothing; these are dispatched at run time. Each is one
+//! file and one line of the list.
+#![forbid(unsafe_code)]
+#![warn(clippy::arithmetic_side_effects)]
+
+use super::state::{At, Kind, Op, Operation, State};
+use super::{decay, fixed_window, gcra, quota_linear, sliding_counter};
+use crate::answer::{Answer, Decision, Numbers, Permit, Step, Tracking, Verdict};
+use crate::limit::params::{Params, FLAG_SHADOW};
+use crate::limit::Algorithm;
+
+/// Lists the algorithms whose state is a time and a count, each a file with these functions:
+///
+/// - `fit(at, state, cost, most)`: the state after `cost` more units if it then counts at most `most` (in the scale of
+///   `Params::burst_q`), else the units of time after which it would;
+/// - `add(at, state, cost)`: the state after as many of `cost` units as its debt cap allows, and how many;
+/// - `refund(at, state, charged, cost)`: the state without units that were charged when busy was `charged` ahead, and
+///   how many that are (decay: `cost` is what is left of them, in the scale of its level); the same state where nothing
+///   comes back;
+/// - `numbers(at, state)`: what is left, and when there is more;
+/// - `merge(bits, a, b)`: one state, with so many aux bits, that owes at least what either does: of two words of one
+///   key.
+macro_rules! counted {
+    ($($name:ident $file:ident),+ $(,)?) => {
+        fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
+            match at.p.algorithm {
+                $(n if n == Algorithm::$name as u8 => $file::fit(at, state, cost, most),)+
+                _ => Err(u64::MAX),
+            }
+        }
+
+        fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
+            match at.p.algorithm {
+                $(n if n == Algorithm::$name as u8 => $file::add(at, state, cost),)+
+                _ => (state, 0),
+            }
+        }
+
+        fn give_back(at: At<'_>, state: State, charged: State, cost: u64) -> (State, u64) {
+            match at.p.algorithm {
+                $(n if n == Algorithm::$name as u8 => $file::refund(at, state, charged, cost),)+
+                _ => (state, 0),
+            }
+        }
+
+        /// One state of a key for two that a restore or a migration brought together, as q-units ahead of one clock.
+        pub(crate) fn merge(algorithm: Algorithm, bits: u32, a: u64, b: u64) -> u64 {
+            let states = (State::split(bits, a), State::split(bits, b));
+            match algorithm {
+                $(Algorithm::$name => $file::merge(bits, states.0, states.1).join(bits),)+
+                _ => a.max(b),
+            }
+        }
+
+        fn numbers_of(at: At<'_>, state: State) -> Numbers {
+            match at.p.algorithm {
+                $(n if n == Algorithm::$name as u8 => $file::numbers(at, state),)+
+                _ => Numbers { remaining: 0, next_unit: 0, reset_after: 0 },
+            }
+        }
+    };
+}
+
+counted! {
+    FixedWindow fixed_window,
+    SlidingCounter sliding_counter,
+    QuotaLinear quota_linear,
+    Decay decay,
+}
+
+/// An operation of such a limit, at an instant.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Call<'a> {
+    op: &'a Op<'a>,
+    now: u64,
+}
+
+impl<'a> Call<'a> {
+    #[inline(always)]
+    pub const fn new(op: &'a Op<'a>, now: u64) -> Call<'a> {
+        Call { op, now }
+    }
+
+    const fn at(&self) -> At<'a> {
+        At { p: self.op.p, now: self.now }
+    }
+
+    /// A request: passes iff what is counted then is at most the limit and the room.
+    #[inline(always)]
+    fn check(&self, lead: u64) -> Step {
+        let Op { p, cost, amount, .. } = *self.op;
+        let room = if amount < p.room { amount } else { p.room };
+        let shadow = p.has(FLAG_SHADOW);
+        if cost > p.burst.saturating_add(room) {
+            return if shadow {
+                Step::keep(Verdict::Conforming, Decision::SHADOW, lead, u64::MAX)
+            } else {
+                Step::keep(Verdict::Never, 0, lead, u64::MAX)
+            };
+        }
+        let most = p.burst_q.saturating_add(room.saturating_mul(p.t_q));
+        match fit(self.at(), State::of(p, lead), cost, most) {
+            Ok(next) => self.pass(lead, next, cost),
+            Err(wait) => {
+                let wait = wait.wrapping_shl(p.shl as u32);
+                if shadow {
+                    Step::keep(Verdict::Conforming, Decision::SHADOW, lead, wait)
+                } else {
+                    Step::keep(Verdict::NonConforming, 0, lead, wait)
+                }
+            }
+        }
+    }
+
+    /// A charge after the fact, up to the debt cap.
+    fn charge(&self, lead: u64) -> Step {
+        let (next, stored) = add(self.at(), State::of(self.op.p, lead), self.op.cost);
+        self.pass(lead, next, stored)
+    }
+
+    /// `stored` units passed; none change nothing.
+    #[inline(always)]
+    fn pass(&self, lead: u64, next: State, stored: u64) -> Step {
+        if stored == 0 {
+            return Step::keep(Verdict::Conforming, 0, lead, 0);
+        }
+        let p = self.op.p;
+        let flags = if p.soft_q == u64::MAX && p.room == 0 { 0 } else { self.flags(next) };
+        let lead = next.lead(p);
+        let answer = Answer { verdict: Verdict::Conforming, flags, lead, wait: 0, stored };
+        Step { answer, store: Some(lead) }
+    }
+
+    /// What is said of a request after which this is the state.
+    #[cold]
+    fn flags(&self, next: State) -> u32 {
+        let (p, at) = (self.op.p, self.at());
+        let above = |most: u64| fit(at, next, 0, most).is_err();
+        let soft = p.soft_q != u64::MAX && above(p.soft_q);
+        let room = matches!(self.op.kind, Kind::Check) && self.op.amount.min(p.room) != 0;
+        let soft = if soft { Decision::SOFT } else { 0 };
+        soft | if room && above(p.burst_q) { Decision::ELASTIC } else { 0 }
+    }
+
+    /// Gives back `amount` units that were charged when the word lay `cost` q-units ahead.
+    fn refund(&self, lead: u64) -> Step {
+        let Op { p, cost, amount, .. } = *self.op;
+        let state = State::of(p, lead);
+        let (next, stored) = match (state, State::of(p, cost)) {
+            (State { ahead: 0, .. }, _) | (_, State { ahead: 0, .. }) => (state, 0),
+            (state, charged) => give_back(self.at(), state, charged, amount),
+        };
+        let (same, next) = (next == state, next.lead(p));
+        let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead: next, wait: 0, stored };
+        Step { answer, store: if same { None } else { Some(next) } }
+    }
+}
+
+impl Operation for Call<'_> {
+    #[inline]
+    fn step(&self, lead: u64) -> Step {
+        match self.op.kind {
+            Kind::Check => self.check(lead),
+            Kind::Charge => self.charge(lead),
+            // Only GCRA can tell when a request may leave.
+            Kind::Reserve => Step::keep(Verdict::Never, 0, lead, u64::MAX),
+            Kind::Refund => self.refund(lead),
+        }
+    }
+
+    fn first_step(&self) -> Step {
+        self.step(0)
+    }
+
+    fn shadows(&self) -> bool {
+        self.op.shadows()
+    }
+
+    /// The time no earlier than the claim's, the count as it is. The result may lie below the claim by part of a unit:
+    /// the slot is not taken again before that time, and then every claim on it lies above.
+    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
+        let p = self.op.p;
+        let (state, claim) = (State::of(p, lead), State::of(p, claim));
+        let ahead = if state.ahead > claim.ahead { state.ahead } else { claim.ahead };
+        State { ahead, ..state }.lead(p)
+    }
+
+    /// All of it: a refund lowers the count alone, never the time (of a level see `Table::refund`).
+    fn refundable(&self, stored: u64, _: u64) -> u64 {
+        stored
+    }
+}
+
+/// Do words mean the same under both limits?
+pub(crate) const fn is_alike(a: &Params, b: &Params) -> bool {
+    a.algorithm == b.algorithm && a.shl == b.shl && a.shr == b.shr && a.period == b.period
+}
+
+/// What of a permit may still be given back, as its algorithm counts, and how many q-units ahead the word lay that it
+/// was charged to.
+fn count_of(p: &Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> (u64, u64) {
+    if !gcra::is_fresh(p, permit, generation, now) {
+        return (0, 0);
+    }
+    let units =
+        if p.algorithm == Algorithm::Decay as u8 { decay::left(p, permit, now) } else { permit.stored };
+    (units, gcra::lead_of(permit.tat, p.clock_q(now), mask, p.window_q))
+}
+
+/// The refund of a permit, in a word of `mask`'s width.
+pub(crate) fn refund<'a>(p: &'a Params, permit: &Permit, generation: u64, now: u64, mask: u64) -> Op<'a> {
+    let (credit, lead) = if p.is_gcra() {
+        (gcra::credit(p, permit, generation, now, mask), 0)
+    } else {
+        count_of(p, permit, generation, now, mask)
+    };
+    Op::new(p, Kind::Refund, lead, credit)
+}
+
+/// What an operation does to a state that lies `lead` q-units ahead.
+pub(crate) fn step(op: &Op<'_>, now: u64, lead: u64) -> Step {
+    if op.p.is_gcra() {
+        op.step(lead)
+    } else {
+        Call::new(op, now).step(lead)
+    }
+}
+
+/// The full answer. The only place that divides, and off the hot path.
+pub(crate) fn decision(
+    answer: &Answer,
+    p: &Params,
+    now: u64,
+    cost: u64,
+    tracking: Tracking,
+    permit: Permit,
+) -> Decision {
+    let numbers = if p.is_gcra() {
+        gcra::numbers(p, answer.lead, now)
+    } else {
+        numbers_of(At { p, now }, State::of(p, answer.lead))
+    };
+    answer.decision(p, now, cost, tracking, permit, numbers)
+}
+
+/// The answer of a look at a state that lies `lead` q-units ahead.
+pub(crate) fn peek(p: &Params, lead: u64, now: u64, cost: u64) -> Answer {
+    if p.is_gcra() {
+        return gcra::peek(p, lead, cost, 0).answer;
+    }
+    let op = Op::new(p, Kind::Check, cost, 0);
+    let mut step = Call::new(&op, now).step(lead);
+    if step.store.take().is_some() {
+        (step.answer.lead, step.answer.stored) = (lead, 0);
+    }
+    step.answer
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "counted_tests.rs"]
+mod tests;

@@ -1,0 +1,385 @@
+//! `tatcell_cell_*`: the 64-bit cell, shared; and `_exclusive` forms for one owner.
+
+use crate::algorithms::gcra::Change;
+use crate::answer::{Outcome, Permit};
+use crate::capi::codes::{limit_code, TATCELL_ERR_OPTION};
+use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use crate::capi::limit::limit::{only_gcra, tatcell_limit_t};
+use crate::capi::pointers::contract::{args, inside, Contract, Out, Plain};
+use crate::cell::{Cell, ExclusiveCell};
+use crate::limit::Limit;
+use crate::table::Counters;
+
+/// Bytes of a tatcell_cell_t.
+pub const TATCELL_CELL_SIZE: usize = 8;
+/// Alignment of a tatcell_cell_t.
+pub const TATCELL_CELL_ALIGN: usize = 8;
+
+/// One shared 64-bit cell. All zero (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its full burst.
+#[derive(Debug)]
+#[repr(C, align(8))]
+pub struct tatcell_cell_t {
+    /// The state word; copy it to save a cell. 0 = fresh.
+    pub word: u64,
+}
+
+const _: () = assert!(size_of::<tatcell_cell_t>() == TATCELL_CELL_SIZE);
+const _: () = assert!(align_of::<tatcell_cell_t>() == TATCELL_CELL_ALIGN);
+const _: () = assert!(size_of::<Cell>() == TATCELL_CELL_SIZE && align_of::<Cell>() <= TATCELL_CELL_ALIGN);
+const _: () = assert!(size_of::<ExclusiveCell>() == TATCELL_CELL_SIZE);
+
+/// how: keep the debt of a cell the same in time when its limit changes.
+pub const TATCELL_CHANGE_KEEP_TIME: u32 = 0;
+/// how: keep the debt of a cell the same in units when its limit changes.
+pub const TATCELL_CHANGE_KEEP_UNITS: u32 = 1;
+/// how: let a cell start full when its limit changes.
+pub const TATCELL_CHANGE_RESET: u32 = 2;
+
+/// Which way a change goes.
+pub(in crate::capi) fn change(how: u32) -> Result<Change, i32> {
+    match how {
+        TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
+        TATCELL_CHANGE_KEEP_UNITS => Ok(Change::KeepUnits),
+        TATCELL_CHANGE_RESET => Ok(Change::Reset),
+        _ => Err(TATCELL_ERR_OPTION),
+    }
+}
+
+// SAFETY: one word; all of them are states.
+unsafe impl Plain for Cell {}
+// SAFETY: the same.
+unsafe impl Plain for ExclusiveCell {}
+
+/// Limit, cell and place for the retry time of a check.
+type Asked<'a, C> = (&'a Limit, C, Option<Out<'a, u64>>);
+
+impl<'a> Contract<'a> {
+    /// A cell that others may use: every access is atomic.
+    #[inline(always)]
+    pub(in crate::capi) fn cell(self, p: *const tatcell_cell_t) -> Result<&'a Cell, i32> {
+        self.input(inside(p))
+    }
+
+    /// A cell that only this call uses.
+    #[inline(always)]
+    fn exclusive_cell(self, p: *mut tatcell_cell_t) -> Result<&'a mut ExclusiveCell, i32> {
+        self.owned(inside::<_, ExclusiveCell>(p).cast_mut())
+    }
+
+    /// The arguments of a check, which nearly always pass [`together`](Self::together).
+    #[inline(always)]
+    fn cell_asked(
+        self,
+        cell: *const tatcell_cell_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+    ) -> Result<Asked<'a, &'a Cell>, i32> {
+        match self.together::<Limit, Cell, _>(inside(limit), inside(cell), retry) {
+            Some(asked) => Ok(asked),
+            None => {
+                let cell = self.cell(cell)?;
+                Ok((self.limit64(limit)?, cell, self.result_if(retry)?))
+            }
+        }
+    }
+
+    /// As [`cell_asked`](Self::cell_asked), of a cell that only this call uses.
+    #[inline(always)]
+    fn owned_asked(
+        self,
+        cell: *mut tatcell_cell_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+    ) -> Result<Asked<'a, &'a mut ExclusiveCell>, i32> {
+        let place = inside::<_, ExclusiveCell>(cell).cast_mut();
+        match self.together_owned::<Limit, _, _>(inside(limit), place, retry) {
+            Some(asked) => Ok(asked),
+            None => {
+                let cell = self.exclusive_cell(cell)?;
+                Ok((self.limit64(limit)?, cell, self.result_if(retry)?))
+            }
+        }
+    }
+}
+
+/// A check of a cell where a q-unit is not a tick: out of line, so that the common case has no shifts in its way. Like
+/// that one it ends with a call of what decides the rest, and so saves no register for it.
+macro_rules! out_of_line {
+    ($shifted:ident, $again:ident, $cell:ty) => {
+        #[inline(never)]
+        fn $shifted(cell: $cell, limit: &Limit, now: u64, cost: u64, retry: Option<Out<'_, u64>>) -> i32 {
+            match cell.check_shifted(limit, now, cost) {
+                Some(Outcome::NonConforming { retry_after }) => late(limit, now, retry_after, retry),
+                Some(outcome) => finish(outcome, retry),
+                None => $again(cell, limit, now, cost, retry),
+            }
+        }
+
+        #[inline(never)]
+        fn $again(cell: $cell, limit: &Limit, now: u64, cost: u64, retry: Option<Out<'_, u64>>) -> i32 {
+            finish(cell.check_again(limit, now, cost), retry)
+        }
+    };
+}
+
+/// A request that does not conform for so many q-units.
+#[inline(never)]
+fn late(limit: &Limit, now: u64, q: u64, retry: Option<Out<'_, u64>>) -> i32 {
+    // Or the compiler would hand over the shifts instead of the limit, and so keep them all along.
+    let limit = core::hint::black_box(limit);
+    finish(Outcome::NonConforming { retry_after: limit.0.ticks_up(q, now) }, retry)
+}
+
+out_of_line!(shifted, again, &Cell);
+out_of_line!(shifted_owned, again_owned, &mut ExclusiveCell);
+
+/// Decides one request and charges it if it conforms.
+///
+/// @param cell        not NULL.
+/// @param limit       64-bit limit; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+///                    NULL = not wanted. Not written on error.
+/// @retval 0 passes, charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+/// Thread: any number on one cell. Cost: one compare-and-swap when it charges, else one load. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell_check(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u64,
+    retry_after: *mut u64,
+) -> i32 {
+    args!(c, (limit, cell, retry) = c.cell_asked(cell, limit, retry_after));
+    match cell.check_whole(limit, now, cost) {
+        Some(outcome) => finish(outcome, retry),
+        None => shifted(cell, limit, now, cost, retry),
+    }
+}
+
+/// Decides one request with the full answer.
+///
+/// @param cell     not NULL.
+/// @param limit    64-bit limit; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst for this call; more than the limit's max_room counts as
+///                 that. 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval others as tatcell_cell_check.
+/// Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell_check_ex(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u64,
+    room: u64,
+    out: *mut tatcell_decision_t,
+    counters: *mut Counters,
+) -> i32 {
+    args!(
+        c,
+        cell = c.cell(cell),
+        limit = c.limit64(limit),
+        out = c.report(out),
+        counters = c.owned_if(counters)
+    );
+    let made = cell.check_ex(limit, now, cost, room);
+    if let Some(counters) = counters {
+        counters.count(&made, false);
+    }
+    fill(&made, out)
+}
+
+/// Tells what a request of this cost would be answered, without charging it.
+///
+/// @param cell  not NULL.
+/// @param limit 64-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_cell_check_ex; never TATCELL_CONTENDED.
+/// Thread: any number on one cell; only reads. Cost: one load, one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_peek(
+    cell: *const tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), out = c.report(out));
+    fill(&cell.peek(limit, now, cost), out)
+}
+
+/// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+///
+/// @param cell  not NULL.
+/// @param limit 64-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units; may be above the burst.
+/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+/// @retval 0 charged, perhaps less than cost.
+/// @retval TATCELL_CONTENDED nothing charged, ask again.
+/// @retval others as tatcell_cell_check_ex.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_charge(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), out = c.report_if(out));
+    fill_if(&cell.charge(limit, now, cost), out)
+}
+
+/// Reserves units for the earliest conforming instant, for shaping: out->departure.
+///
+/// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do not step
+/// back. When refused, out->retry_after is the time until the same request would be accepted.
+///
+/// @param cell  not NULL.
+/// @param limit 64-bit limit with a max_delay, of GCRA; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units, at most the burst.
+/// @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
+///              permit for tatcell_cell_refund should the sender give up. Not NULL.
+/// @retval 0 reserved.
+/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
+/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
+/// @retval others as tatcell_cell_check_ex.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell_reserve(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell(cell), limit = c.limit64(limit), out = c.report(out), _gcra = only_gcra(&limit.0));
+    fill(&cell.reserve(limit, now, cost), out)
+}
+
+/// Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
+/// horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
+/// cell that was reset does not know older permits: give its limit another epoch. Of a line of reservations give back
+/// the last one only: from the middle of it, the next to reserve is told to leave together with one that was told.
+///
+/// @param cell     the cell that was charged; not NULL.
+/// @param limit    the limit that it was charged under; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param permit   from a decision; not NULL.
+/// @param credited ticks of debt removed, rounded down (units where the limit counts them); NULL = not wanted.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval others as tatcell_cell_check.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_refund(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    permit: *const Permit,
+    credited: *mut u64,
+) -> i32 {
+    args!(
+        c,
+        cell = c.cell(cell),
+        limit = c.limit64(limit),
+        permit = c.input(permit),
+        credited = c.result_if(credited)
+    );
+    finish_refund(cell.refund(limit, now, permit), credited)
+}
+
+/// Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
+///
+/// @param cell      not NULL.
+/// @param old_limit the limit so far; not NULL.
+/// @param new_limit the limit from now on; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param how       a TATCELL_CHANGE_ constant.
+/// @retval 0 done.
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval TATCELL_ERR_OPTION unknown how.
+/// @retval TATCELL_ERR_ALGORITHM the old state means nothing under the new limit: there is only TATCELL_CHANGE_RESET,
+///         unless limits that count units agree in algorithm, period and bits.
+/// @retval others as tatcell_cell_check.
+/// Thread: any number on one cell; while others still check with the old limit, both limits must have the same
+/// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_change(
+    cell: *mut tatcell_cell_t,
+    old_limit: *const tatcell_limit_t,
+    new_limit: *const tatcell_limit_t,
+    now: u64,
+    how: u32,
+) -> i32 {
+    args!(c, cell = c.cell(cell), old = c.limit64(old_limit), new = c.limit64(new_limit), how = change(how));
+    match cell.change(old, new, now, how) {
+        Ok(done) => finish_done(done),
+        Err(e) => limit_code(e),
+    }
+}
+
+/// Makes a cell fresh again: its full burst is available. Return or zero the leases of the cell first.
+///
+/// @param cell not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any number on one cell. Cost: one store. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell_reset(cell: *mut tatcell_cell_t) -> i32 {
+    args!(c, cell = c.cell(cell));
+    cell.reset();
+    finish_done(true)
+}
+
+/// As tatcell_cell_check for a cell with one owner: plain load and store, no atomic instruction.
+///
+/// @param cell        not NULL; nobody else uses it during the call.
+/// @param limit       64-bit limit; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after as tatcell_cell_check.
+/// @retval as tatcell_cell_check; never TATCELL_CONTENDED.
+/// Thread: one at a time on one cell. Cost: one load, one store. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell_check_exclusive(
+    cell: *mut tatcell_cell_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u64,
+    retry_after: *mut u64,
+) -> i32 {
+    args!(c, (limit, cell, retry) = c.owned_asked(cell, limit, retry_after));
+    match cell.check_whole(limit, now, cost) {
+        Some(outcome) => finish(outcome, retry),
+        None => shifted_owned(cell, limit, now, cost, retry),
+    }
+}
+
+/// Gives sizeof(tatcell_cell_t) of the linked library, to compare with TATCELL_CELL_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_cell_size() -> usize {
+    TATCELL_CELL_SIZE
+}

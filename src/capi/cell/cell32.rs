@@ -1,0 +1,269 @@
+//! `tatcell_cell32_*`: the 32-bit cell, for targets with 32-bit atomics or half the memory.
+
+use super::cell::change;
+use crate::answer::Permit;
+use crate::capi::codes::limit_code;
+use crate::capi::decision::{fill, fill_if, finish, finish_done, finish_refund, tatcell_decision_t};
+use crate::capi::limit::limit::tatcell_limit_t;
+use crate::capi::pointers::contract::{args, inside, Contract, Plain};
+use crate::cell::Cell32;
+use crate::table::Counters;
+
+/// Bytes of a tatcell_cell32_t.
+pub const TATCELL_CELL32_SIZE: usize = 4;
+/// Alignment of a tatcell_cell32_t.
+pub const TATCELL_CELL32_ALIGN: usize = 4;
+
+/// One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full
+/// burst.
+///
+/// The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most horizon and
+/// skew until it drains. Reset idle cells once per span (tatcell_limit_info) where that matters.
+#[derive(Debug)]
+#[repr(C, align(4))]
+pub struct tatcell_cell32_t {
+    /// The state word; copy it to save a cell. 0 = fresh.
+    pub word: u32,
+}
+
+const _: () = assert!(size_of::<tatcell_cell32_t>() == TATCELL_CELL32_SIZE);
+const _: () = assert!(align_of::<tatcell_cell32_t>() == TATCELL_CELL32_ALIGN);
+const _: () =
+    assert!(size_of::<Cell32>() == TATCELL_CELL32_SIZE && align_of::<Cell32>() <= TATCELL_CELL32_ALIGN);
+
+// SAFETY: one word; all of them are states.
+unsafe impl Plain for Cell32 {}
+
+impl<'a> Contract<'a> {
+    /// A cell that others may use: every access is atomic.
+    #[inline(always)]
+    pub(in crate::capi) fn cell32(self, p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
+        self.input(inside(p))
+    }
+}
+
+/// Decides one request and charges it if it conforms.
+///
+/// @param cell        not NULL.
+/// @param limit       32-bit limit; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+///                    NULL = not wanted. Not written on error.
+/// @retval 0 passes, charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// @retval TATCELL_ERR_LIMIT limit not initialised for 32-bit cells.
+/// Thread: any number on one cell. Cost: one compare-and-swap when it charges, else one load. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell32_check(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    retry_after: *mut u64,
+) -> i32 {
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), retry = c.result_if(retry_after));
+    finish(cell.check(limit, now, u64::from(cost)), retry)
+}
+
+/// Decides one request with the full answer.
+///
+/// @param cell     not NULL.
+/// @param limit    32-bit limit; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst for this call; more than the limit's max_room counts as
+///                 that. 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval others as tatcell_cell32_check.
+/// Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell32_check_ex(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    room: u64,
+    out: *mut tatcell_decision_t,
+    counters: *mut Counters,
+) -> i32 {
+    args!(
+        c,
+        cell = c.cell32(cell),
+        limit = c.limit32(limit),
+        out = c.report(out),
+        counters = c.owned_if(counters)
+    );
+    let made = cell.check_ex(limit, now, u64::from(cost), room);
+    if let Some(counters) = counters {
+        counters.count(&made, false);
+    }
+    fill(&made, out)
+}
+
+/// Tells what a request of this cost would be answered, without charging it.
+///
+/// @param cell  not NULL.
+/// @param limit 32-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_cell32_check_ex; never TATCELL_CONTENDED.
+/// Thread: any number on one cell; only reads. Cost: one load, one division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_peek(
+    cell: *const tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), out = c.report(out));
+    fill(&cell.peek(limit, now, u64::from(cost)), out)
+}
+
+/// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+///
+/// @param cell  not NULL.
+/// @param limit 32-bit limit; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units; may be above the burst.
+/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+/// @retval 0 charged, perhaps less than cost.
+/// @retval TATCELL_CONTENDED nothing charged, ask again.
+/// @retval others as tatcell_cell32_check_ex.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_charge(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), out = c.report_if(out));
+    fill_if(&cell.charge(limit, now, u64::from(cost)), out)
+}
+
+/// Reserves units for the earliest conforming instant, for shaping: out->departure.
+///
+/// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do not step
+/// back. When refused, out->retry_after is the time until the same request would be accepted.
+///
+/// @param cell  not NULL.
+/// @param limit 32-bit limit with a max_delay; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param cost  units, at most the burst.
+/// @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
+///              permit for tatcell_cell32_refund should the sender give up. Not NULL.
+/// @retval 0 reserved.
+/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
+/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval others as tatcell_cell32_check_ex.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_cell32_reserve(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    cost: u32,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, cell = c.cell32(cell), limit = c.limit32(limit), out = c.report(out));
+    fill(&cell.reserve(limit, now, u64::from(cost)), out)
+}
+
+/// Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
+/// horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
+/// cell that was reset does not know older permits: give its limit another epoch. Of a line of reservations give back
+/// the last one only: from the middle of it, the next to reserve is told to leave together with one that was told.
+///
+/// @param cell     the cell that was charged; not NULL.
+/// @param limit    the limit that it was charged under; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param permit   from a decision; not NULL.
+/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval others as tatcell_cell32_check.
+/// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_refund(
+    cell: *mut tatcell_cell32_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    permit: *const Permit,
+    credited: *mut u64,
+) -> i32 {
+    args!(
+        c,
+        cell = c.cell32(cell),
+        limit = c.limit32(limit),
+        permit = c.input(permit),
+        credited = c.result_if(credited)
+    );
+    finish_refund(cell.refund(limit, now, permit), credited)
+}
+
+/// Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
+///
+/// @param cell      not NULL.
+/// @param old_limit the limit so far; not NULL.
+/// @param new_limit the limit from now on; not NULL.
+/// @param now       the caller's clock, ticks.
+/// @param how       a TATCELL_CHANGE_ constant.
+/// @retval 0 done.
+/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval TATCELL_ERR_OPTION unknown how.
+/// @retval others as tatcell_cell32_check.
+/// Thread: any number on one cell; while others still check with the old limit, both limits must have the same
+/// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_change(
+    cell: *mut tatcell_cell32_t,
+    old_limit: *const tatcell_limit_t,
+    new_limit: *const tatcell_limit_t,
+    now: u64,
+    how: u32,
+) -> i32 {
+    args!(
+        c,
+        cell = c.cell32(cell),
+        old = c.limit32(old_limit),
+        new = c.limit32(new_limit),
+        how = change(how)
+    );
+    match cell.change(old, new, now, how) {
+        Ok(done) => finish_done(done),
+        Err(e) => limit_code(e),
+    }
+}
+
+/// Makes a cell fresh again: its full burst is available.
+///
+/// @param cell not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any number on one cell. Cost: one store. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_cell32_reset(cell: *mut tatcell_cell32_t) -> i32 {
+    args!(c, cell = c.cell32(cell));
+    cell.reset();
+    finish_done(true)
+}
+
+/// Gives sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_cell32_size() -> usize {
+    TATCELL_CELL32_SIZE
+}

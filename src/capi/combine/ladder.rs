@@ -1,0 +1,446 @@
+//! `tatcell_ladder_*` and `tatcell_address_canonical`: limits for the prefixes of an address.
+
+use core::ffi::c_void;
+
+use super::chain::chained;
+use crate::answer::Permit;
+use crate::capi::codes::{
+    limit_code, table_code, TATCELL_END, TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_LADDER,
+    TATCELL_ERR_OPTION, TATCELL_PASS,
+};
+use crate::capi::decision::{fill, fill_if, finish_done, tatcell_decision_t};
+use crate::capi::limit::limit::{spec, tatcell_limit_spec_t};
+use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Plain};
+use crate::capi::pointers::places::{apart, Span};
+use crate::capi::table::handle::{tatcell_table_t, Handle};
+use crate::combine::{Chain, LadderLimits, MAX_LINKS};
+use crate::keys::{Address, Ladder, Rung};
+use crate::limit::LimitSpec;
+use crate::table::Counters;
+
+/// One prefix length of a ladder.
+#[derive(Clone, Copy)]
+#[repr(C)]
+pub struct tatcell_rung_t {
+    /// Bits of the prefix: 0 (all addresses of the family) to 32 or 128.
+    pub bits: u32,
+    /// How many times the limit of one address all addresses of such a prefix have together; not 0.
+    pub multiplier: u32,
+}
+
+// SAFETY: repr(C), integers.
+unsafe impl Plain for tatcell_rung_t {}
+
+/// Bytes of a tatcell_ladder_spec_t in its first release. (The header has it in terms of sizeof.)
+const TATCELL_LADDER_SPEC_MIN: usize = 16 + 2 * size_of::<*const u8>();
+
+/// The prefix lengths that have limits, the longest first. Lengths must fall from rung to rung, multipliers must
+/// not. A family without rungs has the defaults: IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2,
+/// /56 x3, /48 x4, /32 x64.
+#[repr(C)]
+pub struct tatcell_ladder_spec_t {
+    /// sizeof(tatcell_ladder_spec_t).
+    pub size: u32,
+    /// 0.
+    pub flags: u32,
+    /// Rungs of IPv4, 1..8; 0 = the defaults.
+    pub v4_count: u32,
+    /// Rungs of IPv6, 1..8; 0 = the defaults.
+    pub v6_count: u32,
+    /// The rungs of IPv4; NULL with a count of 0.
+    pub v4: *const tatcell_rung_t,
+    /// The rungs of IPv6; NULL with a count of 0.
+    pub v6: *const tatcell_rung_t,
+}
+
+// SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
+unsafe impl Grows for tatcell_ladder_spec_t {
+    const FIRST: usize = TATCELL_LADDER_SPEC_MIN;
+}
+const _: () = assert!(
+    size_of::<tatcell_ladder_spec_t>() == TATCELL_LADDER_SPEC_MIN && TATCELL_LADDER_SPEC_MIN % 8 == 0
+);
+
+/// Bytes of a tatcell_ladder_t; it never grows.
+pub const TATCELL_LADDER_SIZE: usize = 2304;
+/// Alignment of a tatcell_ladder_t.
+pub const TATCELL_LADDER_ALIGN: usize = 8;
+
+/// The limits of all tiers of a ladder, for one table. Initialise it with tatcell_ladder_init; read-only afterwards,
+/// and then any number of threads may use it at once. A zeroed one, and one of another version of the library, is
+/// refused with TATCELL_ERR_HANDLE.
+#[repr(C, align(8))]
+pub struct tatcell_ladder_t {
+    /// Not for use.
+    pub opaque: [u64; 288],
+}
+
+/// What lies inside a tatcell_ladder_t.
+#[repr(C)]
+struct Inside {
+    /// `READY`.
+    mark: u64,
+    limits: LadderLimits,
+}
+
+/// "tatcell", kind of object, layout of `Inside`: counts up whenever that, `LadderLimits` or `Params` change.
+const READY: u64 = 0x7461_7463_656c_6c01;
+
+const _: () = assert!(size_of::<tatcell_ladder_t>() == TATCELL_LADDER_SIZE);
+const _: () = assert!(align_of::<tatcell_ladder_t>() == TATCELL_LADDER_ALIGN);
+const _: () =
+    assert!(size_of::<Inside>() <= TATCELL_LADDER_SIZE && align_of::<Inside>() <= TATCELL_LADDER_ALIGN);
+
+// SAFETY: its mark first, and nothing but tatcell_ladder_init writes that, with all of an Inside behind it.
+unsafe impl Marked for Inside {
+    const MARK: u64 = READY;
+    const ERROR: i32 = TATCELL_ERR_HANDLE;
+}
+
+impl<'a> Contract<'a> {
+    /// What lies inside a ladder.
+    fn ladder(self, p: *const tatcell_ladder_t) -> Result<&'a LadderLimits, i32> {
+        self.marked::<Inside>(inside(p)).map(|inside| &inside.limits)
+    }
+
+    /// The ladder of a specification; NULL is the defaults.
+    fn rungs(self, p: *const tatcell_ladder_spec_t) -> Result<Ladder, i32> {
+        if p.is_null() {
+            return Ok(Ladder::DEFAULT);
+        }
+        let given = self.options(p)?;
+        if given.flags != 0 {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        let v4 = self.family(given.v4, given.v4_count, true)?;
+        let v6 = self.family(given.v6, given.v6_count, false)?;
+        Ladder::new(v4.0.get(..v4.1).unwrap_or(&[]), v6.0.get(..v6.1).unwrap_or(&[]))
+            .map_err(|_| TATCELL_ERR_LADDER)
+    }
+
+    /// The rungs of one family, and how many; the defaults where none are given.
+    fn family(
+        self,
+        p: *const tatcell_rung_t,
+        count: u32,
+        v4: bool,
+    ) -> Result<([Rung; MAX_LINKS], usize), i32> {
+        let mut each = [Rung { bits: 0, multiplier: 0 }; MAX_LINKS];
+        let (count, defaults) = (count as usize, Ladder::DEFAULT);
+        if count == 0 {
+            let defaults = defaults.rungs(v4);
+            each.iter_mut().zip(defaults).for_each(|(to, rung)| *to = *rung);
+            return Ok((each, defaults.len()));
+        }
+        if count > MAX_LINKS {
+            return Err(TATCELL_ERR_LADDER);
+        }
+        for (to, from) in each.iter_mut().zip(self.array(p, count)?) {
+            let bits = u8::try_from(from.bits).map_err(|_| TATCELL_ERR_LADDER)?;
+            *to = Rung { bits, multiplier: from.multiplier };
+        }
+        Ok((each, count))
+    }
+
+    /// An address: 4 or 16 bytes.
+    fn address(self, p: *const c_void, length: usize) -> Result<Address, i32> {
+        if length != 4 && length != 16 {
+            return Err(TATCELL_ERR_ADDRESS);
+        }
+        Address::new(self.key(p, length)?).ok_or(TATCELL_ERR_ADDRESS)
+    }
+
+    /// Permits of all tiers; NULL is none of them.
+    fn permits_if(self, p: *mut Permit) -> Result<&'a mut [Permit], i32> {
+        if p.is_null() {
+            return Ok(&mut []);
+        }
+        self.buffer(p, MAX_LINKS * size_of::<Permit>())
+    }
+}
+
+/// The chain of an address.
+fn chain_of<'a>(
+    limits: &'a LadderLimits,
+    table: &'a Handle,
+    address: &Address,
+    cost: u64,
+) -> Result<Chain<'a>, i32> {
+    limits.chain(chained(table), address, cost).map_err(table_code)
+}
+
+/// A limit of so many units, with all else as it was given.
+fn with_units(given: &tatcell_limit_spec_t, units: &LimitSpec) -> tatcell_limit_spec_t {
+    tatcell_limit_spec_t {
+        units: units.units,
+        burst: units.burst,
+        soft: units.soft,
+        max_room: units.max_room,
+        max_debt: units.max_debt,
+        penalty: units.penalty,
+        ..*given
+    }
+}
+
+/// Tells what a table must provide for to have a ladder over this limit of one address: its options' fastest and
+/// slowest.
+///
+/// @param spec    the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+/// @param rungs   started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
+/// @param fastest the limit of the shortest prefix; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+/// @param slowest a limit that is longer than that of every tier; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_LADDER a family has more than 8 rungs, a prefix is too long, lengths do not fall, or a
+///         multiplier falls or is 0.
+/// @retval TATCELL_ERR_REPRESENT a limit times its multiplier exceeds 64 bits.
+/// @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION a size is not set, or a flag is unknown.
+/// @retval TATCELL_ERR_OVERLAP fastest and slowest overlap.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any. Cost: a few multiplications. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_ladder_table_specs(
+    spec: *const tatcell_limit_spec_t,
+    rungs: *const tatcell_ladder_spec_t,
+    fastest: *mut tatcell_limit_spec_t,
+    slowest: *mut tatcell_limit_spec_t,
+) -> i32 {
+    args!(
+        c,
+        given = c.options(spec),
+        ladder = c.rungs(rungs),
+        () = apart(fastest, slowest),
+        fastest = c.report(fastest),
+        slowest = c.report(slowest),
+        one = self::spec(&given),
+        (fast, slow) = ladder.specs(&one).map_err(limit_code)
+    );
+    fastest.put(&with_units(&given, &fast));
+    slowest.put(&with_units(&given, &slow));
+    TATCELL_PASS
+}
+
+/// Makes the limits of all tiers of a ladder for one table: spec for one address; units, burst and every other
+/// amount of units times the multiplier for each prefix.
+///
+/// @param ladder to initialise; not NULL.
+/// @param table  handle; not NULL. tatcell_ladder_table_specs tells what its options must provide for.
+/// @param spec   the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+/// @param rungs  started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
+/// Thread: one writer, nobody reading. Cost: as many limits as there are rungs, and about 10 KiB of stack; not for the
+/// hot path. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_ladder_init(
+    ladder: *mut tatcell_ladder_t,
+    table: *const tatcell_table_t,
+    spec: *const tatcell_limit_spec_t,
+    rungs: *const tatcell_ladder_spec_t,
+) -> i32 {
+    args!(
+        c,
+        out = c.result(ladder),
+        table = c.handle(table),
+        given = c.options(spec),
+        asked = c.rungs(rungs),
+        one = self::spec(&given),
+        limits = LadderLimits::new(chained(table), &asked, &one).map_err(table_code)
+    );
+    out.put_inside(Inside { mark: READY, limits });
+    TATCELL_PASS
+}
+
+/// Decides one request of an address: charges all its prefixes if it conforms to the limit of each, else none.
+///
+/// out->policy is the number of a tier, the longest prefix being 0; tatcell_ladder_rung tells which. All else is as
+/// for tatcell_chain_check. An IPv4 address may come inside an IPv6 address: see tatcell_address_canonical.
+///
+/// @param ladder      from tatcell_ladder_init; not NULL.
+/// @param table       handle of the table that it was made for; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param address     in network order, as in in_addr and in6_addr; not NULL.
+/// @param address_len bytes: 4 or 16.
+/// @param cost        units; 0 looks and never writes.
+/// @param out         started from TATCELL_DECISION_INIT; NULL = not wanted.
+/// @param permits     TATCELL_CHAIN_MAX of them, for tatcell_ladder_refund; NULL = not wanted.
+/// @param counters    this thread's counters; NULL = off.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_chain_check.
+/// @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+/// @retval TATCELL_ERR_HANDLE ladder or table not initialised; TATCELL_ERR_FOREIGN made for another table.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_OVERLAP out, permits and counters overlap.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
+/// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
+/// lines and a compare-and-swap; about 5 KiB of stack. Since 0.3.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_ladder_check(
+    ladder: *const tatcell_ladder_t,
+    table: *const tatcell_table_t,
+    now: u64,
+    address: *const c_void,
+    address_len: usize,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+    permits: *mut Permit,
+    counters: *mut Counters,
+) -> i32 {
+    let spans = [Span::of(out, 1), Span::of(permits, MAX_LINKS), Span::of(counters, 1)];
+    args!(
+        c,
+        limits = c.ladder(ladder),
+        table = c.handle(table),
+        address = c.address(address, address_len),
+        out = c.report_if(out),
+        _placed = c.result_if(permits),
+        _placed = c.result_if(counters),
+        () = spans[0].apart_from(&[spans[1], spans[2]]),
+        () = spans[1].apart(spans[2]),
+        permits = c.permits_if(permits),
+        counters = c.owned_if(counters),
+        chain = chain_of(limits, table, &address, cost)
+    );
+    permits.fill(Permit::NONE);
+    let made = chain.check_ex(now, counters, |i, answer| {
+        if let Some(permit) = permits.get_mut(i) {
+            *permit = answer.permit;
+        }
+    });
+    fill_if(&made, out)
+}
+
+/// Tells what tatcell_ladder_check would answer, without charging anything.
+///
+/// @param ladder      from tatcell_ladder_init; not NULL.
+/// @param table       handle of the table that it was made for; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param address     in network order; not NULL.
+/// @param address_len bytes: 4 or 16.
+/// @param cost        units.
+/// @param out         started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_ladder_check; never TATCELL_CONTENDED.
+/// Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_ladder_peek(
+    ladder: *const tatcell_ladder_t,
+    table: *const tatcell_table_t,
+    now: u64,
+    address: *const c_void,
+    address_len: usize,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(
+        c,
+        limits = c.ladder(ladder),
+        table = c.handle(table),
+        address = c.address(address, address_len),
+        out = c.report(out),
+        chain = chain_of(limits, table, &address, cost)
+    );
+    fill(&chain.peek(now), out)
+}
+
+/// Gives back what the permits of an address's tiers prove was charged and has not drained since; those given back
+/// become zero.
+///
+/// @param ladder      from tatcell_ladder_init; not NULL.
+/// @param table       handle of the table that was charged; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param address     the address that was charged; not NULL.
+/// @param address_len bytes: 4 or 16.
+/// @param permits     TATCELL_CHAIN_MAX of them, from tatcell_ladder_check; not NULL.
+/// @retval 0 done (perhaps nothing was left to give back).
+/// @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
+/// @retval others as tatcell_ladder_check.
+/// Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_ladder_refund(
+    ladder: *const tatcell_ladder_t,
+    table: *const tatcell_table_t,
+    now: u64,
+    address: *const c_void,
+    address_len: usize,
+    permits: *mut Permit,
+) -> i32 {
+    args!(
+        c,
+        limits = c.ladder(ladder),
+        table = c.handle(table),
+        address = c.address(address, address_len),
+        permits = c.buffer(permits, MAX_LINKS * size_of::<Permit>()),
+        chain = chain_of(limits, table, &address, 0)
+    );
+    finish_done(chain.refund(now, permits))
+}
+
+/// Tells which prefix a decision's policy means.
+///
+/// @param ladder      from tatcell_ladder_init; not NULL.
+/// @param address     the address that was decided; not NULL.
+/// @param address_len bytes: 4 or 16.
+/// @param policy      of the decision.
+/// @param rung        its length and multiplier; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_END the ladder has no such tier for this address.
+/// @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN as tatcell_ladder_check.
+/// Thread: any. Cost: none. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_ladder_rung(
+    ladder: *const tatcell_ladder_t,
+    address: *const c_void,
+    address_len: usize,
+    policy: u32,
+    rung: *mut tatcell_rung_t,
+) -> i32 {
+    args!(c, limits = c.ladder(ladder), address = c.address(address, address_len), out = c.result(rung));
+    let Some(tier) = limits.tier(&address, policy) else { return TATCELL_END };
+    out.put(tatcell_rung_t { bits: tier.bits.into(), multiplier: tier.multiplier });
+    TATCELL_PASS
+}
+
+/// Gives the canonical form of an address: an IPv4 address that is written in IPv6 is that IPv4 address. That is so
+/// for IPv4-mapped addresses (::ffff:0:0/96, RFC 4291), the well-known prefix of NAT64 (64:ff9b::/96, RFC 6052) and
+/// 6to4 (2002::/16, RFC 3056: the router's address, one for all hosts behind it). Teredo and all others stay as
+/// they are. The ladder calls do this by themselves.
+///
+/// @param address       in network order; not NULL.
+/// @param address_len   bytes: 4 or 16.
+/// @param canonical     16 bytes; the first canonical_len are the address, the rest 0. May be address itself. Not
+///                      NULL.
+/// @param canonical_len 4 or 16; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any. Cost: none. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_address_canonical(
+    address: *const c_void,
+    address_len: usize,
+    canonical: *mut u8,
+    canonical_len: *mut usize,
+) -> i32 {
+    args!(
+        c,
+        address = c.address(address, address_len),
+        bytes = c.result(canonical.cast::<[u8; 16]>()),
+        length = c.result(canonical_len)
+    );
+    let mut all = [0; 16];
+    all.iter_mut().zip(address.bytes()).for_each(|(to, from)| *to = *from);
+    bytes.put(all);
+    length.put(address.bytes().len());
+    TATCELL_PASS
+}
+
+/// Gives sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.3.
+#[no_mangle]
+pub extern "C" fn tatcell_ladder_size() -> usize {
+    TATCELL_LADDER_SIZE
+}

@@ -1,0 +1,424 @@
+//! Where C pointers are checked and become references. All unsafe code of the C layer stands here, but for the one call
+//! of `host` that unmaps memory.
+//!
+//! What a function can see of a pointer it checks: NULL, alignment, the size that a structure says it has, the mark
+//! of an initialised object, overlap. What it cannot see is the header's contract, the same for every `@param`:
+//!
+//! ```text
+//!  valid   what the pointer points to lasts for the call (memory of a table, shaper or queue: as long as its handle),
+//!          at its stated length
+//!  quiet   nobody else writes it during the call, unless the function's line "Thread" allows it: cells and slots are
+//!          atomics, limits and handles are read-only once initialised
+//!  alone   what the call changes in place (`owned`, `buffer`) overlaps nothing else that it is given; where the header
+//!          has an error for that, the function looks (`apart`) before it forms the reference
+//! ```
+//!
+//! A [`Contract`] says that they hold. [`args`] makes one at the entry of each C function, which is the only unsafe
+//! step of it; whoever has one may follow the pointers of that call, and what it gets lives no longer than the call.
+//!
+//! Results are written last, through [`Out`], [`Report`] or [`Rows`], when the references to what the call reads are
+//! gone, so a result may lie anywhere that nothing else of the call is written.
+
+use core::ffi::{c_char, c_void, CStr};
+use core::marker::PhantomData;
+use core::mem::MaybeUninit;
+use core::ptr::NonNull;
+
+use crate::capi::codes::{
+    TATCELL_ERR_ALIGN, TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH, TATCELL_ERR_NULL, TATCELL_ERR_OPTION,
+    TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE,
+};
+use crate::table::{Line, MAX_BURST};
+
+/// The contract holds for the pointers of this call, those inside its structures too, each as its line of the header
+/// has it.
+#[derive(Clone, Copy)]
+pub(in crate::capi) struct Contract<'a>(PhantomData<&'a ()>);
+
+/// Checks the arguments of a call in order, under its contract `c`; the first error is what the C function returns,
+/// before anything changed.
+macro_rules! args {
+    ($c:ident $(, $value:pat = $arg:expr)* $(,)?) => {
+        let frame = ();
+        // SAFETY: the contract, which whoever calls a C function has read in the header; it ends with the function.
+        let $c = unsafe { $crate::capi::pointers::contract::Contract::of(&frame) };
+        $(let $value = match $arg {
+            Ok(value) => value,
+            Err(error) => return error,
+        };)*
+    };
+}
+pub(in crate::capi) use args;
+
+/// What any bytes are.
+///
+/// # Safety
+/// Every initialised byte string of its size is one, padding aside.
+pub(in crate::capi) unsafe trait Plain {}
+
+/// Numbers, and pointers, which are followed only as a pointer of the call.
+macro_rules! plain {
+    ($($number:ty),+) => {
+        // SAFETY: numbers.
+        $(unsafe impl Plain for $number {})+
+    };
+}
+plain!(u8, u32, u64, usize);
+// SAFETY: an address.
+unsafe impl<T> Plain for *const T {}
+// SAFETY: as each of them.
+unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
+
+/// An object that the library initialises, and marks when it does.
+///
+/// # Safety
+/// It starts with a `u64`, and what has the mark there is one: nothing else has it, and nobody writes it by halves.
+pub(in crate::capi) unsafe trait Marked {
+    const MARK: u64;
+    /// What is said of an object without it.
+    const ERROR: i32;
+}
+
+/// Largest size that a structure may say it has.
+const LARGEST: usize = 4096;
+
+/// A structure that starts with its own size and grows from release to release.
+///
+/// # Safety
+/// `repr(C)`, starts with `size: u32`, has no padding, and any bytes are one.
+pub(in crate::capi) unsafe trait Grows {
+    /// Its size in the first release that had it: the least that a caller may bring.
+    const FIRST: usize;
+}
+
+// SAFETY: any bytes are one.
+unsafe impl<T: Grows> Plain for T {}
+
+/// Refuses NULL and what is not aligned for a T.
+#[inline(always)]
+pub(in crate::capi) fn placed<T>(p: *const T) -> Result<(), i32> {
+    if p.is_null() {
+        Err(TATCELL_ERR_NULL)
+    } else if !p.is_aligned() {
+        Err(TATCELL_ERR_ALIGN)
+    } else {
+        Ok(())
+    }
+}
+
+/// Refuses a length in bytes that nothing can have.
+pub(in crate::capi) fn possible<T>(p: *const T, bytes: usize) -> Result<(), i32> {
+    placed(p)?;
+    if bytes > isize::MAX as usize {
+        return Err(TATCELL_ERR_TOO_LARGE);
+    }
+    Ok(())
+}
+
+/// Refuses a size that no release has.
+#[inline(always)]
+pub(super) const fn good_size<T: Grows>(size: usize) -> Result<usize, i32> {
+    if size < T::FIRST || size > LARGEST || size % 8 != 0 {
+        Err(TATCELL_ERR_SIZE)
+    } else {
+        Ok(size)
+    }
+}
+
+/// What lies at the start of an opaque object.
+#[inline(always)]
+pub(in crate::capi) const fn inside<T, U>(p: *const T) -> *const U {
+    const { assert!(size_of::<U>() <= size_of::<T>() && align_of::<U>() <= align_of::<T>()) };
+    p.cast()
+}
+
+impl<'a> Contract<'a> {
+    /// # Safety
+    /// The contract, for `'a`.
+    #[inline(always)]
+    pub(in crate::capi) unsafe fn of(_frame: &'a ()) -> Contract<'a> {
+        Contract(PhantomData)
+    }
+
+    /// An object that is read, or whose every field is an atomic.
+    #[inline(always)]
+    pub(in crate::capi) fn input<T: Plain>(self, p: *const T) -> Result<&'a T, i32> {
+        placed(p)?;
+        // SAFETY: not NULL, aligned, and any bytes are a T; the contract: valid, quiet.
+        Ok(unsafe { &*p })
+    }
+
+    /// As [`input`](Self::input); NULL is None.
+    #[inline(always)]
+    pub(in crate::capi) fn input_if<T: Plain>(self, p: *const T) -> Result<Option<&'a T>, i32> {
+        if p.is_null() {
+            return Ok(None);
+        }
+        self.input(p).map(Some)
+    }
+
+    /// An object that only this call uses.
+    #[inline(always)]
+    pub(in crate::capi) fn owned<T: Plain>(self, p: *mut T) -> Result<&'a mut T, i32> {
+        placed(p)?;
+        // SAFETY: not NULL, aligned, and any bytes are a T; the contract: valid, quiet, alone.
+        Ok(unsafe { &mut *p })
+    }
+
+    /// As [`owned`](Self::owned); NULL is None.
+    #[inline(always)]
+    pub(in crate::capi) fn owned_if<T: Plain>(self, p: *mut T) -> Result<Option<&'a mut T>, i32> {
+        if p.is_null() {
+            return Ok(None);
+        }
+        self.owned(p).map(Some)
+    }
+
+    /// An initialised object.
+    #[inline(always)]
+    pub(in crate::capi) fn marked<T: Marked>(self, p: *const T) -> Result<&'a T, i32> {
+        const { assert!(align_of::<T>() <= align_of::<u64>()) };
+        if *self.input(p.cast::<u64>())? != T::MARK {
+            return Err(T::ERROR);
+        }
+        // SAFETY: not NULL, aligned as its first word is, and the mark says that it is a T; the contract: valid, quiet.
+        Ok(unsafe { &*p })
+    }
+
+    /// As [`marked`](Self::marked), of an object that only this call uses.
+    pub(in crate::capi) fn owned_marked<T: Marked>(self, p: *mut T) -> Result<&'a mut T, i32> {
+        self.marked(p.cast_const())?;
+        // SAFETY: not NULL, aligned, and the mark says that it is a T; the contract: valid, quiet, alone.
+        Ok(unsafe { &mut *p })
+    }
+
+    /// Objects that are read, one behind the other.
+    #[inline(always)]
+    pub(in crate::capi) fn slice<T: Plain>(self, p: *const T, count: usize) -> Result<&'a [T], i32> {
+        placed(p)?;
+        if count > isize::MAX as usize / size_of::<T>() {
+            return Err(TATCELL_ERR_TOO_LARGE);
+        }
+        // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid, quiet.
+        Ok(unsafe { core::slice::from_raw_parts(p, count) })
+    }
+
+    /// An array of at most 64 elements; NULL only when it is empty.
+    #[inline(always)]
+    pub(in crate::capi) fn array<T: Plain>(self, p: *const T, count: usize) -> Result<&'a [T], i32> {
+        match count {
+            0 => Ok(&[]),
+            1..=MAX_BURST => self.slice(p, count),
+            _ => Err(TATCELL_ERR_COUNT),
+        }
+    }
+
+    /// The bytes of a key; not NULL, even when empty.
+    #[inline(always)]
+    pub(in crate::capi) fn key(self, p: *const c_void, length: usize) -> Result<&'a [u8], i32> {
+        let p = p.cast::<u8>();
+        placed(p)?;
+        if length > isize::MAX as usize {
+            return Err(TATCELL_ERR_KEY_LENGTH);
+        }
+        self.slice(p, length)
+    }
+
+    /// An image that is read.
+    pub(in crate::capi) fn words(self, p: *const c_void, bytes: usize) -> Result<&'a [u64], i32> {
+        self.slice(p.cast(), bytes / size_of::<u64>())
+    }
+
+    /// A buffer that is filled.
+    pub(in crate::capi) fn buffer<T: Plain>(self, p: *mut T, bytes: usize) -> Result<&'a mut [T], i32> {
+        possible(p, bytes)?;
+        // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid, quiet, alone.
+        Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
+    }
+
+    /// Memory that stays with a handle, which is the only one to use it.
+    pub(in crate::capi) fn kept<T: Plain + 'static>(
+        self,
+        p: *mut T,
+        bytes: usize,
+    ) -> Result<&'static mut [T], i32> {
+        possible(p, bytes)?;
+        // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid as long as the
+        // handle, whose owner is the only one to have this memory.
+        Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
+    }
+
+    /// Table memory, which stays with the handle.
+    pub(in crate::capi) fn lines(self, p: *mut c_void, bytes: usize) -> Result<&'static [Line], i32> {
+        let p = p.cast::<Line>();
+        possible(p, bytes)?;
+        // SAFETY: not NULL, aligned, of a possible length, and any bytes are atomics; the contract: valid as long as
+        // the handle, which is the only one to have these lines, and quiet.
+        Ok(unsafe { core::slice::from_raw_parts(p, bytes / size_of::<Line>()) })
+    }
+
+    /// A string.
+    pub(in crate::capi) fn text(self, p: *const c_char) -> Result<&'a CStr, i32> {
+        placed(p)?;
+        // SAFETY: not NULL; the contract: valid up to the 0 that ends it, quiet.
+        Ok(unsafe { CStr::from_ptr(p) })
+    }
+
+    /// The size that a structure says it has.
+    #[inline(always)]
+    pub(super) fn size_of_it<T: Grows>(self, p: *const T) -> Result<usize, i32> {
+        placed(p)?;
+        good_size::<T>(*self.input(p.cast::<u32>())? as usize)
+    }
+
+    /// What the library knows of a structure that was brought; a shorter one is as if the rest were 0.
+    pub(in crate::capi) fn known<T: Grows>(self, p: *const T) -> Result<T, i32> {
+        let size = self.size_of_it(p)?;
+        self.known_of(p, size)
+    }
+
+    /// As [`known`](Self::known), of a structure that has this size, whatever it says.
+    pub(super) fn known_of<T: Grows>(self, p: *const T, size: usize) -> Result<T, i32> {
+        placed(p)?;
+        let size = size.min(size_of::<T>());
+        let mut own = MaybeUninit::<T>::zeroed();
+        // SAFETY: both have `size` bytes, and any bytes are a T; the contract: valid, quiet.
+        unsafe {
+            core::ptr::copy_nonoverlapping(p.cast::<u8>(), own.as_mut_ptr().cast::<u8>(), size);
+            Ok(own.assume_init())
+        }
+    }
+
+    /// Refuses a structure that uses what the library does not know.
+    #[inline(always)]
+    fn nothing_unknown<T: Grows>(self, p: *const T) -> Result<(), i32> {
+        const { assert!(good_size::<T>(size_of::<T>()).is_ok()) };
+        placed(p)?;
+        let size = *self.input(p.cast::<u32>())? as usize;
+        // Nearly all callers have the same header: one comparison.
+        if size == size_of::<T>() {
+            return Ok(());
+        }
+        self.nothing_unknown_in(p, good_size::<T>(size)?)
+    }
+
+    /// As [`nothing_unknown`](Self::nothing_unknown), in a structure that has this size, whatever it says.
+    #[inline(always)]
+    pub(super) fn nothing_unknown_in<T: Grows>(self, p: *const T, size: usize) -> Result<(), i32> {
+        let more = size.saturating_sub(size_of::<T>());
+        if more != 0 {
+            let rest = self.slice(p.wrapping_add(1).cast::<u8>(), more)?;
+            if rest.iter().any(|&byte| byte != 0) {
+                return Err(TATCELL_ERR_OPTION);
+            }
+        }
+        Ok(())
+    }
+
+    /// Options: as [`known`](Self::known), and what the library does not know must be off.
+    pub(in crate::capi) fn options<T: Grows>(self, p: *const T) -> Result<T, i32> {
+        self.nothing_unknown(p)?;
+        self.known(p)
+    }
+
+    /// A structure of options and results that only this call uses, in the form of its first release; what later
+    /// releases add is read apart.
+    #[inline(always)]
+    pub(in crate::capi) fn owned_options<T: Grows>(self, p: *mut T) -> Result<&'a mut T, i32> {
+        const { assert!(size_of::<T>() == T::FIRST) };
+        self.nothing_unknown(p)?;
+        self.owned(p)
+    }
+
+    /// As [`owned_options`](Self::owned_options); NULL is None.
+    #[inline(always)]
+    pub(in crate::capi) fn owned_options_if<T: Grows>(self, p: *mut T) -> Result<Option<&'a mut T>, i32> {
+        if p.is_null() {
+            return Ok(None);
+        }
+        self.owned_options(p).map(Some)
+    }
+
+    /// A place for one result.
+    #[inline(always)]
+    pub(in crate::capi) fn result<T>(self, p: *mut T) -> Result<Out<'a, T>, i32> {
+        placed(p)?;
+        Ok(Out { to: NonNull::new(p).ok_or(TATCELL_ERR_NULL)?, c: self })
+    }
+
+    /// As [`result`](Self::result); NULL means "not wanted".
+    #[inline(always)]
+    pub(in crate::capi) fn result_if<T>(self, p: *mut T) -> Result<Option<Out<'a, T>>, i32> {
+        if p.is_null() {
+            return Ok(None);
+        }
+        self.result(p).map(Some)
+    }
+
+    /// A place for a structure of results.
+    #[inline(always)]
+    pub(in crate::capi) fn report<T: Grows>(self, p: *mut T) -> Result<Report<'a, T>, i32> {
+        let bytes = self.size_of_it(p)?.min(size_of::<T>());
+        Ok(Report { to: p, bytes, c: self })
+    }
+
+    /// As [`report`](Self::report); NULL means "not wanted".
+    #[inline(always)]
+    pub(in crate::capi) fn report_if<T: Grows>(self, p: *mut T) -> Result<Option<Report<'a, T>>, i32> {
+        if p.is_null() {
+            return Ok(None);
+        }
+        self.report(p).map(Some)
+    }
+}
+
+/// A place for one result, aligned; written last.
+pub(in crate::capi) struct Out<'a, T> {
+    pub(super) to: NonNull<T>,
+    #[allow(dead_code)] // the witness
+    pub(super) c: Contract<'a>,
+}
+
+impl<T> Out<'_, T> {
+    #[inline(always)]
+    pub(in crate::capi) fn put(self, value: T) {
+        // SAFETY: not NULL and aligned; the contract: valid, quiet.
+        unsafe { self.to.write(value) }
+    }
+
+    /// Puts what lies inside an opaque object; the rest of it becomes 0.
+    pub(in crate::capi) fn put_inside<U>(self, value: U) {
+        let place = inside::<T, U>(self.to.as_ptr()).cast_mut();
+        // SAFETY: as `put`, and a U fits (asserted by `inside`).
+        unsafe {
+            self.to.as_ptr().write_bytes(0, 1);
+            place.write(value);
+        }
+    }
+}
+
+/// A place for a structure of results, aligned and not NULL, of so many bytes, at least its first release; written
+/// last.
+pub(in crate::capi) struct Report<'a, T> {
+    pub(super) to: *mut T,
+    pub(super) bytes: usize,
+    #[allow(dead_code)] // the witness
+    pub(super) c: Contract<'a>,
+}
+
+impl<T: Grows> Report<'_, T> {
+    /// Writes what both sides know, but for the size, which is the caller's.
+    #[inline(always)]
+    pub(in crate::capi) fn put(self, value: &T) {
+        let size = size_of::<u32>();
+        // SAFETY: both have `bytes` bytes, more than those of the size; the contract: valid, quiet.
+        unsafe {
+            let (from, to) =
+                (core::ptr::from_ref(value).cast::<u8>().add(size), self.to.cast::<u8>().add(size));
+            core::ptr::copy_nonoverlapping(from, to, self.bytes - size);
+        }
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests;

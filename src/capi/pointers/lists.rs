@@ -1,0 +1,184 @@
+//! The lists of a burst: rows of results, pointers, and keys in any form.
+
+use core::ffi::c_void;
+
+use super::contract::{good_size, placed, Contract, Grows, Plain, Report};
+use super::places::{Span, Written};
+use crate::capi::codes::{TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH};
+use crate::table::Keys;
+
+impl<'a> Contract<'a> {
+    /// Places for the structures of a burst; NULL means "not wanted".
+    pub(in crate::capi) fn rows<T: Grows>(
+        self,
+        p: *mut T,
+        stride: u32,
+        count: usize,
+    ) -> Result<Option<Rows<'a, T>>, i32> {
+        if p.is_null() {
+            return Ok(None);
+        }
+        placed(p)?;
+        Ok(Some(Rows { first: p, stride: good_size::<T>(stride as usize)?, count, c: self }))
+    }
+
+    /// Options that lie one behind the other, `stride` bytes apart: that is the size of each, whatever it says.
+    pub(in crate::capi) fn strided<T: Grows>(
+        self,
+        first: *const T,
+        stride: u32,
+        count: usize,
+    ) -> Result<Strided<'a, T>, i32> {
+        placed(first)?;
+        Ok(Strided { first, stride: good_size::<T>(stride as usize)?, count, c: self })
+    }
+
+    /// An array of pointers to objects that are read, none of them NULL or misaligned; NULL only when it is empty.
+    pub(in crate::capi) fn inputs<T: Plain>(
+        self,
+        p: *const *const T,
+        count: usize,
+    ) -> Result<&'a [&'a T], i32> {
+        let each = self.array(p, count)?;
+        each.iter().try_for_each(|&p| placed(p))?;
+        // SAFETY: an array of as many pointers, none of them NULL or misaligned, and any bytes are a T; the contract:
+        // valid, quiet.
+        Ok(unsafe { core::slice::from_raw_parts(each.as_ptr().cast(), each.len()) })
+    }
+
+    /// The keys that a burst names; `count` is not 0.
+    pub(in crate::capi) fn keys(
+        self,
+        (first, stride): (*const c_void, isize),
+        each: *const *const c_void,
+        length: usize,
+        lengths: *const usize,
+        count: usize,
+    ) -> Result<KeyList<'a>, i32> {
+        let place = if each.is_null() {
+            placed(first.cast::<u8>())?;
+            KeyPlace::Strided(first.cast(), stride)
+        } else {
+            let each = self.array(each, count)?;
+            each.iter().try_for_each(|&p| placed(p.cast::<u8>()))?;
+            KeyPlace::Each(each)
+        };
+        let lengths = if lengths.is_null() { &[] } else { self.array(lengths, count)? };
+        if length > isize::MAX as usize || lengths.iter().any(|&length| length > isize::MAX as usize) {
+            return Err(TATCELL_ERR_KEY_LENGTH);
+        }
+        Ok(KeyList { place, length, lengths, c: self })
+    }
+}
+
+/// Places for the structures of a burst, each `stride` bytes after the one before.
+#[derive(Clone, Copy)]
+pub(in crate::capi) struct Rows<'a, T> {
+    first: *mut T,
+    stride: usize,
+    count: usize,
+    c: Contract<'a>,
+}
+
+impl<T: Grows> Rows<'_, T> {
+    /// Writes one of them, but for its size.
+    pub(in crate::capi) fn put(self, i: usize, value: &T) {
+        if i < self.count {
+            let to = self.first.wrapping_byte_add(i.wrapping_mul(self.stride));
+            Report { to, bytes: self.stride.min(size_of::<T>()), c: self.c }.put(value);
+        }
+    }
+
+    pub(in crate::capi) fn span(self) -> Span {
+        Span::bytes(self.first, self.count.wrapping_mul(self.stride))
+    }
+}
+
+/// Options that lie one behind the other.
+pub(in crate::capi) struct Strided<'a, T> {
+    first: *const T,
+    stride: usize,
+    count: usize,
+    c: Contract<'a>,
+}
+
+impl<T: Grows> Strided<'_, T> {
+    /// What the library knows of structure i; what it does not know must be off.
+    pub(in crate::capi) fn get(&self, i: usize) -> Result<T, i32> {
+        if i >= self.count {
+            return Err(TATCELL_ERR_COUNT);
+        }
+        let p = self.first.wrapping_byte_add(i.wrapping_mul(self.stride));
+        self.c.nothing_unknown_in(p, self.stride)?;
+        self.c.known_of(p, self.stride)
+    }
+
+    pub(in crate::capi) fn span(&self) -> Span {
+        Span::bytes(self.first, self.count.wrapping_mul(self.stride))
+    }
+}
+
+/// The keys of a burst, where they lie.
+#[derive(Clone, Copy)]
+pub(in crate::capi) struct KeyList<'a> {
+    place: KeyPlace<'a>,
+    /// Bytes of each, unless `lengths` has them one by one.
+    length: usize,
+    lengths: &'a [usize],
+    c: Contract<'a>,
+}
+
+#[derive(Clone, Copy)]
+enum KeyPlace<'a> {
+    /// Key i lies i * stride bytes behind the first.
+    Strided(*const u8, isize),
+    /// Each by its own pointer, none of them NULL.
+    Each(&'a [*const c_void]),
+}
+
+impl KeyList<'_> {
+    fn start(&self, i: usize) -> *const u8 {
+        match self.place {
+            KeyPlace::Strided(first, stride) => first.wrapping_byte_offset((i as isize).wrapping_mul(stride)),
+            KeyPlace::Each(each) => each.get(i).copied().unwrap_or(core::ptr::null()).cast(),
+        }
+    }
+
+    fn length_of(&self, i: usize) -> usize {
+        self.lengths.get(i).copied().unwrap_or(self.length)
+    }
+
+    /// Refuses keys, `count` of them, that lie in what is written. What lies between two keys may be.
+    #[inline(always)]
+    pub(in crate::capi) fn apart_from(&self, written: &Written, count: usize) -> Result<(), i32> {
+        // From the lowest to the highest, the first and the last of them, most often there is nothing else.
+        if matches!(self.place, KeyPlace::Strided(..)) && self.lengths.is_empty() {
+            let (a, b) = (self.start(0), self.start(count.wrapping_sub(1)));
+            let (low, high) = if a.addr() < b.addr() { (a, b) } else { (b, a) };
+            let bytes = high.addr().wrapping_sub(low.addr()).saturating_add(self.length);
+            if written.apart(Span::bytes(low, bytes)).is_ok() {
+                return Ok(());
+            }
+        }
+        (0..count).try_for_each(|i| written.apart(Span::bytes(self.start(i), self.length_of(i))))
+    }
+}
+
+impl Keys for KeyList<'_> {
+    fn reader<const N: usize>(&self) -> Option<impl Fn(usize) -> [u8; N] + Copy> {
+        match self.place {
+            KeyPlace::Strided(first, stride) if N == self.length && self.lengths.is_empty() => {
+                Some(move |i: usize| {
+                    let key = first.wrapping_byte_offset((i as isize).wrapping_mul(stride));
+                    // SAFETY: key i, which has N bytes, and bytes have no alignment; the contract: valid, quiet.
+                    unsafe { key.cast::<[u8; N]>().read() }
+                })
+            }
+            _ => None,
+        }
+    }
+
+    fn bytes(&self, i: usize) -> &[u8] {
+        self.c.slice(self.start(i), self.length_of(i)).unwrap_or(&[])
+    }
+}

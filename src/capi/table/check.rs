@@ -1,0 +1,433 @@
+//! `tatcell_table_*` for one key: hash, check, peek. Each call with a key has a twin with its hash.
+
+use core::ffi::c_void;
+
+use super::handle::{either, tatcell_table_t, Any, Handle, Short};
+use crate::capi::codes::{table_code, TATCELL_PASS};
+use crate::capi::decision::{fill, finish, tatcell_decision_t};
+use crate::capi::limit::limit::{not_own, tatcell_limit_t};
+use crate::capi::pointers::contract::{args, inside, Contract, Out, Report};
+use crate::capi::pointers::places::apart;
+use crate::keys::aes;
+use crate::limit::TableLimit;
+use crate::table::{Access, Counters, Request, Shared, Table, TableError};
+
+/// The code of an error of a call with this limit.
+pub(in crate::capi) fn refused(e: TableError, limit: &TableLimit) -> i32 {
+    match e {
+        TableError::ForeignLimit => not_own(limit),
+        e => table_code(e),
+    }
+}
+
+/// The hash of a key.
+pub(in crate::capi) fn hash_of(table: &Handle, key: &[u8]) -> Result<u64, i32> {
+    either!(table, t => t.hash(key)).map_err(table_code)
+}
+
+/// One request with the full answer.
+fn check_ex(
+    table: &Handle,
+    (request, hash): (&Request<'_>, u64),
+    out: Report<'_, tatcell_decision_t>,
+    counters: Option<&mut Counters>,
+) -> i32 {
+    match either!(table, t => t.check_ex(request, hash, counters)) {
+        Ok(made) => fill(&made, out),
+        Err(e) => refused(e, request.limit),
+    }
+}
+
+fn peek(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    (hash, cost): (u64, u64),
+    out: Report<'_, tatcell_decision_t>,
+) -> i32 {
+    match either!(table, t => t.peek(limit, now, hash, cost)) {
+        Ok(made) => fill(&made, out),
+        Err(e) => refused(e, limit),
+    }
+}
+
+/// Table, limit and place for the retry time of a check.
+type Asked<'a> = (&'a Handle, &'a TableLimit, Option<Out<'a, u64>>);
+
+impl<'a> Contract<'a> {
+    /// The arguments of a check but its key, which nearly always pass [`together`](Self::together). `key`: is it one?
+    #[inline(always)]
+    fn table_asked(
+        self,
+        table: *const tatcell_table_t,
+        limit: *const tatcell_limit_t,
+        retry: *mut u64,
+        key: impl FnOnce() -> Result<(), i32>,
+    ) -> Result<Asked<'a>, i32> {
+        let asked = self.together::<Handle, TableLimit, _>(inside(table), inside(limit), retry);
+        if let Some(asked) = asked {
+            return Ok(asked);
+        }
+        let (table, limit) = (self.handle(table)?, self.table_limit(limit)?);
+        key()?;
+        Ok((table, limit, self.result_if(retry)?))
+    }
+}
+
+/// The shortest way, of a limit whose q-units are ticks: one attempt in the home line. What needs more is another
+/// function's, which this one ends with, so that it saves no register for that.
+#[inline(always)]
+fn check_short(
+    table: &Table<'_, Shared>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    match table.check_whole(limit, now, hash, cost) {
+        Some(outcome) => finish(outcome, retry),
+        None => check_far(table, limit, now, hash, retry, cost),
+    }
+}
+
+#[inline(never)]
+fn check_far(
+    table: &Table<'_, Shared>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    finish(table.check_far(limit, now, hash, cost), retry)
+}
+
+/// [`check_short`] of a key of 16 bytes. Arguments stand where those of the C function do.
+#[inline(never)]
+fn check_short16(
+    handle: Short<'_>,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8; 16],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    let (table, keys) = handle.parts();
+    check_short(table, limit, now, aes::hash16(keys, key), retry, cost)
+}
+
+/// The same of 4 bytes.
+#[inline(never)]
+fn check_short4(
+    handle: Short<'_>,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8; 4],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    let (table, keys) = handle.parts();
+    check_short(table, limit, now, aes::hash4(keys, key), retry, cost)
+}
+
+/// One decision, out of line so that its values find registers beside the arguments of the C function, which ends with
+/// this call and so saves none for itself.
+#[inline(never)]
+fn check_one<M: Access>(
+    table: &Table<'_, M>,
+    limit: &TableLimit,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    retry: Option<Out<'_, u64>>,
+) -> i32 {
+    match table.check_hash(limit, now, hash, cost) {
+        Ok(outcome) => finish(outcome, retry),
+        Err(e) => refused(e, limit),
+    }
+}
+
+/// One decision of any table and any key.
+#[inline(always)]
+fn check_any(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    either!(table, t => match t.hash(key) {
+        Ok(hash) => check_one(t, limit, now, hash, cost, retry),
+        Err(e) => refused(e, limit),
+    })
+}
+
+/// [`check_any`] of a key of `N` bytes, one argument less.
+#[inline(never)]
+fn check_sized<const N: usize>(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8; N],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    check_any(table, limit, now, key, retry, cost)
+}
+
+/// [`check_any`] of a key of whatever length.
+#[inline(never)]
+fn check_other(
+    table: &Handle,
+    limit: &TableLimit,
+    now: u64,
+    key: &[u8],
+    retry: Option<Out<'_, u64>>,
+    cost: u64,
+) -> i32 {
+    check_any(table, limit, now, key, retry, cost)
+}
+
+/// Hashes a key with the table's secret, for the _hash and burst calls.
+///
+/// @param table   handle; not NULL.
+/// @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
+/// @param key_len bytes.
+/// @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_KEY_LENGTH longer than half of the address space.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// Thread: any. Cost: of 16 bytes about 1 ns (AES) or 6 ns (SipHash-1-3). Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_hash(
+    table: *const tatcell_table_t,
+    key: *const c_void,
+    key_len: usize,
+    hash: *mut u64,
+) -> i32 {
+    args!(
+        c,
+        table = c.handle(table),
+        key = c.key(key, key_len),
+        out = c.result(hash),
+        hash = hash_of(table, key)
+    );
+    out.put(hash);
+    TATCELL_PASS
+}
+
+/// Decides one request of a key and charges it if it conforms.
+///
+/// @param table       handle; not NULL.
+/// @param limit       from tatcell_limit_init_table of this table; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param key         bytes of the key; not NULL, even when empty.
+/// @param key_len     bytes.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
+///                    NULL = not wanted. Not written on error.
+/// @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
+/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
+/// @retval TATCELL_ERR_FOREIGN limit of another table.
+/// @retval TATCELL_ERR_HASH the caller hashes for this table.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument.
+/// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
+/// when it passes; only loads when not. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    cost: u64,
+    retry_after: *mut u64,
+) -> i32 {
+    args!(
+        c,
+        (table, limit, retry) = c.table_asked(table, limit, retry_after, || c.key(key, key_len).map(drop))
+    );
+    if key_len == 16 {
+        args!(c, key = c.input(key.cast::<[u8; 16]>()));
+        return match table.short(limit) {
+            Some(short) => check_short16(short, limit, now, key, retry, cost),
+            None => check_sized(table, limit, now, key, retry, cost),
+        };
+    }
+    if key_len == 4 {
+        args!(c, key = c.input(key.cast::<[u8; 4]>()));
+        return match table.short(limit) {
+            Some(short) => check_short4(short, limit, now, key, retry, cost),
+            None => check_sized(table, limit, now, key, retry, cost),
+        };
+    }
+    args!(c, key = c.key(key, key_len));
+    check_other(table, limit, now, key, retry, cost)
+}
+
+/// As tatcell_table_check for a hash made before.
+///
+/// @param table       handle; not NULL.
+/// @param limit       from tatcell_limit_init_table of this table; not NULL.
+/// @param now         the caller's clock, ticks.
+/// @param hash        from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost        units; 0 looks and never writes.
+/// @param retry_after as tatcell_table_check.
+/// @retval as tatcell_table_check.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check less the hash. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    retry_after: *mut u64,
+) -> i32 {
+    args!(c, (table, limit, retry) = c.table_asked(table, limit, retry_after, || Ok(())));
+    match &table.table {
+        Any::Shared(table) if limit.0.mark == table.whole => {
+            check_short(table, limit, now, hash, retry, cost)
+        }
+        _ => either!(table, t => check_one(t, limit, now, hash, cost, retry)),
+    }
+}
+
+/// Decides one request with the full answer.
+///
+/// @param table    handle; not NULL.
+/// @param limit    from tatcell_limit_init_table of this table; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param key      bytes of the key; not NULL, even when empty.
+/// @param key_len  bytes.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
+/// @retval TATCELL_ERR_SIZE out->size is not set.
+/// @retval TATCELL_ERR_OVERLAP out and counters overlap.
+/// @retval others as tatcell_table_check.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check and one division. Since 0.1.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check_ex(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    cost: u64,
+    room: u64,
+    out: *mut tatcell_decision_t,
+    counters: *mut Counters,
+) -> i32 {
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        () = apart(out, counters),
+        out = c.report(out),
+        counters = c.owned_if(counters),
+        hash = hash_of(table, key)
+    );
+    check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
+}
+
+/// As tatcell_table_check_ex for a hash made before.
+///
+/// @param table    handle; not NULL.
+/// @param limit    from tatcell_limit_init_table of this table; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param hash     from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost     units; 0 looks and never writes.
+/// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
+/// @param out      started from TATCELL_DECISION_INIT; not NULL.
+/// @param counters this thread's counters; NULL = off.
+/// @retval as tatcell_table_check_ex.
+/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_ex less the hash. Since 0.2.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_check_ex_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    room: u64,
+    out: *mut tatcell_decision_t,
+    counters: *mut Counters,
+) -> i32 {
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        () = apart(out, counters),
+        out = c.report(out),
+        counters = c.owned_if(counters)
+    );
+    check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
+}
+
+/// Tells what a request of this cost would be answered, without charging it. An insert in progress reads as absent.
+///
+/// @param table   handle; not NULL.
+/// @param limit   from tatcell_limit_init_table of this table; not NULL.
+/// @param now     the caller's clock, ticks.
+/// @param key     bytes of the key; not NULL, even when empty.
+/// @param key_len bytes.
+/// @param cost    units.
+/// @param out     started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_table_check_ex; never TATCELL_CONTENDED.
+/// Thread: any number, unless the table is exclusive; only reads. Cost: a hash, one or two cache lines. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_peek(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(
+        c,
+        table = c.handle(table),
+        limit = c.table_limit(limit),
+        key = c.key(key, key_len),
+        out = c.report(out),
+        hash = hash_of(table, key)
+    );
+    peek(table, limit, now, (hash, cost), out)
+}
+
+/// As tatcell_table_peek for a hash made before.
+///
+/// @param table handle; not NULL.
+/// @param limit from tatcell_limit_init_table of this table; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
+/// @param cost  units.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL.
+/// @retval as tatcell_table_peek.
+/// Thread: as tatcell_table_peek. Cost: as tatcell_table_peek less the hash. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_peek_hash(
+    table: *const tatcell_table_t,
+    limit: *const tatcell_limit_t,
+    now: u64,
+    hash: u64,
+    cost: u64,
+    out: *mut tatcell_decision_t,
+) -> i32 {
+    args!(c, table = c.handle(table), limit = c.table_limit(limit), out = c.report(out));
+    peek(table, limit, now, (hash, cost), out)
+}

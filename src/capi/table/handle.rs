@@ -1,0 +1,320 @@
+//! `tatcell_table_*`, first part: handles and images.
+
+use core::ffi::c_void;
+
+use super::options::{tatcell_attach_options_t, tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
+use crate::capi::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS};
+use crate::capi::pointers::contract::{args, inside, possible, Contract, Marked, Out};
+use crate::capi::pointers::places::Span;
+use crate::keys::aes::AesKeys;
+use crate::keys::Hasher;
+use crate::limit::params::{self, Kind};
+use crate::limit::TableLimit;
+use crate::table::{Access, Exclusive, Line, Shared, Table, TableError};
+
+/// Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). It never grows.
+pub const TATCELL_TABLE_HANDLE_SIZE: usize = 512;
+/// Alignment of a tatcell_table_t.
+pub const TATCELL_TABLE_HANDLE_ALIGN: usize = 8;
+/// Alignment of table memory.
+pub const TATCELL_TABLE_MEMORY_ALIGN: usize = 64;
+
+/// Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only
+/// after its init call, and then any number of threads may use it at once. A zeroed one, and one of another version
+/// of the library, is refused with TATCELL_ERR_HANDLE.
+#[repr(C, align(8))]
+pub struct tatcell_table_t {
+    /// Not for use.
+    pub opaque: [u64; 64],
+}
+
+/// What lies inside a tatcell_table_t.
+#[repr(C)]
+pub(in crate::capi) struct Handle {
+    /// `READY`.
+    mark: u64,
+    /// Not 0: the shortest way may be gone. A shared table with a [short](Hasher::Short) hasher.
+    short: u64,
+    /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Not 0.
+    pub ticket: u64,
+    pub table: Any,
+}
+
+/// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Table` or `Geometry` change.
+const READY: u64 = 0x7461_7463_656c_6806;
+
+/// Either form of a table.
+pub(in crate::capi) enum Any {
+    Shared(Table<'static, Shared>),
+    Exclusive(Table<'static, Exclusive>),
+}
+
+const _: () = assert!(size_of::<tatcell_table_t>() == TATCELL_TABLE_HANDLE_SIZE);
+const _: () = assert!(align_of::<tatcell_table_t>() == TATCELL_TABLE_HANDLE_ALIGN);
+const _: () = assert!(size_of::<Handle>() <= TATCELL_TABLE_HANDLE_SIZE);
+const _: () = assert!(align_of::<Handle>() <= TATCELL_TABLE_HANDLE_ALIGN);
+const _: () = assert!(align_of::<Line>() == TATCELL_TABLE_MEMORY_ALIGN);
+
+/// Runs an expression on either form of the table of a handle.
+macro_rules! either {
+    ($handle:expr, $table:ident => $run:expr) => {
+        match &$handle.table {
+            $crate::capi::table::handle::Any::Shared($table) => $run,
+            $crate::capi::table::handle::Any::Exclusive($table) => $run,
+        }
+    };
+}
+pub(in crate::capi) use either;
+
+// SAFETY: its mark first, and nothing but `publish` writes that, with all of a Handle behind it.
+unsafe impl Marked for Handle {
+    const MARK: u64 = READY;
+    const ERROR: i32 = TATCELL_ERR_HANDLE;
+}
+
+/// A handle of which the shortest way may be gone.
+#[derive(Clone, Copy)]
+pub(in crate::capi) struct Short<'a>(&'a Handle);
+
+impl Handle {
+    /// The shortest way, if this limit may go it. Its mark alone would not do: a caller's limit may be any bytes, and
+    /// what is read as round keys depends on the handle.
+    #[inline(always)]
+    pub(in crate::capi) fn short(&self, limit: &TableLimit) -> Option<Short<'_>> {
+        let short = (self.short != 0).then_some(Short(self))?;
+        (limit.0.mark == short.parts().0.whole).then_some(short)
+    }
+}
+
+impl<'a> Short<'a> {
+    /// Its table and the round keys of that.
+    #[inline(always)]
+    pub(in crate::capi) fn parts(self) -> (&'a Table<'static, Shared>, &'a AesKeys) {
+        match &self.0.table {
+            Any::Shared(table @ Table { hasher: Hasher::Short(keys), .. }) => (table, keys),
+            // SAFETY: `publish` makes no other handle that is short.
+            _ => unsafe { core::hint::unreachable_unchecked() },
+        }
+    }
+}
+
+impl<'a> Contract<'a> {
+    /// What lies inside a handle.
+    #[inline(always)]
+    pub(in crate::capi) fn handle(self, p: *const tatcell_table_t) -> Result<&'a Handle, i32> {
+        self.marked(inside(p))
+    }
+}
+
+/// Writes a handle, if there is one.
+pub(in crate::capi) fn publish(made: Result<Any, TableError>, out: Out<'_, tatcell_table_t>) -> i32 {
+    match made {
+        Ok(table) => {
+            let ticket = match &table {
+                Any::Shared(t) => ticket(t),
+                Any::Exclusive(t) => ticket(t),
+            };
+            let short = matches!(&table, Any::Shared(Table { hasher: Hasher::Short(_), .. })) as u64;
+            out.put_inside(Handle { mark: READY, short, ticket, table });
+            TATCELL_PASS
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
+    let g = &table.geometry;
+    params::mark(Kind::Table, [g.seed_check, g.hash as u64, g.lines as u64, g.mark])
+}
+
+/// Formats memory as a fresh table: all keys absent.
+///
+/// @param table   handle to initialise, not in the memory; not NULL.
+/// @param memory  aligned to 64 bytes; not NULL. Belongs to the table from now on, at this or any other address.
+/// @param bytes   of memory; see tatcell_table_bytes and TATCELL_TABLE_BYTES.
+/// @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
+/// @retval TATCELL_ERR_TOO_SMALL less than two header lines and one set (256 bytes); TATCELL_ERR_TOO_LARGE.
+/// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
+/// @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
+/// @retval TATCELL_ERR_OPTION a value is unknown or out of range, there is a limit beside overrides, or the claim
+///         lifetime is above half of the shortest emission interval, or, where words hold a count, above one unit
+///         of time.
+/// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
+/// @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
+/// @retval TATCELL_ERR_INHERIT counts cannot be inherited, nor overrides dropped: TATCELL_FULL_DENY fails closed,
+///         too.
+/// @retval TATCELL_ERR_MODE with TATCELL_TABLE_ZEROED: the header is not zero.
+/// @retval a limit's error from fastest or slowest. Nothing is changed on error.
+/// Thread: one, before anybody uses the memory. Cost: writes all of it, but with TATCELL_TABLE_ZEROED. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_init(
+    table: *mut tatcell_table_t,
+    memory: *mut c_void,
+    bytes: usize,
+    options: *const tatcell_table_options_t,
+) -> i32 {
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        given = c.options(options),
+        options = c.table_options(&given),
+        () = Span::of(table, 1).apart(Span::bytes(memory, bytes))
+    );
+    let made = if given.flags & TATCELL_TABLE_EXCLUSIVE != 0 {
+        Table::<Exclusive>::init_as(lines, &options).map(Any::Exclusive)
+    } else {
+        Table::<Shared>::init_as(lines, &options).map(Any::Shared)
+    };
+    publish(made, out)
+}
+
+/// Uses a table that another process (or this one) has initialised in this memory.
+///
+/// @param table   handle to initialise, not in the memory; not NULL.
+/// @param memory  the image, aligned to 64 bytes; not NULL.
+/// @param bytes   the same number that it was initialised with.
+/// @param options started from TATCELL_ATTACH_OPTIONS_INIT; not NULL. Copied.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
+/// @retval TATCELL_ERR_VERSION another image layout, or a feature or algorithm that this library does not know.
+/// @retval TATCELL_ERR_GEOMETRY damaged, or bytes is another number.
+/// @retval TATCELL_ERR_SEED the table hashes, and there is no seed; TATCELL_ERR_WRONG_SEED made with another.
+/// @retval TATCELL_ERR_HASH_UNAVAILABLE this processor cannot compute the table's hash.
+/// @retval TATCELL_ERR_MODE exclusive and a shared one was asked for, or the other way round; another policy or
+///         tick_hz.
+/// @retval TATCELL_ERR_TOO_SMALL not even a header; TATCELL_ERR_TOO_LARGE more than half of the address space.
+/// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
+/// @retval TATCELL_ERR_OPTION unknown flag or value.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field. Nothing is changed on
+///         error.
+/// Thread: any number, each with its own handle. Cost: reads two lines. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_attach(
+    table: *mut tatcell_table_t,
+    memory: *mut c_void,
+    bytes: usize,
+    options: *const tatcell_attach_options_t,
+) -> i32 {
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        (options, exclusive) = c.attach_options(options),
+        () = Span::of(table, 1).apart(Span::bytes(memory, bytes))
+    );
+    let made = if exclusive {
+        Table::<Exclusive>::attach_as(lines, &options).map(Any::Exclusive)
+    } else {
+        Table::<Shared>::attach_as(lines, &options).map(Any::Shared)
+    };
+    publish(made, out)
+}
+
+/// Fills memory from an image written by tatcell_table_save. Permits of before are worth nothing afterwards.
+///
+/// @param table        handle to initialise, not in the memory; not NULL.
+/// @param memory       aligned to 64 bytes, not overlapping the image; not NULL.
+/// @param bytes        as many as the image, rounded down to whole sets.
+/// @param image        the saved image, aligned to 8 bytes; not NULL.
+/// @param image_bytes  its length.
+/// @param options      as tatcell_table_attach; not NULL.
+/// @param clock_offset what the new clock reads less what the old clock would read now, ticks.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_WRONG_SIZE memory and image differ in length.
+/// @retval TATCELL_ERR_OVERLAP memory overlaps image or handle.
+/// @retval others as tatcell_table_attach. Nothing is changed on error.
+/// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_restore(
+    table: *mut tatcell_table_t,
+    memory: *mut c_void,
+    bytes: usize,
+    image: *const c_void,
+    image_bytes: usize,
+    options: *const tatcell_attach_options_t,
+    clock_offset: i64,
+) -> i32 {
+    let others = [Span::of(table, 1), Span::bytes(image, image_bytes)];
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        image = c.words(image, image_bytes),
+        (options, exclusive) = c.attach_options(options),
+        () = Span::bytes(memory, bytes).apart_from(&others)
+    );
+    let lines = whole_sets(lines);
+    let made = if exclusive {
+        Table::<Exclusive>::restore_as(lines, image, &options, clock_offset).map(Any::Exclusive)
+    } else {
+        Table::<Shared>::restore_as(lines, image, &options, clock_offset).map(Any::Shared)
+    };
+    match made {
+        Err(TableError::BufferTooSmall) => TATCELL_ERR_WRONG_SIZE,
+        made => publish(made, out),
+    }
+}
+
+/// The header lines and whole sets; an odd line at the end stays unused, as after init.
+fn whole_sets(lines: &'static [Line]) -> &'static [Line] {
+    lines.get(..lines.len() & !1).unwrap_or(lines)
+}
+
+/// The memory of a table, header included.
+pub(in crate::capi) fn own_memory(handle: &Handle) -> Span {
+    let (words, slots) = either!(handle, t => (t.image_words(), t.slots));
+    let bytes = words.wrapping_mul(size_of::<u64>());
+    let header = bytes.wrapping_sub(size_of_val(slots));
+    Span::bytes(slots.as_ptr().wrapping_byte_sub(header), bytes)
+}
+
+/// Copies the image of a table, each word whole; what has expired at now is left out.
+///
+/// @param table handle; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param image buffer outside the table's memory, aligned to 8 bytes; not NULL.
+/// @param bytes its length; image_bytes of tatcell_table_info_t are enough.
+/// @param used  gets the bytes written; NULL = not wanted.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_BUFFER buffer too small; nothing written.
+/// @retval TATCELL_ERR_OVERLAP the buffer overlaps the table's memory or the handle.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_TOO_LARGE bad argument.
+/// Thread: beside any other call; a live table is saved word by word. Cost: reads all of it. Since 0.1.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_save(
+    table: *const tatcell_table_t,
+    now: u64,
+    image: *mut c_void,
+    bytes: usize,
+    used: *mut usize,
+) -> i32 {
+    args!(
+        c,
+        handle = c.handle(table),
+        used = c.result_if(used),
+        () = possible(image.cast::<u64>(), bytes),
+        () = Span::bytes(image, bytes).apart_from(&[own_memory(handle), Span::of(table, 1)]),
+        image = c.buffer(image.cast::<u64>(), bytes)
+    );
+    match either!(handle, t => t.save(now, image)) {
+        Ok(n) => {
+            if let Some(out) = used {
+                out.put(n * size_of::<u64>());
+            }
+            TATCELL_PASS
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+/// Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
+///
+/// @return bytes.
+/// Thread: any. Cost: none. Since 0.1.
+#[no_mangle]
+pub extern "C" fn tatcell_table_handle_size() -> usize {
+    TATCELL_TABLE_HANDLE_SIZE
+}

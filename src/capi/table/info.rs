@@ -1,0 +1,356 @@
+//! `tatcell_*_info` and `tatcell_*_export`: what limits and tables came out as.
+
+use super::handle::{either, tatcell_table_t};
+use super::options::TATCELL_TABLE_EXCLUSIVE;
+use crate::capi::codes::{limit_code, table_code, TATCELL_PASS};
+use crate::capi::limit::limit::{
+    tatcell_limit_t, TATCELL_LIMIT_ALIGNED, TATCELL_LIMIT_HEAL, TATCELL_LIMIT_SHADOW,
+    TATCELL_LIMIT_STRICT_REFUNDS,
+};
+use crate::capi::pointers::contract::{args, Grows};
+use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
+
+/// Bytes of a tatcell_limit_info_t in its first release: the least that a library takes.
+pub const TATCELL_LIMIT_INFO_MIN: usize = 80;
+/// Bytes of a tatcell_limit_numbers_t in its first release: the least that a library takes.
+pub const TATCELL_LIMIT_NUMBERS_MIN: usize = 104;
+/// Bytes of a tatcell_table_info_t in its first release: the least that a library takes.
+pub const TATCELL_TABLE_INFO_MIN: usize = 112;
+/// Bytes of a tatcell_table_numbers_t in its first release: the least that a library takes.
+pub const TATCELL_TABLE_NUMBERS_MIN: usize = 80;
+
+/// The numbers of a limit, in ticks and units.
+#[repr(C)]
+pub struct tatcell_limit_info_t {
+    /// sizeof(tatcell_limit_info_t); never written.
+    pub size: u32,
+    /// Any of the TATCELL_LIMIT_ flags but TATCELL_LIMIT_RESOLUTION.
+    pub flags: u32,
+    /// Bits of the word that it is for: 64, 32, or those of a table's slot.
+    pub bits: u32,
+    /// One q-unit is 2^-resolution ticks.
+    pub resolution: i32,
+    /// Units per period, as asked for; 0 when unlimited.
+    pub units: u64,
+    /// Ticks, as asked for; 0 when unlimited.
+    pub period: u64,
+    /// Most units at one instant after idle; UINT64_MAX when unlimited.
+    pub burst: u64,
+    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
+    /// but quota-linear).
+    pub emission_q: u64,
+    /// H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing.
+    pub horizon: u64,
+    /// S: a reading older than another by more than this finds the key expired and full, in ticks.
+    pub skew: u64,
+    /// Ticks after which an untouched word may read as a debt again, for at most horizon and skew.
+    pub span: u64,
+    /// How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
+    /// never faster or shorter.
+    pub rate_error_ppb: u64,
+    /// A TATCELL_ALGORITHM_ constant.
+    pub algorithm: u32,
+    /// Bits of the word that count units beside the time; 0 for GCRA and decay.
+    pub count_bits: u32,
+}
+
+// SAFETY: repr(C), its size first, integers without padding (asserted).
+unsafe impl Grows for tatcell_limit_info_t {
+    const FIRST: usize = TATCELL_LIMIT_INFO_MIN;
+}
+const _: () = assert!(size_of::<tatcell_limit_info_t>() == 6 * 4 + 8 * 8);
+
+/// The numbers that decide a request, in q-units, for a program that decides by itself (BPF): the key conforms iff
+/// lead + cost * emission_q <= burst_q.
+#[repr(C)]
+pub struct tatcell_limit_numbers_t {
+    /// sizeof(tatcell_limit_numbers_t); never written.
+    pub size: u32,
+    /// Any of the TATCELL_LIMIT_ flags but TATCELL_LIMIT_RESOLUTION.
+    pub flags: u32,
+    /// Bits of the word that hold the TAT.
+    pub bits: u32,
+    /// A tick is 2^shift_left q-units.
+    pub shift_left: u32,
+    /// A q-unit is 2^shift_right ticks; one of both shifts is 0.
+    pub shift_right: u32,
+    /// Permits carry it.
+    pub epoch: u32,
+    /// T, the emission interval; 0 when unlimited: then everything conforms.
+    pub emission_q: u64,
+    /// The debt of a whole burst.
+    pub burst_q: u64,
+    /// H.
+    pub horizon_q: u64,
+    /// H + S: a word is live iff 1 <= TAT - now <= this.
+    pub window_q: u64,
+    /// A pass above this lead is soft; UINT64_MAX = off.
+    pub soft_q: u64,
+    /// Most lead that a reservation may build beyond the burst.
+    pub delay_q: u64,
+    /// Most lead that a charge may build, burst included.
+    pub debt_q: u64,
+    /// Most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
+    pub penalty_q: u64,
+    /// Units: the largest cost that can ever conform.
+    pub burst: u64,
+    /// Units: most elastic room of a call.
+    pub room: u64,
+}
+
+// SAFETY: repr(C), its size first, integers without padding (asserted).
+unsafe impl Grows for tatcell_limit_numbers_t {
+    const FIRST: usize = TATCELL_LIMIT_NUMBERS_MIN;
+}
+const _: () = assert!(size_of::<tatcell_limit_numbers_t>() == 6 * 4 + 10 * 8);
+
+/// The numbers of a table; times are ticks.
+#[repr(C)]
+pub struct tatcell_table_info_t {
+    /// sizeof(tatcell_table_info_t); never written.
+    pub size: u32,
+    /// TATCELL_TABLE_EXCLUSIVE or 0.
+    pub flags: u32,
+    /// A TATCELL_FULL_ constant.
+    pub policy: u32,
+    /// A TATCELL_HASH_ constant.
+    pub hash: u32,
+    /// Bits of a slot's tag.
+    pub tag_bits: u32,
+    /// One q-unit is 2^-resolution ticks.
+    pub resolution: i32,
+    /// Slots.
+    pub slots: u64,
+    /// Lines of 8 slots, without the header.
+    pub lines: u64,
+    /// Bytes of the image, header included: what tatcell_table_save needs.
+    pub image_bytes: u64,
+    /// H, the longest debt that a slot can hold.
+    pub horizon: u64,
+    /// S: a reading older than another by more than this finds the key expired and full, and mints up to a burst.
+    pub skew: u64,
+    /// H + S: how long a false debt can last.
+    pub window: u64,
+    /// After so many ticks an untouched slot may read as a debt again.
+    pub span: u64,
+    /// Within so many ticks every slot should be swept once: a key that stays away longer may, for a small share of
+    /// idle times, meet a false debt that drains.
+    pub sweep_interval: u64,
+    /// For so long a thread that was stopped inside an insert keeps the slot.
+    pub claim_lifetime: u64,
+    /// Ticks per second, as the table's maker said; 0 = unsaid.
+    pub tick_hz: u64,
+    /// How often the table was restored, and one; permits carry it.
+    pub generation: u64,
+    /// A TATCELL_ALGORITHM_ constant: that of all its limits.
+    pub algorithm: u32,
+    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
+    pub count_bits: u32,
+    /// Aligned windows: ticks by which callers' clocks may differ; else 0.
+    pub guard: u64,
+}
+
+// SAFETY: repr(C), its size first, integers without padding (asserted).
+unsafe impl Grows for tatcell_table_info_t {
+    const FIRST: usize = TATCELL_TABLE_INFO_MIN;
+}
+const _: () = assert!(size_of::<tatcell_table_info_t>() == 8 * 4 + 12 * 8);
+
+/// The numbers that read and write a table's slots, for a program that does it by itself (BPF). The seed is not among
+/// them: it is the caller's.
+#[repr(C)]
+pub struct tatcell_table_numbers_t {
+    /// sizeof(tatcell_table_numbers_t); never written.
+    pub size: u32,
+    /// TATCELL_TABLE_EXCLUSIVE or 0.
+    pub flags: u32,
+    /// A TATCELL_FULL_ constant.
+    pub policy: u32,
+    /// A TATCELL_HASH_ constant.
+    pub hash: u32,
+    /// A tick is 2^shift_left q-units.
+    pub shift_left: u32,
+    /// A q-unit is 2^shift_right ticks; one of both shifts is 0.
+    pub shift_right: u32,
+    /// Lines of 8 slots, without the header: the home line of a hash is (hash >> 32) * lines >> 32.
+    pub lines: u32,
+    /// Bytes of the header, which the slots follow.
+    pub header_bytes: u32,
+    /// The payload's bits of a slot word; above it lie the tag, and the claim bit on top.
+    pub mask: u64,
+    /// H.
+    pub horizon_q: u64,
+    /// H + S: a slot is live iff 1 <= payload - now <= this.
+    pub window_q: u64,
+    /// The claim lifetime.
+    pub claim_lifetime_q: u64,
+    /// How far an empty slot's version may lie ahead and still be taken.
+    pub grace_q: u64,
+    /// Permits carry it.
+    pub generation: u64,
+}
+
+// SAFETY: repr(C), its size first, integers without padding (asserted).
+unsafe impl Grows for tatcell_table_numbers_t {
+    const FIRST: usize = TATCELL_TABLE_NUMBERS_MIN;
+}
+const _: () = assert!(size_of::<tatcell_table_numbers_t>() == 8 * 4 + 6 * 8);
+
+/// The flags of a limit, as C has them.
+fn limit_flags(p: &Params) -> u32 {
+    let all = [
+        (FLAG_HEAL, TATCELL_LIMIT_HEAL),
+        (FLAG_SHADOW, TATCELL_LIMIT_SHADOW),
+        (FLAG_STRICT, TATCELL_LIMIT_STRICT_REFUNDS),
+        (FLAG_ALIGNED, TATCELL_LIMIT_ALIGNED),
+    ];
+    all.iter().fold(0, |flags, &(inside, outside)| if p.has(inside) { flags | outside } else { flags })
+}
+
+/// Tells what a limit came out as: its numbers, its span, and how far its rate is from the one asked for.
+///
+/// @param limit of any kind; not NULL.
+/// @param info  started from TATCELL_LIMIT_INFO_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_LIMIT limit not initialised.
+/// @retval TATCELL_ERR_SIZE info->size is not set.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+/// Thread: any. Cost: one 128-bit division. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit_info(
+    limit: *const tatcell_limit_t,
+    info: *mut tatcell_limit_info_t,
+) -> i32 {
+    args!(c, limit = c.any_limit(limit), out = c.report(info));
+    let made = limit.info();
+    out.put(&tatcell_limit_info_t {
+        size: 0,
+        flags: limit_flags(&limit.0),
+        bits: limit.0.bits.into(),
+        resolution: made.resolution,
+        units: made.units,
+        period: made.period,
+        burst: made.burst,
+        emission_q: made.emission_q,
+        horizon: made.horizon,
+        skew: made.skew,
+        span: made.span,
+        rate_error_ppb: made.rate_error_ppb,
+        algorithm: made.algorithm as u32,
+        count_bits: made.count_bits,
+    });
+    TATCELL_PASS
+}
+
+/// Gives the numbers of a limit in q-units, for a program that decides by itself.
+///
+/// @param limit   of any kind; not NULL.
+/// @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, and these numbers are.
+/// @retval others as tatcell_limit_info.
+/// Thread: any. Cost: none. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_limit_export(
+    limit: *const tatcell_limit_t,
+    numbers: *mut tatcell_limit_numbers_t,
+) -> i32 {
+    args!(c, limit = c.any_limit(limit), made = limit.numbers().map_err(limit_code), out = c.report(numbers));
+    out.put(&tatcell_limit_numbers_t {
+        size: 0,
+        flags: limit_flags(&limit.0),
+        bits: made.bits,
+        shift_left: made.shift_left,
+        shift_right: made.shift_right,
+        epoch: made.epoch,
+        emission_q: made.emission_q,
+        burst_q: made.burst_q,
+        horizon_q: made.horizon_q,
+        window_q: made.window_q,
+        soft_q: made.soft_q,
+        delay_q: made.delay_q,
+        debt_q: made.debt_q,
+        penalty_q: made.penalty_q,
+        burst: made.burst,
+        room: made.room,
+    });
+    TATCELL_PASS
+}
+
+/// Tells what a table came out as: its size, span, skew and sweep interval.
+///
+/// @param table handle; not NULL.
+/// @param info  started from TATCELL_TABLE_INFO_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_SIZE info->size is not set.
+/// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
+/// Thread: any. Cost: none. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_info(
+    table: *const tatcell_table_t,
+    info: *mut tatcell_table_info_t,
+) -> i32 {
+    args!(c, table = c.handle(table), out = c.report(info));
+    let made = either!(table, t => t.info());
+    out.put(&tatcell_table_info_t {
+        size: 0,
+        flags: if made.exclusive { TATCELL_TABLE_EXCLUSIVE } else { 0 },
+        policy: made.policy as u32,
+        hash: made.hash as u32,
+        tag_bits: made.tag_bits,
+        resolution: made.resolution,
+        slots: made.slots,
+        lines: made.lines,
+        image_bytes: made.image_bytes,
+        horizon: made.horizon,
+        skew: made.skew,
+        window: made.window,
+        span: made.span,
+        sweep_interval: made.sweep_interval,
+        claim_lifetime: made.claim_lifetime,
+        tick_hz: made.tick_hz,
+        generation: made.generation,
+        algorithm: made.algorithm as u32,
+        count_bits: made.count_bits,
+        guard: made.guard,
+    });
+    TATCELL_PASS
+}
+
+/// Gives the numbers of a table in q-units, for a program that reads and writes slots by itself.
+///
+/// @param table   handle; not NULL.
+/// @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA, and these numbers are.
+/// @retval others as tatcell_table_info.
+/// Thread: any. Cost: none. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_export(
+    table: *const tatcell_table_t,
+    numbers: *mut tatcell_table_numbers_t,
+) -> i32 {
+    args!(
+        c,
+        table = c.handle(table),
+        out = c.report(numbers),
+        made = either!(table, t => t.numbers()).map_err(table_code)
+    );
+    out.put(&tatcell_table_numbers_t {
+        size: 0,
+        flags: if made.exclusive { TATCELL_TABLE_EXCLUSIVE } else { 0 },
+        policy: made.policy as u32,
+        hash: made.hash as u32,
+        shift_left: made.shift_left,
+        shift_right: made.shift_right,
+        lines: made.lines,
+        header_bytes: made.header_bytes,
+        mask: made.mask,
+        horizon_q: made.horizon_q,
+        window_q: made.window_q,
+        claim_lifetime_q: made.claim_lifetime_q,
+        grace_q: made.grace_q,
+        generation: made.generation,
+    });
+    TATCELL_PASS
+}

@@ -1,0 +1,139 @@
+//! `tatcell_table_migrate`: a table in another geometry that knows the debts of an old one.
+
+use core::ffi::c_void;
+
+use super::handle::{either, own_memory, publish, tatcell_table_t, Any};
+use super::options::{tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
+use crate::capi::codes::{table_code, TATCELL_PASS};
+use crate::capi::pointers::contract::{args, Grows, Report};
+use crate::capi::pointers::places::Span;
+use crate::table::{Exclusive, Line, Migrated, Shared};
+
+/// Bytes of a tatcell_migrated_t in its first release: the least that a library takes.
+pub const TATCELL_MIGRATED_MIN: usize = 48;
+
+/// What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
+/// new table; copied, merged and dropped add up to all copies. Nothing was forgiven if dropped, clamped and opened
+/// are 0.
+#[repr(C)]
+pub struct tatcell_migrated_t {
+    /// sizeof(tatcell_migrated_t); never written.
+    pub size: u32,
+    /// 0.
+    pub reserved: u32,
+    /// Copies that have a slot of the new table.
+    pub copied: u64,
+    /// Copies that share the slot of a larger debt of the same tag.
+    pub merged: u64,
+    /// Copies that found their set full of larger debts: forgiven under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED.
+    pub dropped: u64,
+    /// Copies with a debt above the new table's horizon, which was cut to that.
+    pub clamped: u64,
+    /// Sets of the new table whose absent keys may have owed something to the old one, and owe nothing now.
+    pub opened: u64,
+}
+
+// SAFETY: repr(C), its size first, integers without padding (asserted).
+unsafe impl Grows for tatcell_migrated_t {
+    const FIRST: usize = TATCELL_MIGRATED_MIN;
+}
+const _: () = assert!(size_of::<tatcell_migrated_t>() == 2 * 4 + 5 * 8);
+
+fn tell(made: &Migrated, out: Report<'_, tatcell_migrated_t>) {
+    let Migrated { copied, merged, dropped, clamped, opened } = *made;
+    out.put(&tatcell_migrated_t { size: 0, reserved: 0, copied, merged, dropped, clamped, opened });
+}
+
+/// Formats memory as a fresh table that knows the debts of another one, in another geometry: other size, policy,
+/// resolution, horizon, skew, fewer tag bits; the same seed and hash.
+///
+/// Every key owes there at least what it owed, but for what the report calls dropped, clamped or opened. A whole
+/// multiple of the slots drops nothing. Permits of the old table are worth nothing in the new one; limits are made
+/// anew.
+///
+/// @param table    handle to initialise, not in the memory; not NULL.
+/// @param memory   aligned to 64 bytes, outside the old table's; not NULL. What was in it is gone.
+/// @param bytes    of memory.
+/// @param options  of the new table, started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
+/// @param from     handle of the old table; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param migrated started from TATCELL_MIGRATED_INIT; not NULL.
+/// @retval 0 done.
+/// @retval TATCELL_ERR_HASH, TATCELL_ERR_WRONG_SEED the tables do not hash alike.
+/// @retval TATCELL_ERR_OPTION as tatcell_table_init, or more tag bits than the old table has.
+/// @retval TATCELL_ERR_MODE both name a frequency of the clock, and not the same.
+/// @retval TATCELL_ERR_OVERLAP the memory overlaps the old table's or a handle.
+/// @retval others as tatcell_table_init. Nothing is changed on error.
+/// Thread: one, before anybody uses the memory; whoever still decides by the old table meanwhile may be forgiven what
+/// it charges. Cost: reads the old table once or twice, writes the new one. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_migrate(
+    table: *mut tatcell_table_t,
+    memory: *mut c_void,
+    bytes: usize,
+    options: *const tatcell_table_options_t,
+    from: *const tatcell_table_t,
+    now: u64,
+    migrated: *mut tatcell_migrated_t,
+) -> i32 {
+    args!(
+        c,
+        out = c.result(table),
+        lines = c.lines(memory, bytes),
+        given = c.options(options),
+        from_handle = c.handle(from),
+        report = c.report(migrated),
+        options = c.table_options(&given),
+        old = Ok(own_memory(from_handle)),
+        () = Span::bytes(memory, bytes).apart_from(&[Span::of(table, 1), Span::of(from, 1), old]),
+        () = Span::of(table, 1).apart_from(&[Span::of(from, 1), old])
+    );
+    let made = if given.flags & TATCELL_TABLE_EXCLUSIVE != 0 {
+        either!(from_handle, t => t.migrate_as::<Exclusive>(lines, &options, now))
+            .map(|(table, told)| (Any::Exclusive(table), told))
+    } else {
+        either!(from_handle, t => t.migrate_as::<Shared>(lines, &options, now))
+            .map(|(table, told)| (Any::Shared(table), told))
+    };
+    match made {
+        Ok((made, told)) => {
+            tell(&told, report);
+            publish(Ok(made), out)
+        }
+        Err(e) => table_code(e),
+    }
+}
+
+/// Tells what tatcell_table_migrate would report, without memory for it.
+///
+/// @param from     handle of the old table; not NULL.
+/// @param bytes    of the memory that the new table would have.
+/// @param options  of the new table, started from TATCELL_TABLE_OPTIONS_INIT; not NULL.
+/// @param now      the caller's clock, ticks.
+/// @param migrated started from TATCELL_MIGRATED_INIT; not NULL.
+/// @retval 0 done.
+/// @retval others as tatcell_table_migrate.
+/// Thread: beside any other call. Cost: as tatcell_table_migrate, but only reads. Since 0.2.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_migrate_foresee(
+    from: *const tatcell_table_t,
+    bytes: usize,
+    options: *const tatcell_table_options_t,
+    now: u64,
+    migrated: *mut tatcell_migrated_t,
+) -> i32 {
+    args!(
+        c,
+        from = c.handle(from),
+        given = c.options(options),
+        out = c.report(migrated),
+        options = c.table_options(&given)
+    );
+    match either!(from, t => t.foresee_migration(bytes / size_of::<Line>(), &options, now)) {
+        Ok(told) => {
+            tell(&told, out);
+            TATCELL_PASS
+        }
+        Err(e) => table_code(e),
+    }
+}

@@ -1,0 +1,230 @@
+//! `tatcell_table_options_t` and `tatcell_attach_options_t`: what a table is made, attached and restored with.
+
+use core::ffi::c_void;
+
+use crate::capi::codes::{TATCELL_ERR_HASH_UNAVAILABLE, TATCELL_ERR_OPTION, TATCELL_PASS};
+use crate::capi::limit::limit::{spec, tatcell_limit_spec_t};
+use crate::capi::pointers::contract::{Contract, Grows};
+use crate::keys::HashKind;
+use crate::table::{AttachOptions, FullPolicy, TableOptions};
+
+/// flags: one owner at a time; plain loads and stores.
+pub const TATCELL_TABLE_EXCLUSIVE: u32 = 1;
+/// flags of table options: use the given resolution instead of choosing one.
+pub const TATCELL_TABLE_RESOLUTION: u32 = 2;
+/// flags of attach options: the image must have the given policy.
+pub const TATCELL_TABLE_POLICY: u32 = 4;
+
+/// flags of table options: the memory is all zero, as the system gives it; init writes the header alone. Since 0.4.
+pub const TATCELL_TABLE_ZEROED: u32 = 8;
+
+/// policy: admit a new key untracked when its set is full.
+pub const TATCELL_FULL_ADMIT: u32 = 0;
+/// policy: take over the slot with the smallest lead, debt included.
+pub const TATCELL_FULL_INHERIT: u32 = 1;
+/// policy: refuse a new key when its set is full.
+pub const TATCELL_FULL_DENY: u32 = 2;
+/// policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt.
+pub const TATCELL_FULL_SAMPLED: u32 = 3;
+
+const _: () = assert!(TATCELL_FULL_ADMIT == FullPolicy::Admit as u32);
+const _: () = assert!(TATCELL_FULL_INHERIT == FullPolicy::Inherit as u32);
+const _: () = assert!(TATCELL_FULL_DENY == FullPolicy::Deny as u32);
+const _: () = assert!(TATCELL_FULL_SAMPLED == FullPolicy::Sampled as u32);
+
+/// hash: SipHash-1-3 under the table's seed.
+pub const TATCELL_HASH_SIPHASH13: u32 = 0;
+/// hash: the caller brings hashes; use a keyed hash.
+pub const TATCELL_HASH_CALLER: u32 = 1;
+/// hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash.
+/// For keys of one length: keys of several lengths may collide without the seed where the longer ends in zero bytes.
+pub const TATCELL_HASH_AES: u32 = 2;
+
+const _: () = assert!(TATCELL_HASH_SIPHASH13 == HashKind::SipHash13 as u32);
+const _: () = assert!(TATCELL_HASH_CALLER == HashKind::Caller as u32);
+const _: () = assert!(TATCELL_HASH_AES == HashKind::Aes as u32);
+
+/// Bytes of a tatcell_table_options_t in its first release. (The header has it in terms of sizeof.)
+const TATCELL_TABLE_OPTIONS_MIN: usize = 48 + 4 * size_of::<*const u8>();
+
+/// Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default.
+#[repr(C)]
+pub struct tatcell_table_options_t {
+    /// sizeof(tatcell_table_options_t).
+    pub size: u32,
+    /// Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION, TATCELL_TABLE_ZEROED.
+    ///
+    /// ZEROED promises memory that is all zero, from mmap, calloc or static storage: its pages are then touched when
+    /// their first key comes, and init does not wait for them (0.4 to 2.5 s a GiB). Touch the memory before the first
+    /// request where no decision may wait for a page. A header that is not zero is refused; slots are not looked at,
+    /// and those that are not zero are debts of strangers until they drain.
+    pub flags: u32,
+    /// A TATCELL_FULL_ constant.
+    pub policy: u32,
+    /// A TATCELL_HASH_ constant.
+    pub hash: u32,
+    /// 12..24; 0 = 20. Each bit less doubles the span and with it the default skew; a new key then shares the slot of
+    /// another, at full load, with chance 16 * 2^-tag_bits.
+    pub tag_bits: u32,
+    /// With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
+    pub resolution: i32,
+    /// The fastest limit that will be used; not NULL, but for overrides.
+    pub fastest: *const tatcell_limit_spec_t,
+    /// The limit with the longest horizon; NULL = fastest.
+    pub slowest: *const tatcell_limit_spec_t,
+    /// 16 secret bytes from the system's random source (tatcell_host_random); NULL only with TATCELL_HASH_CALLER.
+    pub seed: *const u8,
+    /// NULL.
+    pub reserved: *const c_void,
+    /// Ticks by which callers' readings may be apart or step back; 0 = max(horizon, min(span / 64, 2^30)).
+    pub skew: u64,
+    /// Ticks for which a thread stopped inside an insert keeps a slot, at least two q-units; 0 = one tick.
+    pub claim_lifetime: u64,
+    /// Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it.
+    pub tick_hz: u64,
+    /// Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
+    /// that is less. A slot is kept this much longer than its window.
+    pub guard: u64,
+    /// Ticks; not 0 makes a table of overrides (tatcell_table_ban) that end at most so far ahead. Then fastest and
+    /// slowest are NULL, and policy is TATCELL_FULL_DENY or 0. Its unit of time is the finest in which that fits the
+    /// word: with 20 tag bits a tick below 2^38 - 1 of them, 2^17 ticks (131 us) for a year of nanoseconds.
+    pub overrides: u64,
+}
+
+// SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
+unsafe impl Grows for tatcell_table_options_t {
+    const FIRST: usize = TATCELL_TABLE_OPTIONS_MIN;
+}
+const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_of::<*const u8>() + 5 * 8);
+
+/// Bytes of a tatcell_attach_options_t in its first release. (The header has it in terms of sizeof.)
+const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
+
+/// What an attaching or restoring process brings and expects. Start from TATCELL_ATTACH_OPTIONS_INIT. What it names
+/// must be so in the image (else TATCELL_ERR_MODE); nothing in the image is overridden.
+#[repr(C)]
+pub struct tatcell_attach_options_t {
+    /// sizeof(tatcell_attach_options_t).
+    pub size: u32,
+    /// TATCELL_TABLE_EXCLUSIVE for an exclusive image; TATCELL_TABLE_POLICY where policy is asked for.
+    pub flags: u32,
+    /// With TATCELL_TABLE_POLICY: a TATCELL_FULL_ constant; otherwise 0.
+    pub policy: u32,
+    /// 0.
+    pub reserved: u32,
+    /// The 16 secret bytes that the table was made with; NULL if the caller hashes.
+    pub seed: *const u8,
+    /// NULL.
+    pub reserved_pointer: *const c_void,
+    /// Ticks per second that the table must have been made for; 0 = any.
+    pub tick_hz: u64,
+}
+
+// SAFETY: repr(C), its size first, integers and pointers without padding (asserted).
+unsafe impl Grows for tatcell_attach_options_t {
+    const FIRST: usize = TATCELL_ATTACH_OPTIONS_MIN;
+}
+const _: () = assert!(size_of::<tatcell_attach_options_t>() == 4 * 4 + 2 * size_of::<*const u8>() + 8);
+
+fn policy(number: u32) -> Result<FullPolicy, i32> {
+    u8::try_from(number).ok().and_then(FullPolicy::from_number).ok_or(TATCELL_ERR_OPTION)
+}
+
+fn hash_kind(number: u32) -> Result<HashKind, i32> {
+    u8::try_from(number).ok().and_then(HashKind::from_number).ok_or(TATCELL_ERR_OPTION)
+}
+
+impl Contract<'_> {
+    /// Options from C.
+    pub(in crate::capi) fn table_options(self, o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
+        let unknown =
+            o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION | TATCELL_TABLE_ZEROED) != 0;
+        if unknown || !o.reserved.is_null() {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        let made = match o.overrides {
+            0 => {
+                let slowest = if o.slowest.is_null() { o.fastest } else { o.slowest };
+                let (fastest, slowest) = (self.options(o.fastest)?, self.options(slowest)?);
+                TableOptions::new(spec(&fastest)?).slowest(spec(&slowest)?).policy(policy(o.policy)?)
+            }
+            longest => {
+                if !o.fastest.is_null() || !o.slowest.is_null() {
+                    return Err(TATCELL_ERR_OPTION);
+                }
+                // 0 is the default here as elsewhere.
+                let given = if o.policy == TATCELL_FULL_ADMIT { TATCELL_FULL_DENY } else { o.policy };
+                TableOptions::overrides(longest).policy(policy(given)?)
+            }
+        };
+        let mut made = made.hash(hash_kind(o.hash)?).tick_hz(o.tick_hz);
+        if let Some(seed) = self.seed(o.seed)? {
+            made = made.seed(seed);
+        }
+        if o.tag_bits != 0 {
+            made = made.tag_bits(o.tag_bits);
+        }
+        if o.flags & TATCELL_TABLE_RESOLUTION != 0 {
+            made = made.resolution(i8::try_from(o.resolution).map_err(|_| TATCELL_ERR_OPTION)?);
+        }
+        if o.skew != 0 {
+            made = made.skew(o.skew);
+        }
+        if o.claim_lifetime != 0 {
+            made = made.claim_lifetime(o.claim_lifetime);
+        }
+        if o.guard != 0 {
+            made = made.guard(o.guard);
+        }
+        if o.flags & TATCELL_TABLE_ZEROED != 0 {
+            made = made.zeroed();
+        }
+        Ok(made)
+    }
+
+    /// Attach options from C, and whether the image is an exclusive one.
+    pub(in crate::capi) fn attach_options(
+        self,
+        p: *const tatcell_attach_options_t,
+    ) -> Result<(AttachOptions, bool), i32> {
+        let o = self.options(p)?;
+        let unknown = o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_POLICY) != 0;
+        if unknown || o.reserved != 0 || !o.reserved_pointer.is_null() {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        let mut made = AttachOptions::new();
+        if let Some(seed) = self.seed(o.seed)? {
+            made = made.seed(seed);
+        }
+        if o.flags & TATCELL_TABLE_POLICY != 0 {
+            made = made.policy(policy(o.policy)?);
+        } else if o.policy != 0 {
+            return Err(TATCELL_ERR_OPTION);
+        }
+        if o.tick_hz != 0 {
+            made = made.tick_hz(o.tick_hz);
+        }
+        Ok((made, o.flags & TATCELL_TABLE_EXCLUSIVE != 0))
+    }
+
+    /// 16 secret bytes; NULL is None.
+    fn seed(self, p: *const u8) -> Result<Option<[u8; 16]>, i32> {
+        Ok(self.input_if(p.cast::<[u8; 16]>())?.copied())
+    }
+}
+
+/// Tells whether this processor can compute a hash.
+///
+/// @param hash a TATCELL_HASH_ constant.
+/// @retval 0 it can.
+/// @retval TATCELL_ERR_HASH_UNAVAILABLE it cannot.
+/// @retval TATCELL_ERR_OPTION no such constant.
+/// Thread: any. Cost: the processor may be asked, some 20 us on a virtual machine. Since 0.2.
+#[no_mangle]
+pub extern "C" fn tatcell_hash_available(hash: u32) -> i32 {
+    match hash_kind(hash) {
+        Ok(kind) if kind.is_available() => TATCELL_PASS,
+        Ok(_) => TATCELL_ERR_HASH_UNAVAILABLE,
+        Err(e) => e,
+    }
+}

@@ -1,0 +1,260 @@
+//! `tatcell_table_ban` and what goes with it: keys that are banned or exempt until a time.
+
+use core::ffi::c_void;
+
+use super::check::hash_of;
+use super::handle::{either, tatcell_table_t, Handle};
+use crate::capi::codes::{table_code, TATCELL_END, TATCELL_PASS};
+use crate::capi::pointers::contract::{args, Contract};
+use crate::table::Override;
+
+/// kind: the limits decide.
+pub const TATCELL_OVERRIDE_NONE: u32 = 0;
+/// kind: nothing of the key passes.
+pub const TATCELL_OVERRIDE_BAN: u32 = 1;
+/// kind: everything of the key passes, and nothing is charged.
+pub const TATCELL_OVERRIDE_EXEMPT: u32 = 2;
+
+/// The handle and the hash of a key.
+fn keyed<'a>(
+    c: Contract<'a>,
+    table: *const tatcell_table_t,
+    (key, key_len): (*const c_void, usize),
+) -> Result<(&'a Handle, u64), i32> {
+    let table = c.handle(table)?;
+    Ok((table, hash_of(table, c.key(key, key_len)?)?))
+}
+
+fn ban(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
+    either!(table, t => t.ban(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
+}
+
+fn exempt(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
+    either!(table, t => t.exempt(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
+}
+
+fn lift(table: &Handle, now: u64, hash: u64) -> i32 {
+    match either!(table, t => t.lift(now, hash)) {
+        Ok(true) => TATCELL_PASS,
+        Ok(false) => TATCELL_END,
+        Err(e) => table_code(e),
+    }
+}
+
+/// The kind of a key's override, and for how long.
+fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
+    match either!(table, t => t.overridden(now, hash)).map_err(table_code)? {
+        None => Ok((TATCELL_OVERRIDE_NONE, 0)),
+        Some(Override::Banned { retry_after }) => Ok((TATCELL_OVERRIDE_BAN, retry_after)),
+        Some(Override::Exempt { left }) => Ok((TATCELL_OVERRIDE_EXEMPT, left)),
+    }
+}
+
+/// Bans a key until a time: nothing of it passes at a now before until, which is rounded up to the table's unit of
+/// time. Whatever override the key had is replaced.
+///
+/// Overrides lie in a table of their own, made with options.overrides, which is asked before the limits: by
+/// tatcell_table_overridden, or by the link of a chain (TATCELL_LINK_OVERRIDES). They end by themselves. Sweeping,
+/// statistics, saving and sharing are those of every table; a key takes two slots. A stranger is taken for a key
+/// with a chance of about (m / 2^tag_bits)^2, m being the live slots of a set of 16: 4e-12 at m = 2, 2e-10 where
+/// all are full.
+///
+/// An end that is earlier than that of the override it replaces, or of one that was lifted just before, is at least
+/// six units of time away: a ban ends then, an exemption at once.
+///
+/// @param table   handle of a table of overrides; not NULL.
+/// @param now     the caller's clock, ticks.
+/// @param key     bytes of the key; not NULL, even when empty.
+/// @param key_len bytes.
+/// @param until   a reading of the clock after now, at most options.overrides ahead.
+/// @retval 0 done.
+/// @retval TATCELL_CONTENDED nothing changed; ask again.
+/// @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
+/// @retval TATCELL_ERR_UNTIL until is not after now, or too far ahead.
+/// @retval TATCELL_ERR_FULL_SET the set of the key is full: the ban is not stored. Other overrides are as they were.
+/// @retval TATCELL_ERR_CLASH the override of another key lies in this place, by chance. Neither is changed; more
+///         tag bits make that rarer, another seed moves all keys.
+/// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
+///         argument.
+/// Thread: any number, beside any other call, unless the table is exclusive. Cost: two inserts, or two swaps where
+/// the key has an override. Since 0.3.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_ban(
+    table: *const tatcell_table_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    until: u64,
+) -> i32 {
+    args!(c, (table, hash) = keyed(c, table, (key, key_len)));
+    ban(table, now, hash, until)
+}
+
+/// As tatcell_table_ban for a hash made before.
+///
+/// @param table handle of a table of overrides; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  from tatcell_table_hash of this table, or the caller's own keyed hash.
+/// @param until as tatcell_table_ban.
+/// @retval as tatcell_table_ban.
+/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_ban_hash(
+    table: *const tatcell_table_t,
+    now: u64,
+    hash: u64,
+    until: u64,
+) -> i32 {
+    args!(c, table = c.handle(table));
+    ban(table, now, hash, until)
+}
+
+/// Exempts a key until a time: everything of it passes at a now before until, which is rounded down to the table's
+/// unit of time, and nothing is charged. Whatever override the key had is replaced.
+///
+/// @param table   handle of a table of overrides; not NULL.
+/// @param now     the caller's clock, ticks.
+/// @param key     bytes of the key; not NULL, even when empty.
+/// @param key_len bytes.
+/// @param until   as tatcell_table_ban.
+/// @retval as tatcell_table_ban; TATCELL_ERR_UNTIL also where until lies within the current unit of time.
+/// Thread: as tatcell_table_ban. Cost: the same. Since 0.3.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_exempt(
+    table: *const tatcell_table_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    until: u64,
+) -> i32 {
+    args!(c, (table, hash) = keyed(c, table, (key, key_len)));
+    exempt(table, now, hash, until)
+}
+
+/// As tatcell_table_exempt for a hash made before.
+///
+/// @param table handle of a table of overrides; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  as tatcell_table_ban_hash.
+/// @param until as tatcell_table_ban.
+/// @retval as tatcell_table_exempt.
+/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_exempt_hash(
+    table: *const tatcell_table_t,
+    now: u64,
+    hash: u64,
+    until: u64,
+) -> i32 {
+    args!(c, table = c.handle(table));
+    exempt(table, now, hash, until)
+}
+
+/// Ends a key's override at once. One of its two slots stays taken until it would have ended, and is used again for
+/// the same key.
+///
+/// @param table   handle of a table of overrides; not NULL.
+/// @param now     the caller's clock, ticks.
+/// @param key     bytes of the key; not NULL, even when empty.
+/// @param key_len bytes.
+/// @retval 0 ended.
+/// @retval TATCELL_END there was none.
+/// @retval TATCELL_CONTENDED nothing changed; ask again.
+/// @retval others as tatcell_table_ban, but for TATCELL_ERR_UNTIL, TATCELL_ERR_FULL_SET and TATCELL_ERR_CLASH.
+/// Thread: as tatcell_table_ban. Cost: a look and a compare-and-swap. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_lift(
+    table: *const tatcell_table_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+) -> i32 {
+    args!(c, (table, hash) = keyed(c, table, (key, key_len)));
+    lift(table, now, hash)
+}
+
+/// As tatcell_table_lift for a hash made before.
+///
+/// @param table handle of a table of overrides; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  as tatcell_table_ban_hash.
+/// @retval as tatcell_table_lift.
+/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+#[no_mangle]
+pub unsafe extern "C" fn tatcell_table_lift_hash(table: *const tatcell_table_t, now: u64, hash: u64) -> i32 {
+    args!(c, table = c.handle(table));
+    lift(table, now, hash)
+}
+
+/// Tells whether a key is banned or exempt, and for how long. Reads only.
+///
+/// @param table   handle of a table of overrides; not NULL.
+/// @param now     the caller's clock, ticks.
+/// @param key     bytes of the key; not NULL, even when empty.
+/// @param key_len bytes.
+/// @param kind    TATCELL_OVERRIDE_NONE, TATCELL_OVERRIDE_BAN or TATCELL_OVERRIDE_EXEMPT; not NULL.
+/// @param left    ticks until it is over, of a ban the retry time; 0 where there is none. NULL = not wanted.
+/// @retval 0 told; nothing is written otherwise.
+/// @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
+/// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
+///         argument.
+/// Thread: as tatcell_table_ban. Cost: a hash, and one or two cache lines of a key without override. Since 0.3.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_overridden(
+    table: *const tatcell_table_t,
+    now: u64,
+    key: *const c_void,
+    key_len: usize,
+    kind: *mut u32,
+    left: *mut u64,
+) -> i32 {
+    args!(
+        c,
+        (table, hash) = keyed(c, table, (key, key_len)),
+        kind = c.result(kind),
+        left = c.result_if(left),
+        (found, ticks) = overridden(table, now, hash)
+    );
+    kind.put(found);
+    if let Some(left) = left {
+        left.put(ticks);
+    }
+    TATCELL_PASS
+}
+
+/// As tatcell_table_overridden for a hash made before.
+///
+/// @param table handle of a table of overrides; not NULL.
+/// @param now   the caller's clock, ticks.
+/// @param hash  as tatcell_table_ban_hash.
+/// @param kind  as tatcell_table_overridden.
+/// @param left  as tatcell_table_overridden.
+/// @retval as tatcell_table_overridden.
+/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+#[no_mangle]
+#[must_use]
+pub unsafe extern "C" fn tatcell_table_overridden_hash(
+    table: *const tatcell_table_t,
+    now: u64,
+    hash: u64,
+    kind: *mut u32,
+    left: *mut u64,
+) -> i32 {
+    args!(
+        c,
+        table = c.handle(table),
+        kind = c.result(kind),
+        left = c.result_if(left),
+        (found, ticks) = overridden(table, now, hash)
+    );
+    kind.put(found);
+    if let Some(left) = left {
+        left.put(ticks);
+    }
+    TATCELL_PASS
+}

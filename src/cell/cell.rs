@@ -1,0 +1,417 @@
+//! Cells: one state word each, shared by any number of threads or owned by one.
+//!
+//! ```text
+//!  Cell           [              TAT : 64              ]   0 = fresh; wraps at 2^64 q-units (3.3 days at 1e9/s in ns)
+//!  Cell32         [     TAT : 32     ]                     0 = fresh; wraps at 2^32 q-units (49.7 days of ms)
+//!  ExclusiveCell  as Cell, through `&mut`: plain load and store
+//! ```
+//!
+//! Who may touch it: a `Cell` and a `Cell32` any number of threads, interrupts and processes at once; an
+//! `ExclusiveCell` its one owner. Every change is one compare-and-swap of the whole word, so each request takes
+//! effect at one instant (its successful swap, or its load when nothing is stored), and no interleaving admits
+//! more than one after the other would.
+//!
+//! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps (a short check one more, see there), then
+//! `Contended` with nothing charged. A swap is lost only because another thread's swap succeeded. A denied request only
+//! reads.
+//!
+//! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
+
+use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change};
+use crate::algorithms::{self, Call, Kind, Op, Operation};
+use crate::answer::{Answer, Decision, Outcome, Permit, Place, Tracking};
+use crate::limit::{Limit, Limit32, LimitError};
+use crate::sync::{back_off, update32, update64, AtomicU32, AtomicU64, Ordering};
+use crate::time::{shifted, ticks_down};
+
+macro_rules! shared_cell {
+    ($(#[$doc:meta])* $name:ident, $atomic:ident, $word:ty, $update:ident) => {
+        $(#[$doc])*
+        #[derive(Debug)]
+        #[repr(transparent)]
+        pub struct $name {
+            pub(crate) word: $atomic,
+        }
+
+        impl $name {
+            /// Makes a fresh cell: the full burst is available. All-zero memory is the same.
+            #[cfg(not(tatcell_loom))]
+            pub const fn new() -> $name {
+                $name { word: $atomic::new(0) }
+            }
+
+            /// Makes a fresh cell (not `const` under the model checker).
+            #[cfg(tatcell_loom)]
+            pub fn new() -> $name {
+                $name { word: $atomic::new(0) }
+            }
+
+            /// Makes a cell from a saved word; any value is valid.
+            #[cfg(not(tatcell_loom))]
+            pub const fn from_word(word: $word) -> $name {
+                $name { word: $atomic::new(word) }
+            }
+
+            /// Reads the state word, for saving or inspection.
+            #[inline]
+            pub fn word(&self) -> $word {
+                // ORDERING: Relaxed; single word, value only.
+                self.word.load(Ordering::Relaxed)
+            }
+
+            /// Runs one bounded compare-and-swap loop with any one-word algorithm.
+            ///
+            /// `step` maps the current word to an answer and, if something changes, the next word; it may be called
+            /// several times. Returns `None` when [`MAX_LOST`](crate::MAX_LOST) swaps were lost: nothing was stored.
+            ///
+            /// # Concurrency
+            /// Any number of callers. The answer is that of the word which was replaced (or only read).
+            #[inline(always)]
+            pub fn update<A>(&self, step: impl FnMut($word) -> (A, Option<$word>)) -> Option<A> {
+                $update(&self.word, step)
+            }
+
+            /// One attempt; false if the word has changed (or, on LL/SC targets, for no reason).
+            #[inline(always)]
+            fn swap(&self, old: $word, new: $word) -> bool {
+                // ORDERING: Relaxed on both sides; the word is the whole state and orders nothing else.
+                self.word.compare_exchange_weak(old, new, Ordering::Relaxed, Ordering::Relaxed).is_ok()
+            }
+
+            /// Makes the cell fresh again: the full burst is available.
+            #[inline]
+            pub fn reset(&self) {
+                // ORDERING: Relaxed; single word, value only.
+                self.word.store(0, Ordering::Relaxed);
+            }
+        }
+
+        impl Default for $name {
+            fn default() -> $name {
+                $name::new()
+            }
+        }
+    };
+}
+
+shared_cell! {
+    /// A shared 64-bit cell: one limit, any number of threads.
+    ///
+    /// ```
+    /// use tatcell::{limit, Cell, Limit, Outcome};
+    /// static LIMIT: Limit = limit!(1 per 1_000_000_000, burst 5); // 1 a second, 5 at once, ticks in ns
+    /// static CELL: Cell = Cell::new();
+    /// for _ in 0..5 {
+    ///     assert_eq!(CELL.check(&LIMIT, 0, 1), Outcome::Conforming);
+    /// }
+    /// assert_eq!(CELL.check(&LIMIT, 0, 1), Outcome::NonConforming { retry_after: 1_000_000_000 });
+    /// ```
+    Cell, AtomicU64, u64, update64
+}
+shared_cell! {
+    /// A shared 32-bit cell for targets with 32-bit atomics, or for half the memory.
+    ///
+    /// Its clock wraps after 2^32 q-units: a cell idle for nearly that long may, for a share (H + S) / 2^32 of idle
+    /// times, read as a debt of at most H + S until it drains. Reset idle cells at least every
+    /// [`Limit32::span`](crate::Limit32::span) ticks where that matters. It never admits more than the limit.
+    Cell32, AtomicU32, u32, update32
+}
+
+/// A 64-bit cell with one owner: plain load and store, no atomic instruction.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[repr(transparent)]
+pub struct ExclusiveCell {
+    word: u64,
+}
+
+impl ExclusiveCell {
+    /// Makes a fresh cell: the full burst is available. All-zero memory is the same.
+    pub const fn new() -> ExclusiveCell {
+        ExclusiveCell { word: 0 }
+    }
+
+    /// Makes a cell from a saved word; any value is valid.
+    pub const fn from_word(word: u64) -> ExclusiveCell {
+        ExclusiveCell { word }
+    }
+
+    /// Reads the state word, for saving or inspection.
+    #[inline]
+    pub const fn word(&self) -> u64 {
+        self.word
+    }
+
+    /// Runs one step of any one-word algorithm; never `None`.
+    #[inline(always)]
+    pub fn update<A>(&mut self, mut step: impl FnMut(u64) -> (A, Option<u64>)) -> Option<A> {
+        let (answer, next) = step(self.word);
+        if let Some(next) = next {
+            self.word = next;
+        }
+        Some(answer)
+    }
+
+    #[inline(always)]
+    fn swap(&mut self, _old: u64, new: u64) -> bool {
+        self.word = new;
+        true
+    }
+
+    /// Makes the cell fresh again: the full burst is available.
+    #[inline]
+    pub fn reset(&mut self) {
+        self.word = 0;
+    }
+}
+
+/// The operations, written once for the three cells.
+macro_rules! operations {
+    ($cell:ident, $limit:ident, $word:ty, $me:ident, ($($recv:tt)+)) => {
+        impl $cell {
+            const MASK: u64 = <$word>::MAX as u64;
+
+            /// Decodes, steps and encodes: every operation but the plain check is one [`Op`].
+            #[inline(never)]
+            fn drive($($recv)+, op: &Op<'_>, now: u64) -> Option<Answer> {
+                if !op.p.is_gcra() {
+                    return $me.drive_count(op, now);
+                }
+                let now_q = op.p.now_q(now);
+                $me.update(|word| {
+                    let (lead, healed) = decode(op.p, word as u64, now_q, Self::MASK);
+                    let step = op.step(lead);
+                    let store = if healed { Some(step.store.unwrap_or(lead)) } else { step.store };
+                    (step.answer, store.map(|lead| Self::stored(now, now_q, lead)))
+                })
+            }
+
+            /// As [`drive`](Self::drive) where the word holds a count.
+            #[cold]
+            #[inline(never)]
+            fn drive_count($($recv)+, op: &Op<'_>, now: u64) -> Option<Answer> {
+                let (now_q, call) = (op.p.clock_q(now), Call::new(op, now));
+                $me.update(|word| {
+                    let step = call.step(whole_lead(word as u64, now_q, Self::MASK, op.p.window_q));
+                    (step.answer, step.store.map(|lead| encode(now_q, lead, Self::MASK) as $word))
+                })
+            }
+
+            /// The word of a lead. A lead of 0 is a TAT of now, not EMPTY: a clock that steps back must not find the
+            /// cell full. Only at tick 0, before which there is no clock, it is EMPTY: the word 0 would otherwise
+            /// become 1, a debt of one q-unit.
+            #[inline(always)]
+            fn stored(now: u64, now_q: u64, lead: u64) -> $word {
+                if now == 0 && lead == 0 {
+                    0
+                } else {
+                    encode(now_q, lead, Self::MASK) as $word
+                }
+            }
+
+            /// Decides one request and charges it if it conforms.
+            ///
+            /// `now` is the caller's clock in ticks, `cost` in units. Cost 0 is a look that never writes.
+            ///
+            /// # Concurrency
+            /// One compare-and-swap when conforming, one load when not. Cost: O(1), no division.
+            ///
+            /// Source: ITU-T I.371 annex A (virtual scheduling), with weights.
+            #[inline]
+            pub fn check($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
+                match $me.check_plain(limit, now, cost) {
+                    Some(outcome) => outcome,
+                    None => $me.check_again(limit, now, cost),
+                }
+            }
+
+            /// The common case: no options, a cost within the burst, and one attempt.
+            #[inline(always)]
+            pub(crate) fn check_plain($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
+                $me.attempt(limit, limit.0.now_q(now), cost, |q| limit.0.ticks_up(q, now))
+            }
+
+            /// As [`check_plain`](Self::check_plain) where q-units are ticks; elsewhere nothing is tried.
+            #[inline(always)]
+            #[allow(dead_code)] // the C layer asks
+            pub(crate) fn check_whole($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
+                if limit.0.is_whole() { $me.attempt(limit, now, cost, |q| q) } else { None }
+            }
+
+            /// As [`check_plain`](Self::check_plain), always shifting; `retry_after` is in q-units still.
+            #[inline(always)]
+            #[allow(dead_code)] // as above
+            pub(crate) fn check_shifted($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
+                $me.attempt(limit, shifted(now, limit.0.shl, limit.0.shr), cost, |q| q)
+            }
+
+            #[inline(always)]
+            fn attempt<F>($($recv)+, limit: &$limit, now_q: u64, cost: u64, ticks: F) -> Option<Outcome>
+            where
+                F: FnOnce(u64) -> u64,
+            {
+                let (p, word) = (&limit.0, $me.word());
+                match gcra::plain_word(p, word as u64, now_q, Self::MASK, cost)? {
+                    Err(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
+                    Ok(tat) if $me.swap(word, tat as $word) => Some(Outcome::Conforming),
+                    Ok(_) => None,
+                }
+            }
+
+            /// Options, a cost above the burst, or a first attempt lost to a rival.
+            #[cold]
+            #[inline(never)]
+            pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
+                let op = Op::new(&limit.0, Kind::Check, cost, 0);
+                // The common case comes here only where it lost its swap.
+                if limit.0.is_gcra() && cost.wrapping_sub(1) < limit.0.plain {
+                    back_off(1);
+                }
+                let made = if limit.0.is_gcra() { $me.drive(&op, now) } else { $me.drive_count(&op, now) };
+                made.map_or(Outcome::Contended, |answer| answer.outcome(&limit.0, now))
+            }
+
+            /// Decides one request with the full answer; `room` units above the burst are allowed for this call, at
+            /// most the limit's `max_room`.
+            #[inline]
+            pub fn check_ex($($recv)+, limit: &$limit, now: u64, cost: u64, room: u64) -> Decision {
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Check, cost, room), now);
+                Self::decision(limit, now, cost, answer)
+            }
+
+            /// Charges after the fact: always charges, up to the burst plus the limit's `max_debt`.
+            ///
+            /// The decision passes; `permit.stored` tells what was charged. `Contended` charged nothing.
+            #[inline]
+            pub fn charge($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Charge, cost, 0), now);
+                Self::decision(limit, now, cost, answer)
+            }
+
+            /// Gives back what a permit proves was charged and has not drained since.
+            ///
+            /// Returns the ticks of debt removed, rounded down (where the limit counts units, those); `None` when
+            /// contended (nothing changed, ask again).
+            /// Use a permit once: a second refund of it would give back another request's charge, and so would a refund
+            /// after a reset (give the limit another epoch when you reset). Of several permits of one key refund the
+            /// newest first, or make the limit with [`strict_refunds`](crate::LimitSpec::strict_refunds).
+            /// Of a line of reservations give back the last one only, strict refunds or not: from the middle of it,
+            /// the next to reserve is told to leave together with one that was told already.
+            #[inline]
+            pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
+                let p = &limit.0;
+                let answer = $me.drive(&algorithms::refund(p, permit, 0, now, Self::MASK), now)?;
+                Some(if p.is_gcra() { ticks_down(answer.stored, p.shl, p.shr) } else { answer.stored })
+            }
+
+            /// Reserves `cost` units for the earliest conforming instant, for shaping: the decision's `departure`.
+            ///
+            /// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks
+            /// do not step back: a caller whose clock is behind gets the same place on the time axis, but a `now` of
+            /// its own. A request that would wait longer than the limit's `max_delay` is refused and charges nothing;
+            /// its `retry_after` is the time until the same request would be accepted. Only GCRA knows when a request
+            /// may leave: under another algorithm the verdict is `Never`.
+            ///
+            /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which is this at max(now, group eligibility).
+            #[inline]
+            pub fn reserve($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
+                let answer = $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), now);
+                Self::decision(limit, now, cost, answer)
+            }
+
+            /// As [`reserve`](Self::reserve) for the earliest conforming instant that is not before tick `from`, as if
+            /// the request came then; `max_delay` and `retry_after` count from `now` still.
+            ///
+            /// The cell is charged for a time that lies ahead: whoever asks before `from` waits behind it.
+            #[inline]
+            pub fn reserve_from($($recv)+, limit: &$limit, now: u64, from: u64, cost: u64) -> Decision {
+                let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
+                let answer = $me.drive(&op, now);
+                Self::decision(limit, now, cost, answer)
+            }
+
+            /// Moves the state from one limit to another, from `now` on. Returns false when contended: nothing changed,
+            /// ask again.
+            ///
+            /// A state that counts units means something under its own algorithm, window and bits alone. Limits that
+            /// agree in these need no change, and keep the count; between others there is only `Change::Reset`: give
+            /// the new limit another epoch, or permits of before may be taken for its own.
+            ///
+            /// # Errors
+            /// [`LimitError::BadAlgorithm`].
+            ///
+            /// While other threads still check with the old limit, both must have the same
+            /// [resolution](crate::LimitSpec::resolution); otherwise change when nobody checks.
+            #[inline]
+            pub fn change(
+                $($recv)+,
+                old: &$limit,
+                new: &$limit,
+                now: u64,
+                how: Change,
+            ) -> Result<bool, LimitError> {
+                if !old.0.is_gcra() || !new.0.is_gcra() {
+                    return match how {
+                        Change::Reset => {
+                            $me.reset();
+                            Ok(true)
+                        }
+                        _ if algorithms::is_alike(&old.0, &new.0) => Ok(true),
+                        _ => Err(LimitError::BadAlgorithm),
+                    };
+                }
+                let (old_q, new_q) = (old.0.now_q(now), new.0.now_q(now));
+                let done = $me.update(|word| {
+                    let (lead, _) = decode(&old.0, word as u64, old_q, Self::MASK);
+                    // A fresh cell stays fresh; otherwise a lead of 0 is a TAT of now, as everywhere.
+                    let next = match gcra::change(&old.0, &new.0, lead, now, how) {
+                        0 if word == 0 => 0,
+                        lead => Self::stored(now, new_q, lead),
+                    };
+                    ((), if next == word { None } else { Some(next) })
+                });
+                Ok(done.is_some())
+            }
+
+            #[inline(always)]
+            fn decision(limit: &$limit, now: u64, cost: u64, answer: Option<Answer>) -> Decision {
+                match answer {
+                    Some(answer) => {
+                        let place = Place { now, mask: Self::MASK, generation: 0, slot: 0 };
+                        let permit = answer.permit(&limit.0, place);
+                        algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, permit)
+                    }
+                    None => Decision::contended(cost, limit.0.burst),
+                }
+            }
+        }
+    };
+}
+
+operations!(Cell, Limit, u64, self, (&self));
+operations!(Cell32, Limit32, u32, self, (&self));
+operations!(ExclusiveCell, Limit, u64, self, (&mut self));
+
+macro_rules! looks {
+    ($cell:ident, $limit:ident) => {
+        impl $cell {
+            /// Answers what a request of this cost would be told, without charging it. Reads only.
+            #[inline]
+            pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
+                let answer = self.look(limit, now, cost);
+                algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
+            }
+
+            /// As [`peek`](Self::peek), without what is to be told.
+            #[inline]
+            pub(crate) fn look(&self, limit: &$limit, now: u64, cost: u64) -> Answer {
+                let now_q = limit.0.clock_q(now);
+                let (lead, _) = decode(&limit.0, self.word() as u64, now_q, Self::MASK);
+                algorithms::peek(&limit.0, lead, now, cost)
+            }
+        }
+    };
+}
+
+looks!(Cell, Limit);
+looks!(Cell32, Limit32);
+looks!(ExclusiveCell, Limit);

@@ -1,0 +1,153 @@
+//! Models of the log gate and of slip: each line is written or told of exactly once, of n refusals exactly one is
+//! flagged; and the weakenings that break it. See `table/loom_kit.rs` for the bounds and for what loom does not show.
+
+use std::sync::Arc;
+
+use crate::algorithms::log_gate::{Pace, Step};
+use crate::cell::{LogGate, LogLine, Slip};
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
+
+/// An interval in ticks that is exact.
+const I: u64 = 1000;
+
+/// Lines left out, and lines that written ones told of.
+fn sums(lines: &[LogLine]) -> (u32, u32) {
+    lines.iter().fold((0, 0), |(out, told), line| match line {
+        LogLine::LeaveOut => (out + 1, told),
+        LogLine::Write { left_out } => (out, told + left_out),
+    })
+}
+
+fn written(lines: &[LogLine]) -> usize {
+    lines.iter().filter(|line| matches!(line, LogLine::Write { .. })).count()
+}
+
+/// Three lines at once at a fresh gate: one is written, two are counted. Does not show: clocks apart.
+#[test]
+fn three_lines_at_once_write_one_and_count_two() {
+    explore("log: 3 threads x 1 line", Bound::Exhaustive, || {
+        let gate = Arc::new(LogGate::new());
+        let (a, b, c) = (gate.clone(), gate.clone(), gate.clone());
+        let (a, b, c) = race3(move || a.check(I, NOW), move || b.check(I, NOW), move || c.check(I, NOW));
+        assert_eq!(written(&[a, b, c]), 1, "not exactly one line");
+        assert_eq!(gate.left_out(), 2, "a line was neither written nor counted");
+        assert_eq!((gate.take(), gate.left_out()), (Some(2), 0), "what was taken is still there");
+    });
+}
+
+/// Two threads whose clocks pass the interval: whatever line is written when, all that were left out are told of once.
+/// Does not show: more threads, the saturation.
+fn lines_across_an_interval(check: fn(&LogGate, u64) -> LogLine, name: &str) {
+    explore(name, Bound::Exhaustive, move || {
+        let gate = Arc::new(LogGate::new());
+        let first = gate.check(I, NOW);
+        assert_eq!(first, LogLine::Write { left_out: 0 });
+        let (a, b) = (gate.clone(), gate.clone());
+        let (a, b) = race(
+            move || [check(&a, NOW + I / 2), check(&a, NOW + I)],
+            move || [check(&b, NOW + I / 2), check(&b, NOW + I)],
+        );
+        let lines = [a, b].concat();
+        let (out, told) = sums(&lines);
+        assert_eq!(told + gate.left_out(), out, "a count was lost or told twice: {lines:?}");
+        assert_eq!(written(&lines), 1, "not one line an interval: {lines:?}");
+    });
+}
+
+#[test]
+fn lines_left_out_are_told_of_once_across_an_interval() {
+    lines_across_an_interval(|gate, now| gate.check(I, now), "log: 2 threads x 2 lines");
+}
+
+/// A count that is taken while lines are written and counted: nothing is lost, nothing is told twice.
+#[test]
+fn what_is_taken_is_told_by_no_line() {
+    explore("log: take beside 2 lines", Bound::Exhaustive, || {
+        let gate = Arc::new(LogGate::new());
+        let lines = [gate.check(I, NOW), gate.check(I, NOW)];
+        assert_eq!(sums(&lines), (1, 0));
+        let (a, b, c) = (gate.clone(), gate.clone(), gate.clone());
+        let (a, b, taken) = race3(move || a.check(I, NOW + 1), move || b.check(I, NOW + I), move || c.take());
+        let (out, told) = sums(&[a, b]);
+        let taken = taken.expect("contended with two rivals");
+        assert_eq!(told + taken + gate.left_out(), out + 1, "a count was lost or told twice");
+    });
+}
+
+/// A gate that stores its lines, where the shipped one swaps.
+fn stored(gate: &LogGate, now: u64) -> LogLine {
+    // ORDERING: Relaxed; single word, value only, here and below.
+    match Pace::of(I).step(gate.word().load(Ordering::Relaxed), now) {
+        Step::Write { left_out, word } => {
+            gate.word().store(word, Ordering::Relaxed);
+            LogLine::Write { left_out }
+        }
+        Step::LeaveOut => gate.check(I, now),
+    }
+}
+
+/// A line that goes over the count of another loses it, or both are written.
+#[test]
+#[should_panic(expected = "a count was lost")]
+fn store_for_the_swap_of_a_line_is_caught() {
+    lines_across_an_interval(stored, "MUST FAIL: a line is stored");
+}
+
+/// A gate that counts by load and store, where the shipped one adds.
+fn counted_by_store(gate: &LogGate, now: u64) -> LogLine {
+    // ORDERING: Relaxed; single word, value only, here and below.
+    let word = gate.word().load(Ordering::Relaxed);
+    match Pace::of(I).step(word, now) {
+        Step::LeaveOut => {
+            gate.word().store(word + 1, Ordering::Relaxed);
+            LogLine::LeaveOut
+        }
+        Step::Write { .. } => gate.check(I, now),
+    }
+}
+
+/// A count that goes over the line of another makes its word old again, and a second line is written.
+#[test]
+#[should_panic(expected = "not one line an interval")]
+fn store_for_the_addition_of_a_count_is_caught() {
+    lines_across_an_interval(counted_by_store, "MUST FAIL: a count is stored");
+}
+
+fn flags(flagged: &[bool]) -> usize {
+    flagged.iter().filter(|flag| **flag).count()
+}
+
+/// Three refusals, n = 3, after any number before them: exactly one is flagged. Does not show: the wrap.
+#[test]
+fn of_n_refusals_of_several_threads_one_is_flagged() {
+    for before in 0..3 {
+        explore("slip: 3 threads x 1 refusal", Bound::Exhaustive, move || {
+            let slip = Arc::new(Slip::new());
+            for _ in 0..before {
+                slip.check(3);
+            }
+            let (a, b, c) = (slip.clone(), slip.clone(), slip.clone());
+            let (a, b, c) = race3(move || a.check(3), move || b.check(3), move || c.check(3));
+            assert_eq!(flags(&[a, b, c]), 1, "not one of three");
+        });
+    }
+}
+
+/// Load and store, where the shipped counter adds.
+#[test]
+#[should_panic(expected = "not one of two")]
+fn store_for_the_addition_of_a_refusal_is_caught() {
+    explore("MUST FAIL: slip by load and store", Bound::Exhaustive, || {
+        let slip = Arc::new(AtomicU64::new(0));
+        let next = |slip: Arc<AtomicU64>| {
+            // ORDERING: Relaxed; single word, value only, here and below.
+            let number = slip.load(Ordering::Relaxed);
+            slip.store(number + 1, Ordering::Relaxed);
+            number % 2 == 0
+        };
+        let (a, b) = (slip.clone(), slip.clone());
+        let (a, b) = race(move || next(a), move || next(b));
+        assert_eq!(flags(&[a, b]), 1, "not one of two");
+    });
+}

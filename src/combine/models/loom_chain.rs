@@ -1,0 +1,169 @@
+//! Models of chains: any interleaving of two or three chains over two cells passes no more than each limit allows and
+//! leaves no debt of a refused one.
+//!
+//! All threads of a model share one reading of the clock, so that what is owed can be summed up exactly. See
+//! `table/loom_kit.rs` for the bounds and for what loom does not show. `tests/chain_explorer.rs` explores the protocol
+//! with more threads, clocks that go on, and rules that are weakened; here runs the shipped code.
+
+use std::sync::atomic::{AtomicBool, Ordering as Plain};
+use std::sync::Arc;
+
+use crate::answer::{Decision, Permit, Verdict};
+use crate::cell::Cell;
+use crate::combine::{Chain, Link};
+use crate::limit::{Limit, LimitSpec};
+use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
+
+/// Emission interval in ticks; one q-unit a tick.
+const T: u64 = 1 << 16;
+
+struct World {
+    limit: Limit,
+    cells: [Cell; 2],
+}
+
+impl World {
+    fn new(burst: u64) -> Arc<World> {
+        let limit = LimitSpec::new(1, T, burst).max_delay(2 * T).resolution(0).build().expect("a limit");
+        Arc::new(World { limit, cells: [Cell::new(), Cell::new()] })
+    }
+
+    /// A chain over both cells, `first` before the other.
+    fn chain(&self, first: usize, cost: u64) -> Chain<'_> {
+        let link = |i: usize| Link::cell(&self.cells[i], &self.limit, cost);
+        Chain::new(&[link(first), link(1 - first)]).expect("a chain")
+    }
+
+    /// What both cells owe, in units.
+    fn debts(&self) -> [u64; 2] {
+        [0, 1].map(|i| self.cells[i].peek(&self.limit, NOW, 0).reset_after / T)
+    }
+}
+
+fn check(world: &Arc<World>, first: usize, cost: u64) -> impl FnOnce() -> bool + 'static {
+    let world = world.clone();
+    move || {
+        let mut permits = [Permit::NONE; 2];
+        let decision = world.chain(first, cost).check_ex(NOW, None, |i, d| permits[i] = d.permit);
+        assert_eq!(decision.passes(), permits[0] != Permit::NONE, "a permit for nothing");
+        decision.passes()
+    }
+}
+
+/// Two chains in opposite orders for one unit of each cell: at most one passes, and both cells owe what passed. Shows
+/// also that the race in which both are refused is reached. Does not show: more threads.
+#[test]
+fn loom_chains_in_opposite_orders_never_pass_together() {
+    static NONE_PASSED: AtomicBool = AtomicBool::new(false);
+    explore("chain: opposite orders", Bound::Exhaustive, || {
+        let world = World::new(1);
+        let (a, b) = race(check(&world, 0, 1), check(&world, 1, 1));
+        let passed = a as u64 + b as u64;
+        assert!(passed <= 1, "both passed");
+        assert_eq!(world.debts(), [passed; 2], "debt of a refused chain");
+        NONE_PASSED.fetch_or(passed == 0, Plain::Relaxed);
+    });
+    assert!(NONE_PASSED.load(Plain::Relaxed), "the race that needs an undo was never run");
+}
+
+/// Two chains of other costs in one order: what passes fits, nothing else is owed. Does not show: more threads.
+#[test]
+fn loom_chains_of_other_costs_fit_together_or_not_at_all() {
+    explore("chain: costs 2 and 1 of 2", Bound::Exhaustive, || {
+        let world = World::new(2);
+        let (a, b) = race(check(&world, 0, 2), check(&world, 0, 1));
+        let passed = 2 * a as u64 + b as u64;
+        assert!(passed <= 2, "over-admitted");
+        assert_eq!(world.debts(), [passed; 2], "debt of a refused chain");
+    });
+}
+
+/// Three chains in one order and of one cost, two units of each: exactly two pass. Does not show: other orders.
+#[test]
+fn loom_three_chains_in_one_order_pass_as_one_after_the_other() {
+    explore("chain: 3 threads, 2 units", Bound::At(2, 3), || {
+        let world = World::new(2);
+        let (a, b, c) = race3(check(&world, 0, 1), check(&world, 0, 1), check(&world, 0, 1));
+        assert_eq!([a, b, c].iter().filter(|passed| **passed).count(), 2, "not exactly the burst");
+        assert_eq!(world.debts(), [2; 2], "debt of a refused chain");
+    });
+}
+
+/// A chain beside single checks of its second cell, which it may lose after its look. Does not show: refunds of the
+/// rival.
+#[test]
+fn loom_a_chain_that_loses_a_race_gives_its_first_link_back() {
+    static LOST: AtomicBool = AtomicBool::new(false);
+    explore("chain: beside single checks", Bound::Exhaustive, || {
+        let world = World::new(2);
+        let (chain, rival) = (world.clone(), world.clone());
+        let (d, singles) = race(
+            move || chain.chain(0, 1).check(NOW),
+            move || [0; 2].map(|_| rival.cells[1].check(&rival.limit, NOW, 1).passes()),
+        );
+        let (own, others) = (d.passes() as u64, singles.iter().filter(|p| **p).count() as u64);
+        assert_eq!(own + others, 2, "a unit was refused to all");
+        assert_eq!(world.debts(), [own, 2]);
+        if let Decision { verdict: Verdict::NonConforming, policy, retry_after, .. } = d {
+            assert_eq!((policy, retry_after), (1, T));
+            LOST.store(true, Plain::Relaxed);
+        }
+    });
+    assert!(LOST.load(Plain::Relaxed), "the race was never lost");
+}
+
+/// Reservations of two chains in opposite orders: no departure is shared, and a refused one leaves nothing. Does not
+/// show: more threads.
+#[test]
+fn loom_reservations_of_chains_share_no_departure() {
+    explore("chain: reservations", Bound::Exhaustive, || {
+        let world = World::new(1);
+        let reserve = |first: usize| {
+            let world = world.clone();
+            move || world.chain(first, 1).reserve(NOW).unwrap()
+        };
+        let (a, b) = race(reserve(0), reserve(1));
+        assert!(a.passes() && b.passes(), "a delay of two units is enough for two");
+        assert_eq!(world.debts(), [2; 2]);
+        // In opposite orders both may leave second, in one cell each; nobody leaves as if the other were not there.
+        assert!(a.departure.max(b.departure) == NOW + T, "both left at once");
+    });
+}
+
+/// A chain without its undo, through the same calls.
+fn check_without_undo(world: &Arc<World>, first: usize) -> impl FnOnce() -> bool + 'static {
+    let world = world.clone();
+    move || [first, 1 - first].iter().all(|&i| world.cells[i].check(&world.limit, NOW, 1).passes())
+}
+
+/// Must fail: an undo that is forgotten leaves debt.
+#[test]
+#[should_panic(expected = "debt of a refused chain")]
+fn loom_weak_chain_that_forgets_its_undo_is_caught() {
+    explore("chain, weakened: no undo", Bound::Exhaustive, || {
+        let world = World::new(1);
+        let (a, b) = race(check_without_undo(&world, 0), check_without_undo(&world, 1));
+        assert_eq!(world.debts(), [a as u64 + b as u64; 2], "debt of a refused chain");
+    });
+}
+
+/// Must fail: a look that is believed, with charges that refuse nothing behind it, passes two.
+#[test]
+#[should_panic(expected = "over-admitted")]
+fn loom_weak_chain_that_believes_its_look_is_caught() {
+    explore("chain, weakened: look, then charge", Bound::Exhaustive, || {
+        let world = World::new(1);
+        let believe = || {
+            let world = world.clone();
+            move || {
+                let passes = world.chain(0, 1).peek(NOW).passes();
+                for cell in world.cells.iter().filter(|_| passes) {
+                    let _ = cell.charge(&world.limit, NOW, 1);
+                }
+                passes
+            }
+        };
+        let (a, b) = race(believe(), believe());
+        assert!(a as u64 + b as u64 <= 1, "over-admitted");
+    });
+}

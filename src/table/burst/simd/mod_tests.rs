@@ -1,0 +1,437 @@
+//! Groups against single calls: random bursts, with the plain step and with vectors, and the cases that are rare in
+//! them.
+//!
+//! TATCELL_BURSTS says how many random bursts, all worlds together. 1e8 of them in one run (`cargo test --release --lib
+//! --features std groups_decide_count_and_store`, AMD EPYC of family 26, 2026-11-23): 3.2e9 decisions, no difference,
+//! 214 s of processor time.
+
+use std::cell::RefCell;
+use std::vec::Vec;
+
+use super::*;
+use crate::answer::{Decision, Tracking, Verdict};
+use crate::limit::{LimitSpec, TableLimit};
+use crate::sync::{Exclusive, Shared};
+use crate::table::calls::full_answer::Request;
+use crate::table::layout::image::lines_for;
+use crate::table::layout::options::TableOptions;
+use crate::table::layout::policy::FullPolicy;
+use crate::table::set::search::Base;
+
+const NOW: u64 = 1 << 40;
+const T: u64 = 4_096;
+
+fn random(seed: &mut u64) -> u64 {
+    *seed = seed.wrapping_add(0x9e37_79b9_7f4a_7c15);
+    let z = (*seed ^ *seed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    let z = (z ^ z >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    z ^ z >> 31
+}
+
+fn memory() -> &'static mut [Line] {
+    Vec::leak((0..lines_for(64)).map(|_| Line::new()).collect())
+}
+
+fn words<M: Access>(table: &Table<'_, M>) -> Vec<u64> {
+    // ORDERING: Relaxed; one thread.
+    table.slots.iter().flat_map(|line| &line.words).map(|word| word.load(Ordering::Relaxed)).collect()
+}
+
+/// How a burst is decided; each must ask ahead for its requests once, in order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// By the plain step, two lanes or eight.
+    Two,
+    Eight,
+    /// By a step that this processor has, if any.
+    Widest,
+    Half,
+    /// As the calls do, which choose; where there is nothing wider than AVX2.
+    Usual,
+    UsualHalf,
+}
+
+const WAYS: [Way; 6] = [Way::Two, Way::Eight, Way::Widest, Way::Half, Way::Usual, Way::UsualHalf];
+
+impl Way {
+    fn decide<M: Access>(self, table: &Table<'_, M>, burst: &Burst<'_>, c: &mut Option<Counters>) -> u64 {
+        let asked = RefCell::new(Vec::new());
+        let ahead = |_: &Table<'_, M>, i| asked.borrow_mut().push(i);
+        // A few are decided before, as in a shared table.
+        let from = if matches!(self, Way::Usual | Way::UsualHalf) { 0 } else { burst.hashes.len() % 5 };
+        let first = Burst { hashes: &burst.hashes[..from], ..*burst };
+        let pass = table.decide_from(&first, 0, usize::MAX, c.as_mut(), ahead).pass;
+        let counters = c.as_mut();
+        let groups = match (self, table.wide, table.half) {
+            (Way::Two, _, _) => table.decide_groups::<Base, 2>(Base, burst, from, counters, ahead),
+            (Way::Widest, Some(wide), _) => {
+                table.decide_groups::<_, LANES>(wide, burst, from, counters, ahead)
+            }
+            (Way::Half, _, Some(half)) => table.decide_groups::<_, LANES>(half, burst, from, counters, ahead),
+            (Way::Eight | Way::Widest | Way::Half, _, _) => {
+                table.decide_groups::<Base, 8>(Base, burst, from, counters, ahead)
+            }
+            (Way::Usual | Way::UsualHalf, _, _) => {
+                return match c {
+                    Some(counters) => table.check_burst_counted(burst, counters).expect("its own limit"),
+                    None => table.check_burst_prefetched(burst, None).expect("the same"),
+                }
+            }
+        };
+        assert!(
+            asked.into_inner().into_iter().flatten().eq(0..burst.hashes.len()),
+            "not each was asked ahead once"
+        );
+        pass | groups
+    }
+
+    /// Which of the steps in `Seen` it takes; none where the calls choose.
+    fn step<M: Access>(self, table: &Table<'_, M>) -> Option<usize> {
+        match self {
+            Way::Usual | Way::UsualHalf => None,
+            Way::Half if table.half.is_some() => Some(1),
+            Way::Widest if table.wide.is_some() => Some(2),
+            _ => Some(0),
+        }
+    }
+}
+
+/// Does this processor have the steps, by the standard library? What is there and was not found is a defect.
+#[cfg(tatcell_sse2)]
+fn steps_here() -> [bool; 3] {
+    use std::arch::is_x86_feature_detected as has;
+    let wide = has!("avx512f") && has!("avx512dq") && has!("avx512bw") && has!("avx512vl");
+    [true, has!("avx2"), wide && has!("avx512vbmi2")]
+}
+
+#[cfg(not(tatcell_sse2))]
+fn steps_here() -> [bool; 3] {
+    [true, false, false]
+}
+
+/// Says which steps are compared with nothing on this processor.
+fn say_what_is_absent(test: &str) {
+    for (here, name) in steps_here().into_iter().zip(["plain", "avx2", "avx512"]) {
+        if !here {
+            std::println!("SKIP {test}_by_{name}: this processor has no such step; run it on one that has");
+        }
+    }
+}
+
+/// One configuration, and the same table once more for single calls.
+struct World<M: Access> {
+    table: Table<'static, M>,
+    singles: Table<'static, M>,
+    limit: TableLimit,
+    way: Way,
+    counters: [Option<Counters>; 2],
+    seen: Seen,
+    what: std::string::String,
+}
+
+type Init<M> = fn(&'static mut [Line], &TableOptions) -> Table<'static, M>;
+
+impl<M: Access> World<M> {
+    fn new(init: Init<M>, options: TableOptions, spec: &LimitSpec, way: Way, counted: bool) -> World<M> {
+        let (mut table, singles) = (init(memory(), &options), init(memory(), &options));
+        if way == Way::UsualHalf {
+            table.wide = None;
+        }
+        table.at_once = counted;
+        let limit = singles.limit(spec).expect("a limit");
+        let counters = [counted.then(Counters::default); 2];
+        let what = std::format!("{way:?} {:?} counted {counted} exclusive {}", options, M::EXCLUSIVE);
+        World { table, singles, limit, way, counters, seen: Seen::default(), what }
+    }
+
+    /// Where the key has a slot, a number in its set.
+    fn at(&self, hash: u64) -> Option<usize> {
+        let (set, tag) = self.singles.place(hash);
+        set.find(&self.singles.geometry.layout, tag).map(|(at, _, _)| at)
+    }
+
+    /// Decides a burst in both; the verdicts.
+    fn burst(&mut self, now: u64, hashes: &[u64]) -> u64 {
+        let had: Vec<Option<usize>> = hashes.iter().map(|&hash| self.at(hash)).collect();
+        let (mut took, mut expected) = (false, 0u64);
+        for (i, &hash) in hashes.iter().enumerate() {
+            self.seen.behind += u64::from(took && had[i].is_some() && self.at(hash).is_none());
+            let request = Request { limit: &self.limit, now, cost: 1, room: 0 };
+            let counters = self.counters[0].as_mut();
+            let Decision { verdict, tracking, .. } =
+                self.singles.check_ex(&request, hash, counters).expect("its own limit");
+            expected |= u64::from(verdict.passes()) << i;
+            let (inherited, forgiven) = (tracking == Tracking::Inherited, tracking == Tracking::Forgiven);
+            let takes = verdict == Verdict::Conforming && (inherited || forgiven);
+            took |= takes;
+            self.seen.inherited += u64::from(takes && inherited);
+            self.seen.forgiven += u64::from(takes && forgiven);
+        }
+        // Whatever it says, it is a hint.
+        let last = [0, u64::MAX, now][(now % 3) as usize];
+        let burst = Burst { limit: &self.limit, now, hashes, costs: None, last };
+        let pass = self.way.decide(&self.table, &burst, &mut self.counters[1]);
+        assert_eq!(pass, expected, "verdicts of {hashes:x?} at {now}: {}", self.what);
+        let seen = &mut self.seen;
+        seen.passed += u64::from(pass.count_ones());
+        seen.denied += hashes.len() as u64 - u64::from(pass.count_ones());
+        seen.second += had.iter().flatten().filter(|&&at| at >= 8).count() as u64;
+        seen.last += had.iter().flatten().filter(|&&at| at == 7).count() as u64;
+        if let Some(step) = self.way.step(&self.table).filter(|_| hashes.len() >= 16) {
+            seen.by_step[step] += 1;
+        }
+        pass
+    }
+
+    fn same(&self) {
+        assert_eq!(words(&self.table), words(&self.singles), "{}", self.what);
+        assert_eq!(self.counters[1], self.counters[0], "{}", self.what);
+    }
+}
+
+/// What came up in random bursts.
+#[derive(Default, Debug)]
+struct Seen {
+    passed: u64,
+    denied: u64,
+    /// Requests whose key lay in the second line, or in the last word of a line.
+    second: u64,
+    last: u64,
+    /// Counted ones that found no slot of theirs, and that passed softly.
+    inserted: u64,
+    soft: u64,
+    /// Takeovers, by what became of the debt; requests whose key lost its slot to an earlier one of the burst.
+    inherited: u64,
+    forgiven: u64,
+    behind: u64,
+    /// Bursts of two groups or more by the plain step, that of AVX2, that of AVX-512.
+    by_step: [u64; 3],
+}
+
+impl Seen {
+    fn add<M: Access>(&mut self, w: &World<M>) {
+        let counters = w.counters[1].unwrap_or_default();
+        self.passed += w.seen.passed;
+        self.denied += w.seen.denied;
+        self.second += w.seen.second;
+        self.last += w.seen.last;
+        self.inserted += counters.inserted;
+        self.soft += counters.soft;
+        self.inherited += w.seen.inherited;
+        self.forgiven += w.seen.forgiven;
+        self.behind += w.seen.behind;
+        self.by_step = core::array::from_fn(|i| self.by_step[i] + w.seen.by_step[i]);
+    }
+}
+
+fn play<M: Access>(init: Init<M>, seed: u64, bursts: u64, seen: &mut Seen) {
+    let mut s = seed;
+    let mut pick = |n: u64| random(&mut s) % n;
+    let policies = [FullPolicy::Admit, FullPolicy::Inherit, FullPolicy::Deny, FullPolicy::Sampled];
+    let tag_bits = 12 + pick(13) as u32;
+    let counted = pick(2) == 0;
+    let way = WAYS[pick(6) as usize];
+    let spec = LimitSpec::new(1, T, 1 + pick(6));
+    // What is counted passes softly one by one: where the calls choose, they leave the groups for it.
+    let may_be_soft = !counted || matches!(way, Way::Usual | Way::UsualHalf);
+    let spec = if pick(3) == 0 && may_be_soft { spec.soft(1) } else { spec };
+    let options = TableOptions::new(spec).caller_hash().tag_bits(tag_bits);
+    let options = options.policy(policies[pick(4) as usize]);
+    // Few keys that come often, as many as fit, more than fit.
+    let keys = [3, 20, 45, 100][pick(4) as usize];
+    let mut w = World::new(init, options, &spec, way, counted);
+    let (salt, mut now) = (pick(u64::MAX), NOW + pick(1 << 30));
+    for round in 0..bursts {
+        let steps = [0, 1, 300, 20_000, 1 << 22];
+        let step = steps[pick(5) as usize];
+        now += pick(1 + step);
+        let n = pick(65) as usize;
+        let hashes: Vec<u64> = (0..n).map(|_| random(&mut (salt ^ pick(keys)))).collect();
+        w.burst(now, &hashes);
+        if round % 64 == 63 {
+            w.same();
+        }
+    }
+    w.same();
+    seen.add(&w);
+}
+
+fn shared(lines: &'static mut [Line], options: &TableOptions) -> Table<'static, Shared> {
+    Table::init(lines, options).expect("a table")
+}
+
+fn owned(lines: &'static mut [Line], options: &TableOptions) -> Table<'static, Exclusive> {
+    Table::init_exclusive(lines, options).expect("a table")
+}
+
+#[test]
+fn groups_decide_count_and_store_as_single_calls_do() {
+    const EACH: u64 = 250;
+    let asked = std::env::var("TATCELL_BURSTS").ok().and_then(|n| n.parse::<f64>().ok());
+    let first: u64 = std::env::var("TATCELL_SEED").ok().and_then(|n| n.parse().ok()).unwrap_or(20_261_122);
+    let worlds = asked.map_or(400, |n| n as u64 / EACH).max(8);
+    let mut seen = Seen::default();
+    for i in 0..worlds {
+        // The seed of a world alone makes it again.
+        let seed = first.wrapping_add(i);
+        match i % 3 {
+            0 => play(owned, seed, EACH, &mut seen),
+            _ => play(shared, seed, EACH, &mut seen),
+        }
+    }
+    std::println!("bursts: {} of seeds from {first}, {seen:?}", worlds * EACH);
+    let Seen { passed, denied, second, last, inserted, soft, inherited, forgiven, behind, by_step } = seen;
+    let all = [passed, denied, second, last, inserted, soft, inherited, forgiven, behind];
+    assert!(all.iter().all(|&n| n > 100), "not all came up: {seen:?}");
+    // Each step that this processor has, and no other.
+    assert_eq!(by_step.map(|n| n > 100), steps_here(), "steps: {seen:?}");
+    say_what_is_absent("groups_decide_count_and_store_as_single_calls_do");
+}
+
+/// A key by its home line and tag.
+fn hash(line: u64, lines: u64, tag: u64) -> u64 {
+    ((line << 32).div_ceil(lines) << 32) + tag
+}
+
+/// Fills both lines of set 0 with keys of tags from 0x100 on, which owe so many units each.
+fn fill<M: Access>(w: &mut World<M>, owe: impl Fn(u64) -> u32) -> Vec<u64> {
+    let lines = w.table.slots.len() as u64;
+    let keys: Vec<u64> = (0..16).map(|i| hash(0, lines, 0x100 + i)).collect();
+    for (i, &key) in keys.iter().enumerate() {
+        for _ in 0..owe(i as u64) {
+            w.burst(NOW, &[key]);
+        }
+    }
+    w.same();
+    keys
+}
+
+/// An insert by an earlier lane takes over the slot of a later key, whose lane was decoded before: denied, or about
+/// to pass.
+#[test]
+fn a_lane_behind_an_insert_is_decided_anew() {
+    let spec = LimitSpec::new(1, T, 2);
+    for (way, all_denied) in WAYS.into_iter().flat_map(|way| [(way, false), (way, true)]) {
+        for policy in [FullPolicy::Inherit, FullPolicy::Sampled, FullPolicy::Admit, FullPolicy::Deny] {
+            let mut took = 0;
+            for tag in 0..64 {
+                let options = TableOptions::new(spec).caller_hash().policy(policy).resolution(0);
+                let mut w = World::new(shared, options, &spec, way, true);
+                let keys = fill(&mut w, |i| if all_denied || i % 8 != 1 { 2 } else { 1 });
+                let before = w.counters[0].map_or(0, |counters| counters.inserted);
+                let new = hash(0, w.table.slots.len() as u64, 0x1000 + tag);
+                // Behind those that no group decides, and in each lane of one.
+                let burst: Vec<u64> = [&keys[..6 + tag as usize % 9], &[new], &keys, &keys].concat();
+                w.burst(NOW, &burst);
+                w.same();
+                took += w.counters[0].map_or(0, |counters| counters.inserted) - before;
+            }
+            // Who inherits a debt that is too large is denied, and so is who owes it.
+            let takes = match policy {
+                FullPolicy::Inherit => !all_denied,
+                FullPolicy::Sampled => true,
+                _ => false,
+            };
+            assert_eq!(took > 0, takes, "{way:?} {policy:?}: {took} took a slot over");
+        }
+    }
+}
+
+/// One key many times: each lane's swap is lost to the one before it, the last ones are denied.
+#[test]
+fn one_key_in_all_lanes_is_charged_up_to_its_burst() {
+    let spec = LimitSpec::new(1, T, 11);
+    for way in WAYS {
+        let mut w = World::new(owned, TableOptions::new(spec).caller_hash(), &spec, way, true);
+        assert_eq!(w.burst(NOW, &[5; 64]), (1 << 11) - 1, "{way:?}: new");
+        assert_eq!(w.burst(NOW + 7 * T, &[5; 40]), (1 << 7) - 1, "{way:?}: known");
+        let mut w = World::new(shared, TableOptions::new(spec).caller_hash(), &spec, way, true);
+        assert_eq!(w.burst(NOW, &[5; 64]), (1 << 11) - 1, "{way:?}: new");
+        assert_eq!(w.burst(NOW + 7 * T, &[5; 40]), (1 << 7) - 1, "{way:?}: known");
+        w.same();
+    }
+}
+
+/// Keys in every word of both lines, the last one of each included, in one group and the next.
+#[test]
+fn each_word_of_a_set_is_found() {
+    let spec = LimitSpec::new(1, T, 3);
+    for way in WAYS {
+        let options = TableOptions::new(spec).caller_hash().policy(FullPolicy::Deny);
+        let mut w = World::new(shared, options, &spec, way, true);
+        let keys = fill(&mut w, |i| 1 + i as u32 % 3);
+        let (pass, expected) =
+            (w.burst(NOW, &keys), (0..16).fold(0, |bits, i| bits | u64::from(i % 3 != 2) << i));
+        assert_eq!(pass, expected, "{way:?}");
+        // None of them: what matches always is no match.
+        let lines = w.table.slots.len() as u64;
+        let others: Vec<u64> = (0..32).map(|i| hash(0, lines, 0x2000 + i)).collect();
+        assert_eq!(w.burst(NOW, &others), 0, "{way:?}");
+        w.same();
+    }
+}
+
+/// The steps that this processor has, array by array beside the plain one, for words of every kind.
+#[cfg(tatcell_sse2)]
+#[test]
+fn vectors_place_search_and_decode_as_plain_code_does() {
+    say_what_is_absent("vectors_place_search_and_decode_as_plain_code_does");
+    let mut s = 7;
+    for tag_bits in 12..=24 {
+        let spec = LimitSpec::new(1, T, 5);
+        let table = shared(memory(), &TableOptions::new(spec).caller_hash().tag_bits(tag_bits));
+        let limit = table.limit(&spec).expect("a limit");
+        assert_eq!(
+            [true, table.half.is_some(), table.wide.is_some()],
+            steps_here(),
+            "other steps than there are"
+        );
+        for _ in 0..3_000 {
+            let now = random(&mut s);
+            let hashes: [u64; 8] = core::array::from_fn(|_| match random(&mut s) % 8 {
+                0 => random(&mut s) << 32,
+                _ => random(&mut s),
+            });
+            let burst = Burst { limit: &limit, now, hashes: &hashes, costs: None, last: 0 };
+            let (rule, layout) = (table.rule(&burst), &table.geometry.layout);
+            for slot in table.slots.iter().flat_map(|line| &line.words) {
+                // Words of these keys and of others, about now and anywhere, claims and empty ones.
+                let tag = layout.tag(hashes[random(&mut s) as usize % 8]);
+                let near = rule.now.wrapping_add(random(&mut s) % (8 * T)).wrapping_sub(T);
+                let word = match random(&mut s) % 6 {
+                    0 => random(&mut s),
+                    1 => layout.live(tag, rule.now.wrapping_add(layout.past - random(&mut s) % 3)),
+                    2 => layout.live(tag, near) | 1 << 63,
+                    3 => near & layout.mask,
+                    _ => layout.live(tag, near),
+                };
+                // ORDERING: Relaxed; one thread.
+                slot.store(word, Ordering::Relaxed);
+            }
+            let plain = step_of(Base, &rule, &hashes);
+            let wide = table.wide.map(|wide| step_of(wide, &rule, &hashes));
+            let half = table.half.map(|half| step_of(half, &rule, &hashes));
+            for step in [wide, half].into_iter().flatten() {
+                assert_eq!(step, plain, "{tag_bits} bits of tag, {hashes:x?} at {now}");
+            }
+        }
+    }
+}
+
+/// What A, B and C leave: tags, addresses, words, new words, live and pass. New words count where they are swapped in.
+#[cfg(tatcell_sse2)]
+fn step_of<S: Step<8>>(step: S, rule: &Rule<'_>, hashes: &[u64; 8]) -> [[u64; 8]; 6] {
+    let line = &rule.slots[0];
+    let homes = &mut Homes([line; 8]);
+    let mut side = Side { tags: [0; 8], slots: [&line.words[0]; 8] };
+    let mut words = Words { old: [0; 8], new: [0; 8] };
+    step.place(rule, homes, &mut side, hashes);
+    let homes_at = homes.0.map(|home| core::ptr::from_ref(home) as u64);
+    step.search(rule, homes, &mut side);
+    let Decoded { live, pass } = step.decode(rule, &side, &mut words);
+    let bits = |bits: u32| core::array::from_fn(|i| u64::from(bits >> i & 1));
+    let new = core::array::from_fn(|i| if pass >> i & 1 == 1 { words.new[i] } else { 0 });
+    let slots = side.slots.map(|slot| core::ptr::from_ref(slot) as u64);
+    assert!(homes_at.iter().zip(&slots).all(|(home, slot)| (0..64).contains(&(slot - home))), "not its line");
+    [side.tags, slots, words.old, new, bits(live), bits(pass)]
+}

@@ -1,0 +1,177 @@
+//! Choosing a table's geometry from its options, and the limits that fit it.
+//!
+//! Here for GCRA: from one tick towards coarser, then finer, until fastest and slowest limit fit one word. For words
+//! that hold a count see `fit_counted`.
+
+use super::fit_counted;
+use super::geometry::{table_width, Geometry, HEADER_LINES};
+use super::options::TableOptions;
+use super::word::Layout;
+use crate::keys::HashKind;
+use crate::limit::params::{Params, Width};
+use crate::limit::{rate, validate, Algorithm, LimitError, LimitSpec, TableLimit};
+use crate::table::error::TableError;
+use crate::time::ticks_to_q_up;
+
+/// Chooses a geometry for `lines` lines (header included), or says why there is none.
+pub(crate) const fn choose(options: &TableOptions, lines: usize) -> Result<Geometry, TableError> {
+    if options.tag_bits < 12 || options.tag_bits > 24 {
+        return Err(TableError::BadTagBits);
+    }
+    if lines < HEADER_LINES + 2 {
+        return Err(TableError::TooSmall);
+    }
+    let lines = (lines - HEADER_LINES) & !1;
+    if lines as u64 > u32::MAX as u64 {
+        return Err(TableError::TooLarge);
+    }
+    if !matches!(options.hash, HashKind::Caller) && options.seed.is_none() {
+        return Err(TableError::MissingSeed);
+    }
+    if !matches!((options.fastest.algorithm, options.slowest.algorithm), (Algorithm::Gcra, Algorithm::Gcra)) {
+        return fit_counted::choose(options, lines as u32);
+    }
+    let width = table_width(63 - options.tag_bits, 0);
+    match options.shift {
+        Some(s) => at(options, width, lines as u32, s as i32),
+        None => {
+            // From one tick towards coarser, then finer: exact ticks where they fit.
+            let mut s = 0i32;
+            let first = at(options, width, lines as u32, s);
+            let step = match first {
+                Err(TableError::SpanTooShort) => -1,
+                Err(TableError::Limit(LimitError::NotRepresentable)) => 1,
+                other => return other,
+            };
+            loop {
+                s += step;
+                if s < -62 || s > 62 {
+                    return Err(TableError::SpanTooShort);
+                }
+                match at(options, width, lines as u32, s) {
+                    Ok(g) => return Ok(g),
+                    // Too coarse for the fastest before fine enough for the slowest, or the other way round.
+                    Err(TableError::SpanTooShort) if step > 0 => return Err(TableError::SpanTooShort),
+                    Err(TableError::Limit(LimitError::NotRepresentable)) if step < 0 => {
+                        return Err(TableError::SpanTooShort)
+                    }
+                    Err(TableError::SpanTooShort) | Err(TableError::Limit(LimitError::NotRepresentable)) => {}
+                    Err(e) => return Err(e),
+                }
+            }
+        }
+    }
+}
+
+const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Result<Geometry, TableError> {
+    let fast = match table_params(&options.fastest, width, shift) {
+        Ok(p) => p,
+        Err(e) => return Err(e),
+    };
+    let slow = match table_params(&options.slowest, width, shift) {
+        Ok(p) => p,
+        Err(e) => return Err(e),
+    };
+    let t_min = if fast.t_q < slow.t_q { fast.t_q } else { slow.t_q };
+    if t_min < 1 << width.precision {
+        return Err(TableError::Limit(LimitError::NotRepresentable));
+    }
+    let horizon = if fast.horizon_q > slow.horizon_q { fast.horizon_q } else { slow.horizon_q };
+    let (shl, shr) = (fast.shl, fast.shr);
+    let skew = match options.skew {
+        Some(ticks) => ticks_to_q_up(ticks, shl as u32, shr as u32),
+        None => rate::default_skew(width.bits, shl as u32, shr as u32, horizon),
+    };
+    let window = match horizon.checked_add(skew) {
+        // In ticks it stays below 2^63, so that no lead overflows on its way back (attach checks the same).
+        Some(w) if w <= 1 << (width.bits - width.spare) && (w as u128) << shr < 1 << 63 => w,
+        _ => return Err(TableError::SpanTooShort),
+    };
+    let lifetime = match options.lifetime {
+        Some(ticks) => ticks_to_q_up(ticks, shl as u32, shr as u32),
+        None => {
+            let tick = 1u64 << shl;
+            if tick < t_min / 2 {
+                tick
+            } else {
+                t_min / 2
+            }
+        }
+    };
+    // A claim must commit above itself: now + cost > now + G and the few steps of dropped claims.
+    if lifetime > t_min / 2 {
+        return Err(TableError::BadLifetime);
+    }
+    let lifetime = if lifetime < 2 { 2 } else { lifetime };
+    let layout = Layout::new(options.tag_bits, window, lifetime);
+    let geometry = Geometry {
+        layout,
+        lines,
+        shl,
+        shr,
+        policy: options.policy,
+        hash: options.hash,
+        horizon,
+        algorithm: Algorithm::Gcra,
+        guard: 0,
+        seed_check: 0,
+        filled: [0; 3],
+        generation: 1,
+        tick_hz: options.tick_hz,
+        mark: 0,
+    };
+    Ok(Geometry { mark: geometry.mark_of(), ..geometry })
+}
+
+/// A limit in this table's q-unit, with its horizon inside H.
+pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, TableError> {
+    if spec.algorithm as u8 != g.algorithm as u8 {
+        return Err(TableError::BadAlgorithm);
+    }
+    if !g.is_gcra() {
+        return match fit_counted::limit(g, spec) {
+            Ok(p) => Ok(TableLimit(p)),
+            Err(e) => Err(e),
+        };
+    }
+    let width = table_width(g.layout.bits, g.mark);
+    let shift = g.shl as i32 - g.shr as i32;
+    let mut p = match table_params(spec, width, shift) {
+        Ok(p) => p,
+        Err(TableError::SpanTooShort) => return Err(TableError::LimitTooFast),
+        Err(e) => return Err(e),
+    };
+    // The claim lifetime and the rate error were sized for the fastest limit of the options.
+    let coarse = p.t_q < 1 << width.precision || p.t_q / 2 < g.layout.lifetime;
+    if p.horizon_q > g.horizon || coarse {
+        return Err(TableError::LimitTooFast);
+    }
+    p.window_q = g.layout.window;
+    Ok(TableLimit(p))
+}
+
+/// Parameters at one resolution; the skew is the table's, so the limit's own is not counted.
+const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Params, TableError> {
+    let spec = LimitSpec { skew: Some(0), ..*spec };
+    match validate::at(&spec, width, shift) {
+        Ok(p) => Ok(p),
+        Err(LimitError::HorizonTooLong) => Err(TableError::SpanTooShort),
+        // burst * T_q beyond 62 bits is a span problem here: a coarser q-unit cures it.
+        Err(LimitError::NotRepresentable) if shift > -62 && coarser_helps(&spec, shift) => {
+            Err(TableError::SpanTooShort)
+        }
+        Err(e) => Err(TableError::Limit(e)),
+    }
+}
+
+/// Is the burst, not the rate, what does not fit at this resolution?
+const fn coarser_helps(spec: &LimitSpec, shift: i32) -> bool {
+    let one = LimitSpec { burst: 1, ..*spec };
+    let wide = Width { bits: 64, precision: 0, spare: 1, mark: 0 };
+    let bare = LimitSpec { max_room: 0, max_delay: 0, max_debt: 0, penalty: 0, soft: 0, ..one };
+    validate::at(&bare, wide, shift).is_ok()
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "fit_tests.rs"]
+mod tests;

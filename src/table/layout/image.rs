@@ -1,0 +1,369 @@
+//! The table in memory: one header line and lines of slots, position-independent.
+//!
+//! ```text
+//!  line 0   header   word 0  magic 48 | layout version 16        published last, with Release
+//!                    word 1  lines 32 | tag bits 8 | resolution 8 (signed) | hash 8 | policy 4 | mode 4
+//!                    word 2  H, q-units
+//!                    word 3  H + S, q-units
+//!                    word 4  G, claim lifetime, q-units
+//!                    word 5  seed check value (0 where the caller hashes)
+//!                    word 6  incompatible features: a bit that a library does not know makes it refuse the image
+//!                    word 7  guard 32 | form 16 | aux bits 8 | algorithm 8   all 0 is GCRA; form of others 1
+//!  line 1            word 8  generation: raised by each restore; permits carry it
+//!                    word 9  ticks per second, 0 = unsaid
+//!                    word 10..15   0
+//!  line 2.. slots    8 words each, see word.rs
+//! ```
+//!
+//! Words are in the byte order of the machine. Several processes may map the image at different addresses: one
+//! initialises, the others attach once the magic is there; attaching copies the geometry to private memory and
+//! never reads it again, so a hostile or broken neighbour can spoil answers, not memory safety. Any 64-bit value is
+//! a valid slot.
+
+use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
+use super::options::AttachOptions;
+use super::override_word::{is_exemption, is_override, is_witness};
+use super::policy::FullPolicy;
+use super::word::Layout;
+use crate::algorithms::merge;
+use crate::keys::{HashKind, Hasher};
+use crate::limit::{Algorithm, OVERRIDE_BITS};
+use crate::sync::{fence, AtomicU64, Ordering};
+use crate::table::error::TableError;
+
+/// "tatcel" in the high 48 bits.
+const MAGIC: u64 = 0x7461_7463_656c_0000;
+/// Changes whenever header, word layout or hash mapping change. Version 1 had a header of one line.
+pub const LAYOUT_VERSION: u16 = 2;
+/// Words of the header.
+const HEADER_WORDS: usize = HEADER_LINES * SLOTS_PER_LINE;
+
+const MODE_EXCLUSIVE: u64 = 1;
+
+/// One cache line of table memory: eight words. All zero is valid and empty.
+#[derive(Debug)]
+#[repr(C, align(64))]
+pub struct Line {
+    pub(crate) words: [AtomicU64; SLOTS_PER_LINE],
+}
+
+impl Line {
+    /// An empty line.
+    #[cfg(not(tatcell_loom))]
+    #[allow(clippy::declare_interior_mutable_const)] // the point: `[Line::EMPTY; N]` makes N separate lines
+    pub const EMPTY: Line = Line { words: [const { AtomicU64::new(0) }; SLOTS_PER_LINE] };
+
+    /// Makes an empty line.
+    pub fn new() -> Line {
+        Line { words: core::array::from_fn(|_| AtomicU64::new(0)) }
+    }
+}
+
+impl Default for Line {
+    fn default() -> Line {
+        Line::new()
+    }
+}
+
+/// Lines of memory (header included) for at least `slots` slots.
+pub const fn lines_for(slots: usize) -> usize {
+    let slots = if slots < 16 { 16 } else { slots };
+    // Whole sets of two lines.
+    slots.div_ceil(2 * SLOTS_PER_LINE).saturating_mul(2).saturating_add(HEADER_LINES)
+}
+
+/// Packs header word 1.
+fn shape(g: &Geometry, exclusive: bool) -> u64 {
+    let shift = g.resolution() as i8 as u8;
+    let tag_bits = 63 - g.layout.bits;
+    (g.lines as u64) << 32
+        | (tag_bits as u64) << 24
+        | (shift as u64) << 16
+        | (g.hash as u64) << 8
+        | (g.policy as u64) << 4
+        | if exclusive { MODE_EXCLUSIVE } else { 0 }
+}
+
+/// How states lie in words that hold a count: changes when an algorithm's word does.
+const FORM: u64 = 1;
+
+/// Packs header word 7.
+fn rule(g: &Geometry) -> u64 {
+    match g.algorithm {
+        Algorithm::Gcra => 0,
+        algorithm => (g.guard as u64) << 32 | FORM << 16 | (g.shl as u64) << 8 | algorithm as u64,
+    }
+}
+
+/// Reads header word 7: algorithm, aux bits, guard. None where this library does not know it.
+fn read_rule(word: u64) -> Option<(Algorithm, u8, u32)> {
+    let algorithm = Algorithm::of(word as u8 as u32)?;
+    let (aux, guard) = ((word >> 8) as u8, (word >> 32) as u32);
+    let (form, sound) = match algorithm {
+        Algorithm::Gcra => (0, aux == 0 && guard == 0),
+        Algorithm::Decay => (FORM, aux == 0 && guard == 0),
+        Algorithm::FixedWindow => (FORM, aux != 0),
+        Algorithm::Overrides => (FORM, aux as u32 == OVERRIDE_BITS && guard == 0),
+        _ => (FORM, aux > 1 && guard == 0),
+    };
+    (sound && word >> 16 & 0xffff == form).then_some((algorithm, aux, guard))
+}
+
+/// The words of a header, from word 1 on.
+pub(in crate::table) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WORDS - 1] {
+    let mut words = [0; HEADER_WORDS - 1];
+    let known = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0];
+    let known = known.into_iter().chain([rule(g), g.generation, g.tick_hz]);
+    words.iter_mut().zip(known).for_each(|(word, value)| *word = value);
+    words
+}
+
+/// Word 0 of an image that is ready.
+pub(in crate::table) const FIRST_WORD: u64 = MAGIC | LAYOUT_VERSION as u64;
+
+/// Writes a fresh image: slots first, magic last. `slot(i)` is the word of slot i.
+pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl Fn(usize) -> u64) {
+    let Some((head, slots)) = lines.split_at_checked(HEADER_LINES) else { return };
+    let Some(magic) = head.first().and_then(|line| line.words.first()) else { return };
+    // ORDERING: Relaxed throughout; nobody may use the image before it is published below.
+    magic.store(0, Ordering::Relaxed);
+    for (i, word) in slots.iter().flat_map(|line| &line.words).enumerate() {
+        word.store(slot(i), Ordering::Relaxed);
+    }
+    publish(head, magic, g, exclusive);
+}
+
+/// As [`format`] in memory that is all zero, of which it touches the header alone. False where that is not zero.
+pub(crate) fn format_zeroed(lines: &[Line], g: &Geometry, exclusive: bool) -> bool {
+    let Some((head, _)) = lines.split_at_checked(HEADER_LINES) else { return false };
+    let Some(magic) = head.first().and_then(|line| line.words.first()) else { return false };
+    // ORDERING: Relaxed; nobody may use the memory before it is published below.
+    let zero = head.iter().flat_map(|line| &line.words).all(|word| word.load(Ordering::Relaxed) == 0);
+    if zero {
+        publish(head, magic, g, exclusive);
+    }
+    zero
+}
+
+/// Writes the header, magic last.
+fn publish(head: &[Line], magic: &AtomicU64, g: &Geometry, exclusive: bool) {
+    for (word, value) in head.iter().flat_map(|line| &line.words).skip(1).zip(header(g, exclusive)) {
+        // ORDERING: Relaxed; published by the Release store below.
+        word.store(value, Ordering::Relaxed);
+    }
+    // ORDERING: Release; pairs with the Acquire load in `load`: whoever sees the magic sees header and slots.
+    magic.store(FIRST_WORD, Ordering::Release);
+}
+
+/// Copies the header of an image in memory, each word read once, and no other word before the magic is there. Only the
+/// copy is used.
+pub(crate) fn load(lines: &[Line]) -> Option<[u64; HEADER_WORDS]> {
+    let head = lines.get(..HEADER_LINES)?;
+    let mut from = head.iter().flat_map(|line| &line.words);
+    let mut words = [0; HEADER_WORDS];
+    let (magic, rest) = words.split_first_mut()?;
+    // ORDERING: Acquire; pairs with the Release store of the magic.
+    *magic = from.next()?.load(Ordering::Acquire);
+    if *magic & !0xffff == MAGIC {
+        // ORDERING: Relaxed; published by the magic.
+        rest.iter_mut().zip(from).for_each(|(to, word)| *to = word.load(Ordering::Relaxed));
+    }
+    Some(words)
+}
+
+/// Validates a header for an image of `lines` lines in all.
+pub(crate) fn read(
+    words: &[u64; HEADER_WORDS],
+    lines: usize,
+    options: &AttachOptions,
+    exclusive: bool,
+) -> Result<(Geometry, Hasher), TableError> {
+    let [magic, shape, horizon, window, lifetime, check, features, algorithm, generation, tick_hz, rest @ ..] =
+        *words;
+    if magic & !0xffff != MAGIC {
+        return Err(TableError::NotReady);
+    }
+    // What this library does not know it refuses: here no feature, and some algorithms.
+    let rule = read_rule(algorithm).filter(|_| magic & 0xffff == LAYOUT_VERSION as u64 && features == 0);
+    let Some((algorithm, aux, guard)) = rule else { return Err(TableError::BadVersion) };
+    let counts = !matches!(algorithm, Algorithm::Gcra);
+    let (slot_lines, tag_bits) = ((shape >> 32) as u32, (shape >> 24) as u8 as u32);
+    let shift = (shape >> 16) as u8 as i8;
+    let hash = HashKind::from_number((shape >> 8) as u8);
+    let policy = FullPolicy::from_number((shape >> 4) as u8 & 15);
+    let (Some(hash), Some(policy)) = (hash, policy) else { return Err(TableError::BadGeometry) };
+    let sound = (12..=24).contains(&tag_bits)
+        && (-63..=63).contains(&shift)
+        && shape & 15 <= MODE_EXCLUSIVE
+        && slot_lines >= 2
+        && slot_lines % 2 == 0
+        && slot_lines as usize == lines.saturating_sub(HEADER_LINES) & !1
+        && horizon != 0
+        && horizon <= window
+        && aux as u32 + 3 <= 63 - tag_bits
+        && window <= 1 << (60 - tag_bits + counts as u32)
+        && (horizon | window) & ((1u64 << aux) - 1) == 0
+        && !(counts && shift > 0)
+        && !(aux != 0 && matches!(policy, FullPolicy::Inherit))
+        && (2..=window).contains(&lifetime)
+        && ((window >> aux) as u128) << shift.min(0).unsigned_abs() < 1 << 63
+        && (!counts || lifetime <= (1 << aux).max(2))
+        && rest.iter().fold(0, |all, word| all | word) == 0;
+    if !sound {
+        return Err(TableError::BadGeometry);
+    }
+    let as_asked = (shape & 15 == MODE_EXCLUSIVE) == exclusive
+        && options.policy.is_none_or(|asked| asked == policy)
+        && options.tick_hz.is_none_or(|asked| asked == tick_hz);
+    if !as_asked {
+        return Err(TableError::BadMode);
+    }
+    let (hasher, own_check) = Hasher::new(hash, options.seed.as_ref())?;
+    if own_check != check {
+        return Err(TableError::WrongSeed);
+    }
+    let layout = Layout::new(tag_bits, window, lifetime);
+    let (shl, shr) = (if counts { aux } else { shift.max(0) as u8 }, shift.min(0).unsigned_abs());
+    let mut geometry = Geometry {
+        layout,
+        lines: slot_lines,
+        shl,
+        shr,
+        policy,
+        hash,
+        horizon,
+        algorithm,
+        guard,
+        filled: [0; 3],
+        seed_check: check,
+        generation,
+        tick_hz,
+        mark: 0,
+    };
+    geometry.mark = geometry.mark_of();
+    Ok((geometry, hasher))
+}
+
+/// Copies an image, each word whole, dropping what has expired at `now_q`. Returns the words written.
+///
+/// Of overrides, which are two words, it looks a second time for witnesses that came during the first.
+pub(crate) fn save(
+    slots: &[Line],
+    g: &Geometry,
+    exclusive: bool,
+    now_q: u64,
+    out: &mut [u64],
+) -> Result<usize, TableError> {
+    let need = (slots.len() + HEADER_LINES) * SLOTS_PER_LINE;
+    let Some((head, body)) = out.get_mut(..need).and_then(|o| o.split_at_mut_checked(HEADER_WORDS)) else {
+        return Err(TableError::BufferTooSmall);
+    };
+    let words = core::iter::once(FIRST_WORD).chain(header(g, exclusive));
+    head.iter_mut().zip(words).for_each(|(to, word)| *to = word);
+    for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
+        // ORDERING: Relaxed; each word is whole, and a saved image is as of the reading of each word.
+        let word = slot.load(Ordering::Relaxed);
+        *to = kept(&g.layout, word, now_q);
+    }
+    if matches!(g.algorithm, Algorithm::Overrides) {
+        // ORDERING: Acquire; pairs with the Release swaps that placed what was read: a witness was there before each.
+        fence(Ordering::Acquire);
+        for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
+            // ORDERING: Relaxed; single word, value only, behind the fence.
+            let word = kept(&g.layout, slot.load(Ordering::Relaxed), now_q);
+            if is_witness(&g.layout, word) && !is_override(&g.layout, *to) {
+                *to = word;
+            }
+        }
+    }
+    Ok(need)
+}
+
+/// What a saved image keeps of a word: live debts, and debts that a takeover holds in a claim or dropped claim.
+fn kept(layout: &Layout, word: u64, now_q: u64) -> u64 {
+    if layout.lead(word, now_q) == 0 {
+        0
+    } else if layout.is_live(word) {
+        word
+    } else if Layout::is_takeover(word) {
+        layout.payload(word)
+    } else {
+        0
+    }
+}
+
+/// Fills fresh memory from a saved image whose clock is `offset` ticks behind the new one. The generation goes up by
+/// one: what a permit of before knows of the time axis is no longer true.
+pub(crate) fn restore(
+    lines: &[Line],
+    image: &[u64],
+    options: &AttachOptions,
+    exclusive: bool,
+    offset: i64,
+) -> Result<(Geometry, Hasher), TableError> {
+    let (Some(header), 0) = (image.first_chunk::<HEADER_WORDS>(), image.len() % SLOTS_PER_LINE) else {
+        return Err(TableError::BadGeometry);
+    };
+    let (mut g, hasher) = read(header, image.len() / SLOTS_PER_LINE, options, exclusive)?;
+    if lines.len() != g.lines as usize + HEADER_LINES {
+        return Err(TableError::BufferTooSmall);
+    }
+    g.generation = g.generation.wrapping_add(1);
+    // Towards later: a debt is not shortened by rounding. Towards earlier: an exemption is not lengthened.
+    let later = (-(-(offset as i128) >> g.shr) << g.shl) as u64;
+    let earlier = ((offset as i128 >> g.shr) << g.shl) as u64;
+    let exempts = |word| matches!(g.algorithm, Algorithm::Overrides) && is_exemption(&g.layout, word);
+    let body = image.get(HEADER_WORDS..).unwrap_or(&[]);
+    format(lines, &g, exclusive, |i| {
+        let word = body.get(i).copied().unwrap_or(0);
+        let word = if word == 0 || is_outdone(&g, body, i, word) { 0 } else { merged(&g, body, i, word) };
+        if word == 0 {
+            return 0;
+        }
+        let moved = if exempts(word) { earlier } else { later };
+        let payload = word.wrapping_add(moved) & g.layout.mask;
+        // A kept debt of a takeover stays odd.
+        let payload = if g.layout.is_empty(word) { payload | 1 } else { payload };
+        word & !g.layout.mask | payload
+    });
+    Ok((g, hasher))
+}
+
+/// The other words of the set of word `i`, with their numbers.
+fn set_of(slots: &[u64], i: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
+    let first = i - i % MIN_SLOTS;
+    let set = slots.get(first..first + MIN_SLOTS).unwrap_or(&[]);
+    (first..).zip(set.iter().copied()).filter(move |(j, _)| *j != i)
+}
+
+/// Does another word of the set stand for this one, which has the same tag? A table that is saved while it is used may
+/// have been read with a key in two places, having moved in between; one word a tag is kept: the one with the later
+/// TAT, or, where words count, the first, with what both have counted.
+fn is_outdone(g: &Geometry, slots: &[u64], i: usize, word: u64) -> bool {
+    let layout = &g.layout;
+    layout.is_live(word)
+        && set_of(slots, i).any(|(j, other)| {
+            let ahead = other.wrapping_sub(word) & layout.mask;
+            let later = ahead != 0 && ahead <= layout.mask / 2 || ahead == 0 && j < i;
+            (other ^ word) & !layout.mask == 0 && if g.is_gcra() { later } else { j < i }
+        })
+}
+
+/// The word with what the others of its tag have counted, too.
+fn merged(g: &Geometry, slots: &[u64], i: usize, word: u64) -> u64 {
+    let layout = &g.layout;
+    if g.is_gcra() || !layout.is_live(word) {
+        return word;
+    }
+    // A clock before all of them: what was saved lies within one window, less than a quarter of the span.
+    let clock = word.wrapping_sub(layout.mask / 4) & layout.mask | g.aux_mask();
+    let ahead = |word: u64| word.wrapping_sub(clock) & layout.mask;
+    let same = set_of(slots, i).filter(|(_, other)| (other ^ word) & !layout.mask == 0);
+    let lead =
+        same.fold(ahead(word), |lead, (_, other)| merge(g.algorithm, g.shl as u32, lead, ahead(other)));
+    word & !layout.mask | clock.wrapping_add(lead) & layout.mask
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "image_tests.rs"]
+mod tests;

@@ -1,0 +1,380 @@
+//! Eight threads on one set, in orders that shuttle or a seed chooses: inserts, bursts, sweeps, attaches, refunds,
+//! saves and migrations at once, by clocks apart.
+//!
+//! Loom and the explorer look at every schedule of few calls and take the plain searches; here are many calls, the
+//! vector searches, and schedules drawn at random: a million in `make shuttle-long`. What must hold when all have
+//! ended: one LIVE word a key and no claim left, no key admitted above its burst, its word owing what was admitted less
+//! what was given back; and the same of what a save or a migration made meanwhile, but for what came later. The same
+//! worlds with weakened swaps must fail.
+//!
+//! `RUSTFLAGS="--cfg tatcell_shuttle" cargo test --profile loom --lib --features std schedule_tests`; TATCELL_SCHEDULES
+//! says how many a world.
+
+use std::boxed::Box;
+use std::sync::atomic::{AtomicU64 as Count, Ordering as Plain};
+use std::sync::{Arc, Mutex};
+use std::vec::Vec;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, Runner};
+
+use crate::limit::LimitSpec;
+use crate::sync::access::sealed::Sealed;
+use crate::sync::access::{Access, Shared};
+use crate::sync::shuttle_atomic::{alone, under_shuttle, Baton};
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::burst::scalar::nothing;
+use crate::table::burst::scalar::Burst;
+use crate::table::calls::full_answer::Request;
+use crate::table::counters::Counters;
+use crate::table::handle::Table;
+use crate::table::layout::image::Line;
+use crate::table::layout::options::{AttachOptions, TableOptions};
+use crate::table::layout::policy::FullPolicy;
+use crate::table::set::search::Base;
+
+const T: u64 = 4096;
+const NOW: u64 = 1 << 30;
+/// Keys by their hashes: tags of the set, the third with the other line as its home.
+const X: u64 = 1;
+const Y: u64 = 2;
+const Z: u64 = 1 << 63 | 3;
+const KEYS: [u64; 3] = [X, Y, Z];
+const SEED: u64 = 20_261_122;
+
+/// Stores where it should swap.
+enum Stores {}
+
+impl Sealed for Stores {}
+
+impl Access for Stores {
+    const EXCLUSIVE: bool = false;
+    type Sharing = ();
+
+    fn replace(slot: &AtomicU64, _old: u64, new: u64) -> Result<(), u64> {
+        // ORDERING: Relaxed, in a sequentially consistent order.
+        slot.store(new, Ordering::Relaxed);
+        Ok(())
+    }
+
+    fn fence() {}
+}
+
+/// Leaves the higher claims of its key in place.
+enum NoKill {}
+
+impl Sealed for NoKill {}
+
+impl Access for NoKill {
+    const EXCLUSIVE: bool = false;
+    type Sharing = ();
+
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
+        const TAG: u64 = 0xf_ffff << 43;
+        if old >> 63 == 1 && new & TAG == 0 {
+            return Ok(());
+        }
+        Shared::replace(slot, old, new)
+    }
+
+    fn fence() {
+        Shared::fence();
+    }
+}
+
+fn spec() -> LimitSpec {
+    LimitSpec::new(1, T, 2)
+}
+
+fn options(policy: FullPolicy) -> TableOptions {
+    TableOptions::new(spec()).caller_hash().resolution(0).policy(policy).skew(16 * T)
+}
+
+/// Keys that ended without a slot, since another inherited it.
+static TAKEN: Count = Count::new(0);
+
+/// A table of one set, and what was admitted to its keys.
+struct World {
+    lines: [Line; 4],
+    policy: FullPolicy,
+    /// Units admitted of each key and ticks given back.
+    sums: Mutex<[(u64, u64); 3]>,
+}
+
+type Call = Box<dyn FnOnce() + Send>;
+
+impl World {
+    /// Most slots are claims that outlive the world; the others hold what expires or is swept between the clocks.
+    fn new<A: Access>(policy: FullPolicy) -> Arc<World> {
+        let lines = core::array::from_fn(|_| Line::new());
+        let w = Arc::new(World { lines, policy, sums: Mutex::new([(0, 0); 3]) });
+        let table: Table<'_, A> = Table::init_as(&w.lines, &options(policy)).expect("init");
+        let layout = table.geometry.layout;
+        let live = |key: u64, tat| layout.live(layout.tag(key), tat);
+        let free =
+            [(8, 0), (1, live(8, NOW + 1)), (0, live(9, NOW - layout.window - 5)), (9, live(7, NOW - 9))];
+        // Where debts are inherited there are fewer slots than keys.
+        let free = if policy == FullPolicy::Inherit { &free[..2] } else { &free };
+        for number in 0..16 {
+            let far = layout.claim_of_debt(layout.tag(0x100 + number as u64), NOW + layout.window - 3 * T);
+            let word = free.iter().find(|(n, _)| *n == number).map_or(far, |(_, word)| *word);
+            // ORDERING: Relaxed; before the threads start.
+            w.lines[2 + number / 8].words[number % 8].store(word, Ordering::Relaxed);
+        }
+        w
+    }
+
+    fn table<A: Access>(&self) -> Table<'_, A> {
+        Table::attach_as(&self.lines, &AttachOptions::new()).expect("attach")
+    }
+
+    fn admit(&self, key: u64, units: u64, back: u64) {
+        let at = KEYS.iter().position(|k| *k == key).expect("a key");
+        let mut sums = self.sums.lock().expect("nobody panics with it");
+        sums[at] = (sums[at].0 + units, sums[at].1 + back);
+    }
+
+    fn check<A: Access>(&self, key: u64, now: u64) {
+        let table = self.table::<A>();
+        let limit = table.limit(&spec()).expect("limit");
+        let passed = table.check_hash(&limit, now, key, 1).expect("its own limit").passes();
+        self.admit(key, u64::from(passed), 0);
+    }
+
+    fn burst<A: Access>(&self, keys: &[u64], now: u64, counted: bool) {
+        let table = self.table::<A>();
+        let limit = table.limit(&spec()).expect("limit");
+        let burst = Burst { limit: &limit, now, hashes: keys, costs: None, last: 0 };
+        let mut counters = Counters::default();
+        let pass = match counted {
+            true => table.check_burst_counted(&burst, &mut counters),
+            false => table.check_burst(&limit, now, keys, None),
+        };
+        let pass = pass.expect("its own limit");
+        assert!(!counted || counters.conforming == u64::from(pass.count_ones()), "counted {counters:?}");
+        for (i, key) in keys.iter().enumerate() {
+            self.admit(*key, pass >> i & 1, 0);
+        }
+    }
+
+    /// A burst by groups: of the lanes that a processor has, and of two by the plain step.
+    fn groups<A: Access>(&self, keys: &[u64], now: u64) {
+        let table = self.table::<A>();
+        let limit = table.limit(&spec()).expect("limit");
+        let burst = Burst { limit: &limit, now, hashes: keys, costs: None, last: 0 };
+        let pass = match (keys.len() >= 8, table.wide.filter(|_| keys.len() % 2 == 0), table.half) {
+            (true, Some(wide), _) => table.decide_groups::<_, 8>(wide, &burst, 0, None, nothing),
+            (true, None, Some(half)) => table.decide_groups::<_, 8>(half, &burst, 0, None, nothing),
+            _ => table.decide_groups::<Base, 2>(Base, &burst, 0, None, nothing),
+        };
+        for (i, key) in keys.iter().enumerate() {
+            self.admit(*key, pass >> i & 1, 0);
+        }
+    }
+
+    /// A charge that is given back at once.
+    fn refund<A: Access>(&self, key: u64, now: u64) {
+        let table = self.table::<A>();
+        let limit = table.limit(&spec()).expect("limit");
+        let request = Request { limit: &limit, now, cost: 1, room: 0 };
+        let d = table.check_ex(&request, key, None).expect("its own limit");
+        let back = table.refund(&limit, now, key, &d.permit).expect("its own limit").unwrap_or(0);
+        self.admit(key, u64::from(d.passes()), back);
+    }
+
+    /// What a save gives is a table with each key once, and nothing that was never charged.
+    fn save<A: Access>(&self, now: u64) {
+        let table = self.table::<A>();
+        let mut image = std::vec![0; table.image_words()];
+        table.save(now, &mut image).expect("room for it");
+        let to: [Line; 4] = core::array::from_fn(|_| Line::new());
+        Table::<A>::restore_as(&to, &image, &AttachOptions::new(), 0).expect("restore");
+        holds::<A>(&to, self.policy, None);
+    }
+
+    fn migrate<A: Access>(&self, now: u64) {
+        let to: [Line; 6] = core::array::from_fn(|_| Line::new());
+        let (new, _) = self.table::<A>().migrate_as::<A>(&to, &options(self.policy), now).expect("migrate");
+        for key in KEYS {
+            let (lives, lead) = lives(&to, &new, key);
+            assert!(lives <= 1 && lead <= 2 * T + 64, "migrated: {lives} live words of one key, {lead} owed");
+        }
+    }
+
+    /// The calls of eight threads.
+    fn calls<A: Access>(self: &Arc<World>) -> Vec<Call> {
+        let call = |run: fn(&World)| {
+            let w = self.clone();
+            Box::new(move || run(&w)) as Call
+        };
+        std::vec![
+            call(|w| (0..2).for_each(|_| w.check::<A>(X, NOW))),
+            call(|w| {
+                w.table::<A>().sweep(NOW + 10, 0, 16);
+                w.check::<A>(X, NOW + 10);
+            }),
+            call(|w| {
+                w.burst::<A>(&[X, Y, X, Z], NOW, false);
+                w.groups::<A>(&[Y, X, Z, X], NOW + 1);
+            }),
+            call(|w| {
+                w.groups::<A>(&[Z, X, Y, X, Z, Y, X, Y, Z], NOW);
+                w.burst::<A>(&[Y, Z], NOW + 2, true);
+            }),
+            call(|w| (0..2).for_each(|_| w.refund::<A>(Y, NOW))),
+            call(|w| {
+                w.check::<A>(Z, NOW + 10);
+                let _ = w.table::<A>().stats(NOW);
+                w.check::<A>(Y, NOW + 3);
+            }),
+            call(|w| {
+                w.save::<A>(NOW);
+                w.check::<A>(Z, NOW);
+            }),
+            call(|w| {
+                w.migrate::<A>(NOW);
+                w.burst::<A>(&[Z, X], NOW + 10, true);
+            }),
+        ]
+    }
+
+    /// When all have ended.
+    fn check_end<A: Access>(&self) {
+        alone();
+        let sums = *self.sums.lock().expect("nobody panics with it");
+        holds::<A>(&self.lines, self.policy, Some(sums));
+    }
+}
+
+/// Live words of a key in a table, and what they owe.
+fn lives<A: Access>(lines: &[Line], table: &Table<'_, A>, key: u64) -> (usize, u64) {
+    let layout = table.geometry.layout;
+    let (set, tag) = table.place(key);
+    let _ = lines;
+    // ORDERING: Relaxed; nobody changes them now.
+    let words = set.home.iter().chain(set.next).map(|word| word.load(Ordering::Relaxed));
+    let live = words.filter(|word| layout.is_live_of(*word, tag));
+    live.fold((0, 0), |(n, lead), word| (n + 1, lead + layout.lead(word, NOW)))
+}
+
+fn holds<A: Access>(lines: &[Line; 4], policy: FullPolicy, sums: Option<[(u64, u64); 3]>) {
+    let table: Table<'_, A> = Table::attach_as(lines, &AttachOptions::new()).expect("attach");
+    let layout = table.geometry.layout;
+    let inherits = table.policy() == FullPolicy::Inherit;
+    for (i, key) in KEYS.into_iter().enumerate() {
+        let (count, lead) = lives(lines, &table, key);
+        assert!(count <= 1, "two live words of one key");
+        assert!(lead <= 2 * T + 64, "a debt that nobody had: {lead}");
+        let Some((admitted, back)) = sums.map(|sums| sums[i]) else { continue };
+        if inherits {
+            TAKEN.fetch_add(u64::from(count == 0 && admitted != 0), Plain::Relaxed);
+            continue;
+        }
+        assert!(admitted * T <= 2 * T + back + 16, "admitted more than its burst: {admitted}, {back} back");
+        // Clocks lie 10 ticks apart, and the permit of an insert leaves out its claim.
+        assert!(lead + 16 + back >= admitted * T, "a charge was lost: {admitted}, {back} back, {lead} owed");
+    }
+    if let Some(sums) = sums.filter(|_| inherits) {
+        let (admitted, back) = sums.iter().fold((0, 0), |sum, of| (sum.0 + of.0, sum.1 + of.1));
+        assert!(
+            admitted * T <= 2 * (2 * T + 16) + back,
+            "admitted more than two slots: {admitted}, {back} back"
+        );
+        let words = lines[2..].iter().flat_map(|line| &line.words);
+        // ORDERING: Relaxed; nobody changes them now.
+        let words = words.map(|word| word.load(Ordering::Relaxed));
+        let debts = words.filter(|word| layout.is_live(*word) || layout.holds_debt(*word, NOW));
+        let owed: u64 = debts.map(|word| layout.lead(word, NOW)).sum();
+        assert!(
+            owed + 16 + back >= admitted * T,
+            "a debt was forgiven: {admitted}, {back} back, {owed} owed"
+        );
+    }
+    let words = lines[2..].iter().flat_map(|line| &line.words);
+    // ORDERING: Relaxed; nobody changes them now.
+    let claims = words
+        .map(|word| word.load(Ordering::Relaxed))
+        .filter(|word| layout.is_claim(*word) && layout.tag_field(*word) >> layout.bits < 0x100);
+    assert!(sums.is_none() || claims.count() == 0, "a claim was left behind under {policy:?}");
+}
+
+/// How many schedules a world gets.
+fn schedules(usual: usize) -> usize {
+    let Ok(asked) = std::env::var("TATCELL_SCHEDULES") else { return usual };
+    let number = asked.parse::<f64>().ok().filter(|n| *n >= 20.0);
+    number.unwrap_or_else(|| panic!("TATCELL_SCHEDULES={asked} is no number of schedules")) as usize
+}
+
+fn world<A: Access>(policy: FullPolicy) {
+    alone();
+    let w = World::new::<A>(policy);
+    let calls = w.calls::<A>();
+    under_shuttle();
+    let threads: Vec<_> = calls.into_iter().map(|call| shuttle::thread::spawn(call)).collect();
+    threads.into_iter().for_each(|thread| thread.join().expect("a thread of the world panicked"));
+    w.check_end::<A>();
+}
+
+fn config() -> Config {
+    let mut config = Config::new();
+    config.stack_size = 1 << 16;
+    config.max_steps = shuttle::MaxSteps::FailAfter(100_000);
+    config
+}
+
+/// Half of them switch anywhere, the other half rarely and for long.
+fn explore<A: Access + 'static>(policy: FullPolicy, n: usize) {
+    let random = Runner::new(RandomScheduler::new_from_seed(SEED, n / 2), config());
+    let rare = Runner::new(PctScheduler::new_from_seed(SEED, 4, n - n / 2), config());
+    let ran = random.run(move || world::<A>(policy)) + rare.run(move || world::<A>(policy));
+    alone();
+    assert_eq!(ran, n, "schedules that ran");
+    std::println!("schedules: {n} of 8 threads, {policy:?}");
+}
+
+#[test]
+fn schedules_of_eight_threads_admit_no_key_above_its_burst() {
+    explore::<Shared>(FullPolicy::Deny, schedules(20_000));
+}
+
+#[test]
+fn schedules_of_eight_threads_forgive_no_debt_that_is_inherited() {
+    explore::<Shared>(FullPolicy::Inherit, schedules(20_000));
+    let taken = TAKEN.load(Plain::Relaxed);
+    std::println!("schedules: {taken} keys lost their slot");
+    assert!(taken > 100, "hardly a slot was taken over");
+}
+
+#[test]
+#[should_panic(expected = "admitted more than its burst")]
+fn schedules_find_stores_for_swaps() {
+    explore::<Stores>(FullPolicy::Deny, 2_000);
+}
+
+#[test]
+#[should_panic(expected = "a claim was left behind")]
+fn schedules_find_claims_that_are_left() {
+    explore::<NoKill>(FullPolicy::Deny, 20_000);
+}
+
+/// The same by real threads, which hand a baton to each other.
+fn real<A: Access + 'static>(n: usize) {
+    for seed in 0..n as u64 {
+        alone();
+        let w = World::new::<A>(FullPolicy::Deny);
+        Baton::run(SEED.wrapping_add(seed), w.calls::<A>());
+        w.check_end::<A>();
+    }
+    std::println!("schedules: {n} of 8 real threads");
+}
+
+#[test]
+fn schedules_of_real_threads_admit_no_key_above_its_burst() {
+    real::<Shared>(schedules(20_000) / 10);
+}
+
+#[test]
+#[should_panic(expected = "admitted more than its burst")]
+fn schedules_of_real_threads_find_stores_for_swaps() {
+    real::<Stores>(500);
+}

@@ -1,0 +1,327 @@
+//! Overrides: keys that are banned or exempt until a time, in a table of their own that is asked before the limits.
+//!
+//! ```text
+//!  word   [CLAIM][ tag ][        busy : F         ][ state : 2 ]     busy: the unit of time in which it is over
+//!
+//!  hash of a key ---------> the override      state BAN or EXEMPT; NONE once it is lifted
+//!        '-- second_hash -> its witness       state WITNESS, busy at least as late
+//!
+//!  a look       the override is live, and so is its witness
+//!  ban, exempt  the witness first, then the override
+//!  lift         the override alone
+//! ```
+//!
+//! The words are those of `fit_counted` and follow the protocol of all tables, so inserts, expiry, sweeps, images and
+//! shared memory are theirs. What is special:
+//!
+//! - **Two words against strangers.** A word knows its key by line and tag: a stranger meets one with a chance of some
+//!   2^-20 a live word of its set. The witness lies in another set under another tag, so a stranger is overridden with
+//!   a chance of about (m / 2^t)^2, m being the live words of a set and t the tag bits: 4e-12 at m = 2, 2e-10 where
+//!   every set is full.
+//! - **One authority.** State and end are those of the override's word alone, so each change takes effect in one swap.
+//!   A witness only ever becomes later, and a lift leaves it, so that no lift can take the witness of a ban that
+//!   another thread sets meanwhile; a lifted override therefore holds one slot until it would have ended.
+//! - **Over for good where the table is swept.** As every word, one that nobody swept comes round after a span; a debt
+//!   then only drains once more, an exemption would exempt again. So a table of overrides must be swept once in its
+//!   sweep interval.
+//! - **Never lost, never another's.** Policy is Deny: a set without room is an error of whoever sets. A word of another
+//!   key in the place is one, too: a live override without its witness is a stranger's, and so is a word of the other
+//!   sort.
+//! - **A word is lowered by a lift and by an earlier end alone**, and not to before what the claim of its slot was: it
+//!   stays some six units of time ahead.
+//!
+//! Progress: as the table's inserts; at the bound Contended, and the override is as it was (its witness may be later).
+//! Not here: the keys themselves; a reason; counting refusals, which a limit does.
+
+use super::error::TableError;
+use super::handle::Table;
+use super::layout::override_word::{BAN, EXEMPT, NONE, WITNESS};
+use super::layout::policy::FullPolicy;
+use super::layout::word::{Layout, Tag};
+use super::set::attempt::Done;
+use super::set::set::Set;
+use crate::algorithms::{Operation, State};
+use crate::answer::{Answer, Step, Tracking, Verdict};
+use crate::keys::second_hash;
+use crate::limit::{Algorithm, OVERRIDE_BITS};
+use crate::sync::access::Access;
+use crate::sync::{Ordering, MAX_LOST};
+use crate::time::{ticks_to_q_up, ticks_up};
+
+/// Says how a key is treated instead of by its limits, and for how long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Override {
+    /// Nothing of the key passes.
+    Banned {
+        /// Ticks until it is over.
+        retry_after: u64,
+    },
+    /// Everything of the key passes, and nothing is charged.
+    Exempt {
+        /// Ticks until it is over.
+        left: u64,
+    },
+}
+
+/// Puts a word of an override.
+struct Put {
+    /// What it is to be.
+    state: State,
+    /// The end that a word may fall to.
+    floor: u64,
+}
+
+impl Put {
+    fn next(&self, now: State) -> Option<State> {
+        if now.ahead == 0 {
+            return Some(self.state);
+        }
+        match (self.state.aux, now.aux) {
+            (WITNESS, WITNESS) if now.ahead >= self.state.ahead => Some(now),
+            (WITNESS, WITNESS) => Some(self.state),
+            (WITNESS, _) | (_, WITNESS) => None,
+            _ => Some(self.lowered(now)),
+        }
+    }
+
+    /// The state in place of one that may end later.
+    fn lowered(&self, now: State) -> State {
+        Self::no_earlier(self.state, self.floor.min(now.ahead))
+    }
+
+    /// The state with an end at least so far ahead: nobody is exempt for longer than it was said.
+    fn no_earlier(state: State, least: u64) -> State {
+        match state {
+            State { ahead, aux: EXEMPT } if ahead < least => State { ahead: least, aux: NONE },
+            State { ahead, aux } => State { ahead: ahead.max(least), aux },
+        }
+    }
+}
+
+impl Operation for Put {
+    fn step(&self, lead: u64) -> Step {
+        let now = State::split(OVERRIDE_BITS, lead);
+        let Some(next) = self.next(now) else { return Step::keep(Verdict::Never, 0, lead, 0) };
+        let stored = next.join(OVERRIDE_BITS);
+        let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead: stored, wait: 0, stored: 0 };
+        Step { answer, store: if next == now { None } else { Some(stored) } }
+    }
+
+    fn first_step(&self) -> Step {
+        self.step(0)
+    }
+
+    fn shadows(&self) -> bool {
+        false
+    }
+
+    fn commit_lead(&self, lead: u64, claim: u64) -> u64 {
+        let (state, claim) = (State::split(OVERRIDE_BITS, lead), State::split(OVERRIDE_BITS, claim));
+        Self::no_earlier(state, claim.ahead).join(OVERRIDE_BITS)
+    }
+
+    fn refundable(&self, _: u64, _: u64) -> u64 {
+        0
+    }
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Bans a key until a time: nothing of it passes at a `now` before `until`, which is rounded up to the table's unit
+    /// of time. Whatever override the key had is replaced.
+    ///
+    /// `until` is a reading of the caller's clock after `now`, at most as far ahead as the table was made for. An end
+    /// that is earlier than that of the override it replaces is at least some six units of time away.
+    ///
+    /// ```
+    /// use tatcell::{Line, Override, Table, TableOptions};
+    /// static MEMORY: [Line; 130] = [Line::EMPTY; 130];
+    ///
+    /// // Milliseconds, and up to a year.
+    /// let table = Table::init(&MEMORY, &TableOptions::overrides(365 * 86_400_000).seed([7; 16]))?;
+    /// let mallory = table.hash(b"192.0.2.1")?;
+    /// table.ban(1_000, mallory, 61_000)?;
+    /// assert_eq!(table.overridden(60_999, mallory)?, Some(Override::Banned { retry_after: 1 }));
+    /// assert_eq!(table.overridden(61_000, mallory)?, None);
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`TableError::BadAlgorithm`] where the table was not made by [`TableOptions::overrides`];
+    /// [`TableError::BadUntil`]; [`TableError::FullSet`]; [`TableError::OverrideClash`]; [`TableError::Contended`].
+    /// The key's override is as it was then.
+    ///
+    /// # Concurrency
+    /// Any number of threads and processes, beside any other call: the change takes effect at once and as a whole. Two
+    /// slots of the table a key.
+    ///
+    /// [`TableOptions::overrides`]: crate::TableOptions::overrides
+    pub fn ban(&self, now: u64, hash: u64, until: u64) -> Result<(), TableError> {
+        self.override_key(now, hash, until, BAN)
+    }
+
+    /// Exempts a key until a time: everything of it passes at a `now` before `until`, which is rounded down to the
+    /// table's unit of time, and nothing is charged. Whatever override the key had is replaced.
+    ///
+    /// # Errors
+    /// As [`ban`](Table::ban); [`TableError::BadUntil`] also where `until` lies within the current unit of time.
+    ///
+    /// # Concurrency
+    /// As [`ban`](Table::ban).
+    pub fn exempt(&self, now: u64, hash: u64, until: u64) -> Result<(), TableError> {
+        self.override_key(now, hash, until, EXEMPT)
+    }
+
+    /// Ends a key's override at once, and says whether there was one.
+    ///
+    /// One of its two slots stays taken until it would have ended, and is used again for the same key.
+    ///
+    /// # Errors
+    /// [`TableError::BadAlgorithm`], [`TableError::Contended`]; nothing is changed then.
+    ///
+    /// # Concurrency
+    /// As [`ban`](Table::ban).
+    pub fn lift(&self, now: u64, hash: u64) -> Result<bool, TableError> {
+        self.holds_overrides()?;
+        let (layout, now_q) = (&self.geometry.layout, self.geometry.clock_q(now));
+        let (set, tag) = self.place(hash);
+        for _ in 0..MAX_LOST {
+            // A word of another key is not lifted.
+            if self.look(now, hash).is_none() {
+                return Ok(false);
+            }
+            let Some((_, slot, word)) = set.find(layout, tag) else { return Ok(false) };
+            let state = State::split(OVERRIDE_BITS, layout.lead(word, now_q));
+            let none = State { ahead: self.floor().min(state.ahead), aux: NONE };
+            let next = layout.live(tag, now_q.wrapping_add(none.join(OVERRIDE_BITS)));
+            if M::replace(slot, word, next).is_ok() {
+                return Ok(true);
+            }
+        }
+        Err(TableError::Contended)
+    }
+
+    /// Tells whether a key is banned or exempt at `now`, and for how long. Reads only.
+    ///
+    /// # Errors
+    /// [`TableError::BadAlgorithm`] where the table was not made by
+    /// [`TableOptions::overrides`](crate::TableOptions::overrides).
+    ///
+    /// # Concurrency
+    /// As [`ban`](Table::ban). Cost: one or two cache lines of a key without override, as many more with one.
+    #[inline]
+    pub fn overridden(&self, now: u64, hash: u64) -> Result<Option<Override>, TableError> {
+        self.holds_overrides()?;
+        Ok(self.look(now, hash))
+    }
+
+    /// Refuses tables of debts.
+    #[inline(always)]
+    pub(crate) fn holds_overrides(&self) -> Result<(), TableError> {
+        match self.geometry.algorithm {
+            Algorithm::Overrides => Ok(()),
+            _ => Err(TableError::BadAlgorithm),
+        }
+    }
+
+    /// [`overridden`](Table::overridden) in a table that `holds_overrides` has seen.
+    #[inline(always)]
+    pub(crate) fn look(&self, now: u64, hash: u64) -> Option<Override> {
+        let state = self.state_at(now, hash)?;
+        if state.aux != BAN && state.aux != EXEMPT || !self.is_witnessed(now, hash) {
+            return None;
+        }
+        let g = &self.geometry;
+        let left = ticks_up(state.ahead.wrapping_shl(OVERRIDE_BITS), now, g.shl, g.shr);
+        Some(match state.aux {
+            BAN => Override::Banned { retry_after: left },
+            _ => Override::Exempt { left },
+        })
+    }
+
+    /// The state of a key's live word.
+    #[inline(always)]
+    fn state_at(&self, now: u64, hash: u64) -> Option<State> {
+        let (layout, now_q) = (&self.geometry.layout, self.geometry.clock_q(now));
+        let (set, tag) = self.place(hash);
+        let (_, _, word) = set.find_wide(self.wide, layout, tag)?;
+        match State::split(OVERRIDE_BITS, layout.lead(word, now_q)) {
+            State { ahead: 0, .. } => None,
+            // Nothing is stored so far ahead: what is has come round, and nobody is exempt by it.
+            State { ahead, aux: EXEMPT } if ahead > self.geometry.horizon >> OVERRIDE_BITS => None,
+            state => Some(state),
+        }
+    }
+
+    #[inline]
+    fn is_witnessed(&self, now: u64, hash: u64) -> bool {
+        matches!(self.state_at(now, second_hash(hash)), Some(State { aux: WITNESS, .. }))
+    }
+
+    /// Units of time that a word which is lowered stays ahead: above every claim of its slot.
+    fn floor(&self) -> u64 {
+        (self.geometry.layout.grace.wrapping_add(2) >> OVERRIDE_BITS).wrapping_add(1)
+    }
+
+    fn override_key(&self, now: u64, hash: u64, until: u64, aux: u64) -> Result<(), TableError> {
+        self.holds_overrides()?;
+        let g = &self.geometry;
+        let (longest, ticks) = (g.horizon >> OVERRIDE_BITS, until.wrapping_sub(now));
+        // Of the unit of now this has passed.
+        let part = now & 1u64.wrapping_shl(g.shr.into()).wrapping_sub(1);
+        let ends = part.checked_add(ticks).ok_or(TableError::BadUntil)?;
+        let ahead = match aux {
+            BAN => ticks_to_q_up(ends, 0, g.shr.into()),
+            _ => ends.wrapping_shr(g.shr.into()),
+        };
+        if ticks == 0 || ahead == 0 || ahead > longest {
+            return Err(TableError::BadUntil);
+        }
+        let second = second_hash(hash);
+        // Of one key: the mixing step has a fixed point with a chance of 2^-64.
+        let found = self.state_at(now, hash);
+        // Whoever sees an override sees its witness, which was there before.
+        M::fence();
+        match found {
+            Some(State { aux: BAN | EXEMPT, .. }) if !self.is_witnessed(now, hash) => {
+                return Err(TableError::OverrideClash);
+            }
+            Some(State { aux: WITNESS, .. }) => return Err(TableError::OverrideClash),
+            _ => {}
+        }
+        // No witness for an override that has no room.
+        let (set, tag) = self.place(hash);
+        if !set.has_room(&g.layout, tag, g.clock_q(now)) {
+            return Err(TableError::FullSet);
+        }
+        self.put(now, second, State { ahead, aux: WITNESS })?;
+        self.put(now, hash, State { ahead, aux })
+    }
+
+    fn put(&self, now: u64, hash: u64, state: State) -> Result<(), TableError> {
+        let g = &self.geometry;
+        let (set, tag) = self.place(hash);
+        let op = Put { state, floor: self.floor() };
+        let done = set.run::<M, _>(&g.layout, FullPolicy::Deny, tag, g.clock_q(now), &op, false);
+        match done {
+            Done { answer: None, .. } => Err(TableError::Contended),
+            Done { tracking: Tracking::Untracked, .. } => Err(TableError::FullSet),
+            Done { answer: Some(answer), .. } if !answer.verdict.passes() => Err(TableError::OverrideClash),
+            _ => Ok(()),
+        }
+    }
+}
+
+impl<const N: usize> Set<'_, N> {
+    /// Is there a slot of the key, or one that it may take?
+    fn has_room(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
+        self.slots().any(|(_, slot)| {
+            // ORDERING: Relaxed; single word, value only. The insert looks again.
+            let word = slot.load(Ordering::Relaxed);
+            layout.has_tag(word, tag) || layout.is_reusable(word, now_q)
+        })
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+#[path = "mod_tests.rs"]
+mod tests;

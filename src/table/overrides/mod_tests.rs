@@ -1,0 +1,119 @@
+//! What an override stores: beside words of the other sort, at the ends of what may be said, where there is no room.
+
+use std::vec::Vec;
+
+use super::*;
+use crate::table::layout::image::Line;
+use crate::table::layout::options::TableOptions;
+
+const NOW: u64 = 1 << 40;
+const KEY: u64 = 0x1234_5678_9abc_def1;
+/// The longest end, in units of time, which are ticks here: one more than was asked for, for part of a unit.
+const LONGEST: u64 = (1 << 20) + 1;
+
+fn memory(lines: usize) -> Vec<Line> {
+    (0..lines).map(|_| Line::new()).collect()
+}
+
+fn table(lines: &[Line]) -> Table<'_> {
+    let table = Table::init(lines, &TableOptions::overrides(LONGEST - 1).caller_hash()).unwrap();
+    assert_eq!(table.info().horizon, LONGEST);
+    table
+}
+
+fn words(lines: &[Line]) -> Vec<u64> {
+    // ORDERING: Relaxed; one thread.
+    lines.iter().flat_map(|line| &line.words).map(|word| word.load(Ordering::Relaxed)).collect()
+}
+
+#[test]
+fn a_witness_only_becomes_later_and_is_nobodys_override() {
+    let state = |ahead, aux| State { ahead, aux };
+    for aux in [NONE, EXEMPT, BAN] {
+        let next = |of: State, now| Put { state: of, floor: 6 }.next(now);
+        assert_eq!(next(state(50, aux), state(90, WITNESS)), None);
+        assert_eq!(next(state(50, WITNESS), state(90, aux)), None);
+        // What has ended is nothing.
+        assert_eq!(next(state(50, WITNESS), state(0, aux)), Some(state(50, WITNESS)));
+        assert_eq!(next(state(50, aux), state(0, WITNESS)), Some(state(50, aux)));
+        for (now, then) in [(49, 50), (50, 50), (51, 51), (90, 90)] {
+            assert_eq!(next(state(50, WITNESS), state(now, WITNESS)), Some(state(then, WITNESS)));
+        }
+    }
+}
+
+/// A key whose place holds the witness of another, and one whose witness would lie in the place of another's override.
+#[test]
+fn a_clash_is_told_and_changes_nothing() {
+    type Put = fn(&Table<'_>, u64) -> Result<(), TableError>;
+    let puts: [Put; 2] = [|t, key| t.ban(NOW, key, NOW + 500), |t, key| t.exempt(NOW, key, NOW + 500)];
+    let clash = Err(TableError::OverrideClash);
+    for (first, second) in puts.into_iter().flat_map(|first| puts.map(|second| (first, second))) {
+        for (there, asked) in [(KEY, second_hash(KEY)), (second_hash(KEY), KEY)] {
+            let lines = memory(66);
+            let table = table(&lines);
+            first(&table, there).unwrap();
+            let (before, found) = (words(&lines), table.overridden(NOW, there));
+            assert!(matches!(found, Ok(Some(_))));
+            assert_eq!((second(&table, asked), table.overridden(NOW, asked)), (clash, Ok(None)));
+            assert_eq!((words(&lines), table.overridden(NOW, there)), (before, found));
+        }
+    }
+}
+
+/// No witness for an override that has no room.
+#[test]
+fn a_full_set_gets_no_witness_elsewhere() {
+    let lines = memory(66);
+    let table = table(&lines);
+    // All of one set, their witnesses anywhere.
+    let key = |n: u64| 1 << 32 | (n + 1);
+    let held = (0..64).take_while(|n| table.ban(NOW, key(*n), NOW + 500).is_ok()).count() as u64;
+    assert!((12..=16).contains(&held), "{held}");
+    let before = words(&lines);
+    for n in held..64 {
+        assert_eq!(table.exempt(NOW, key(n), NOW + 900), Err(TableError::FullSet));
+        assert_eq!(table.ban(NOW, key(n), NOW + 900), Err(TableError::FullSet));
+    }
+    assert_eq!(words(&lines), before);
+}
+
+/// Up to the longest end, that included; a reading from before finds an exemption that is longer than any, and none.
+#[test]
+fn the_longest_end_may_be_said_and_no_exemption_is_longer() {
+    let lines = memory(4);
+    let table = table(&lines);
+    let end = NOW + LONGEST;
+    assert_eq!(table.ban(NOW, 1, end), Ok(()));
+    assert_eq!(table.exempt(NOW, 2, end), Ok(()));
+    assert_eq!(table.ban(NOW, 3, end + 1), Err(TableError::BadUntil));
+    assert_eq!(table.exempt(NOW, 3, end + 1), Err(TableError::BadUntil));
+    for (now, exempt) in [(NOW, true), (NOW + 1, true), (NOW - 1, false), (NOW - 9, false)] {
+        let (left, is) = (end - now, |found| Ok(exempt.then_some(found)));
+        assert_eq!(table.overridden(now, 2), is(Override::Exempt { left }), "at {now}");
+        assert_eq!(table.overridden(now, 1), Ok(Some(Override::Banned { retry_after: left })), "at {now}");
+    }
+}
+
+/// A word that was lowered lies above every claim that its slot may have had, or a stalled insert could take a later
+/// claim for its own.
+#[test]
+fn a_lowered_word_stays_above_the_claims_of_its_slot() {
+    type Lower = fn(&Table<'_>) -> bool;
+    let ways: [Lower; 3] = [
+        |t| t.ban(NOW, KEY, NOW + 1).is_ok(),
+        |t| t.exempt(NOW, KEY, NOW + 1).is_ok(),
+        |t| t.lift(NOW, KEY) == Ok(true),
+    ];
+    for lower in ways {
+        let lines = memory(4);
+        let table = table(&lines);
+        table.ban(NOW, KEY, NOW + 500).unwrap();
+        assert!(lower(&table));
+        let (layout, (set, tag)) = (table.geometry.layout, table.place(KEY));
+        let (_, _, word) = set.find(&layout, tag).unwrap();
+        let lead = layout.lead(word, table.geometry.clock_q(NOW));
+        // The longest claim that is no takeover, and a drop of it.
+        assert!(lead > layout.grace + 2 && lead < 100, "{lead} of {}", layout.grace);
+    }
+}

@@ -1,0 +1,85 @@
+//! What a table came out as.
+#![forbid(unsafe_code)]
+
+use crate::keys::HashKind;
+use crate::limit::Algorithm;
+use crate::sync::access::Access;
+use crate::table::handle::Table;
+use crate::table::layout::geometry::SLOTS_PER_LINE;
+use crate::table::layout::policy::FullPolicy;
+use crate::time::ticks_up;
+
+/// The numbers of a table; times are ticks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct TableInfo {
+    /// Slots, and lines of 8 slots, without the header.
+    pub slots: u64,
+    /// Lines of slots.
+    pub lines: u64,
+    /// Bytes of the image, header included.
+    pub image_bytes: u64,
+    /// The full-set policy.
+    pub policy: FullPolicy,
+    /// How keys are hashed.
+    pub hash: HashKind,
+    /// Bits of a slot's tag.
+    pub tag_bits: u32,
+    /// One q-unit is 2^-resolution ticks; a unit of time where words hold a count.
+    pub resolution: i32,
+    /// By which all its keys are limited.
+    pub algorithm: Algorithm,
+    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
+    pub count_bits: u32,
+    /// Aligned windows: ticks by which the clocks of callers may differ; else 0.
+    pub guard: u64,
+    /// H, the longest debt that a slot can hold.
+    pub horizon: u64,
+    /// S: a reading older than this finds a key expired and full.
+    pub skew: u64,
+    /// H + S, how long a false debt can last.
+    pub window: u64,
+    /// Ticks after which an untouched slot may read as a debt again.
+    pub span: u64,
+    /// Ticks within which every slot should be swept once.
+    pub sweep_interval: u64,
+    /// For how long a thread that was stopped inside an insert keeps the slot.
+    pub claim_lifetime: u64,
+    /// Ticks per second, as the table's maker said; 0 = unsaid.
+    pub tick_hz: u64,
+    /// How often the table was restored, and one.
+    pub generation: u64,
+    /// Is there one owner at a time?
+    pub exclusive: bool,
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Everything about this table, for reports.
+    pub fn info(&self) -> TableInfo {
+        let g = &self.geometry;
+        let ticks = |q: u64| ticks_up(q, 0, g.shl, g.shr);
+        let span = (1u128 << g.layout.bits).saturating_sub(g.layout.window as u128);
+        let span = span.wrapping_shr(g.shl as u32).wrapping_shl(g.shr as u32);
+        TableInfo {
+            slots: self.slots() as u64,
+            lines: self.slots.len() as u64,
+            image_bytes: (self.image_words() * (64 / SLOTS_PER_LINE)) as u64,
+            policy: g.policy,
+            hash: g.hash,
+            tag_bits: 63u32.saturating_sub(g.layout.bits),
+            resolution: self.resolution(),
+            algorithm: g.algorithm,
+            count_bits: g.aux_mask().count_ones(),
+            guard: (g.guard as u64) << g.shr,
+            horizon: ticks(g.horizon),
+            skew: ticks(g.layout.window.saturating_sub(g.horizon)),
+            window: ticks(g.layout.window),
+            span: u64::try_from(span).unwrap_or(u64::MAX),
+            sweep_interval: self.sweep_interval(),
+            claim_lifetime: ticks(g.layout.lifetime),
+            tick_hz: g.tick_hz,
+            generation: g.generation,
+            exclusive: M::EXCLUSIVE,
+        }
+    }
+}

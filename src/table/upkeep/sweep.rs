@@ -1,0 +1,141 @@
+//! Running a table: sweep, statistics, iteration, reset of one key.
+
+use crate::limit::Algorithm;
+use crate::sync::access::Access;
+use crate::sync::{AtomicU64, Ordering};
+use crate::table::handle::Table;
+use crate::table::layout::geometry::SLOTS_PER_LINE;
+use crate::table::layout::image::Line;
+
+/// What a scan of the slots found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Load alpha in millionths: live slots / slots.
+    pub load_ppm: u64,
+    /// Slots looked at.
+    pub slots: u64,
+    /// Slots with a live key.
+    pub live: u64,
+    /// Inserts in progress (or abandoned and not yet reused).
+    pub claims: u64,
+    /// Slots whose key has drained; as good as empty.
+    pub expired: u64,
+    /// Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads.
+    pub debt: [u64; 8],
+}
+
+/// One live slot, as of its reading.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Slot {
+    /// Number of the slot.
+    pub number: u32,
+    /// Tag of its key: the low bits of the hash.
+    pub tag: u32,
+    /// Ticks until the key's burst is full again.
+    pub reset_after: u64,
+}
+
+impl<M: Access> Table<'_, M> {
+    /// Empties expired slots among `count` slots from number `from`; returns the number to continue from, 0 after
+    /// the last. Needed at most once per [`sweep_interval`](Table::sweep_interval); a few slots a call from a timer
+    /// do. Changes no decision.
+    ///
+    /// # Concurrency
+    /// Beside any other call. One load per slot, one swap per expired one.
+    pub fn sweep(&self, now: u64, from: usize, count: usize) -> usize {
+        let layout = &self.geometry.layout;
+        let now_q = self.geometry.clock_q(now);
+        let end = from.saturating_add(count).min(self.slots());
+        for word in (from..end).filter_map(|i| self.word(i)) {
+            // ORDERING: Relaxed; single word, and the swap below decides.
+            let seen = word.load(Ordering::Relaxed);
+            if layout.is_sweepable(seen, now_q) {
+                // Lost to a newer word: that slot is in use again.
+                let _ = M::replace(word, seen, layout.swept(now_q));
+            }
+        }
+        if end >= self.slots() {
+            0
+        } else {
+            end
+        }
+    }
+
+    /// Scans all slots and sums up.
+    ///
+    /// # Concurrency
+    /// Beside any other call; each word as of its reading. Reads every line once.
+    pub fn stats(&self, now: u64) -> Stats {
+        let layout = &self.geometry.layout;
+        let now_q = self.geometry.clock_q(now);
+        let mut stats = Stats::default();
+        for word in self.slots.iter().flat_map(|line: &Line| &line.words) {
+            // ORDERING: Relaxed; single word, value only.
+            let word = word.load(Ordering::Relaxed);
+            stats.slots = stats.slots.wrapping_add(1);
+            let lead = layout.lead(word, now_q);
+            if layout.is_claim(word) {
+                stats.claims = stats.claims.wrapping_add(1);
+            } else if layout.is_live(word) && lead != 0 {
+                stats.live = stats.live.wrapping_add(1);
+                // H / 2^(k+1) < lead <= H / 2^k; a lead beyond H (skewed clock) counts as H.
+                let mut k = 0;
+                let mut above = self.geometry.horizon / 2;
+                while k < 7 && lead <= above {
+                    above /= 2;
+                    k += 1;
+                }
+                if let Some(n) = stats.debt.get_mut(k) {
+                    *n = n.wrapping_add(1);
+                }
+            } else if layout.is_live(word) {
+                stats.expired = stats.expired.wrapping_add(1);
+            }
+        }
+        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or(0);
+        stats
+    }
+
+    /// Finds the next live slot at or after number `from`; None after the last. Continue from `number + 1`.
+    ///
+    /// # Concurrency
+    /// Beside any other call; each word as of its reading.
+    pub fn next_live(&self, now: u64, from: usize) -> Option<Slot> {
+        let g = &self.geometry;
+        let now_q = self.geometry.clock_q(now);
+        // For so long an aligned window that is over still keeps its slot.
+        let kept = (g.guard as u64).wrapping_shl(g.shl as u32);
+        (from..self.slots()).find_map(|number| {
+            // ORDERING: Relaxed; single word, value only.
+            let word = self.word(number)?.load(Ordering::Relaxed);
+            let lead = g.layout.lead(word, now_q);
+            (g.layout.is_live(word) && lead != 0).then(|| Slot {
+                number: number as u32,
+                tag: (g.layout.tag_field(word) >> g.layout.bits) as u32,
+                reset_after: crate::time::ticks_up(lead.saturating_sub(kept), now, g.shl, g.shr),
+            })
+        })
+    }
+
+    /// Makes one key full again at once; an absent key already is. Returns false when contended.
+    ///
+    /// The key's slot is left as a tombstone until the debt that it held has drained: the slot is nobody's for that
+    /// time, at most one horizon, and no permit of before the reset can be refunded. A key that has drained by `now` is
+    /// full already and is left as it is: to a clock behind `now` the rest of its debt still counts.
+    ///
+    /// Of a table of overrides it [lifts](Table::lift) that of the key.
+    ///
+    /// # Concurrency
+    /// Beside any other call.
+    pub fn reset_key(&self, now: u64, hash: u64) -> bool {
+        if matches!(self.geometry.algorithm, Algorithm::Overrides) {
+            return self.lift(now, hash).is_ok();
+        }
+        let (set, tag) = self.place(hash);
+        set.reset::<M>(&self.geometry.layout, tag, self.geometry.clock_q(now))
+    }
+
+    fn word(&self, number: usize) -> Option<&AtomicU64> {
+        self.slots.get(number / SLOTS_PER_LINE)?.words.get(number % SLOTS_PER_LINE)
+    }
+}

@@ -1,0 +1,66 @@
+//! Top talkers: the keys with the largest debts, and whose they may be.
+//!
+//! A table keeps no keys. A slot tells a tag and a set, so of any hash it can be said whether the slot may be its:
+//! wrongly for one stranger in 2^(tag bits) * sets. Who feeds a small sample of hashes with their keys, of refused
+//! requests for instance, finds the names of the largest debts there: a key that is refused often is in it almost
+//! surely.
+#![forbid(unsafe_code)]
+
+use super::sweep::Slot;
+use crate::sync::access::Access;
+use crate::table::handle::Table;
+use crate::table::layout::geometry::SLOTS_PER_LINE;
+
+impl<M: Access> Table<'_, M> {
+    /// Finds the live slots with the longest debts, the longest first, as many as `out` has places. Returns how many
+    /// there are; the rest of `out` stays as it is.
+    ///
+    /// A debt is measured in time, by `reset_after`: where words hold a count, slots whose windows end last come first.
+    ///
+    /// ```
+    /// use tatcell::{LimitSpec, Line, Slot, Table, TableOptions};
+    /// let lines = [Line::EMPTY; 34];
+    /// let spec = LimitSpec::new(10, 1_000_000_000, 20);
+    /// let table = Table::init(&lines, &TableOptions::new(spec).seed(*b"16 random bytes!"))?;
+    /// let limit = table.limit(&spec)?;
+    /// for (client, cost) in [("192.0.2.1", 3), ("192.0.2.2", 20), ("192.0.2.3", 9)] {
+    ///     assert!(table.check(&limit, 0, client.as_bytes(), cost)?.passes());
+    /// }
+    /// // What a server would keep of the requests that it refused: a few hashes with their names.
+    /// let seen = ["192.0.2.2", "192.0.2.9"].map(|client| (table.hash(client.as_bytes()), client));
+    /// let mut top = [Slot::default(); 2];
+    /// assert_eq!(table.top(0, &mut top), 2);
+    /// let named = |slot: &Slot| seen.iter().find(|(hash, _)| hash.is_ok_and(|hash| table.may_be(slot, hash)));
+    /// assert_eq!(named(&top[0]).map(|(_, client)| *client), Some("192.0.2.2"));
+    /// assert_eq!(named(&top[1]), None);
+    /// # Ok::<(), tatcell::TableError>(())
+    /// ```
+    ///
+    /// # Concurrency
+    /// Beside any other call; each word as of its reading. Reads every line once, and compares each live slot with the
+    /// shortest debt in `out`; those that are longer with all of `out`.
+    pub fn top(&self, now: u64, out: &mut [Slot]) -> usize {
+        let mut found = 0usize;
+        let mut from = 0;
+        while let Some(slot) = self.next_live(now, from) {
+            from = slot.number as usize + 1;
+            let kept = out.get(..found).unwrap_or(&[]);
+            let place = kept.partition_point(|longer| longer.reset_after >= slot.reset_after);
+            if found < out.len() {
+                found += 1;
+            }
+            // What lies behind moves back by one, and the last one out.
+            let rest = out.get_mut(place..found).unwrap_or(&mut []);
+            rest.iter_mut().fold(slot, |moved, place| core::mem::replace(place, moved));
+        }
+        found
+    }
+
+    /// Says whether the key of this hash may be the one in this slot: its tag and one of its lines are.
+    pub fn may_be(&self, slot: &Slot, hash: u64) -> bool {
+        let (set, tag) = self.place(hash);
+        let layout = &self.geometry.layout;
+        let line = slot.number / SLOTS_PER_LINE as u32;
+        line ^ set.line <= 1 && slot.tag as u64 == tag.0 >> layout.bits
+    }
+}
