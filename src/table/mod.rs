@@ -78,11 +78,11 @@ mod loom_resets;
 mod loom_saves;
 #[cfg(all(test, tatcell_loom))]
 mod loom_weak;
-#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
 mod lost_tests;
-#[cfg(all(test, tatcell_shuttle))]
+#[cfg(all(test))]
 mod schedule_tests;
-#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
 mod settle_tests;
 #[cfg(all(test, tatcell_step))]
 mod step;
