@@ -162,7 +162,7 @@ pub(crate) fn step64<A>(word: &AtomicU64, f: impl Fn(u64) -> (A, Option<u64>)) -
     Some(word.step(f))
 }
 
-#[cfg(all(test, not(any(tatcell_loom, tatcell_step, tatcell_shuttle))))]
+#[cfg(all(test, not(any(tatcell_loom, tatcell_step))))]
 mod tests {
     use super::*;
 

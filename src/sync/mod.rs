@@ -2,8 +2,7 @@
 //! slots of a table are changed ([`access`]).
 //!
 //! Everywhere else an atomic is one of these names, so the shipped code runs unchanged under the loom model
-//! checker (`--cfg tatcell_loom`), under the explorer (`--cfg tatcell_step`), under shuttle (`--cfg tatcell_shuttle`)
-//! and on cores without the atomics.
+//! checker (`--cfg tatcell_loom`), under the explorer (`--cfg tatcell_step`) and on cores without the atomics.
 //!
 //! ```text
 //!  target                                        AtomicU64                       AtomicU32
@@ -22,8 +21,6 @@ pub(crate) mod access;
 #[cfg(all(tatcell_loom, test))]
 pub(crate) mod loom_atomic;
 pub(crate) mod masked;
-#[cfg(all(tatcell_shuttle, test))]
-pub(crate) mod shuttle_atomic;
 #[cfg(all(tatcell_step, test))]
 pub(crate) mod step_atomic;
 
@@ -35,12 +32,10 @@ pub(crate) use drive::{add32, add64, back_off, max64, step32, step64, take32, up
 
 #[cfg(all(tatcell_loom, test))]
 pub(crate) use loom_atomic::{fence, AtomicU32, AtomicU64, Ordering};
-#[cfg(all(tatcell_shuttle, test))]
-pub(crate) use shuttle_atomic::{fence, AtomicU64, Ordering};
 #[cfg(all(tatcell_step, test))]
 pub(crate) use step_atomic::{fence, AtomicU64, Ordering};
 
-#[cfg(not(any(tatcell_loom, tatcell_step, tatcell_shuttle)))]
+#[cfg(not(any(tatcell_loom, tatcell_step)))]
 pub(crate) use core::sync::atomic::{fence, Ordering};
 
 #[cfg(not(any(tatcell_loom, tatcell_masked32)))]
@@ -48,7 +43,7 @@ pub(crate) use core::sync::atomic::AtomicU32;
 #[cfg(tatcell_masked32)]
 pub(crate) use masked::AtomicU32;
 
-#[cfg(not(any(tatcell_loom, tatcell_step, tatcell_shuttle, tatcell_masked64, tatcell_portable64)))]
+#[cfg(not(any(tatcell_loom, tatcell_step, tatcell_masked64, tatcell_portable64)))]
 pub(crate) use core::sync::atomic::AtomicU64;
 #[cfg(tatcell_masked64)]
 pub(crate) use masked::AtomicU64;

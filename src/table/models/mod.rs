@@ -1,5 +1,5 @@
-//! The shipped code under a checker: the loom model checker, the step explorer, shuttle, and tests that make every swap
-//! lose. Nothing else imports this room, but the models of other parts of the crate use [`loom_kit`].
+//! The shipped code under a checker: the loom model checker, the step explorer, and tests with many threads or lost swaps.
+//! Nothing else imports this room, but the models of other parts of the crate use [`loom_kit`].
 
 #[cfg(tatcell_loom)]
 mod loom_attach;
@@ -27,13 +27,13 @@ mod loom_resets;
 mod loom_saves;
 #[cfg(tatcell_loom)]
 mod loom_weak;
-#[cfg(not(any(tatcell_loom, tatcell_step, tatcell_shuttle)))]
+#[cfg(not(any(tatcell_loom, tatcell_step)))]
 mod lost_tests;
 #[cfg(not(tatcell_loom))]
 mod reset_tests;
-#[cfg(tatcell_shuttle)]
+#[cfg(not(any(tatcell_loom, tatcell_step)))]
 mod schedule_tests;
-#[cfg(not(any(tatcell_loom, tatcell_step, tatcell_shuttle)))]
+#[cfg(not(any(tatcell_loom, tatcell_step)))]
 mod settle_tests;
 #[cfg(tatcell_step)]
 mod step;

@@ -1,27 +1,23 @@
-//! Eight threads on one set, in orders that shuttle or a seed chooses: inserts, bursts, sweeps, attaches, refunds,
-//! saves and migrations at once, by clocks apart.
+//! Eight threads on one set: inserts, bursts, sweeps, attaches, refunds, saves and migrations at once, by clocks apart.
 //!
-//! Loom and the explorer look at every schedule of few calls and take the plain searches; here are many calls, the
-//! vector searches, and schedules drawn at random: a million in `make shuttle-long`. What must hold when all have
-//! ended: one LIVE word a key and no claim left, no key admitted above its burst, its word owing what was admitted less
-//! what was given back; and the same of what a save or a migration made meanwhile, but for what came later. The same
-//! worlds with weakened swaps must fail.
+//! Loom and the explorer run every schedule of few calls and take the plain searches. Here are many calls and the
+//! vector searches, on real threads. Each thread may give its processor away before a swap and at a fence, as its own
+//! random numbers say, so that two cores are enough for many schedules. What must hold when all have ended: one LIVE
+//! word a key and no claim left, no key admitted above its burst, its word owing what was admitted less what was given
+//! back; and the same of what a save or a migration made meanwhile, but for what came later. The same worlds with
+//! weakened swaps must fail.
 //!
-//! `RUSTFLAGS="--cfg tatcell_shuttle" cargo test --profile loom --lib --features std schedule_tests`; TATCELL_SCHEDULES
-//! says how many a world.
+//! TATCELL_SCHEDULES says how many rounds a world runs.
 
 use std::boxed::Box;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64 as Count, Ordering as Plain};
-use std::sync::{Arc, Mutex};
+use std::sync::{Barrier, Mutex};
 use std::vec::Vec;
-
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::{Config, Runner};
 
 use crate::limit::LimitSpec;
 use crate::sync::access::sealed::Sealed;
 use crate::sync::access::{Access, Shared};
-use crate::sync::shuttle_atomic::{alone, under_shuttle, Baton};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::burst::scalar::nothing;
 use crate::table::burst::scalar::Burst;
@@ -42,6 +38,44 @@ const Z: u64 = 1 << 63 | 3;
 const KEYS: [u64; 3] = [X, Y, Z];
 const SEED: u64 = 20_261_122;
 
+std::thread_local! {
+    /// The random numbers of a thread, by which it gives its processor away; 0: it does not.
+    static DRAWN: Cell<u64> = const { Cell::new(0) };
+}
+
+/// May let another thread go on.
+fn may_yield() {
+    let x = DRAWN.get();
+    // A xorshift, which leaves 0 as it is.
+    let x = x ^ x << 13;
+    let x = x ^ x >> 7;
+    let x = x ^ x << 17;
+    DRAWN.set(x);
+    if x % 4 == 1 {
+        std::thread::yield_now();
+    }
+}
+
+/// The shipped swaps, with a point before each at which another thread may go on.
+enum Yields {}
+
+impl Sealed for Yields {}
+
+impl Access for Yields {
+    const EXCLUSIVE: bool = false;
+    type Sharing = ();
+
+    fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
+        may_yield();
+        Shared::replace(slot, old, new)
+    }
+
+    fn fence() {
+        may_yield();
+        Shared::fence();
+    }
+}
+
 /// Stores where it should swap.
 enum Stores {}
 
@@ -52,12 +86,15 @@ impl Access for Stores {
     type Sharing = ();
 
     fn replace(slot: &AtomicU64, _old: u64, new: u64) -> Result<(), u64> {
-        // ORDERING: Relaxed, in a sequentially consistent order.
+        may_yield();
+        // ORDERING: Relaxed; it is wrong whatever the ordering.
         slot.store(new, Ordering::Relaxed);
         Ok(())
     }
 
-    fn fence() {}
+    fn fence() {
+        may_yield();
+    }
 }
 
 /// Leaves the higher claims of its key in place.
@@ -74,11 +111,11 @@ impl Access for NoKill {
         if old >> 63 == 1 && new & TAG == 0 {
             return Ok(());
         }
-        Shared::replace(slot, old, new)
+        Yields::replace(slot, old, new)
     }
 
     fn fence() {
-        Shared::fence();
+        Yields::fence();
     }
 }
 
@@ -101,13 +138,13 @@ struct World {
     sums: Mutex<[(u64, u64); 3]>,
 }
 
-type Call = Box<dyn FnOnce() + Send>;
+type Call<'w> = Box<dyn FnOnce() + Send + 'w>;
 
 impl World {
     /// Most slots are claims that outlive the world; the others hold what expires or is swept between the clocks.
-    fn new<A: Access>(policy: FullPolicy) -> Arc<World> {
+    fn new<A: Access>(policy: FullPolicy) -> World {
         let lines = core::array::from_fn(|_| Line::new());
-        let w = Arc::new(World { lines, policy, sums: Mutex::new([(0, 0); 3]) });
+        let w = World { lines, policy, sums: Mutex::new([(0, 0); 3]) };
         let table: Table<'_, A> = Table::init_as(&w.lines, &options(policy)).expect("init");
         let layout = table.geometry.layout;
         let live = |key: u64, tat| layout.live(layout.tag(key), tat);
@@ -202,11 +239,8 @@ impl World {
     }
 
     /// The calls of eight threads.
-    fn calls<A: Access>(self: &Arc<World>) -> Vec<Call> {
-        let call = |run: fn(&World)| {
-            let w = self.clone();
-            Box::new(move || run(&w)) as Call
-        };
+    fn calls<A: Access>(&self) -> Vec<Call<'_>> {
+        let call = |run: fn(&World)| Box::new(move || run(self)) as Call<'_>;
         std::vec![
             call(|w| (0..2).for_each(|_| w.check::<A>(X, NOW))),
             call(|w| {
@@ -240,7 +274,6 @@ impl World {
 
     /// When all have ended.
     fn check_end<A: Access>(&self) {
-        alone();
         let sums = *self.sums.lock().expect("nobody panics with it");
         holds::<A>(&self.lines, self.policy, Some(sums));
     }
@@ -298,48 +331,42 @@ fn holds<A: Access>(lines: &[Line; 4], policy: FullPolicy, sums: Option<[(u64, u
     assert!(sums.is_none() || claims.count() == 0, "a claim was left behind under {policy:?}");
 }
 
-/// How many schedules a world gets.
-fn schedules(usual: usize) -> usize {
+/// How many rounds a world runs.
+fn rounds(usual: u64) -> u64 {
     let Ok(asked) = std::env::var("TATCELL_SCHEDULES") else { return usual };
     let number = asked.parse::<f64>().ok().filter(|n| *n >= 20.0);
-    number.unwrap_or_else(|| panic!("TATCELL_SCHEDULES={asked} is no number of schedules")) as usize
+    number.unwrap_or_else(|| panic!("TATCELL_SCHEDULES={asked} is no number of rounds")) as u64
 }
 
-fn world<A: Access>(policy: FullPolicy) {
-    alone();
-    let w = World::new::<A>(policy);
-    let calls = w.calls::<A>();
-    under_shuttle();
-    let threads: Vec<_> = calls.into_iter().map(|call| shuttle::thread::spawn(call)).collect();
-    threads.into_iter().for_each(|thread| thread.join().expect("a thread of the world panicked"));
-    w.check_end::<A>();
-}
-
-fn config() -> Config {
-    let mut config = Config::new();
-    config.stack_size = 1 << 16;
-    config.max_steps = shuttle::MaxSteps::FailAfter(100_000);
-    config
-}
-
-/// Half of them switch anywhere, the other half rarely and for long.
-fn explore<A: Access + 'static>(policy: FullPolicy, n: usize) {
-    let random = Runner::new(RandomScheduler::new_from_seed(SEED, n / 2), config());
-    let rare = Runner::new(PctScheduler::new_from_seed(SEED, 4, n - n / 2), config());
-    let ran = random.run(move || world::<A>(policy)) + rare.run(move || world::<A>(policy));
-    alone();
-    assert_eq!(ran, n, "schedules that ran");
-    std::println!("schedules: {n} of 8 threads, {policy:?}");
+/// Rounds of the eight threads, each with random numbers of its own.
+fn run<A: Access>(policy: FullPolicy, rounds: u64) {
+    for round in 0..rounds {
+        let w = World::new::<A>(policy);
+        let start = Barrier::new(8);
+        std::thread::scope(|scope| {
+            for (i, call) in w.calls::<A>().into_iter().enumerate() {
+                let start = &start;
+                scope.spawn(move || {
+                    DRAWN.set((SEED + round) << 3 | i as u64);
+                    start.wait();
+                    call();
+                    DRAWN.set(0);
+                });
+            }
+        });
+        w.check_end::<A>();
+    }
+    std::println!("schedules: {rounds} rounds of 8 threads, {policy:?}");
 }
 
 #[test]
-fn schedules_of_eight_threads_admit_no_key_above_its_burst() {
-    explore::<Shared>(FullPolicy::Deny, schedules(20_000));
+fn eight_threads_admit_no_key_above_its_burst() {
+    run::<Yields>(FullPolicy::Deny, rounds(3_000));
 }
 
 #[test]
-fn schedules_of_eight_threads_forgive_no_debt_that_is_inherited() {
-    explore::<Shared>(FullPolicy::Inherit, schedules(20_000));
+fn eight_threads_forgive_no_debt_that_is_inherited() {
+    run::<Yields>(FullPolicy::Inherit, rounds(3_000));
     let taken = TAKEN.load(Plain::Relaxed);
     std::println!("schedules: {taken} keys lost their slot");
     assert!(taken > 100, "hardly a slot was taken over");
@@ -347,34 +374,12 @@ fn schedules_of_eight_threads_forgive_no_debt_that_is_inherited() {
 
 #[test]
 #[should_panic(expected = "admitted more than its burst")]
-fn schedules_find_stores_for_swaps() {
-    explore::<Stores>(FullPolicy::Deny, 2_000);
+fn stores_for_swaps_are_seen_by_eight_threads() {
+    run::<Stores>(FullPolicy::Deny, 100_000);
 }
 
 #[test]
 #[should_panic(expected = "a claim was left behind")]
-fn schedules_find_claims_that_are_left() {
-    explore::<NoKill>(FullPolicy::Deny, 20_000);
-}
-
-/// The same by real threads, which hand a baton to each other.
-fn real<A: Access + 'static>(n: usize) {
-    for seed in 0..n as u64 {
-        alone();
-        let w = World::new::<A>(FullPolicy::Deny);
-        Baton::run(SEED.wrapping_add(seed), w.calls::<A>());
-        w.check_end::<A>();
-    }
-    std::println!("schedules: {n} of 8 real threads");
-}
-
-#[test]
-fn schedules_of_real_threads_admit_no_key_above_its_burst() {
-    real::<Shared>(schedules(20_000) / 10);
-}
-
-#[test]
-#[should_panic(expected = "admitted more than its burst")]
-fn schedules_of_real_threads_find_stores_for_swaps() {
-    real::<Stores>(500);
+fn claims_that_are_left_are_seen_by_eight_threads() {
+    run::<NoKill>(FullPolicy::Deny, 100_000);
 }

@@ -1,0 +1,38 @@
+//! The long run of GCRA: `cargo test --release --features std --test long --test kill -- --ignored --nocapture`.
+//! Counted algorithms have theirs in `counted` (`counted/long.rs`), meters and marks in `meters_properties` and `mark`.
+//!
+//! Sizes by environment: TATCELL_DECISIONS here (1e9 of each test), TATCELL_KILLS in `kill` (1e5), TATCELL_RACES in
+//! `race`. Each form and kind of call has its share, which is printed and held to a least. Seeds are numbers from 0;
+//! one that fails is printed, and TATCELL_SEED=it runs that one alone:
+//!
+//! `TATCELL_SEED=0x2a cargo test --release --features std --test long -- --ignored --nocapture live_for_days`
+
+mod calls;
+mod lives;
+mod streams;
+pub mod tally;
+
+use crate::common::size_from;
+use tally::{blocks, Tally};
+
+#[test]
+#[ignore = "minutes: 1e9 decisions"]
+fn a_billion_decisions_equal_the_exact_bucket() {
+    const STEPS: u64 = 10_000;
+    let size = size_from("TATCELL_DECISIONS", 1_000_000_000);
+    // Three forms a step, but for a 32-bit cell that sits out.
+    let count = size.div_ceil(3 * STEPS - 100);
+    let tally = Tally { names: streams::FORMS, least: [count * STEPS, size / 10 * 3, count * STEPS] };
+    let sum = tally.hold("streams", blocks(count, |seed| streams::stream(seed, STEPS)));
+    assert!(sum >= size || crate::common::seed_from_environment().is_some(), "{sum} of {size}");
+}
+
+#[test]
+#[ignore = "minutes: 1e9 decisions"]
+fn a_billion_decisions_of_keys_that_live_for_days_equal_the_exact_bucket() {
+    let size = size_from("TATCELL_DECISIONS", 1_000_000_000);
+    let count = size.div_ceil(lives::DECISIONS);
+    let tally = Tally { names: lives::NAMES, least: lives::SHARES.map(|share| size / 1_000 * share) };
+    let sum = tally.hold("lives", blocks(count, lives::life));
+    assert!(sum >= size || crate::common::seed_from_environment().is_some(), "{sum} of {size}");
+}

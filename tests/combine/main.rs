@@ -1,0 +1,10 @@
+//! Tests of what is made of several limits: chains, marks, prefixes, shapers; and the figures of the guide.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod chain;
+mod guide;
+mod mark;
+mod prefixes;
+mod shaper;

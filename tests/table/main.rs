@@ -1,0 +1,19 @@
+//! Tests of keyed tables: every call, full sets, hashes, images, overrides, migrations.
+
+#[path = "../common/mod.rs"]
+mod common;
+
+mod bursts;
+mod calls;
+mod few_threads;
+mod full;
+mod hash;
+mod image;
+mod migrate;
+mod numbers;
+mod options;
+mod overrides;
+mod pair_burst;
+mod permits;
+mod second_line;
+mod slots;
