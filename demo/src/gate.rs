@@ -1,5 +1,6 @@
 //! The gate as a child process: start, switch, measure, stop. Only this one process is ever signalled.
 
+use crate::machine;
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::CommandExt;
@@ -44,7 +45,9 @@ impl Gate {
                 Ok(())
             });
         }
-        let failed = |e: std::io::Error| format!("cannot start {}: {e}", setup.program.display());
+        let failed = |e: std::io::Error| {
+            format!("cannot start {} (make demo builds it): {e}", setup.program.display())
+        };
         let mut child = command.spawn().map_err(failed)?;
         let mut output = BufReader::new(child.stdout.take().expect("piped"));
         let mut greeting = String::new();
@@ -91,9 +94,7 @@ impl Gate {
 
     /// Nanoseconds for which the gate has run, and for which it has waited for a core, so far.
     pub fn run_and_wait_ns(&self) -> Option<(u64, u64)> {
-        let text = std::fs::read_to_string(format!("/proc/{}/schedstat", self.child.id())).ok()?;
-        let mut numbers = text.split_whitespace().map(str::parse);
-        Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
+        machine::run_and_wait_ns(&format!("/proc/{}/schedstat", self.child.id()))
     }
 
     /// Resident memory in KiB, exact to the page.

@@ -76,7 +76,7 @@ pub fn address_of(source: u32) -> u32 {
         Class::Polite => 0x7f01_0001 + source,
         Class::Abuser => 0x7f02_0001 + (source - POLITE),
         Class::Exact => 0x7f03_0001,
-        Class::Spray => 0x7f10_0000 + (source - SPRAY_ID),
+        Class::Spray => (source - SPRAY_ID).wrapping_add(0x7f10_0000),
     }
 }
 

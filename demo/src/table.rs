@@ -18,6 +18,7 @@ pub struct Now {
 
 /// The table and the totals at its last drawing.
 pub struct Table {
+    quiet: bool,
     terminal: bool,
     drawn: usize,
     at_us: u64,
@@ -26,13 +27,17 @@ pub struct Table {
 }
 
 impl Table {
-    pub fn new() -> Self {
+    /// Returns a table that nothing has been drawn of; a quiet one draws nothing.
+    pub fn new(quiet: bool) -> Self {
         let terminal = std::io::stdout().is_terminal();
-        Table { terminal, drawn: 0, at_us: 0, sent: [0; 4], answered: [0; 4] }
+        Table { quiet, terminal, drawn: 0, at_us: 0, sent: [0; 4], answered: [0; 4] }
     }
 
     /// Draws the rates since the last drawing.
     pub fn draw(&mut self, now: &Now) {
+        if self.quiet {
+            return;
+        }
         let seconds = (now.elapsed_us - self.at_us).max(1) as f64 / 1e6;
         let rate = |after: u64, before: u64| ((after - before) as f64 / seconds).round() as u64;
         let of = |c: usize| (rate(now.sent[c], self.sent[c]), rate(now.answered[c], self.answered[c]));

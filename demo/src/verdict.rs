@@ -1,6 +1,11 @@
-//! The verdict: fixed thresholds, one line each, PASS or FAIL with the figure.
+//! The verdict: fixed thresholds, one line each, with the figure.
+//!
+//! The load of the machine can decide three of the lines. A gate that gets no core answers late or not at all, and
+//! requests that wait for two seconds come as more than the burst. If one of these lines fails while other programs had
+//! the cores, the play is not judged. The other lines are about what the gate decided, and fail on a busy machine as on
+//! an idle one: the oracle judges each decision with the very time that the gate made it with.
 
-use crate::calibrate::Calibration;
+use crate::calibrate::{Calibration, HELD};
 use crate::oracle::Audit;
 use crate::schedule::{Class, ABUSERS, BIN_US, END_US, SETTLE_US, SWITCH_US};
 use crate::stats::Stats;
@@ -16,13 +21,37 @@ const P99_SHARE: f64 = 0.2;
 /// Resident memory may differ by this between a second after the switch and the end: four pages.
 const GROWTH_KIB: u64 = 16;
 
-/// What the gate looks like from outside.
+/// The machine was busy if gate and sender waited for cores for more than this share of the time with the limiter on:
+/// the slowest hundredth of the replies decides the p99, so such waits can decide it.
+const MOST_WAIT: f64 = 0.01;
+/// The machine was busy if the sender fell behind its schedule by more than this.
+const MOST_LAG_US: u64 = 200_000;
+/// A gate that gets less than this share of a core while it is calibrated has neighbours.
+const MOST_OF_A_CORE: f64 = 0.97;
+
+/// Time that other programs took while the limiter was on.
+#[derive(Clone, Copy, Default)]
+pub struct Waits {
+    /// The gate wanted a core and had none.
+    pub gate_ns: u64,
+    /// The threads of this program wanted a core and had none.
+    pub sender_ns: u64,
+    /// The host of this virtual machine had cores that the machine wanted.
+    pub stolen_ns: u64,
+}
+
+impl Waits {
+    fn seconds(self) -> f64 {
+        (self.gate_ns + self.sender_ns + self.stolen_ns) as f64 / 1e9
+    }
+}
+
+/// What gate and machine look like from outside.
 #[derive(Default)]
 pub struct Watched {
     /// Resident memory a second after the switch, and at the end.
     pub resident_kib: (u64, u64),
-    /// Time with the limiter on in which the gate wanted a core and had none.
-    pub waited_ns: u64,
+    pub waits: Waits,
 }
 
 /// Everything one run has shown.
@@ -38,7 +67,47 @@ pub struct Outcome {
 /// One line of the verdict.
 pub struct Line {
     pub pass: bool,
+    /// Whether the load of the machine can make it fail.
+    pub by_load: bool,
     pub text: String,
+}
+
+/// What a play has shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    Pass,
+    Fail,
+    /// Only lines fail that the load of the machine can decide, and the machine was busy.
+    NotJudged,
+}
+
+/// The verdict of these lines about a play on a machine that was busy or not.
+pub fn verdict(lines: &[Line], busy: bool) -> Verdict {
+    let failed = || lines.iter().filter(|line| !line.pass);
+    match failed().count() {
+        0 => Verdict::Pass,
+        _ if busy && failed().all(|line| line.by_load) => Verdict::NotJudged,
+        _ => Verdict::Fail,
+    }
+}
+
+/// Why the load of the machine may have decided a play, if it may.
+pub fn busy(outcome: &Outcome) -> Option<String> {
+    let (waited, on) = (outcome.watched.waits.seconds(), (END_US - SWITCH_US) as f64 / 1e6);
+    let (lag_us, core_share) = (outcome.stats.max_lag_us, outcome.calibration.core_share);
+    let overload = outcome.stats.overload(OVERLOAD_BINS);
+    if waited > on * MOST_WAIT {
+        Some(format!("gate and sender waited {waited:.2} s of {on:.0} s for cores that others had"))
+    } else if lag_us > MOST_LAG_US {
+        Some(format!("the sender fell behind by {} ms", lag_us / 1_000))
+    } else if overload < *HELD.start() && core_share < MOST_OF_A_CORE {
+        Some(format!(
+            "while it was calibrated the gate had {:.0} % of a core, and more later",
+            core_share * 100.0
+        ))
+    } else {
+        None
+    }
 }
 
 const fn bin(at_us: u64) -> usize {
@@ -67,11 +136,14 @@ fn share((sent, answered): (u64, u64)) -> f64 {
 pub fn judge(outcome: &Outcome) -> Vec<Line> {
     let Outcome { stats, audit, watched, .. } = outcome;
     let mut lines = Vec::new();
-    let mut line = |pass: bool, text: String| lines.push(Line { pass, text });
+    let mut line = |pass: bool, by_load: bool, text: String| lines.push(Line { pass, by_load, text });
+    const BY_LOAD: bool = true;
+    const BY_DECISIONS: bool = false;
 
     let (on, off) = (share(stats.share(Class::Polite, ON_BINS)), share(stats.share(Class::Polite, OFF_BINS)));
     line(
         on >= ANSWERED_ON && off <= on - ANSWERED_LESS,
+        BY_LOAD,
         format!(
             "polite sources: {:.2} % answered with the limiter on (at least {} %), {:.1} % with it off",
             on * 100.0,
@@ -84,6 +156,7 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
     let (on, off) = (p99(ON_BINS), p99(OFF_BINS));
     line(
         on > 0.0 && on <= off * P99_SHARE,
+        BY_LOAD,
         format!(
             "reply p99 of polite sources: {on:.2} ms on, {off:.1} ms off: {:.1} % of it (at most {:.0} %)",
             on / off.max(1e-9) * 100.0,
@@ -96,6 +169,7 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
     let seconds = (audit.last_us - audit.first_us) as f64 / 1e6;
     line(
         within == ABUSERS as usize && most > 0,
+        BY_DECISIONS,
         format!(
             "abusers: {within} of {ABUSERS} answered at most rate x time + burst; the most had {most} \
              of {allowed} in {seconds:.1} s"
@@ -106,6 +180,7 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
     let (sent, answered) = stats.share(Class::Exact, bin(SWITCH_US)..bin(END_US));
     line(
         audit.refused[exact] == 0 && audit.admitted[exact] > 0,
+        BY_LOAD,
         format!(
             "source at exactly the limit: {} refused of {sent} sent ({answered} answered)",
             audit.refused[exact]
@@ -121,6 +196,7 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
             && audit.strangers == 0
             && complete
             && answered <= admitted,
+        BY_DECISIONS,
         format!(
             "oracle: {} over-admitted and {} wrongly refused of {} decisions about {} sources{}",
             audit.over_admitted,
@@ -134,6 +210,7 @@ pub fn judge(outcome: &Outcome) -> Vec<Line> {
     let (start, end) = watched.resident_kib;
     line(
         start > 0 && end <= start + GROWTH_KIB,
+        BY_DECISIONS,
         format!(
             "memory of the gate: {start} KiB a second after the switch, {end} KiB at the end \
              (growth at most {GROWTH_KIB})"
@@ -174,7 +251,7 @@ mod tests {
             }
         };
         for i in 0..1_000 {
-            request(SWITCH_US - 1_000_000, i, i % 3 != 0, 200_000_000);
+            request(SWITCH_US - 2_000_000, i, i % 3 != 0, 200_000_000);
             request(END_US - 1_000_000, i, true, 1_000_000);
             audit.decision(18_000_000, address_of(i), true);
         }
@@ -182,7 +259,7 @@ mod tests {
             request(END_US - 1_000_000, source, true, 1_000_000);
             audit.decision(18_000_000, address_of(source), true);
         }
-        let watched = Watched { resident_kib: (1_000, 1_000), waited_ns: 0 };
+        let watched = Watched { resident_kib: (1_000, 1_000), waits: Waits::default() };
         let figures = HashMap::from([("decisions".to_string(), audit.decisions as f64)]);
         let calibration = Calibration {
             scale: 1.0,
@@ -196,6 +273,102 @@ mod tests {
             greeting: String::new(),
         };
         Outcome { calibration, stats, audit, watched, figures }
+    }
+
+    /// The verdict about a play, and with it the lines that failed.
+    fn judged(outcome: &Outcome) -> (Verdict, Vec<usize>) {
+        (verdict(&judge(outcome), busy(outcome).is_some()), failed(outcome))
+    }
+
+    /// Makes a machine busy: the gate waits for a second.
+    fn load(outcome: &mut Outcome) {
+        outcome.watched.waits.gate_ns = 1_000_000_000;
+    }
+
+    /// The lines that can fail alone: what breaks each, and whether the load of the machine can.
+    const BREAKS: [(fn(&mut Outcome), bool); 9] = [
+        (|run| run.stats.answered[0] = run.stats.sent[0].clone(), true),
+        (|run| run.stats.answered[0][ON_BINS.end - 2] -= 6, true),
+        (|run| (0..20).for_each(|_| run.stats.latency[ON_BINS.start].record(50_000_000)), true),
+        (|run| run.audit.refused[Class::Exact as usize] = 1, true),
+        (|run| run.stats.abuser_limited[7] = run.audit.allowance() + 1, false),
+        (|run| run.audit.over_admitted = 1, false),
+        (|run| run.audit.wrongly_refused = 1, false),
+        (|run| run.figures.clear(), false),
+        (|run| run.watched.resident_kib.1 += GROWTH_KIB + 1, false),
+    ];
+
+    #[test]
+    fn good_run_passes_also_on_a_busy_machine() {
+        let mut run = good();
+        assert_eq!(judged(&run), (Verdict::Pass, vec![]));
+        load(&mut run);
+        assert_eq!(judged(&run), (Verdict::Pass, vec![]));
+    }
+
+    #[test]
+    fn on_an_idle_machine_every_line_that_fails_is_a_fault() {
+        for (i, (break_it, _)) in BREAKS.iter().enumerate() {
+            let mut run = good();
+            break_it(&mut run);
+            assert_eq!(busy(&run), None);
+            assert_eq!(judged(&run).0, Verdict::Fail, "{i}");
+        }
+    }
+
+    #[test]
+    fn on_a_busy_machine_only_what_load_can_decide_is_not_judged() {
+        for (i, (break_it, by_load)) in BREAKS.iter().enumerate() {
+            let mut run = good();
+            load(&mut run);
+            break_it(&mut run);
+            let wanted = if *by_load { Verdict::NotJudged } else { Verdict::Fail };
+            assert_eq!(judged(&run).0, wanted, "{i}");
+        }
+    }
+
+    #[test]
+    fn slow_replies_do_not_hide_a_wrong_decision() {
+        for (break_it, _) in BREAKS.iter().filter(|(_, by_load)| !by_load) {
+            let mut run = good();
+            load(&mut run);
+            BREAKS[2].0(&mut run);
+            break_it(&mut run);
+            assert_eq!(judged(&run).0, Verdict::Fail);
+        }
+    }
+
+    #[test]
+    fn a_gate_without_a_limiter_fails_on_a_busy_machine_too() {
+        // It answers every request of every source, and logs that it let each of them pass.
+        let mut run = good();
+        load(&mut run);
+        for _ in 0..2_000 {
+            run.audit.decision(18_000_000, address_of(POLITE), true);
+            run.stats.abuser_limited[0] += 1;
+        }
+        run.figures.insert("decisions".to_string(), run.audit.decisions as f64);
+        assert_eq!(judged(&run), (Verdict::Fail, vec![2, 4]));
+    }
+
+    #[test]
+    fn a_machine_is_busy_by_waits_of_gate_sender_or_host_by_lag_or_by_another_speed() {
+        let most = (MOST_WAIT * (END_US - SWITCH_US) as f64 * 1e3) as u64;
+        assert_eq!(busy(&good()), None);
+        let mut run = good();
+        run.watched.waits = Waits { gate_ns: most / 2, sender_ns: most / 4, stolen_ns: most / 4 };
+        assert_eq!(busy(&run), None);
+        run.watched.waits.sender_ns += 2;
+        assert!(busy(&run).unwrap().contains("waited 0.12 s of 12 s"), "{:?}", busy(&run));
+        let mut run = good();
+        run.stats.max_lag_us = MOST_LAG_US + 1;
+        assert!(busy(&run).unwrap().contains("200 ms"));
+        // Calibrated beside others that have ended since: the attack no longer hurts.
+        let mut run = good();
+        run.stats.answered[0] = run.stats.sent[0].clone();
+        run.calibration.core_share = 0.5;
+        assert!(busy(&run).unwrap().contains("had 50 % of a core"));
+        assert_eq!(judged(&run), (Verdict::NotJudged, vec![0]));
     }
 
     fn failed(outcome: &Outcome) -> Vec<usize> {
