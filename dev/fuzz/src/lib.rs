@@ -14,27 +14,27 @@ mod guarded;
 mod targets;
 
 // What the tests stand on: the oracles and the forms. Their own tests are those of tests/.
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/counted/decay.rs"]
+#[path = "../../../tests/counted/decay.rs"]
 mod decay;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/counted/fixed_window.rs"]
+#[path = "../../../tests/counted/fixed_window.rs"]
 mod fixed_window;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/counted/frame.rs"]
+#[path = "../../../tests/counted/frame.rs"]
 mod frame;
-#[path = "../../tests/meters/oracle.rs"]
+#[path = "../../../tests/meters/oracle.rs"]
 mod meter_oracle;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/counted/quota_linear.rs"]
+#[path = "../../../tests/counted/quota_linear.rs"]
 mod quota_linear;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/counted/sliding_counter.rs"]
+#[path = "../../../tests/counted/sliding_counter.rs"]
 mod sliding_counter;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/counted/sliding_log.rs"]
+#[path = "../../../tests/counted/sliding_log.rs"]
 mod sliding_log;
 
 /// Something that is given inputs.
