@@ -61,8 +61,11 @@ pub fn export_list(items: &Items, library: &str) -> Result<String, String> {
     let version = format!("{library}_ABI_VERSION");
     let abi = items.all.iter().find(|item| item.name == version).ok_or(format!("no {version}"))?;
     let abi = abi.text.rsplit(' ').next().unwrap_or("");
-    let mut functions: Vec<_> =
-        items.in_order(Kind::Function).iter().map(|item| (item.name.clone(), node_of(&item.comment))).collect();
+    let mut functions: Vec<_> = items
+        .in_order(Kind::Function)
+        .iter()
+        .map(|item| (item.name.clone(), node_of(&item.comment)))
+        .collect();
     functions.sort();
     let names = |node: Option<&str>| -> String {
         let of_node = functions.iter().filter(|(_, of)| *of == node);
@@ -85,5 +88,8 @@ const NODES: &[&str] = &["0.4"];
 /// The node of a function by the release that its comment names; None for the first node.
 fn node_of(comment: &str) -> Option<&'static str> {
     let words: Vec<_> = comment.split_whitespace().filter(|word| *word != "*").collect();
-    NODES.iter().copied().find(|release| words.windows(2).any(|w| w[0] == "Since" && w[1] == format!("{release}.")))
+    NODES
+        .iter()
+        .copied()
+        .find(|release| words.windows(2).any(|w| w[0] == "Since" && w[1] == format!("{release}.")))
 }
