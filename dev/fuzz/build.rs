@@ -36,7 +36,7 @@ impl Part {
 }
 
 fn main() {
-    const HEADER: &str = "../include/tatcell.ffi.h";
+    const HEADER: &str = "../../include/tatcell.ffi.h";
     println!("cargo::rerun-if-changed={HEADER}");
     let header = std::fs::read_to_string(HEADER).expect("the header");
     let code = without_comments(&header);

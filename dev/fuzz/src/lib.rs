@@ -14,27 +14,27 @@ mod guarded;
 mod targets;
 
 // What the tests stand on: the oracles and the forms. Their own tests are those of tests/.
-#[path = "../../tests/common/mod.rs"]
+#[path = "../../../tests/common/mod.rs"]
 mod common;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/cell/counted/decay.rs"]
+#[path = "../../../tests/cell/counted/decay.rs"]
 mod decay;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/cell/counted/fixed_window.rs"]
+#[path = "../../../tests/cell/counted/fixed_window.rs"]
 mod fixed_window;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/cell/counted/frame.rs"]
+#[path = "../../../tests/cell/counted/frame.rs"]
 mod frame;
-#[path = "../../tests/cell/meters/oracle.rs"]
+#[path = "../../../tests/cell/meters/oracle.rs"]
 mod meter_oracle;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/cell/counted/quota_linear.rs"]
+#[path = "../../../tests/cell/counted/quota_linear.rs"]
 mod quota_linear;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/cell/counted/sliding_counter.rs"]
+#[path = "../../../tests/cell/counted/sliding_counter.rs"]
 mod sliding_counter;
 #[allow(dead_code, unused_imports)]
-#[path = "../../tests/cell/counted/sliding_log.rs"]
+#[path = "../../../tests/cell/counted/sliding_log.rs"]
 mod sliding_log;
 
 /// Something that is given inputs.
