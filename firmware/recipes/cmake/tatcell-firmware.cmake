@@ -1,6 +1,6 @@
 # For a CMakeLists.txt of your own:
 #
-#   include(<tatcell>/packaging/firmware/cmake/tatcell-firmware.cmake)
+#   include(<tatcell>/firmware/recipes/cmake/tatcell-firmware.cmake)
 #   tatcell_firmware(cortex-m0)                 # or cortex-m3, cortex-m4-hard, rv32imc ...; [single|critical]
 #   target_link_libraries(app PRIVATE tatcell::firmware)
 #

@@ -1,6 +1,6 @@
 //! A firmware that polices packets per source, shapes one flow and limits its own log, in static memory.
 //!
-//! The same story, numbers and report as `examples/firmware/main.c`. Every limit is a `const`: a bad one does not
+//! The same story, numbers and report as `firmware/examples/c/main.c`. Every limit is a `const`: a bad one does not
 //! compile, and nothing divides on the target. The table lies in .bss and is used from the main loop and from the
 //! timer interrupt. The exit status is 0 only if every number is the exact one.
 //!
