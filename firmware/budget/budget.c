@@ -1,6 +1,6 @@
 /*
  * Calls each function of the library once between two marks, for the instruction counts (from a trace of the
- * emulator) and the stack depth (from a painted stack). tools/xtask (machines/budget.rs) reads the lines
+ * emulator) and the stack depth (from a painted stack). tests/budget.sh and tests/steps.py read the lines
  * "case NAME stack BYTES answer N" and the trace.
  */
 #include "board.h"
