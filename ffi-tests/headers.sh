@@ -10,7 +10,7 @@ no_runtime='-fno-exceptions -fno-rtti'
 prefix='headers: '
 
 # The list of what `make install` installs. tatcell.ffi.h is not C: it is for the parsers of LuaJIT and of Python.
-installed=$(sed -n ':more; /\\$/ { N; s/\\\n//; b more }; s/^HEADERS := *//p' Makefile mk/*.mk)
+installed=$(sed -n ':more; /\\$/ { N; s/\\\n//; b more }; s/^HEADERS := *//p' $(ls Makefile mk/*.mk 2> /dev/null))
 all_installed() {
     there=$(cd "$INC" && ls *.h *.hpp | grep -vx tatcell_small.h)
     echo "$installed" | tr -s ' ' '\n' | LC_ALL=C sort > "$tmp/installed"

@@ -12,14 +12,14 @@ trap 'rm -rf "$tmp"' EXIT
 trap 'exit 1' INT TERM
 
 claim() {
-    name=$prefix$1
+    claimed=$prefix$1
     shift
     claims=$((claims + 1))
     if "$@" > "$tmp/said" 2>&1; then
-        echo "ok $claims - $name"
+        echo "ok $claims - $claimed"
     else
         failures=$((failures + 1))
-        echo "not ok $claims - $name"
+        echo "not ok $claims - $claimed"
         head -n 40 "$tmp/said" | sed 's/^/# /'
     fi
 }
