@@ -378,5 +378,5 @@ int main(void) {
     RUN(windows_cannot_reserve_and_change_by_reset_alone);
     RUN(a_lease_leaves_a_window_to_its_cell);
     RUN(a_table_counts_in_the_slots_of_its_keys);
-    return check_failures != 0;
+    return check_end();
 }

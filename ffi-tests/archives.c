@@ -14,5 +14,5 @@ TEST(two_rust_archives_link_and_run_in_one_program) {
 
 int main(void) {
     RUN(two_rust_archives_link_and_run_in_one_program);
-    return check_failures != 0;
+    return check_end();
 }

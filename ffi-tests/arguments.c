@@ -864,5 +864,5 @@ int main(void) {
     RUN(tables_of_every_form_refuse_limits_that_are_not_theirs);
     RUN(sizing_functions_answer_any_number);
     RUN(hostile_table_bytes_are_safe);
-    return check_failures != 0;
+    return check_end();
 }

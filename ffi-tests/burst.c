@@ -490,5 +490,5 @@ int main(void) {
     RUN(the_loop_of_the_header_decides_every_request);
     kit_free(&k);
     kit_free(&caller);
-    return check_failures != 0;
+    return check_end();
 }

@@ -392,5 +392,5 @@ int main(void) {
     RUN(bad_arguments_are_refused_and_change_nothing);
     RUN(pairs_answer_as_chains_do);
     RUN(bad_pairs_are_refused_and_change_nothing);
-    return check_failures != 0;
+    return check_end();
 }

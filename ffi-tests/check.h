@@ -1,6 +1,7 @@
-/* check.h - one line per claim: "PASS name", "FAIL name: why" or "SKIP name: what is missing".
+/* check.h - a test program prints TAP, which prove reads: a line "ok 1 - name" or "not ok 1 - name" for each claim.
  *
- * TEST(name) { ... } states a claim, RUN(name) checks it. The first expectation that does not hold ends the test;
+ * TEST(name) { ... } states a claim, RUN(name) checks it, and main ends with `return check_end();`. CHECK_NAME in the
+ * environment, which the script `run` sets, stands before each name. The first expectation that does not hold ends the test;
  * expectations inside helper functions end only the helper, so callers that go on ask `failed()`.
  * NOTE(...) says where a loop stands; it is printed with a failure. */
 #ifndef TATCELL_CHECK_H
@@ -8,12 +9,13 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #define TEST(name) static void name(void)
 #define RUN(name) check_run(#name, name)
 
-static int check_failures;
+static int check_claims, check_failures;
 static char check_why[512], check_note[256], check_skip[256];
 
 static inline int failed(void) {
@@ -51,17 +53,21 @@ __attribute__((format(printf, 1, 2))) static inline void NOTE(const char *f, ...
 #define DO(call) do { call; if (failed()) return; } while (0)
 
 static inline void check_run(const char *name, void (*test)(void)) {
+    const char *program = getenv("CHECK_NAME");
     check_why[0] = check_note[0] = check_skip[0] = 0;
     test();
-    if (failed()) {
-        check_failures++;
-        printf("FAIL %s: %s%s%s\n", name, check_why, check_note[0] ? "; at " : "", check_note);
-    } else if (check_skip[0]) {
-        printf("SKIP %s: %s\n", name, check_skip);
-    } else {
-        printf("PASS %s\n", name);
-    }
+    if (failed()) check_failures++;
+    printf("%sok %d - %s%s%s", failed() ? "not " : "", ++check_claims, program ? program : "", program ? ": " : "", name);
+    if (failed()) printf("\n# %s%s%s\n", check_why, check_note[0] ? "; at " : "", check_note);
+    else if (check_skip[0]) printf(" # SKIP %s\n", check_skip);
+    else printf("\n");
     fflush(stdout);
+}
+
+/* The last line: how many claims there were. A program that ends without it is a failure. Returns main's result. */
+static inline int check_end(void) {
+    printf("1..%d\n", check_claims);
+    return check_failures != 0;
 }
 
 /* xorshift64*: the same numbers on every machine. */

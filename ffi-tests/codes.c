@@ -492,5 +492,5 @@ int main(void) {
     RUN(every_code_was_produced);
     RUN(every_code_has_its_own_text_and_name);
     RUN(other_codes_are_unknown);
-    return check_failures != 0;
+    return check_end();
 }

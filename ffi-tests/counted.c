@@ -273,5 +273,5 @@ int main(int argc, char **argv) {
     RUN(sliding_counters_decide_as_the_textbook);
     RUN(quotas_decide_as_the_textbook);
     RUN(a_table_of_decaying_levels_halves_them);
-    return check_failures != 0;
+    return check_end();
 }

@@ -530,5 +530,5 @@ int main() {
     RUN(a_log_gate_writes_one_line_an_interval_and_tells_of_the_others);
     RUN(slip_flags_every_nth_refusal);
     RUN(http_fields_are_those_of_the_c_functions);
-    return check_failures != 0;
+    return check_end();
 }

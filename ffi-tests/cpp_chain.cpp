@@ -176,5 +176,5 @@ int main() {
     RUN(custom_ladders_are_checked);
     RUN(pairs_charge_both_limits_of_each_key_or_none);
     RUN(keys_are_banned_and_exempt_until_a_time);
-    return check_failures != 0;
+    return check_end();
 }

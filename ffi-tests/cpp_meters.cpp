@@ -124,5 +124,5 @@ int main() {
     RUN(errors_are_values);
     RUN(a_rested_meter_is_swept_and_a_reset_one_is_full);
     RUN(keys_of_a_table_are_marked_by_two_limits);
-    return check_failures != 0;
+    return check_end();
 }

@@ -108,5 +108,5 @@ int main() {
     RUN(levels_and_chains_are_shaped);
     RUN(groups_leave_in_the_order_of_their_eligibility);
     RUN(leaky_queues_give_payloads_out_when_due);
-    return check_failures != 0;
+    return check_end();
 }

@@ -497,5 +497,5 @@ int main() {
     RUN(a_calibrated_counter_measures_time);
     RUN(a_seed_of_the_system_is_another_each_time_and_no_seed_is_refused);
     RUN(memory_of_the_system_holds_a_table);
-    return check_failures != 0;
+    return check_end();
 }

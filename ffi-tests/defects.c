@@ -1,5 +1,5 @@
-/* defects.c - what the tools must report: each is a defect on purpose, which `make test-sanitizers` wants to see
- * reported by the tool of its kind. Argument: which of them. */
+/* defects.c - what the tools must report. Each defect is there on purpose; defects.sh wants the tool of its kind to
+ * report it. Argument: which of them. */
 #include <pthread.h>
 #include <sched.h>
 
@@ -58,6 +58,13 @@ static void race(void) {
     kit_free(&table);
 }
 
+/* Two threads of the program itself write the same word. */
+static void two_writers(void) {
+    static uint64_t word;
+    slot = &word;
+    beside(write_plainly, write_plainly);
+}
+
 static void own(uint64_t round) {
     if (tatcell_cell_check_exclusive(&cell, &limit, round, 1, NULL) < 0) abort();
 }
@@ -104,9 +111,18 @@ static void shift(int by) {
     printf("%d\n", one << by);
 }
 
+/* An instruction of AVX2, which a processor with SSE2 alone does not have. */
+static void wide(void) {
+#if defined(__x86_64__)
+    __asm__ volatile("vpxor %%ymm0, %%ymm0, %%ymm0\n vpabsb %%ymm0, %%ymm0" ::: "xmm0");
+#endif
+}
+
 int main(int argc, char **argv) {
     const char *which = argc > 1 ? argv[1] : "";
     if (strcmp(which, "race") == 0) race();
+    else if (strcmp(which, "two_writers") == 0) two_writers();
+    else if (strcmp(which, "wide") == 0) wide();
     else if (strcmp(which, "two_owners") == 0) two_owners();
     else if (strcmp(which, "write_behind") == 0) write_behind();
     else if (strcmp(which, "read_behind") == 0) read_behind();

@@ -1,4 +1,4 @@
--- Loads tatcell.ffi.h as it is into LuaJIT: foreign.lua LIBRARY. Prints PASS or FAIL.
+-- Loads tatcell.ffi.h as it is into LuaJIT: foreign.lua LIBRARY. Prints TAP.
 local ffi = require("ffi")
 local file = assert(io.open("include/tatcell.ffi.h"))
 ffi.cdef(file:read("*a"))
@@ -26,6 +26,7 @@ local function decides()
 end
 
 local ok, problem = pcall(decides)
-local claim = "luajit_loads_the_header_and_decides"
-print(ok and "PASS " .. claim or "FAIL " .. claim .. ": " .. tostring(problem))
+print((ok and "ok" or "not ok") .. " 1 - luajit: luajit_loads_the_header_and_decides")
+if not ok then print("# " .. tostring(problem)) end
+print("1..1")
 os.exit(ok and 0 or 1)

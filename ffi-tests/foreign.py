@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Loads tatcell.ffi.h as it is: in Python's cffi, and, as types worked out from it, in ctypes.
 
-Usage: foreign.py LIBRARY. One PASS, FAIL or SKIP line per claim."""
+Usage: foreign.py LIBRARY. Prints TAP, a line for each claim."""
 import ctypes
 import re
 import sys
@@ -9,17 +9,18 @@ import sys
 TEXT = open("include/tatcell.ffi.h", encoding="utf-8").read()
 LIBRARY = sys.argv[1]
 FOREVER = 2**64 - 1
-failures = 0
+claims = failures = 0
 
 
 def claim(name, test):
-    global failures
+    global claims, failures
+    claims += 1
     try:
         missing = test()
-        print(f"SKIP {name}: {missing}" if missing else f"PASS {name}", flush=True)
+        print(f"ok {claims} - foreign: {name}" + (f" # SKIP {missing}" if missing else ""), flush=True)
     except Exception as problem:
         failures += 1
-        print(f"FAIL {name}: {type(problem).__name__}: {problem}", flush=True)
+        print(f"not ok {claims} - foreign: {name}\n# {type(problem).__name__}: {problem}", flush=True)
 
 
 def equal(got, want):
@@ -151,4 +152,5 @@ claim("ffi_header_declares_the_export_list", functions_are_those_of_the_export_l
 claim("ffi_header_has_every_number_of_the_headers", constants_are_those_of_the_header)
 claim("cffi_loads_the_header_and_decides", cffi_decides)
 claim("ctypes_types_from_the_header_decide", ctypes_decides)
+print(f"1..{claims}")
 sys.exit(failures != 0)

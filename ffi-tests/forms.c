@@ -428,5 +428,5 @@ int main(void) {
     RUN(marks_refuse_a_burst_that_asks_for_what_they_do_not_have);
     RUN(calls_of_the_host_fill_every_place_that_they_are_given);
     RUN(named_memory_is_what_was_asked_for);
-    return check_failures != 0;
+    return check_end();
 }

@@ -486,5 +486,5 @@ int main(void) {
     RUN(exported_numbers_decide_as_the_library_does);
     RUN(a_table_tells_those_who_attach_what_it_was_made_for);
     RUN(counters_of_threads_add_up);
-    return check_failures != 0;
+    return check_end();
 }

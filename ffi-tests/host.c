@@ -355,5 +355,5 @@ int main(void) {
     RUN(names_that_no_memory_can_have_are_refused);
     RUN(permissions_are_those_asked_for);
     RUN(what_is_said_to_be_zero_is_not_written_and_what_is_not_is_refused);
-    return check_failures != 0;
+    return check_end();
 }

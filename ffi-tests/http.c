@@ -235,5 +235,5 @@ int main(void) {
     RUN(bad_arguments_write_nothing);
     RUN(a_decision_in_the_shadow_holds_the_client_to_nothing);
     RUN(policies_of_a_later_release_are_read_as_far_as_both_sides_know);
-    return check_failures != 0;
+    return check_end();
 }

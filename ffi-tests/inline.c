@@ -223,5 +223,5 @@ int main(void) {
     RUN(threads_that_call_and_threads_that_do_not_pass_the_burst_together);
     RUN(limits_that_are_none_of_64_bit_cells_are_refused);
     RUN(an_inline_limit_that_is_all_zero_is_refused);
-    return check_failures != 0;
+    return check_end();
 }

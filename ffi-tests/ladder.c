@@ -272,5 +272,5 @@ int main(void) {
     RUN(bad_ladders_are_refused_and_change_nothing);
     RUN(a_family_has_at_most_eight_rungs);
     RUN(bad_arguments_are_refused_and_change_nothing);
-    return check_failures != 0;
+    return check_end();
 }

@@ -518,5 +518,5 @@ int main(void) {
     RUN(zeroed_limits_handles_and_images_are_refused);
     RUN(a_decision_is_written_to_its_last_byte_and_no_further);
     RUN(a_limit_is_never_read_or_written_beyond_its_size);
-    return check_failures != 0;
+    return check_end();
 }

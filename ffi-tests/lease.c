@@ -233,5 +233,5 @@ int main(void) {
     RUN(what_is_held_lapses_as_time_passes);
     RUN(threads_with_leases_stay_within_the_limit);
     RUN(bad_arguments_change_nothing);
-    return check_failures != 0;
+    return check_end();
 }

@@ -332,5 +332,5 @@ int main(int argc, char **argv) {
     RUN(colours_are_those_of_the_rfcs_buckets);
     RUN(threads_on_one_flow_break_no_envelope);
     RUN(bad_arguments_are_refused_and_change_nothing);
-    return check_failures != 0;
+    return check_end();
 }

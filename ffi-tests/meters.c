@@ -375,5 +375,5 @@ int main(void) {
     RUN(a_rested_meter_is_swept_and_a_reset_one_is_full);
     RUN(colours_are_those_of_the_rfcs_buckets);
     RUN(threads_on_one_meter_break_no_envelope);
-    return check_failures != 0;
+    return check_end();
 }

@@ -177,5 +177,5 @@ int main(void) {
     RUN(dpdks_own_table_is_the_same_in_both);
     RUN(on_the_same_packets_both_follow_the_exact_buckets);
     RUN(a_clock_one_cycle_back_refills_only_dpdks_buckets);
-    return check_failures != 0;
+    return check_end();
 }

@@ -268,5 +268,5 @@ int main(void) {
     RUN(a_stranger_who_meets_the_word_of_an_override_is_not_overridden);
     RUN(threads_see_no_gap_and_no_stranger);
     RUN(processes_share_overrides);
-    return check_failures != 0;
+    return check_end();
 }

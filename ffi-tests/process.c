@@ -184,5 +184,5 @@ TEST(a_killed_process_leaves_nothing_locked_or_minted) {
 int main(void) {
     RUN(processes_share_one_limit_from_the_first_request);
     RUN(a_killed_process_leaves_nothing_locked_or_minted);
-    return check_failures != 0;
+    return check_end();
 }

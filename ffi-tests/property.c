@@ -349,5 +349,5 @@ int main(int argc, char **argv) {
     RUN(rounding_never_admits_more_and_at_most_15_ppm_less);
     RUN(bursts_equal_single_calls);
     RUN(bursts_with_a_look_ahead_equal_single_calls);
-    return check_failures != 0;
+    return check_end();
 }

@@ -115,5 +115,5 @@ int main(void) {
     RUN(every_nth_refusal_is_flagged);
     RUN(threads_tell_of_every_line_once_and_flag_one_in_n);
     RUN(bad_arguments_change_nothing);
-    return check_failures != 0;
+    return check_end();
 }

@@ -830,5 +830,5 @@ int main(void) {
     RUN(an_exclusive_table_answers_as_a_shared_one);
     RUN(a_migrated_table_owes_what_the_old_one_owed);
     RUN(sizing_meets_its_target);
-    return check_failures != 0;
+    return check_end();
 }

@@ -407,5 +407,5 @@ int main(void) {
     RUN(bad_shapers_are_refused);
     RUN(bad_calls_change_nothing);
     RUN(a_queue_has_both_bounds_and_gives_payloads_when_due);
-    return check_failures != 0;
+    return check_end();
 }

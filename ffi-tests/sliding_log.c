@@ -153,5 +153,5 @@ int main(void) {
     RUN(the_full_answer_counts_and_a_permit_gives_its_unit_back);
     RUN(threads_admit_together_no_more_than_the_units_of_any_window);
     RUN(bad_arguments_change_nothing);
-    return check_failures != 0;
+    return check_end();
 }

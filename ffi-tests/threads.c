@@ -257,5 +257,5 @@ int main(int argc, char **argv) {
     RUN(two_handles_of_one_memory_share_its_limit);
     RUN(charges_and_refunds_of_threads_lose_no_unit);
     RUN(operations_beside_checks_change_no_decision);
-    return check_failures != 0;
+    return check_end();
 }

@@ -357,5 +357,5 @@ int main(void) {
     RUN(a_meter_tells_every_number_that_it_was_given);
     RUN(every_counter_is_added);
     RUN(the_specifications_of_a_ladder_have_all_that_was_given);
-    return check_failures != 0;
+    return check_end();
 }

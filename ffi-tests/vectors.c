@@ -211,7 +211,7 @@ TEST(itu_t_vector) {
 
 int main(int argc, char **argv) {
     if (argc != 2 || !load(argv[1])) {
-        printf("FAIL vectors_are_read: usage: vectors FILE\n");
+        printf("not ok 1 - vectors_are_read\n# usage: vectors FILE\n");
         return 1;
     }
     RUN(cell_check_gives_verdict_and_retry);
@@ -222,5 +222,5 @@ int main(int argc, char **argv) {
     RUN(table_check_ex_gives_every_column);
     RUN(table_burst_gives_every_column);
     RUN(itu_t_vector);
-    return check_failures != 0;
+    return check_end();
 }

@@ -130,5 +130,5 @@ int main(void) {
 #if RELEASE >= 3
     since_0_3();
 #endif
-    return check_failures != 0;
+    return check_end();
 }

@@ -1,0 +1,202 @@
+#!/bin/sh
+# The installed headers: each compiles alone, twice, under every standard it promises; what must not compile does not;
+# the programs in their comments run. From the root; environment: CC, CXX, INC, LIB.
+. ffi-tests/tap.sh
+strict='-Wall -Wextra -Werror -pedantic'
+# Warnings that a careful user turns on: the headers must not add to them.
+more_c='-Wshadow -Wundef -Wconversion -Wstrict-prototypes -Wmissing-prototypes'
+more_cxx='-Wshadow -Wundef -Wconversion -Wnon-virtual-dtor'
+no_runtime='-fno-exceptions -fno-rtti'
+prefix='headers: '
+
+# The list of what `make install` installs. tatcell.ffi.h is not C: it is for the parsers of LuaJIT and of Python.
+installed=$(sed -n ':more; /\\$/ { N; s/\\\n//; b more }; s/^HEADERS := *//p' $(ls Makefile mk/*.mk 2> /dev/null))
+all_installed() {
+    there=$(cd "$INC" && ls *.h *.hpp | grep -vx tatcell_small.h)
+    echo "$installed" | tr -s ' ' '\n' | LC_ALL=C sort > "$tmp/installed"
+    echo "$there" | LC_ALL=C sort | diff "$tmp/installed" -
+}
+claim every_header_is_installed_but_the_one_for_firmware all_installed
+
+# A program that includes a header twice and uses every initialiser in it, so that its warnings are seen.
+program() {
+    printf '#include "%s"\n#include "%s"\n' "$1" "$1"
+    case $1 in
+        *.hpp) echo 'int main() { return tatcell::cell().ref().reset() ? 0 : 1; }'; return ;;
+        tatcell.h)
+            echo 'static TATCELL_ALIGNED(TATCELL_TABLE_MEMORY_ALIGN) unsigned char memory[TATCELL_TABLE_BYTES(100)];'
+            value='tatcell_version() != TATCELL_VERSION || memory[0] != sizeof memory - tatcell_table_bytes(100)' ;;
+        *) value=0 ;;
+    esac
+    nouns=$(sed -n 's/^#define TATCELL_\([A-Z0-9_]*\)_INIT.*/\1/p' "$INC/$1")
+    for noun in $nouns; do
+        low=$(echo "$noun" | tr A-Z a-z)
+        echo "static tatcell_${low}_t made_$low = TATCELL_${noun}_INIT;"
+        echo "static void use_$low(void) { (void)made_$low; }"
+    done
+    echo 'int main(void) {'
+    for noun in $nouns; do echo "    use_$(echo "$noun" | tr A-Z a-z)();"; done
+    echo "    return $value;"
+    echo '}'
+}
+for header in $installed; do
+    program "$header" > "$tmp/$header.c"
+    cp "$tmp/$header.c" "$tmp/$header.cpp"
+done
+
+compiles() { "$@" -I"$INC" -fsyntax-only; }
+# Does this compiler know the standard?
+knows() { echo 'int x;' | $1 -std="$2" -fsyntax-only -x "$3" - 2> /dev/null; }
+# A wrapper that is read under an older standard is one error, which names C++17.
+one_error() {
+    printf '#include "tatcell.hpp"\n#include "tatcell.hpp"\nint main() { return 0; }\n' > "$tmp/old.cpp"
+    LC_ALL=C fails $1 -std="$2" -I"$INC" -fsyntax-only "$tmp/old.cpp" > "$tmp/errors" 2>&1 || { cat "$tmp/errors"; return 1; }
+    [ "$(grep -c 'error:' "$tmp/errors")" = 1 ] && grep -q 'error:.*C++17' "$tmp/errors" || { cat "$tmp/errors"; return 1; }
+}
+with_compilers() {
+    cc=$1 cxx=$2
+    for header in $installed; do
+        case $header in *.ffi.h) continue ;; *.hpp) c= cplus='c++17 c++20 c++23' extra=$no_runtime ;;
+            *) c='c99 c11 c17 c2x' cplus='c++11 c++14 c++17 c++20 c++23' extra= ;; esac
+        for std in $c; do
+            knows "$cc" "$std" c || continue
+            claim "${header}_compiles_as_${std}_with_$cc" compiles $cc -std="$std" $strict $more_c "$tmp/$header.c"
+        done
+        for std in $cplus; do
+            knows "$cxx" "$std" c++ || continue
+            claim "${header}_compiles_as_${std}_with_$cxx" \
+                compiles $cxx -std="$std" $strict $more_cxx -Wold-style-cast $extra "$tmp/$header.cpp"
+        done
+    done
+    # The wrapper adds no warning to programs that use all of it.
+    for std in c++17 c++20; do
+        for test in cpp cpp_tables; do
+            claim "wrapper_adds_no_warning_to_${test}_as_${std}_with_$cxx" \
+                compiles $cxx -std="$std" $strict $more_cxx $no_runtime "ffi-tests/$test.cpp"
+        done
+    done
+    for std in c++98 c++11 c++14; do claim "wrapper_is_one_error_as_${std}_with_$cxx" one_error "$cxx" "$std"; done
+}
+with_compilers "$CC" "$CXX"
+if $CC --version | grep -q clang; then :
+elif have clang && have clang++; then with_compilers clang clang++
+else skip headers_compile_with_clang 'clang is missing: apt-get install clang'; fi
+
+# What must not compile: the line without it does, and with it does not.
+main() { printf '%s\nint main() { %s }\n' "$before" "$1" | $CXX -std=c++20 -Werror=unused-result -I"$INC" -fsyntax-only -x c++ -; }
+before='#include "tatcell.hpp"
+#include <span>
+struct padded { char a; int b; };'
+claim what_stands_around_the_refused_lines_compiles main ''
+refused() { claim "$1" fails main "$2"; }
+refused padded_keys_do_not_compile 'padded p{1, 2}; tatcell::key k(p);'
+refused pointer_keys_do_not_compile 'int i = 0; tatcell::key k(&i);'
+refused limits_of_the_other_width_do_not_compile \
+    'tatcell::limit32 l; tatcell::cell c; (void)c.check(l, tatcell::instant(0));'
+refused raw_numbers_are_no_time 'tatcell::limit l; tatcell::cell c; (void)c.check(l, 5);'
+refused cells_cannot_be_copied 'tatcell::cell a; tatcell::cell b(a);'
+refused leases_cannot_be_copied 'tatcell::lease a; tatcell::lease b(a);'
+refused raw_numbers_are_no_durations 'tatcell::limit l; (void)l.init(1, 1000, 5);'
+refused limits_of_cells_are_none_of_tables \
+    'tatcell::limit l; tatcell::table t; (void)t.check(l, tatcell::instant(0), "k");'
+refused owners_of_memory_are_no_keys 'struct s { ~s(); int *p; } o; tatcell::key k(o);'
+refused burst_keys_with_padding_do_not_compile 'padded p[2] = {}; tatcell::burst b; b.keys(p);'
+refused cells_of_32_bits_have_no_exclusive_check \
+    'tatcell::limit32 l; tatcell::cell32 c; (void)c.ref().check_exclusive(l, tatcell::instant(0));'
+refused verdicts_are_looked_at 'tatcell::limit l; tatcell::cell c; c.check(l, tatcell::instant(0));'
+
+# Without any include folder of the system: the kernel and vmlinux.h bring types of their own, and so may a user.
+types='typedef unsigned char uint8_t; typedef unsigned int uint32_t; typedef int int32_t; typedef __INT64_TYPE__ int64_t;
+typedef __UINT64_TYPE__ uint64_t; typedef __SIZE_TYPE__ size_t;'
+mkdir -p "$tmp/kernel/linux"
+echo "$types" > "$tmp/kernel/linux/types.h"
+no_stdint() {
+    { printf '%s\n' "$1"
+      echo '#include "tatcell.h"'
+      echo 'int use(void); int use(void) { tatcell_burst_t b = TATCELL_BURST_INIT;'
+      echo 'return (int)(TATCELL_SKEW_NONE >> 63) + (int)b.count; }'; } > "$tmp/kernel.c"
+    shift
+    $CC -std=gnu11 -nostdinc "$@" $strict -I"$tmp/kernel" -I"$INC" -c "$tmp/kernel.c" -o "$tmp/kernel.o"
+}
+claim header_compiles_in_a_kernel no_stdint '' -D__KERNEL__
+claim header_compiles_beside_vmlinux_h no_stdint "#define __VMLINUX_H__ 1
+$types"
+claim header_compiles_with_types_of_the_user no_stdint "#define TATCELL_NO_STDINT
+$types"
+
+# Macros of the header that a user defines otherwise.
+own_macros() {
+    cat > "$tmp/own.c" << 'EOF'
+#define TATCELL_API __attribute__((visibility("default")))
+#define TATCELL_NODISCARD __attribute__((warn_unused_result))
+#define TATCELL_ALIGNED(n)
+#define TATCELL_NO_ASSERT
+#include "tatcell_host.h"
+int main(void) { return 0; }
+EOF
+    compiles $CC -std=c11 $strict "$tmp/own.c" && $CC -std=c11 -E -P -I"$INC" "$tmp/own.c" > "$tmp/own.i" &&
+        grep -qF '__attribute__((warn_unused_result)) __attribute__((visibility("default")))' "$tmp/own.i" &&
+        fails grep _Static_assert "$tmp/own.i"
+}
+claim api_alignment_nodiscard_and_asserts_are_the_users_to_define own_macros
+# A verdict that nobody looks at is a warning in C++17; C++14 has no such attribute.
+discarded() {
+    echo '#include "tatcell.h"' > "$tmp/discard.cpp"
+    echo 'void f(tatcell_cell_t *c, const tatcell_limit_t *l) { tatcell_cell_check(c, l, 0, 1, 0); }' >> "$tmp/discard.cpp"
+    compiles $CXX -std=c++14 -Werror "$tmp/discard.cpp" && fails compiles $CXX -std=c++17 -Werror "$tmp/discard.cpp"
+}
+claim a_discarded_verdict_is_a_warning discarded
+
+# The programs in the comments at the top: compiled as strictly as anything, and run. Programs of a comment go into
+# example1, example2, ..., and what they print together must be the text behind the compiler.
+comment_programs() {
+    rm -f "$tmp"/example*
+    awk -v out="$tmp/example" -v end="$2" '
+        !open && /^( \*|\/\/)   #include/ { open = 1; n++ }
+        open { line = substr($0, 6); print line > (out n end); if (line == "}") open = 0 }' "$1"
+}
+examples() {
+    wanted=$1 names=$2
+    shift 2
+    : > "$tmp/printed"
+    for name in $names; do
+        "$@" -I"$INC" -O2 $strict "$tmp/$name" "$LIB/libtatcell.a" -o "$tmp/example" &&
+            "$tmp/example" >> "$tmp/printed" || return 1
+    done
+    printf '%b' "$wanted" | diff - "$tmp/printed"
+}
+requests=$(for i in 1 2 3 4 5; do printf 'request %s: passes, retry after 0 ns\\n' $i; done
+    printf 'request 6: does not conform now, retry after 1000000000 ns\\n')
+comment_programs "$INC/tatcell.h" .c
+claim cell_program_in_header_comment_runs examples "$requests" example1.c $CC -std=c99
+claim table_program_in_header_comment_runs examples 'one key: passes\nburst: passes, bits 7\n' example2.c $CC -std=c99
+comment_programs "$INC/tatcell.hpp" .cpp
+claim programs_in_wrapper_comment_run examples \
+    "${requests}one key: passes\nburst: passes, 1110\nleaves after 100000000 ns\n" 'example1.cpp example2.cpp' \
+    $CXX -std=c++17 $more_cxx -Wold-style-cast
+
+# The comment of every function.
+documented() { awk -f ffi-tests/header_docs.awk "$INC/tatcell.h" "$INC/tatcell_host.h" check="$1" "$1"; }
+claim every_function_is_documented_completely documented "$INC/tatcell.h"
+claim every_host_function_is_documented_completely documented "$INC/tatcell_host.h"
+# The same check reports each part that one comment lacks.
+incomplete() {
+    cat > "$tmp/good.h" << 'EOF'
+/**
+ * Does it.
+ *
+ * @param a  a number
+ * @retval 0  done
+ *
+ * Thread: any. Cost: O(1). Since 0.1.
+ */
+int32_t tatcell_do(int32_t a);
+EOF
+    awk -f ffi-tests/header_docs.awk "$tmp/good.h" check="$tmp/good.h" "$tmp/good.h" || return 1
+    for part in 'Does it.' '@param a  a number' '@retval 0  done' 'Thread: any.' 'Cost: O(1).' 'Since 0.1.' 'int32_t a'; do
+        sed "s/$part//" "$tmp/good.h" > "$tmp/bad.h"
+        fails awk -f ffi-tests/header_docs.awk "$tmp/bad.h" check="$tmp/bad.h" "$tmp/bad.h" || return 1
+    done
+}
+claim a_comment_that_lacks_a_part_is_reported incomplete
+finish
