@@ -219,14 +219,14 @@ impl<'a> Mark<'a> {
         cost: u64,
         pre: Colour,
     ) -> Result<Marking, TableError> {
-        self.own(table)?;
+        self.verify_limits(table)?;
         Ok(Packet { mark: self, table, now, hash, cost, counters: None, early: None }.marked(pre))
     }
 
     /// Refuses limits that this table cannot mark by.
-    pub(crate) fn own<M: Access>(&self, table: &Table<'_, M>) -> Result<(), TableError> {
-        table.own(self.committed)?;
-        table.own(self.second)?;
+    pub(crate) fn verify_limits<M: Access>(&self, table: &Table<'_, M>) -> Result<(), TableError> {
+        table.verify_limit(self.committed)?;
+        table.verify_limit(self.second)?;
         if !self.committed.0.is_gcra() || !self.second.0.is_gcra() {
             return Err(TableError::BadAlgorithm);
         }
@@ -389,7 +389,7 @@ impl MarkBurst<'_> {
         fetch: bool,
     ) -> Result<Marked, TableError> {
         let MarkBurst { mark, now, hashes, costs, pre } = *self;
-        mark.own(table)?;
+        mark.verify_limits(table)?;
         if fetch {
             fetch_both(table, hashes);
         }

@@ -150,7 +150,7 @@ pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<L
         let table = c.handle(l.table)?;
         let limit = if overrides { None } else { Some(c.table_limit(l.limit)?) };
         if let Some(limit) = limit {
-            either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+            either!(table, t => t.verify_limit(limit)).map_err(|e| refused(e, limit))?;
         }
         let hash = if by_hash { l.hash } else { hash_of(table, c.key(l.key, l.key_len)?)? };
         match limit {

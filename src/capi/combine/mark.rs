@@ -63,7 +63,7 @@ fn mark<'a>(c: Contract<'a>, table: &Handle, given: &tatcell_mark_t) -> Result<M
     }
     let own = |limit| -> Result<&'a TableLimit, i32> {
         let limit = c.table_limit(limit)?;
-        either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+        either!(table, t => t.verify_limit(limit)).map_err(|e| refused(e, limit))?;
         Ok(limit)
     };
     let (committed, second) = (own(given.committed)?, own(given.second)?);
@@ -334,7 +334,7 @@ impl<'a> Work<'a> {
             PairBurst::fetch(chained(table), ahead);
             return Ok((made, self.places));
         };
-        either!(table, t => mark.own(t)).map_err(table_code)?;
+        either!(table, t => mark.verify_limits(t)).map_err(table_code)?;
         let (hashes, ahead) = hash_both(table, (burst, self.source), (next, self.next))?;
         let pre = self.pre.get(..count);
         let packets = MarkBurst { mark: &mark, now: self.now, hashes, costs: self.costs, pre };

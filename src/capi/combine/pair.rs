@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         let limits =
             if count == 0 { None } else { Some([c.table_limit(burst.limit)?, c.table_limit(second)?]) };
         for limit in limits.iter().flatten() {
-            either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+            either!(table, t => t.verify_limit(limit)).map_err(|e| refused(e, limit))?;
         }
         let counters = c.owned_if(burst.counters)?;
         Ok(Work { now: burst.now, source, fetched, limits, costs, counters, next })

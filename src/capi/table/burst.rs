@@ -246,7 +246,7 @@ impl<'a> Limits<'a> {
         let count = if matches!(self, Limits::One(_)) { 1 } else { count };
         (0..count)
             .filter_map(|i| self.get(i))
-            .try_for_each(|limit| table.own(limit).map_err(|e| refused(e, limit)))
+            .try_for_each(|limit| table.verify_limit(limit).map_err(|e| refused(e, limit)))
     }
 }
 

@@ -293,7 +293,7 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
 ) -> i32 {
     args!(c, (table, limit, retry) = c.table_asked(table, limit, retry_after, || Ok(())));
     match &table.table {
-        Any::Shared(table) if limit.0.mark == table.whole => {
+        Any::Shared(table) if limit.0.fingerprint == table.whole => {
             check_short(table, limit, now, hash, retry, cost)
         }
         _ => either!(table, t => check_one(t, limit, now, hash, cost, retry)),

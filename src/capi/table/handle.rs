@@ -82,7 +82,7 @@ impl Handle {
     #[inline(always)]
     pub(in crate::capi) fn short(&self, limit: &TableLimit) -> Option<Short<'_>> {
         let short = (self.short != 0).then_some(Short(self))?;
-        (limit.0.mark == short.parts().0.whole).then_some(short)
+        (limit.0.fingerprint == short.parts().0.whole).then_some(short)
     }
 }
 
@@ -124,7 +124,7 @@ pub(in crate::capi) fn publish(made: Result<Any, TableError>, out: Out<'_, tatce
 
 fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
     let g = &table.geometry;
-    params::mark(Kind::Table, [g.seed_check, g.hash as u64, g.lines as u64, g.mark])
+    params::fingerprint(Kind::Table, [g.seed_check, g.hash as u64, g.lines as u64, g.fingerprint])
 }
 
 /// Formats memory as a fresh table: all keys absent.

@@ -234,7 +234,7 @@ impl<M: Access> Table<'_, M> {
     }
 
     pub(super) fn burst_ready(&self, burst: &Burst<'_>) -> Result<(), TableError> {
-        self.own(burst.limit)?;
+        self.verify_limit(burst.limit)?;
         let count = burst.hashes.len();
         if count > MAX_BURST {
             return Err(TableError::TooManyKeys);

@@ -99,9 +99,9 @@ impl<'m, M: Access> Table<'m, M> {
         cost: u64,
     ) -> Result<Outcome, TableError> {
         // For most limits one comparison tells that it is of this table, and that its q-units are ticks.
-        let now_q = if limit.0.mark == self.whole {
+        let now_q = if limit.0.fingerprint == self.whole {
             now
-        } else if limit.0.mark == self.timed {
+        } else if limit.0.fingerprint == self.timed {
             self.now_q(now)
         } else {
             return self.check_counted(limit, now, hash, cost);
@@ -202,7 +202,7 @@ impl<'m, M: Access> Table<'m, M> {
         hash: u64,
         cost: u64,
     ) -> Result<Outcome, TableError> {
-        self.own(limit)?;
+        self.verify_limit(limit)?;
         if limit.0.t_q == 0 {
             return Ok(Outcome::Conforming);
         }

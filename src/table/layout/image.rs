@@ -238,9 +238,9 @@ pub(crate) fn read(
         seed_check: check,
         generation,
         tick_hz,
-        mark: 0,
+        fingerprint: 0,
     };
-    geometry.mark = geometry.mark_of();
+    geometry.fingerprint = geometry.fingerprint_of();
     Ok((geometry, hasher))
 }
 
