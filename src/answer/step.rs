@@ -61,12 +61,8 @@ impl Answer {
     /// The short answer; one shift at most.
     #[inline(always)]
     pub fn outcome(&self, p: &Params, now: u64) -> Outcome {
-        match self.verdict {
-            Verdict::Conforming => Outcome::Conforming,
-            Verdict::NonConforming => Outcome::NonConforming { retry_after: p.ticks_up(self.wait, now) },
-            Verdict::Never => Outcome::Never,
-            Verdict::Contended => Outcome::Contended,
-        }
+        let refused = matches!(self.verdict, Verdict::NonConforming);
+        Outcome::new(self.verdict, if refused { p.ticks_up(self.wait, now) } else { 0 })
     }
 
     /// The permit of what was charged at this place.

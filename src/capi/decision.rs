@@ -1,6 +1,6 @@
 //! `tatcell_decision_t`, and how answers leave the library.
 
-use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NEVER, TATCELL_NON_CONFORMING, TATCELL_PASS};
+use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NON_CONFORMING, TATCELL_PASS};
 use super::pointers::contract::{Grows, Out, Plain, Report};
 use crate::answer::{Decision, Outcome, Permit, Tracking};
 
@@ -141,10 +141,7 @@ pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<'_, u64>>) -> i32
 
 #[cold]
 fn rare(outcome: Outcome) -> (i32, u64) {
-    match outcome {
-        Outcome::Never => (TATCELL_NEVER, u64::MAX),
-        _ => (TATCELL_CONTENDED, 0),
-    }
+    (verdict_code(outcome.verdict()), outcome.retry_after())
 }
 
 /// Writes what a refund gave back; None is contended.

@@ -35,7 +35,7 @@
 
 use super::link::TableRef;
 use super::pair::fetch_both;
-use crate::answer::{Colour, Marking, Outcome, Verdict};
+use crate::answer::{Colour, Marking, Verdict};
 use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::sync::Access;
@@ -248,7 +248,7 @@ fn long_way<M: Access>(
     counters: Option<&mut Counters>,
 ) -> Verdict {
     let Some(counters) = counters else {
-        return verdict_of(table.check_again(request.limit, request.now, hash, request.cost));
+        return table.check_again(request.limit, request.now, hash, request.cost).verdict();
     };
     let mut made = Counters::default();
     let decision = table.decide_ex(request, hash, Some(&mut made));
@@ -261,15 +261,6 @@ fn long_way<M: Access>(
         ..Counters::default()
     });
     decision.verdict
-}
-
-fn verdict_of(outcome: Outcome) -> Verdict {
-    match outcome {
-        Outcome::Conforming => Verdict::Conforming,
-        Outcome::NonConforming { .. } => Verdict::NonConforming,
-        Outcome::Never => Verdict::Never,
-        Outcome::Contended => Verdict::Contended,
-    }
 }
 
 /// Up to 64 packets of a table at one instant.
