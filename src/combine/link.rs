@@ -31,11 +31,12 @@ impl<'a, 'm: 'a> From<&'a ExclusiveTable<'m>> for TableRef<'a> {
 macro_rules! either {
     ($table:expr, $t:ident => $run:expr) => {
         match $table {
-            TableRef::Shared($t) => $run,
-            TableRef::Exclusive($t) => $run,
+            $crate::combine::TableRef::Shared($t) => $run,
+            $crate::combine::TableRef::Exclusive($t) => $run,
         }
     };
 }
+pub(crate) use either;
 
 impl TableRef<'_> {
     /// Hashes a key with the table's secret.

@@ -17,7 +17,7 @@
 mod chain;
 mod error;
 mod ladder_limits;
-mod link;
+pub(crate) mod link;
 mod mark;
 mod pair;
 mod shaper;

@@ -2,7 +2,6 @@
 
 use core::ffi::c_void;
 
-use super::chain::chained;
 use crate::answer::Permit;
 use crate::capi::codes::{
     limit_code, table_code, TATCELL_END, TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_LADDER,
@@ -166,7 +165,7 @@ fn chain_of<'a>(
     address: &Address,
     cost: u64,
 ) -> Result<Chain<'a>, i32> {
-    limits.chain(chained(table), address, cost).map_err(table_code)
+    limits.chain(table.table(), address, cost).map_err(table_code)
 }
 
 /// A limit of so many units, with all else as it was given.
@@ -246,7 +245,7 @@ pub unsafe extern "C" fn tatcell_ladder_init(
         given = c.options(spec),
         asked = c.rungs(rungs),
         one = self::spec(&given),
-        limits = LadderLimits::new(chained(table), &asked, &one).map_err(table_code)
+        limits = LadderLimits::new(table.table(), &asked, &one).map_err(table_code)
     );
     out.put_inside(Inside { mark: READY, limits });
     TATCELL_PASS

@@ -3,13 +3,14 @@
 use core::ffi::c_void;
 
 use super::check::refused;
-use super::handle::{either, tatcell_table_t};
+use super::handle::tatcell_table_t;
 use crate::capi::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use crate::capi::decision::tatcell_decision_t;
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, placed, Contract, Grows};
 use crate::capi::pointers::lists::{KeyList, Rows};
 use crate::capi::pointers::places::{apart, Span, Written};
+use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
 
@@ -132,7 +133,7 @@ pub unsafe extern "C" fn tatcell_table_check_burst(
         burst = c.owned_options(burst),
         next = c.owned_options_if(next),
         work = Work::new(c, burst, next.as_deref(), table.ticket),
-        () = either!(table, t => work.run(t, burst, next, table.ticket))
+        () = either!(table.table(), t => work.run(t, burst, next, table.ticket))
     );
     TATCELL_PASS
 }
