@@ -14,7 +14,8 @@ use std::path::Path;
 const FOLDERS: &[(&str, &str)] = &[
     (
         "src",
-        "sync:
+        "impossible:
+         sync:
          time:
          cpu:        sync
          limit:      time

@@ -61,8 +61,11 @@ impl Answer {
     /// The short answer; one shift at most.
     #[inline(always)]
     pub fn outcome(&self, p: &Params, now: u64) -> Outcome {
-        let refused = matches!(self.verdict, Verdict::NonConforming);
-        Outcome::new(self.verdict, if refused { p.ticks_up(self.wait, now) } else { 0 })
+        match self.verdict {
+            // The only verdict that needs a shift.
+            Verdict::NonConforming => Outcome::NonConforming { retry_after: p.ticks_up(self.wait, now) },
+            verdict => Outcome::new(verdict, 0),
+        }
     }
 
     /// The permit of what was charged at this place.

@@ -300,16 +300,19 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// The round keys of the shortest way, if a limit may go it: one of this table, whose q-units are ticks, where keys
     /// are hashed in registers. One test: an indirect jump by the kind of hash took six instructions.
+    ///
+    /// # Safety
+    /// The library made the limit: its fingerprint is none that a caller wrote. The C layer, whose limits may be any
+    /// bytes, asks its handle instead.
     #[inline(always)]
-    pub(crate) fn short(&self, limit: &TableLimit) -> Option<&AesKeys> {
+    pub(crate) unsafe fn short(&self, limit: &TableLimit) -> Option<&AesKeys> {
         if limit.0.fingerprint != self.short {
             return None;
         }
         match &self.hasher {
             Hasher::Short(keys) => Some(keys),
-            // SAFETY: `over`, which alone makes handles, sets `short` to the fingerprint of limits for that hasher
-            // only, and else to one of a kind that no limit has, which the library alone makes. The C layer, whose
-            // limits may be any bytes, does not come here.
+            // SAFETY: `over`, which alone makes handles, sets `short` to the fingerprint of limits for that hasher only,
+            // and else to one that no limit has; the caller's contract: the library made this limit.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }

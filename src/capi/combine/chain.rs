@@ -196,7 +196,7 @@ impl<'a> Work<'a> {
         for (i, place) in links.iter_mut().enumerate().take(count).skip(1) {
             *place = link(c, &each.get(i)?)?;
         }
-        let chain = Chain::new(links.get(..count).unwrap_or(&[])).map_err(chain_code)?;
+        let chain = Chain::new(links.get(..count).unwrap_or_else(|| impossible!(&[]))).map_err(chain_code)?;
         let permits = if given.permits.is_null() { &mut [] } else { c.buffer(given.permits, bytes)? };
         Ok(Work { chain, permits, decisions, counters: c.owned_if(given.counters)? })
     }

@@ -113,8 +113,11 @@ impl<'a> Contract<'a> {
         }
         let v4 = self.family(given.v4, given.v4_count, true)?;
         let v6 = self.family(given.v6, given.v6_count, false)?;
-        Ladder::new(v4.0.get(..v4.1).unwrap_or(&[]), v6.0.get(..v6.1).unwrap_or(&[]))
-            .map_err(|_| TATCELL_ERR_LADDER)
+        Ladder::new(
+            v4.0.get(..v4.1).unwrap_or_else(|| impossible!(&[])),
+            v6.0.get(..v6.1).unwrap_or_else(|| impossible!(&[])),
+        )
+        .map_err(|_| TATCELL_ERR_LADDER)
     }
 
     /// The rungs of one family, and how many; the defaults where none are given.

@@ -338,7 +338,7 @@ impl<'a> Work<'a> {
         let (hashes, ahead) = hash_both(table, (burst, self.source), (next, self.next))?;
         let pre = self.pre.get(..count);
         let packets = MarkBurst { mark: &mark, now: self.now, hashes, costs: self.costs, pre };
-        let colours = made.1.get_mut(..count).unwrap_or(&mut []);
+        let colours = made.1.get_mut(..count).unwrap_or_else(|| impossible!(&mut []));
         made.0 =
             packets.run(table.table(), colours, self.counters, (ahead, !self.fetched)).map_err(table_code)?;
         Ok((made, self.places))

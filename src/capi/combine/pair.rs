@@ -137,7 +137,7 @@ pub(in crate::capi) fn hash_both<'b>(
     (burst, source): (&'b mut tatcell_burst_t, Source<'b>),
     (next, source_of_next): (Option<&'b mut tatcell_burst_t>, Source<'b>),
 ) -> Result<(&'b [u64], &'b [u64]), i32> {
-    let own = burst.scratch.get_mut(..burst.count as usize).unwrap_or(&mut []);
+    let own = burst.scratch.get_mut(..burst.count as usize).unwrap_or_else(|| impossible!(&mut []));
     if let Source::Keys(keys) = source {
         either!(table.table(), t => t.hash_keys(own, &keys)).map_err(table_code)?;
     }
@@ -146,7 +146,7 @@ pub(in crate::capi) fn hash_both<'b>(
         _ => own,
     };
     let ahead = match next {
-        Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or(&mut []),
+        Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or_else(|| impossible!(&mut [])),
         None => &mut [],
     };
     let ahead: &[u64] = match source_of_next {

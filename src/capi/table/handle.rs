@@ -261,7 +261,7 @@ pub unsafe extern "C" fn tatcell_table_restore(
 
 /// The header lines and whole sets; an odd line at the end stays unused, as after init.
 fn whole_sets(lines: &'static [Line]) -> &'static [Line] {
-    lines.get(..lines.len() & !1).unwrap_or(lines)
+    lines.get(..lines.len() & !1).unwrap_or_else(|| impossible!(lines))
 }
 
 /// The memory of a table, header included.

@@ -242,7 +242,7 @@ impl<M: Access> Table<'_, M> {
         let [mut side, mut other] = [(); 2].map(|()| Side { tags: [0; L], slots: [slot; L] });
         let (mut side, mut other) = (&mut side, &mut other);
         let words = &mut Words { old: [0; L], new: [0; L] };
-        let hashes = burst.hashes.get(from..).unwrap_or(&[]);
+        let hashes = burst.hashes.get(from..).unwrap_or_else(|| impossible!(&[]));
         let mut groups = hashes.chunks_exact(L).filter_map(|group| group.first_chunk::<L>());
         if let Some(hashes) = groups.next() {
             step.place(rule, homes, side, hashes);
