@@ -1,7 +1,7 @@
 //! States that the code before them rules out.
 
-/// Stands where the code before rules out the state: panics in builds with debug assertions (tests, fuzzers), and is the
-/// stated answer in all others, because the library never panics.
+/// Stands where the code before rules out the state: panics in builds with debug assertions (tests, fuzzers), and is
+/// the stated answer in all others, because the library never panics.
 ///
 /// The answer must be safe for the caller: an empty slice, an uncharged request, the key's own line.
 macro_rules! impossible {

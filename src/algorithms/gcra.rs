@@ -23,9 +23,9 @@ use super::state::{Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
-// The window decode (`lead_of`) and the inequality (`fits`) stand here, and whatever decides inlines them. A copy stands
-// only where these cost instructions that a gate counts, or where another language needs one. These are all copies; who
-// changes one of the two functions changes them too:
+// The window decode (`lead_of`) and the inequality (`fits`) stand here, and whatever decides inlines them. A copy
+// stands only where these cost instructions that a gate counts, or where another language needs one. These are all
+// copies; who changes one of the two functions changes them too:
 //
 //   decode      plain_word (below)                            a TAT of now needs no second case
 //               Layout::lead (table/layout/word.rs)           the words of a table, without a comparison

@@ -311,8 +311,8 @@ impl<'m, M: Access> Table<'m, M> {
         }
         match &self.hasher {
             Hasher::Short(keys) => Some(keys),
-            // SAFETY: `over`, which alone makes handles, sets `short` to the fingerprint of limits for that hasher only,
-            // and else to one that no limit has; the caller's contract: the library made this limit.
+            // SAFETY: `over`, which alone makes handles, sets `short` to the fingerprint of limits for that hasher
+            // only, and else to one that no limit has; the caller's contract: the library made this limit.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }
