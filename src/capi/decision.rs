@@ -140,6 +140,7 @@ pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<'_, u64>>) -> i32
 }
 
 #[cold]
+#[inline(never)] // or it becomes part of every function that ends with `finish`
 fn rare(outcome: Outcome) -> (i32, u64) {
     (verdict_code(outcome.verdict()), outcome.retry_after())
 }
