@@ -81,6 +81,9 @@
 #[cfg(any(feature = "std", test))]
 extern crate std;
 
+#[macro_use]
+mod impossible;
+
 mod algorithms;
 mod answer;
 #[cfg(feature = "capi")]

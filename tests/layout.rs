@@ -1,448 +1,483 @@
-//! The sources keep to the layout of the tree: who may name whom, no circles, atomics in one room, short files and
-//! lines, and one name for each condition. `ROOMS` below is the rule; docs/ARCHITECTURE.md draws it.
+//! The layout of the sources, as far as the compiler does not check it: which module may import which.
 //!
-//! A name counts where it is written in code: `use` lines and paths that start with `crate`, `super` or a child
-//! module, followed through `pub use` to the file that defines it; methods that one file adds to a type of another
-//! count as naming that file. Comments and the links in them do not count. A `pub use` hands a name on: it counts for
-//! the rooms, and for circles only where the file uses the name itself. What macros make is not seen.
+//! [`FOLDERS`] is the rule; docs/ARCHITECTURE.md draws it. In each folder an entry (a file, or a folder with all that is
+//! in it) may import the entries listed with it, and each of those stands above it in the list: imports run one way. The file that declares a folder's modules (`lib.rs`, `mod.rs`) may import all of them, and no
+//! entry but tests imports from it. Files import one another without circles too.
+//!
+//! An import is a path in code that starts with `crate` or `super`, in a `use` or not. Comments do not count.
 
-#[path = "layout/graph.rs"]
-mod graph;
-#[path = "layout/source.rs"]
-mod source;
-
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
-use graph::Graph;
-
-/// The rooms of src from the top down, each with what it may name: rooms above it, or single files of them.
-const ROOMS: &[(&str, &[&str])] = &[
-    ("time", &[]),
-    ("sync", &[]),
-    ("cpu", &["sync"]),
-    ("limit", &["time"]),
-    ("answer", &["time", "limit"]),
-    ("algorithms", &["time", "limit", "answer"]),
-    ("http", &["time", "limit", "answer"]),
-    ("keys", &["cpu"]),
-    ("cell", &["time", "sync", "limit", "answer", "algorithms"]),
-    ("table", &["time", "sync", "cpu", "limit", "answer", "algorithms", "keys"]),
-    // Of sync only the mode of a table.
-    ("combine", &["sync/access", "limit", "answer", "keys", "cell", "table"]),
-    // Cells have small forms too; of the table only what a caller chooses or is told.
-    ("small", &["sync", "limit", "answer", "algorithms", "cell", "table/policy", "table/error"]),
-    // The memory that it gives is made of lines.
-    ("host", &["table/image"]),
+/// The folders whose imports are ruled, each with its entries, a line each: `name: what it may import`. A new file or
+/// folder needs a line.
+const FOLDERS: &[(&str, &str)] = &[
     (
-        "capi",
-        &[
-            "time",
-            "sync",
-            "cpu",
-            "limit",
-            "answer",
-            "algorithms",
-            "http",
-            "keys",
-            "cell",
-            "table",
-            "combine",
-            "small",
-            "host",
-        ],
+        "src",
+        "impossible:
+         sync:
+         time:
+         cpu:        sync
+         limit:      time
+         answer:     limit
+         keys:       cpu
+         algorithms: limit answer
+         http:       time limit answer
+         cell:       sync time limit answer algorithms
+         table:      sync time cpu limit answer keys algorithms
+         combine:    sync limit answer keys cell table
+         host:       table
+         small:      sync limit answer algorithms cell table
+         capi:       limit answer keys algorithms http cell table combine host",
     ),
     (
-        "lib",
-        &[
-            "time",
-            "sync",
-            "cpu",
-            "limit",
-            "answer",
-            "algorithms",
-            "http",
-            "keys",
-            "cell",
-            "table",
-            "combine",
-            "small",
-            "host",
-            "capi",
-        ],
+        "src/table",
+        "counters:
+         error:
+         layout:    error
+         set:       layout
+         handle:    error layout set
+         calls:     counters error layout set handle
+         migrate:   error layout handle
+         overrides: error layout set handle
+         upkeep:    error layout handle
+         burst:     counters error layout set handle calls
+         models:    counters error layout set handle calls overrides burst",
+    ),
+    (
+        "src/capi",
+        "codes:
+         pointers:    codes
+         decision:    codes pointers
+         host:        codes pointers
+         limit:       codes pointers
+         cell:        codes pointers decision limit
+         refusal:     codes pointers decision limit
+         table:       codes pointers decision limit
+         combine:     codes pointers decision limit cell table
+         shaper:      codes pointers decision limit combine
+         codes_tests: codes decision host refusal combine shaper",
+    ),
+    (
+        "src/combine",
+        "error:
+         link:          error
+         chain:         error link
+         ladder_limits: link chain
+         pair:          link chain
+         shaper:        error link chain
+         mark:          link pair
+         models:        mark",
+    ),
+    (
+        "src/cell",
+        "cell:
+         meter:
+         refusal:
+         lease:       cell
+         sliding_log: cell
+         models:      cell meter sliding_log",
+    ),
+    (
+        "src/algorithms",
+        "exp2:
+         log_gate:
+         meters:
+         sliding_log:
+         state:
+         decay:           exp2 state
+         fixed_window:    state
+         gcra:            state
+         quota_linear:    state
+         sliding_counter: state
+         counted:         state decay fixed_window gcra quota_linear sliding_counter
+         w16_tests:       decay gcra
+         merge_tests:     state gcra counted",
     ),
 ];
 
-/// Files for tests (`*_tests.rs`, `loom_*.rs`, `mod tests`) may also name these: what all models stand on.
-const TESTS_MAY_NAME: &[&str] = &["table/loom_kit"];
+/// Roots of crates: their files import one another without circles, name atomics only in `sync`, and stay short.
+/// `cluster/src` and the tools in `dev` can be added here, and ruled by a table above.
+const CRATES: &[&str] = &["src"];
 
-/// Of the algorithms' room: what all may name (states, powers of two), and the list that names all. No algorithm names
-/// another.
-const ALGORITHMS_SHARE: &[&str] = &["algorithms/state.rs", "algorithms/any.rs", "algorithms/exp2.rs"];
+/// What models import beyond the table: the helpers that all of them share.
+const MODELS_IMPORT: &str = "table";
 
-/// What an algorithm may not say, as whole words: it is a pure function.
-const IMPURE: &[&str] = &[
-    "unsafe",
-    "sync",
-    "Ordering",
-    "AtomicU32",
-    "AtomicU64",
-    "UnsafeCell",
-    "Instant",
-    "SystemTime",
-    "host",
-    "asm",
-];
-
-/// Longest file of src, in lines, and longest line of the folders below, in columns.
+/// Longest file in lines, longest line in columns.
 const LINES: usize = 450;
 const COLUMNS: usize = 120;
 
-/// Files that may be longer, with the reason.
-const LONG_FILES: &[(&str, &str)] = &[];
-
-/// Folders whose lines are short. In Markdown the rows of tables may be longer.
-const FOLDERS: &[&str] = &[
-    "src",
-    "tests",
-    "include",
-    "ffi-tests",
-    "benches",
-    "demo",
-    "examples",
-    "tools",
-    "docs",
-    "cluster",
-    "fuzz",
-];
-
-/// Kinds of files whose lines are as long as their data.
-const DATA: &[&str] = &["tsv", "svg", "lock", "abi", "hex"];
-
-/// What is not yet as it should be: beginning of the file's name, and rule. A line that excuses nothing is a fault.
-const LATER: &[(&str, &str)] = &[];
-
-/// A rule that a file breaks.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Fault {
+/// A source file: its path, and its text with comments and strings blanked out.
+struct Source {
     file: String,
-    rule: &'static str,
-    what: String,
+    code: String,
+    /// `table`, `set`, `insert` for src/table/set/insert.rs; the folder for mod.rs.
+    module: Vec<String>,
 }
 
-/// All files are `(name from the root, text)`.
-fn faults(files: &[(String, String)]) -> Vec<Fault> {
-    let sources: Vec<_> =
-        files.iter().filter(|(file, _)| file.starts_with("src/") && file.ends_with(".rs")).cloned().collect();
-    let graph = Graph::of(&sources);
-    let mut faults = Vec::new();
-    let mut fault = |file: &str, rule, what| faults.push(Fault { file: file.into(), rule, what });
-    rooms(&graph, &mut fault);
-    for circle in graph.circles() {
-        fault(&graph.sources[circle[0]].file, "circle", graph.describe(&circle));
-    }
-    words(&graph, &mut fault);
-    conditions(&graph, &mut fault);
-    lengths(files, &mut fault);
-    faults.sort();
-    faults
+/// A folder's table, read.
+struct Folder<'a> {
+    path: &'a str,
+    entries: Vec<(&'a str, Vec<&'a str>)>,
 }
 
-type Report<'a> = dyn FnMut(&str, &'static str, String) + 'a;
-
-fn rooms(graph: &Graph, fault: &mut Report<'_>) {
-    for source in &graph.sources {
-        if !ROOMS.iter().any(|(room, _)| *room == source.room()) {
-            fault(&source.file, "room", format!("no room {} in the table of rooms", source.room()));
-        }
+impl<'a> Folder<'a> {
+    fn read((path, table): &(&'a str, &'a str)) -> Folder<'a> {
+        let lines = table.lines().filter_map(|line| line.split_once(':'));
+        let entry = |(name, may): (&'a str, &'a str)| (name.trim(), may.split_whitespace().collect());
+        Folder { path, entries: lines.map(entry).collect() }
     }
-    for edge in &graph.edges {
-        let (from, to) = (&graph.sources[edge.from], &graph.sources[edge.to]);
-        let (here, there) = (from.room(), to.room());
-        let may = ROOMS.iter().find(|(room, _)| *room == here).map_or(&[][..], |(_, may)| may);
-        let tests_may = if edge.test { TESTS_MAY_NAME } else { &[] };
-        let named = to.file.trim_start_matches("src/").trim_end_matches(".rs");
-        let named = named.strip_suffix("/mod").unwrap_or(named);
-        if here != there && !may.iter().chain(tests_may).any(|may| *may == there || *may == named) {
-            fault(
-                &from.file,
-                "room",
-                format!("line {}: {} is in {}, which {here} does not name", edge.line, edge.path, to.file),
-            );
-        }
-        if here == "algorithms"
-            && there == here
-            && !to.file.ends_with("/mod.rs")
-            && !ALGORITHMS_SHARE.iter().any(|file| to.file.ends_with(file) || from.file.ends_with(file))
-            && !edge.test
-            && !edge.passed_on
-        {
-            fault(&from.file, "pure", format!("line {}: {} is of a sibling", edge.line, edge.path));
-        }
+
+    fn has(&self, name: &str) -> bool {
+        self.entries.iter().any(|(entry, _)| *entry == name)
     }
 }
 
-/// Atomics are named in `sync`, and nothing impure in `algorithms`. Tests may count with atomics of their own.
-fn words(graph: &Graph, fault: &mut Report<'_>) {
-    for source in graph.sources.iter().filter(|source| !source.is_test()) {
-        let room = source.room();
-        for named in &source.named {
-            let path = named.path.join("::");
-            let outside = ["core::sync", "std::sync", "portable_atomic", "loom::sync"];
-            if room != "sync" && outside.iter().any(|start| path.starts_with(start)) {
-                fault(&source.file, "atomics", format!("line {}: {path} outside of sync", named.line));
+/// A path that a file names, from the root of its crate.
+struct Import {
+    path: Vec<String>,
+    line: usize,
+}
+
+impl Source {
+    fn all<T: AsRef<str>>(texts: &[(T, T)]) -> Vec<Source> {
+        let files: BTreeSet<&str> = texts.iter().map(|(file, _)| file.as_ref()).collect();
+        let source = |(file, text): &(T, T)| {
+            let file = file.as_ref();
+            let inner = file.find("src/").map_or(file, |at| &file[at + 4..]).trim_end_matches(".rs");
+            let mut module: Vec<String> = inner.split('/').map(String::from).collect();
+            let last = module.last().cloned().unwrap_or_default();
+            if matches!(last.as_str(), "mod" | "lib" | "main") {
+                module.pop();
             }
-        }
-        if room == "algorithms" {
-            for (token, line) in source.tokens.iter().filter(|(token, _)| IMPURE.contains(&token.as_str())) {
-                fault(&source.file, "pure", format!("line {line}: {token}"));
+            // `set_tests.rs` is the module `tests` of `set.rs`, `mod_tests.rs` that of the folder.
+            if let Some(of) = last.strip_suffix("_tests") {
+                if files.contains(file.replace("_tests.rs", ".rs").as_str()) {
+                    module.pop();
+                    module.extend((of != "mod").then(|| of.to_string()));
+                    module.push("tests".into());
+                }
             }
-        }
+            Source { file: file.into(), code: blanked(text.as_ref()), module }
+        };
+        texts.iter().map(source).collect()
     }
-}
 
-/// A condition on the target that stands in two places has a name, and so has everything about Miri.
-fn conditions(graph: &Graph, fault: &mut Report<'_>) {
-    let mut seen: BTreeMap<String, (String, usize)> = BTreeMap::new();
-    for source in &graph.sources {
-        for (condition, line) in source.conditions() {
-            if condition.contains("miri") {
-                fault(
-                    &source.file,
-                    "condition",
-                    format!("line {line}: {condition}: build.rs names what Miri is kept from"),
-                );
+    /// The crate's root folder: all up to `src`.
+    fn root(&self) -> &str {
+        self.file.find("src/").map_or("", |at| &self.file[..at + 3])
+    }
+
+    fn is_model(&self) -> bool {
+        self.file.contains("/models/") || self.file.contains("loom_")
+    }
+
+    fn is_test(&self) -> bool {
+        self.is_model() || self.file.ends_with("tests.rs")
+    }
+
+    /// The paths that start with `crate` or `super`, those of groups one by one.
+    fn imports(&self) -> Vec<Import> {
+        let mut found = Vec::new();
+        let (mut line, mut depth) = (0, 0);
+        let mut at = 0;
+        for text in self.code.split_inclusive('\n') {
+            line += 1;
+            // An inline module (`mod tests {`) is one level deeper, until its brace closes in the first column.
+            if !text.starts_with(' ')
+                && text.split(' ').any(|word| word == "mod")
+                && text.trim_end().ends_with('{')
+            {
+                depth = 1;
+            } else if text.starts_with('}') {
+                depth = 0;
             }
-            if condition.contains("target_") && condition.contains(',') {
-                // What is asked, or its contrary.
-                let asked =
-                    condition.strip_prefix("not(").and_then(|c| c.strip_suffix(')')).unwrap_or(&condition);
-                if let Some((file, other)) = seen.insert(asked.into(), (source.file.clone(), line)) {
-                    fault(
-                        &source.file,
-                        "condition",
-                        format!("line {line}: {asked} also in {file}, line {other}: name it in build.rs"),
+            for start in ["crate::", "super::"] {
+                for (offset, _) in text.match_indices(start) {
+                    let before = text[..offset].chars().next_back();
+                    if before.is_some_and(|c| c.is_alphanumeric() || "_:$".contains(c)) {
+                        continue;
+                    }
+                    let mut paths = Vec::new();
+                    tree(&self.code[at + offset..], &mut Vec::new(), &mut paths);
+                    found.extend(
+                        paths
+                            .into_iter()
+                            .filter_map(|path| Some(Import { path: self.resolved(path, depth)?, line })),
                     );
                 }
             }
+            at += text.len();
         }
+        found
+    }
+
+    /// The path from the crate's root; `None` if it stays inside the file.
+    fn resolved(&self, path: Vec<String>, depth: usize) -> Option<Vec<String>> {
+        if path[0] == "crate" {
+            return Some(path[1..].to_vec());
+        }
+        let supers = path.iter().take_while(|part| *part == "super").count();
+        let mut module = self.module.clone();
+        for _ in 0..supers.checked_sub(depth).filter(|up| *up > 0)? {
+            module.pop();
+        }
+        module.extend(path[supers..].iter().cloned());
+        Some(module)
     }
 }
 
-fn lengths(files: &[(String, String)], fault: &mut Report<'_>) {
-    for (file, text) in files {
-        let lines = text.lines().count();
-        if file.starts_with("src/") && lines > LINES && !LONG_FILES.iter().any(|(long, _)| long == file) {
-            fault(file, "lines", format!("{lines} lines, {LINES} at most"));
+/// Reads a path, or a group of them, and returns what is left of the text.
+fn tree<'a>(mut text: &'a str, before: &mut Vec<String>, paths: &mut Vec<Vec<String>>) -> &'a str {
+    let depth = before.len();
+    loop {
+        text = text.trim_start();
+        if let Some(inner) = text.strip_prefix('{') {
+            text = inner;
+            while !text.is_empty() && !text.starts_with('}') {
+                text = tree(text, before, paths).trim_start().trim_start_matches(',').trim_start();
+            }
+            before.truncate(depth);
+            return text.strip_prefix('}').unwrap_or(text);
         }
-        let kind = file.rsplit('.').next().unwrap_or("");
-        for (i, line) in text.lines().enumerate().filter(|_| !DATA.contains(&kind)) {
-            let columns = line.chars().count();
-            let row = kind == "md" && line.trim_start().starts_with('|');
-            if columns > COLUMNS && !row {
-                fault(file, "columns", format!("line {}: {columns} columns, {COLUMNS} at most", i + 1));
+        let end = text.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(text.len());
+        before.extend((end > 0).then(|| text[..end].to_string()));
+        text = text[end..].trim_start_matches('*');
+        match text.strip_prefix("::") {
+            Some(rest) => text = rest,
+            None => break,
+        }
+    }
+    paths.push(before.iter().filter(|part| *part != "self").cloned().collect());
+    before.truncate(depth);
+    // An alias is not part of the path.
+    match text.trim_start().strip_prefix("as ") {
+        Some(alias) => alias.trim_start().trim_start_matches(|c: char| c.is_alphanumeric() || c == '_'),
+        None => text,
+    }
+}
+
+/// The text with comments, strings and characters as spaces.
+fn blanked(text: &str) -> String {
+    let (mut out, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(c) = rest.chars().next() {
+        let end = match c {
+            '/' if rest.starts_with("//") => rest.find('\n').unwrap_or(rest.len()),
+            '"' => {
+                let mut escaped = true;
+                let closes = |c: char| {
+                    let closes = c == '"' && !escaped;
+                    escaped = c == '\\' && !escaped;
+                    closes
+                };
+                rest.find(closes).map_or(rest.len(), |at| at + 1)
+            }
+            '\'' if rest[1..].starts_with('\\') => 4.min(rest.len()),
+            '\'' if rest[1..].starts_with('"') => 3,
+            _ => {
+                out.push(c);
+                rest = &rest[c.len_utf8()..];
+                continue;
+            }
+        };
+        out.extend(rest[..end].chars().map(|c| if c == '\n' { c } else { ' ' }));
+        rest = &rest[end..];
+    }
+    out
+}
+
+/// The faults of all sources, each a line that says what to do.
+fn faults(sources: &[Source], folders: &[Folder<'_>]) -> Vec<String> {
+    let mut faults = Vec::new();
+    let files: BTreeMap<(String, Vec<String>), usize> = sources
+        .iter()
+        .enumerate()
+        .map(|(i, source)| ((source.root().into(), source.module.clone()), i))
+        .collect();
+    let mut edges = vec![BTreeSet::new(); sources.len()];
+    for (i, source) in sources.iter().enumerate() {
+        for import in source.imports() {
+            let mut full = vec![source.root().to_string()];
+            full.extend(import.path.iter().cloned());
+            for folder in folders {
+                faults.extend(fault_of(source, &import, &full.join("/"), folder));
+            }
+            // The longest path that is a file.
+            let target = (1..=import.path.len())
+                .rev()
+                .find_map(|n| files.get(&(source.root().to_string(), import.path[..n].to_vec())));
+            edges[i].extend(target.filter(|to| **to != i));
+        }
+        let outside = ["core::sync", "std::sync", "portable_atomic", "loom::sync"];
+        let code = source.code.split("\nmod tests {").next().unwrap_or("");
+        if !source.is_test() && !source.file.contains("/sync") {
+            faults.extend(
+                outside
+                    .iter()
+                    .filter(|name| code.contains(*name))
+                    .map(|name| format!("{}: {name} outside of sync: use crate::sync", source.file)),
+            );
+        }
+    }
+    for folder in folders {
+        for source in sources {
+            let Some(entry) = entry_of(&source.file, folder.path) else { continue };
+            if !is_face(entry) && !folder.has(tested(entry, folder)) {
+                faults.push(format!("{}: {entry} is not in the table of {}", source.file, folder.path));
             }
         }
     }
+    let mut circles = Circles { edges: &edges, path: Vec::new(), done: BTreeSet::new(), found: None };
+    (0..sources.len()).for_each(|i| circles.visit(i));
+    if let Some(circle) = circles.found {
+        let names: Vec<_> = circle.iter().map(|i| sources[*i].file.as_str()).collect();
+        faults.push(format!("a circle of imports: {}", names.join(" -> ")));
+    }
+    faults.sort();
+    faults.dedup();
+    faults
 }
 
-/// Every text file below a folder of the repository.
-fn read(folder: &Path, name: &str, files: &mut Vec<(String, String)>) {
-    let Ok(entries) = std::fs::read_dir(folder) else { return };
+/// The entry of a folder that a file or module belongs to: the first part of its path below.
+fn entry_of<'a>(file: &'a str, folder: &str) -> Option<&'a str> {
+    file.strip_prefix(folder)?.strip_prefix('/')?.split(['/', '.']).next()
+}
+
+fn is_face(entry: &str) -> bool {
+    matches!(entry, "mod" | "lib" | "main" | "mod_tests")
+}
+
+/// The entry that a file of tests belongs to, if it has no line of its own.
+fn tested<'a>(entry: &'a str, folder: &Folder<'_>) -> &'a str {
+    if folder.has(entry) {
+        entry
+    } else {
+        entry.trim_end_matches("_tests")
+    }
+}
+
+fn fault_of(source: &Source, import: &Import, full: &str, folder: &Folder<'_>) -> Option<String> {
+    let from = tested(entry_of(&source.file, folder.path)?, folder);
+    let to = entry_of(full, folder.path)?;
+    let shared = folder.path == "src" && source.is_model() && to == MODELS_IMPORT;
+    let test = shared || (source.is_test() && !folder.has(to));
+    if is_face(from) || from == to || test {
+        return None;
+    }
+    let (_, may) = folder.entries.iter().find(|(name, _)| *name == from)?;
+    (!may.contains(&to)).then(|| {
+        let (file, line, path) = (&source.file, import.line, import.path.join("::"));
+        format!("{file}:{line}: {from} may not import {path} ({})", folder.path)
+    })
+}
+
+/// Looks for a way along the imports that ends where it began.
+struct Circles<'a> {
+    edges: &'a [BTreeSet<usize>],
+    path: Vec<usize>,
+    done: BTreeSet<usize>,
+    found: Option<Vec<usize>>,
+}
+
+impl Circles<'_> {
+    fn visit(&mut self, file: usize) {
+        if let Some(at) = self.path.iter().position(|seen| *seen == file) {
+            self.found = Some(self.path[at..].to_vec());
+        } else if self.found.is_none() && !self.done.contains(&file) {
+            self.path.push(file);
+            for next in &self.edges[file] {
+                self.visit(*next);
+            }
+            self.path.pop();
+            self.done.insert(file);
+        }
+    }
+}
+
+/// Every Rust file below a folder of the repository, in order.
+fn read(folder: &str, found: &mut Vec<(String, String)>) {
+    let Ok(entries) = std::fs::read_dir(Path::new(env!("CARGO_MANIFEST_DIR")).join(folder)) else { return };
     for entry in entries.flatten() {
-        let (path, name) = (entry.path(), format!("{name}/{}", entry.file_name().to_string_lossy()));
-        if path.is_dir() {
-            if entry.file_name() != "target" {
-                read(&path, &name, files);
-            }
-        } else if let Ok(text) = std::fs::read_to_string(&path) {
-            files.push((name, text));
+        let name = format!("{folder}/{}", entry.file_name().to_string_lossy());
+        if entry.path().is_dir() {
+            read(&name, found);
+        } else if name.ends_with(".rs") {
+            found.push((name, std::fs::read_to_string(entry.path()).expect("a text")));
         }
     }
-}
-
-fn repository() -> Vec<(String, String)> {
-    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let mut files = Vec::new();
-    FOLDERS.iter().for_each(|folder| read(&root.join(folder), folder, &mut files));
-    files.sort();
-    files
 }
 
 #[test]
 fn the_sources_keep_to_the_layout() {
-    let files = repository();
-    assert!(files.iter().any(|(file, _)| file == "src/lib.rs"), "no sources found");
-    let mut wrong = Vec::new();
-    let mut excused = vec![0; LATER.len()];
-    for fault in faults(&files) {
-        let excuse =
-            LATER.iter().position(|(file, rule)| fault.file.starts_with(file) && fault.rule == *rule);
-        match excuse {
-            Some(i) => excused[i] += 1,
-            None => wrong.push(format!("{}: {}: {}", fault.file, fault.rule, fault.what)),
+    let mut texts = Vec::new();
+    CRATES.iter().for_each(|root| read(root, &mut texts));
+    texts.sort();
+    assert!(CRATES.iter().all(|root| texts.iter().any(|(file, _)| file.starts_with(root))), "no sources");
+    let folders: Vec<_> = FOLDERS.iter().map(Folder::read).collect();
+    let mut wrong = faults(&Source::all(&texts), &folders);
+    for (file, text) in &texts {
+        if text.lines().count() > LINES {
+            wrong.push(format!("{file}: more than {LINES} lines: split it"));
         }
-    }
-    for ((file, rule), _) in LATER.iter().zip(&excused).filter(|(_, count)| **count == 0) {
-        wrong.push(format!("{file}: {rule}: nothing left to excuse, take the line out of LATER"));
-    }
-    for (file, _) in LONG_FILES {
-        if !files.iter().any(|(name, text)| name == file && text.lines().count() > LINES) {
-            wrong.push(format!("{file}: lines: not long, take it out of LONG_FILES"));
+        if let Some(line) = text.lines().position(|line| line.chars().count() > COLUMNS) {
+            wrong.push(format!("{file}:{}: more than {COLUMNS} columns: wrap it", line + 1));
         }
     }
     assert!(wrong.is_empty(), "{} faults\n{}", wrong.len(), wrong.join("\n"));
 }
 
 #[test]
-fn arrows_between_rooms_run_one_way() {
-    for (i, (room, may)) in ROOMS.iter().enumerate() {
-        for named in *may {
-            let top = named.split('/').next().unwrap_or("");
-            let at = ROOMS.iter().position(|(room, _)| *room == top).expect("a room of the table");
-            assert!(at < i, "{room} may name {named}, which is not above it");
-            assert!(top != "capi" || *room == "lib", "{room} names capi");
+fn each_entry_imports_those_above_it_alone() {
+    for folder in FOLDERS.iter().map(Folder::read) {
+        for (i, (name, may)) in folder.entries.iter().enumerate() {
+            for other in may {
+                let above = folder.entries[..i].iter().any(|(above, _)| above == other);
+                assert!(above, "{}: {name} may import {other}, which does not stand above it", folder.path);
+            }
         }
     }
 }
 
-/// Faults of made-up sources, as "file: rule".
-fn found(files: &[(&str, &str)]) -> Vec<String> {
-    let files: Vec<_> = files.iter().map(|(file, text)| (file.to_string(), text.to_string())).collect();
-    faults(&files).iter().map(|fault| format!("{}: {}", fault.file, fault.rule)).collect()
-}
-
-#[test]
-fn sound_sources_have_no_fault() {
-    let row = format!("| {} |", "x".repeat(COLUMNS));
-    let sound = [
-        ("src/lib.rs", "mod cell;\nmod limit;\nmod sync;\npub use cell::Cell;\npub use limit::Limit;"),
-        ("src/limit/mod.rs", "mod spec;\npub use spec::Spec;\npub struct Limit;"),
-        ("src/limit/spec.rs", "/// Builds a [`Limit`](crate::Cell).\npub struct Spec; // crate::cell::Cell"),
-        ("src/sync/mod.rs", "pub use core::sync::atomic::AtomicU64;"),
-        (
-            "src/cell/mod.rs",
-            "use crate::limit::Limit;\nuse crate::sync::AtomicU64;\npub struct Cell(AtomicU64, Limit);\n\
-             #[cfg(test)]\nmod tests { use super::*; const SAID: &str = \"crate::capi::Code\"; }",
-        ),
-        ("src/cell/loom_cells.rs", "use crate::Cell;\nuse crate::table::loom_kit::race;"),
-        ("src/table/mod.rs", "pub mod loom_kit;"),
-        ("src/table/loom_kit.rs", "use std::sync::Arc;\npub fn race() {}"),
-        ("docs/GUIDE.md", &row),
-    ];
-    assert_eq!(found(&sound), Vec::<String>::new());
-}
-
+/// Breaks each rule once, in made-up sources.
 #[test]
 fn each_fault_is_found() {
-    let long = format!("// {}\n", "x".repeat(COLUMNS));
-    let many = "//\n".repeat(LINES + 1);
-    /// What is wrong, the sources, where and what the fault is.
-    type Case<'a> = (&'a str, &'a [(&'a str, &'a str)], &'a [&'a str]);
-    let cases: &[Case<'_>] = &[
+    let table = [Folder::read(&("src", "sync:\ntable:\ncell: sync"))];
+    let faults_of = |files: &[(&str, &str)]| faults(&Source::all(files), &table);
+    let sound: &[(&str, &str)] = &[
+        ("src/lib.rs", "mod cell;\npub use cell::Cell;"),
+        ("src/sync.rs", "pub use core::sync::atomic::AtomicU64; // crate::cell"),
         (
-            "an arrow up",
-            &[("src/limit/mod.rs", "use crate::cell::Cell;"), ("src/cell/mod.rs", "pub struct Cell;")],
-            &["src/limit/mod.rs: room"],
+            "src/cell/mod.rs",
+            "use crate::sync::AtomicU64;\nmod tests {\n    use super::*;\n    use core::sync::atomic;\n}",
         ),
-        (
-            "an arrow up in a path, a type or a macro",
-            &[
-                ("src/limit/mod.rs", "macro_rules! m { () => { $crate::cell::make() } }"),
-                ("src/answer/mod.rs", "pub fn f() -> super::cell::Cell { todo() }"),
-                ("src/cell/mod.rs", "pub struct Cell;"),
-            ],
-            &["src/answer/mod.rs: room", "src/limit/mod.rs: room"],
-        ),
-        (
-            "a name that the root hands on",
-            &[
-                ("src/lib.rs", "mod cell;\npub use cell::Cell;"),
-                ("src/time.rs", "use crate::{Cell as Word};"),
-                ("src/cell/mod.rs", "pub struct Cell;"),
-            ],
-            &["src/time.rs: room"],
-        ),
-        (
-            "a file of a room where another one is allowed",
-            &[
-                ("src/small/mod.rs", "use crate::table::{policy::Policy, set::Set};"),
-                ("src/table/mod.rs", "mod policy;\nmod set;"),
-                ("src/table/policy.rs", "pub enum Policy {}"),
-                ("src/table/set.rs", "pub struct Set;"),
-            ],
-            &["src/small/mod.rs: room"],
-        ),
-        (
-            "capi named",
-            &[("src/host/mod.rs", "use crate::capi::Code;"), ("src/capi/mod.rs", "pub struct Code;")],
-            &["src/host/mod.rs: room"],
-        ),
-        ("a room that nobody knows", &[("src/misc/mod.rs", "")], &["src/misc/mod.rs: room"]),
-        (
-            "a circle of three files",
-            &[
-                ("src/table/mod.rs", "mod a;\nmod b;\nmod c;\npub use c::C;"),
-                ("src/table/a.rs", "use super::b::B;\npub struct A(B);"),
-                ("src/table/b.rs", "use super::C;\npub struct B(C);"),
-                ("src/table/c.rs", "pub struct C(*const crate::table::a::A);"),
-            ],
-            &["src/table/a.rs: circle"],
-        ),
-        (
-            "a circle of a folder and its file",
-            &[
-                ("src/cell/mod.rs", "mod lease;\npub use lease::Lease;\npub struct Cell(Lease);"),
-                ("src/cell/lease.rs", "use super::Cell;\npub struct Lease;"),
-            ],
-            &["src/cell/mod.rs: circle"],
-        ),
-        (
-            "a circle through a method",
-            &[
-                ("src/table/mod.rs", "mod set;\nmod insert;\nmod settle;"),
-                ("src/table/set.rs", "pub struct Set;"),
-                ("src/table/insert.rs", "use super::set::Set;\npub struct Ask;\nfn run(s: &Set) { s.settle(Ask) }"),
-                (
-                    "src/table/settle.rs",
-                    "use super::{insert::Ask, set::Set};\nimpl Set { pub(super) fn settle(&self, _: Ask) {} }",
-                ),
-            ],
-            &["src/table/insert.rs: circle"],
-        ),
-        (
-            "an algorithm that is not pure",
-            &[
-                ("src/algorithms/mod.rs", "pub mod one;\npub mod two;"),
-                ("src/algorithms/one.rs", "use super::two::Two;"),
-                ("src/algorithms/two.rs", "pub struct Two;\nfn f(p: *const u8) -> u8 { unsafe { *p } }"),
-            ],
-            &["src/algorithms/one.rs: pure", "src/algorithms/two.rs: pure"],
-        ),
-        (
-            "atomics outside of sync",
-            &[
-                ("src/cell/mod.rs", "use core::sync::atomic::{AtomicU64, Ordering};"),
-                ("src/table/mod.rs", "fn f(x: &portable_atomic::AtomicU64) {}"),
-            ],
-            &["src/cell/mod.rs: atomics", "src/cell/mod.rs: atomics", "src/table/mod.rs: atomics"],
-        ),
-        (
-            "a condition without a name",
-            &[
-                ("src/time.rs", "#[cfg(all(unix, target_os = \"linux\"))] fn f() {}\n#[cfg(miri)] fn g() {}"),
-                ("src/cpu.rs", "#[cfg(not(all(unix, target_os = \"linux\")))] fn f() {}"),
-            ],
-            &["src/cpu.rs: condition", "src/time.rs: condition"],
-        ),
-        (
-            "long lines",
-            &[("src/time.rs", &long), ("tests/run", &long), ("docs/GUIDE.md", &long), ("tests/data/a.tsv", &long)],
-            &["docs/GUIDE.md: columns", "src/time.rs: columns", "tests/run: columns"],
-        ),
-        ("a long file", &[("src/time.rs", &many), ("tests/long.rs", &many)], &["src/time.rs: lines"]),
+        ("src/cell/models/loom_cells.rs", "use crate::table::models::kit;\nconst S: &str = \"crate::lib\";"),
     ];
-    for (what, files, faults) in cases {
-        assert_eq!(found(files), *faults, "{what}");
+    assert_eq!(faults_of(sound), Vec::<String>::new());
+    let cases: &[(&str, &str, &str)] = &[
+        (
+            "src/sync.rs",
+            "use crate::{\n    cell::{self, Cell as Word},\n};",
+            "src/sync.rs:1: sync may not import cell (src)",
+        ),
+        (
+            "src/sync.rs",
+            "fn f() -> super::cell::Cell {}",
+            "src/sync.rs:1: sync may not import cell::Cell (src)",
+        ),
+        (
+            "src/cell/a.rs",
+            "type A = super::super::table::A;",
+            "src/cell/a.rs:1: cell may not import table::A (src)",
+        ),
+        ("src/cell/a.rs", "use crate::Limit;", "src/cell/a.rs:1: cell may not import Limit (src)"),
+        ("src/cell/a.rs", "use core::sync::atomic::AtomicU64;", "core::sync outside of sync"),
+        ("src/misc.rs", "", "src/misc.rs: misc is not in the table of src"),
+    ];
+    for (file, text, fault) in cases {
+        let found = faults_of(&[(file, text)]);
+        assert!(found.iter().any(|found| found.contains(fault)), "{file}: {text}: {found:?}");
     }
+    let circle =
+        faults_of(&[("src/cell/a.rs", "use super::b::B;"), ("src/cell/b.rs", "use crate::cell::a::A;")]);
+    assert_eq!(circle, ["a circle of imports: src/cell/a.rs -> src/cell/b.rs"]);
 }

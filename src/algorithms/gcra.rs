@@ -23,10 +23,20 @@ use super::state::{Kind, Op, Operation};
 use crate::answer::{Answer, Decision, Numbers, Permit, Step, Verdict};
 use crate::limit::params::{Params, FLAG_HEAL, FLAG_PENALTY, FLAG_SHADOW};
 
-// The window decode and the inequality, in one place: whatever decides inlines these two. Copies stand only where these
-// cost too much, with the price beside them: of the decode in `plain_word`, in `Layout::lead` for the table's words,
-// `LineWords::oldest` for eight of them at once, and `lead` of the small forms; of the inequality in `take` and
-// `reserve` of the small forms.
+// The window decode (`lead_of`) and the inequality (`fits`) stand here, and whatever decides inlines them. A copy
+// stands only where these cost instructions that a gate counts, or where another language needs one. These are all
+// copies; who changes one of the two functions changes them too:
+//
+//   decode      plain_word (below)                            a TAT of now needs no second case
+//               Layout::lead (table/layout/word.rs)           the words of a table, without a comparison
+//               LineWords::oldest (table/set/search/line.rs)  eight of them at once
+//               lead_as (small/cell.rs)                       words of 32 and 64 bits, for firmware
+//   inequality  run_plain (table/burst/scalar.rs)             a burst needs no answer, only the next lead
+//               Step::decode (table/burst/simd: portable.rs, avx2.rs, avx512.rs) and second_lines (mod.rs)
+//               take_as, reserve (small/cell.rs)
+//   both in C   include/tatcell_inline.h, include/tatcell_bpf.h
+//
+// The cluster's scripts count units, and `algorithms/meters.rs` has an inequality of its own.
 
 /// Lead of a TAT `tat` at `now_q` in a word of `mask`'s width: TAT - now where that is in 1..=window, else 0.
 ///

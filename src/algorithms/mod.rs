@@ -7,6 +7,7 @@
 //!
 //! `gcra` is the one that the hot paths call by name. The others are listed in `counted`, which dispatches at run time;
 //! none names another, and all stand on `state`; but `sliding_log`, whose state is many words, which `cell` drives.
+#![forbid(unsafe_code)]
 
 mod counted;
 mod decay;

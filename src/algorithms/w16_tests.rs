@@ -14,12 +14,12 @@ use super::decay::level as level_of;
 use super::gcra::{encode, whole_lead};
 use super::{step, Kind, Op};
 use crate::answer::Verdict;
-use crate::limit::params::{Params, Width, MARK_CELL64};
+use crate::limit::params::{Params, Width, FINGERPRINT_CELL64};
 use crate::limit::window::{within, Frame};
 use crate::limit::{rate, LimitSpec};
 
 const MASK: u64 = 0xffff;
-const WIDTH: Width = Width { bits: 16, precision: 0, spare: 1, mark: MARK_CELL64 };
+const WIDTH: Width = Width { bits: 16, precision: 0, spare: 1, fingerprint: FINGERPRINT_CELL64 };
 
 /// What a textbook keeps of a key: two times or counts more than whether there is anything, in whole ticks.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Default)]

@@ -108,11 +108,6 @@ impl Decision {
     /// Gives the verdict with the retry time alone.
     #[inline]
     pub const fn outcome(&self) -> Outcome {
-        match self.verdict {
-            Verdict::Conforming => Outcome::Conforming,
-            Verdict::NonConforming => Outcome::NonConforming { retry_after: self.retry_after },
-            Verdict::Never => Outcome::Never,
-            Verdict::Contended => Outcome::Contended,
-        }
+        Outcome::new(self.verdict, self.retry_after)
     }
 }

@@ -1,5 +1,7 @@
 //! The short answer: passes, or when to come back.
 
+use super::verdict::Verdict;
+
 /// Answers whether a request conforms to its limit, and if not, when the same request would.
 ///
 /// Times are ticks of the caller's clock.
@@ -27,5 +29,59 @@ impl Outcome {
     #[inline]
     pub const fn passes(self) -> bool {
         matches!(self, Outcome::Conforming)
+    }
+
+    /// Gives the verdict without the retry time.
+    #[inline]
+    pub const fn verdict(self) -> Verdict {
+        match self {
+            Outcome::Conforming => Verdict::Conforming,
+            Outcome::NonConforming { .. } => Verdict::NonConforming,
+            Outcome::Never => Verdict::Never,
+            Outcome::Contended => Verdict::Contended,
+        }
+    }
+
+    /// Gives the ticks until the same cost conforms: 0 if it passed or no verdict was reached, `u64::MAX` if it never
+    /// conforms. [`Decision::retry_after`](crate::Decision::retry_after) is the same number.
+    #[inline]
+    pub const fn retry_after(self) -> u64 {
+        match self {
+            Outcome::NonConforming { retry_after } => retry_after,
+            Outcome::Never => u64::MAX,
+            Outcome::Conforming | Outcome::Contended => 0,
+        }
+    }
+
+    /// Makes the outcome of a verdict; the retry time counts only if the verdict is `NonConforming`.
+    #[inline(always)]
+    pub(crate) const fn new(verdict: Verdict, retry_after: u64) -> Outcome {
+        match verdict {
+            Verdict::Conforming => Outcome::Conforming,
+            Verdict::NonConforming => Outcome::NonConforming { retry_after },
+            Verdict::Never => Outcome::Never,
+            Verdict::Contended => Outcome::Contended,
+        }
+    }
+}
+
+#[cfg(all(test, not(tatcell_loom)))]
+mod tests {
+    use super::*;
+
+    /// An outcome is its verdict and its retry time, and nothing else.
+    #[test]
+    fn an_outcome_is_a_verdict_with_a_retry_time() {
+        let all = [
+            (Outcome::Conforming, Verdict::Conforming, 0),
+            (Outcome::NonConforming { retry_after: 7 }, Verdict::NonConforming, 7),
+            (Outcome::Never, Verdict::Never, u64::MAX),
+            (Outcome::Contended, Verdict::Contended, 0),
+        ];
+        for (outcome, verdict, retry_after) in all {
+            assert_eq!((outcome.verdict(), outcome.retry_after()), (verdict, retry_after));
+            assert_eq!(Outcome::new(verdict, retry_after), outcome);
+            assert_eq!(outcome.passes(), verdict.passes());
+        }
     }
 }

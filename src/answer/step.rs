@@ -62,10 +62,9 @@ impl Answer {
     #[inline(always)]
     pub fn outcome(&self, p: &Params, now: u64) -> Outcome {
         match self.verdict {
-            Verdict::Conforming => Outcome::Conforming,
+            // The only verdict that needs a shift.
             Verdict::NonConforming => Outcome::NonConforming { retry_after: p.ticks_up(self.wait, now) },
-            Verdict::Never => Outcome::Never,
-            Verdict::Contended => Outcome::Contended,
+            verdict => Outcome::new(verdict, 0),
         }
     }
 

@@ -1,6 +1,6 @@
 //! `tatcell_decision_t`, and how answers leave the library.
 
-use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NEVER, TATCELL_NON_CONFORMING, TATCELL_PASS};
+use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NON_CONFORMING, TATCELL_PASS};
 use super::pointers::contract::{Grows, Out, Plain, Report};
 use crate::answer::{Decision, Outcome, Permit, Tracking};
 
@@ -140,11 +140,9 @@ pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<'_, u64>>) -> i32
 }
 
 #[cold]
+#[inline(never)] // or it becomes part of every function that ends with `finish`
 fn rare(outcome: Outcome) -> (i32, u64) {
-    match outcome {
-        Outcome::Never => (TATCELL_NEVER, u64::MAX),
-        _ => (TATCELL_CONTENDED, 0),
-    }
+    (verdict_code(outcome.verdict()), outcome.retry_after())
 }
 
 /// Writes what a refund gave back; None is contended.

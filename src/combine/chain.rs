@@ -112,7 +112,7 @@ impl<'a> Chain<'a> {
             overrides: false,
         };
         for ((i, link), charge_of) in links.iter().enumerate().zip(&mut chain.charge_of) {
-            link.target.own()?;
+            link.target.verify_limit()?;
             chain.overrides |= link.target.is_overrides();
             let known = chain.charges.iter().take(chain.count);
             let at = known.take_while(|charge| !charge.target.is(&link.target)).count();

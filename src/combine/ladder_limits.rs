@@ -106,7 +106,8 @@ impl LadderLimits {
             *link = Link::key(table, limit, address.prefix(rung.bits).as_ref(), cost)?;
         }
         // Keys of other lengths are other keys, each under one limit; what is left to refuse is another table.
-        Chain::new(links.get(..rungs.len()).unwrap_or(&[])).map_err(|_| TableError::ForeignLimit)
+        Chain::new(links.get(..rungs.len()).unwrap_or_else(|| impossible!(&[])))
+            .map_err(|_| TableError::ForeignLimit)
     }
 
     /// The tier that a decision's `policy` means for an address.

@@ -31,11 +31,12 @@ impl<'a, 'm: 'a> From<&'a ExclusiveTable<'m>> for TableRef<'a> {
 macro_rules! either {
     ($table:expr, $t:ident => $run:expr) => {
         match $table {
-            TableRef::Shared($t) => $run,
-            TableRef::Exclusive($t) => $run,
+            $crate::combine::TableRef::Shared($t) => $run,
+            $crate::combine::TableRef::Exclusive($t) => $run,
         }
     };
 }
+pub(crate) use either;
 
 impl TableRef<'_> {
     /// Hashes a key with the table's secret.
@@ -137,10 +138,10 @@ impl<'a> Link<'a> {
 
 impl Target<'_> {
     /// Refuses a limit that its table would refuse.
-    pub fn own(&self) -> Result<(), ChainError> {
+    pub fn verify_limit(&self) -> Result<(), ChainError> {
         match self {
             Target::Key(table, Some(limit), _) => {
-                either!(table, t => t.own(limit)).map_err(|_| ChainError::ForeignLimit)
+                either!(table, t => t.verify_limit(limit)).map_err(|_| ChainError::ForeignLimit)
             }
             Target::Key(table, None, _) => {
                 either!(table, t => t.holds_overrides()).map_err(|_| ChainError::BadAlgorithm)

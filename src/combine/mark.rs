@@ -35,7 +35,7 @@
 
 use super::link::TableRef;
 use super::pair::fetch_both;
-use crate::answer::{Colour, Marking, Outcome, Verdict};
+use crate::answer::{Colour, Marking, Verdict};
 use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::sync::Access;
@@ -219,14 +219,14 @@ impl<'a> Mark<'a> {
         cost: u64,
         pre: Colour,
     ) -> Result<Marking, TableError> {
-        self.own(table)?;
+        self.verify_limits(table)?;
         Ok(Packet { mark: self, table, now, hash, cost, counters: None, early: None }.marked(pre))
     }
 
     /// Refuses limits that this table cannot mark by.
-    pub(crate) fn own<M: Access>(&self, table: &Table<'_, M>) -> Result<(), TableError> {
-        table.own(self.committed)?;
-        table.own(self.second)?;
+    pub(crate) fn verify_limits<M: Access>(&self, table: &Table<'_, M>) -> Result<(), TableError> {
+        table.verify_limit(self.committed)?;
+        table.verify_limit(self.second)?;
         if !self.committed.0.is_gcra() || !self.second.0.is_gcra() {
             return Err(TableError::BadAlgorithm);
         }
@@ -248,7 +248,7 @@ fn long_way<M: Access>(
     counters: Option<&mut Counters>,
 ) -> Verdict {
     let Some(counters) = counters else {
-        return verdict_of(table.check_again(request.limit, request.now, hash, request.cost));
+        return table.check_again(request.limit, request.now, hash, request.cost).verdict();
     };
     let mut made = Counters::default();
     let decision = table.decide_ex(request, hash, Some(&mut made));
@@ -261,15 +261,6 @@ fn long_way<M: Access>(
         ..Counters::default()
     });
     decision.verdict
-}
-
-fn verdict_of(outcome: Outcome) -> Verdict {
-    match outcome {
-        Outcome::Conforming => Verdict::Conforming,
-        Outcome::NonConforming { .. } => Verdict::NonConforming,
-        Outcome::Never => Verdict::Never,
-        Outcome::Contended => Verdict::Contended,
-    }
 }
 
 /// Up to 64 packets of a table at one instant.
@@ -389,7 +380,7 @@ impl MarkBurst<'_> {
         fetch: bool,
     ) -> Result<Marked, TableError> {
         let MarkBurst { mark, now, hashes, costs, pre } = *self;
-        mark.own(table)?;
+        mark.verify_limits(table)?;
         if fetch {
             fetch_both(table, hashes);
         }

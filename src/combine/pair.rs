@@ -124,8 +124,8 @@ impl PairBurst<'_> {
         fetch: bool,
     ) -> Result<u64, TableError> {
         let [first, second] = self.limits;
-        table.own(first)?;
-        table.own(second)?;
+        table.verify_limit(first)?;
+        table.verify_limit(second)?;
         if fetch {
             fetch_both(table, self.hashes);
         }

@@ -53,7 +53,7 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
                 started = true;
             }
             if started || power == 1 {
-                self.put(digit.unwrap_or(&"0"))?;
+                self.put(digit.unwrap_or_else(|| impossible!(&"0")))?;
             }
         }
         Ok(())
@@ -69,11 +69,11 @@ impl<F: FnMut(&str) -> fmt::Result> Text<F> {
         self.put("\"")?;
         let mut from = 0;
         for (at, _) in text.match_indices(['"', '\\']) {
-            self.put(text.get(from..at).unwrap_or(""))?;
+            self.put(text.get(from..at).unwrap_or_else(|| impossible!("")))?;
             self.put("\\")?;
             from = at;
         }
-        self.put(text.get(from..).unwrap_or(""))?;
+        self.put(text.get(from..).unwrap_or_else(|| impossible!("")))?;
         self.put("\"")
     }
 

@@ -56,7 +56,7 @@ impl Address {
     /// Its bytes in network order: 4 or 16.
     pub fn bytes(&self) -> &[u8] {
         let length = if self.v4 { 4 } else { 16 };
-        self.bytes.get(..length).unwrap_or(&[])
+        self.bytes.get(..length).unwrap_or_else(|| impossible!(&[]))
     }
 
     /// The key of its prefix of so many bits; more than the address has are all of them.
@@ -88,7 +88,7 @@ pub struct PrefixKey {
 
 impl AsRef<[u8]> for PrefixKey {
     fn as_ref(&self) -> &[u8] {
-        self.bytes.get(..self.length as usize).unwrap_or(&[])
+        self.bytes.get(..self.length as usize).unwrap_or_else(|| impossible!(&[]))
     }
 }
 

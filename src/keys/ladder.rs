@@ -103,7 +103,7 @@ impl Ladder {
     /// The rungs of IPv4, or of IPv6, the longest prefix first.
     pub fn rungs(&self, v4: bool) -> &[Rung] {
         let rungs = if v4 { &self.v4 } else { &self.v6 };
-        rungs.each.get(..rungs.count as usize).unwrap_or(&[])
+        rungs.each.get(..rungs.count as usize).unwrap_or_else(|| impossible!(&[]))
     }
 
     /// The largest multiplier of both families.

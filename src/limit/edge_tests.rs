@@ -3,7 +3,7 @@
 use std::string::ToString;
 
 use super::algorithm::Algorithm;
-use super::params::{is_of, mark, Kind, Params, Width};
+use super::params::{fingerprint, is_of, Kind, Params, Width};
 use super::spec::LimitSpec;
 use super::{validate, window, LimitError};
 
@@ -75,10 +75,10 @@ fn a_forged_algorithm_is_read_as_gcra_and_gcra_stores_no_window() {
 
 #[test]
 fn a_mark_is_known_by_its_kind_whatever_it_is_tied_to() {
-    let table = mark(Kind::Table, [1, 2, 3, 4]);
-    assert!(is_of(table, Kind::Table) && is_of(mark(Kind::Table, [9; 4]), Kind::Table));
+    let table = fingerprint(Kind::Table, [1, 2, 3, 4]);
+    assert!(is_of(table, Kind::Table) && is_of(fingerprint(Kind::Table, [9; 4]), Kind::Table));
     assert!(!is_of(table, Kind::Cell64) && !is_of(0, Kind::Table) && !is_of(!table, Kind::Table));
-    assert_ne!(table, mark(Kind::Table, [1, 2, 3, 5]));
+    assert_ne!(table, fingerprint(Kind::Table, [1, 2, 3, 5]));
 }
 
 #[test]

@@ -17,15 +17,15 @@
 use super::algorithm::Algorithm;
 use crate::time;
 
-/// What marks parameters as made by this layout of [`Params`] and for what sort of word: neither stack garbage nor the
-/// parameters of another library version have it.
+/// Says that parameters have this layout of [`Params`], and for what sort of word they are: neither stack garbage nor
+/// the parameters of another library version have it.
 ///
 /// ```text
 ///  63           48 47                                   0
 /// [ kind, layout  |  ties of a table, mixed; 0 for cells ]
 /// ```
-pub(crate) const MARK_CELL64: u64 = mark(Kind::Cell64, [0; 4]);
-pub(crate) const MARK_CELL32: u64 = mark(Kind::Cell32, [0; 4]);
+pub(crate) const FINGERPRINT_CELL64: u64 = fingerprint(Kind::Cell64, [0; 4]);
+pub(crate) const FINGERPRINT_CELL32: u64 = fingerprint(Kind::Cell32, [0; 4]);
 /// Counts up whenever [`Params`] changes.
 const PARAMS_LAYOUT: u64 = 3;
 
@@ -37,17 +37,17 @@ pub(crate) enum Kind {
     Table = 3,
 }
 
-/// The mark of a kind, and for a table of what its limits are tied to.
-pub(crate) const fn mark(kind: Kind, ties: [u64; 4]) -> u64 {
+/// The fingerprint of a kind, and for a table of what its limits are tied to.
+pub(crate) const fn fingerprint(kind: Kind, ties: [u64; 4]) -> u64 {
     let [a, b, c, d] = ties;
     let mixed = mix(mix(mix(mix(0, a), b), c), d);
     (0x7c00 | (kind as u64) << 4 | PARAMS_LAYOUT) << 48 | mixed >> 16
 }
 
-/// Is this a mark of that kind, whatever it is tied to?
+/// Is this a fingerprint of that kind, whatever it is tied to?
 #[allow(dead_code)] // the C layer asks
-pub(crate) const fn is_of(mark: u64, kind: Kind) -> bool {
-    mark >> 48 == self::mark(kind, [0; 4]) >> 48
+pub(crate) const fn is_of(fingerprint: u64, kind: Kind) -> bool {
+    fingerprint >> 48 == self::fingerprint(kind, [0; 4]) >> 48
 }
 
 /// One round: the finaliser of SplitMix64.
@@ -78,8 +78,8 @@ pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct Params {
-    /// [`MARK_CELL64`], [`MARK_CELL32`] or the mark of a table; zeroed memory has none of them.
-    pub mark: u64,
+    /// [`FINGERPRINT_CELL64`], [`FINGERPRINT_CELL32`] or the fingerprint of a table; zeroed memory has none of them.
+    pub fingerprint: u64,
     /// T_q; 0 only when unlimited. What counts units in windows has 1 here, and quota-linear its T in 2^-b of one.
     pub t_q: u64,
     /// D = burst * T_q: the debt of a whole burst; what a window may count.
@@ -106,7 +106,7 @@ pub(crate) struct Params {
     pub burst: u64,
     /// What one algorithm alone has: see [`delay_q`](Params::delay_q), [`penalty_q`](Params::penalty_q),
     /// [`phase`](Params::phase), [`half_life`](Params::half_life), [`reciprocal`](Params::reciprocal).
-    pub own: [u64; 2],
+    pub extra: [u64; 2],
     /// Most lead that `charge` may build, burst included.
     pub debt_q: u64,
     /// Most elastic room of a call, in units.
@@ -130,14 +130,14 @@ pub(crate) struct Width {
     pub precision: u32,
     /// H + S < 2^(bits - this) for a resolution chosen here; 3 keeps seven eighths of the span free of phantoms.
     pub spare: u32,
-    pub mark: u64,
+    pub fingerprint: u64,
 }
 
 impl Width {
     /// A whole 64-bit word: 15.3 ppm.
-    pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, mark: MARK_CELL64 };
+    pub const CELL64: Width = Width { bits: 64, precision: 16, spare: 1, fingerprint: FINGERPRINT_CELL64 };
     /// A whole 32-bit word: 0.1 %, or no error at all where the emission interval is a whole number of ticks.
-    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, mark: MARK_CELL32 };
+    pub const CELL32: Width = Width { bits: 32, precision: 10, spare: 3, fingerprint: FINGERPRINT_CELL32 };
 }
 
 impl Params {
@@ -151,7 +151,7 @@ impl Params {
             horizon_q: far,
             window_q: far,
             soft_q: u64::MAX,
-            own: [0; 2],
+            extra: [0; 2],
             debt_q: far,
             burst: u64::MAX,
             plain: 0,
@@ -161,7 +161,7 @@ impl Params {
             shr: 0,
             flags: 0,
             bits: width.bits as u8,
-            mark: width.mark,
+            fingerprint: width.fingerprint,
             units: 0,
             period: 0,
             algorithm: Algorithm::Gcra as u8,
@@ -187,7 +187,7 @@ impl Params {
     /// GCRA: most lead that `reserve` may build beyond the burst.
     #[inline(always)]
     pub const fn delay_q(&self) -> u64 {
-        let [delay, _] = self.own;
+        let [delay, _] = self.extra;
         delay
     }
 
@@ -203,21 +203,21 @@ impl Params {
     /// GCRA: most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
     #[inline(always)]
     pub const fn penalty_q(&self) -> u64 {
-        let [_, penalty] = self.own;
+        let [_, penalty] = self.extra;
         penalty
     }
 
     /// Aligned windows: the tick at which one of them starts, below the period.
     #[inline(always)]
     pub const fn phase(&self) -> u64 {
-        let [phase, _] = self.own;
+        let [phase, _] = self.extra;
         phase
     }
 
     /// Decay: the half-life, in units of time.
     #[inline(always)]
     pub const fn half_life(&self) -> u64 {
-        let [half_life, _] = self.own;
+        let [half_life, _] = self.extra;
         half_life
     }
 
@@ -225,7 +225,7 @@ impl Params {
     /// half-life) / half-life, rounded up.
     #[inline(always)]
     pub const fn reciprocal(&self) -> u64 {
-        let [_, reciprocal] = self.own;
+        let [_, reciprocal] = self.extra;
         reciprocal
     }
 

@@ -178,7 +178,7 @@ pub(crate) const fn within(
         _ => (1, ceil_div(1 << 64, spec.period as u128).wrapping_sub(1)),
     };
     Ok(Params {
-        mark: width.mark,
+        fingerprint: width.fingerprint,
         t_q,
         burst_q: spec.units.wrapping_mul(t_q),
         plain: 0,
@@ -193,7 +193,7 @@ pub(crate) const fn within(
             | (if spec.phase.is_some() { FLAG_ALIGNED } else { 0 }),
         bits: width.bits as u8,
         burst: spec.units,
-        own: [
+        extra: [
             match (spec.phase, algorithm) {
                 (Some(phase), _) => phase,
                 (None, Algorithm::Decay) => window,

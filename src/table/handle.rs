@@ -49,13 +49,13 @@ pub struct Table<'m, M: Access = Shared> {
     pub(super) at_once: bool,
     #[allow(dead_code)] // copied: see `Zeros`
     filled: [u8; FILL],
-    /// The mark of its limits where a tick is a q-unit of a TAT, else one that no limit has: not 0, which a limit of C
-    /// has that nobody initialised.
+    /// The fingerprint of its limits if one tick is one q-unit of a TAT, else one that no limit has. Never 0, because
+    /// an uninitialised C limit has 0.
     pub(crate) whole: u64,
-    /// The mark of its limits where they are GCRA's, else one that no limit has.
+    /// The fingerprint of its limits if they are GCRA's, else one that no limit has.
     pub(super) timed: u64,
-    /// The mark of the limits of the shortest way: `whole` where keys are hashed by a [short](Hasher::Short) hasher,
-    /// else one that no limit has.
+    /// The fingerprint of the limits of the shortest way: `whole` where keys are hashed by a [short](Hasher::Short)
+    /// hasher, else one that no limit has.
     short: u64,
     /// Lines of slots, for a multiplication of 64 bits.
     lines: u64,
@@ -212,7 +212,7 @@ impl<'m, M: Access> Table<'m, M> {
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
-        let (own, none) = (geometry.mark, !geometry.mark);
+        let (own, none) = (geometry.fingerprint, !geometry.fingerprint);
         let timed = if geometry.is_gcra() { own } else { none };
         let whole = if geometry.resolution() == 0 { timed } else { none };
         let lines = geometry.lines as u64;
@@ -290,8 +290,8 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// A limit that is tied to another geometry would misread the slots.
     #[inline(always)]
-    pub(crate) fn own(&self, limit: &TableLimit) -> Result<(), TableError> {
-        if limit.0.mark == self.geometry.mark {
+    pub(crate) fn verify_limit(&self, limit: &TableLimit) -> Result<(), TableError> {
+        if limit.0.fingerprint == self.geometry.fingerprint {
             Ok(())
         } else {
             Err(TableError::ForeignLimit)
@@ -300,16 +300,19 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// The round keys of the shortest way, if a limit may go it: one of this table, whose q-units are ticks, where keys
     /// are hashed in registers. One test: an indirect jump by the kind of hash took six instructions.
+    ///
+    /// # Safety
+    /// The library made the limit: its fingerprint is none that a caller wrote. The C layer, whose limits may be any
+    /// bytes, asks its handle instead.
     #[inline(always)]
-    pub(crate) fn short(&self, limit: &TableLimit) -> Option<&AesKeys> {
-        if limit.0.mark != self.short {
+    pub(crate) unsafe fn short(&self, limit: &TableLimit) -> Option<&AesKeys> {
+        if limit.0.fingerprint != self.short {
             return None;
         }
         match &self.hasher {
             Hasher::Short(keys) => Some(keys),
-            // SAFETY: `over`, which alone makes handles, sets `short` to the mark of limits for that hasher only, and
-            // else to one of a kind that no limit has, which the library alone makes. The C layer, whose limits may be
-            // any bytes, does not come here.
+            // SAFETY: `over`, which alone makes handles, sets `short` to the fingerprint of limits for that hasher
+            // only, and else to one that no limit has; the caller's contract: the library made this limit.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }

@@ -15,8 +15,9 @@ use crate::capi::pointers::contract::{args, possible, Contract, Grows};
 use crate::capi::pointers::lists::Rows;
 use crate::capi::pointers::places::Span;
 use crate::capi::table::check::{hash_of, refused};
-use crate::capi::table::handle::{either, tatcell_table_t, Any, Handle};
-use crate::combine::{Chain, ChainError, Link, TableRef, MAX_LINKS};
+use crate::capi::table::handle::tatcell_table_t;
+use crate::combine::link::either;
+use crate::combine::{Chain, ChainError, Link, MAX_LINKS};
 use crate::table::Counters;
 
 /// Most links of a chain.
@@ -120,14 +121,6 @@ pub(in crate::capi) fn chain_code(e: ChainError) -> i32 {
     }
 }
 
-/// A table as links take it.
-pub(in crate::capi) fn chained(table: &Handle) -> TableRef<'_> {
-    match &table.table {
-        Any::Shared(t) => TableRef::from(t),
-        Any::Exclusive(t) => TableRef::from(t),
-    }
-}
-
 /// A link of C.
 pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
     let by_hash = l.flags & TATCELL_LINK_HASH != 0;
@@ -150,12 +143,12 @@ pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<L
         let table = c.handle(l.table)?;
         let limit = if overrides { None } else { Some(c.table_limit(l.limit)?) };
         if let Some(limit) = limit {
-            either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+            either!(table.table(), t => t.verify_limit(limit)).map_err(|e| refused(e, limit))?;
         }
         let hash = if by_hash { l.hash } else { hash_of(table, c.key(l.key, l.key_len)?)? };
         match limit {
-            Some(limit) => Link::hash(chained(table), limit, hash, l.cost),
-            None => Link::overrides(chained(table), hash),
+            Some(limit) => Link::hash(table.table(), limit, hash, l.cost),
+            None => Link::overrides(table.table(), hash),
         }
     };
     Ok(made.extra(l.extra))
@@ -203,7 +196,7 @@ impl<'a> Work<'a> {
         for (i, place) in links.iter_mut().enumerate().take(count).skip(1) {
             *place = link(c, &each.get(i)?)?;
         }
-        let chain = Chain::new(links.get(..count).unwrap_or(&[])).map_err(chain_code)?;
+        let chain = Chain::new(links.get(..count).unwrap_or_else(|| impossible!(&[]))).map_err(chain_code)?;
         let permits = if given.permits.is_null() { &mut [] } else { c.buffer(given.permits, bytes)? };
         Ok(Work { chain, permits, decisions, counters: c.owned_if(given.counters)? })
     }

@@ -2,7 +2,6 @@
 
 use core::ffi::c_void;
 
-use super::chain::chained;
 use crate::answer::Permit;
 use crate::capi::codes::{
     limit_code, table_code, TATCELL_END, TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_LADDER,
@@ -114,8 +113,11 @@ impl<'a> Contract<'a> {
         }
         let v4 = self.family(given.v4, given.v4_count, true)?;
         let v6 = self.family(given.v6, given.v6_count, false)?;
-        Ladder::new(v4.0.get(..v4.1).unwrap_or(&[]), v6.0.get(..v6.1).unwrap_or(&[]))
-            .map_err(|_| TATCELL_ERR_LADDER)
+        Ladder::new(
+            v4.0.get(..v4.1).unwrap_or_else(|| impossible!(&[])),
+            v6.0.get(..v6.1).unwrap_or_else(|| impossible!(&[])),
+        )
+        .map_err(|_| TATCELL_ERR_LADDER)
     }
 
     /// The rungs of one family, and how many; the defaults where none are given.
@@ -166,7 +168,7 @@ fn chain_of<'a>(
     address: &Address,
     cost: u64,
 ) -> Result<Chain<'a>, i32> {
-    limits.chain(chained(table), address, cost).map_err(table_code)
+    limits.chain(table.table(), address, cost).map_err(table_code)
 }
 
 /// A limit of so many units, with all else as it was given.
@@ -246,7 +248,7 @@ pub unsafe extern "C" fn tatcell_ladder_init(
         given = c.options(spec),
         asked = c.rungs(rungs),
         one = self::spec(&given),
-        limits = LadderLimits::new(chained(table), &asked, &one).map_err(table_code)
+        limits = LadderLimits::new(table.table(), &asked, &one).map_err(table_code)
     );
     out.put_inside(Inside { mark: READY, limits });
     TATCELL_PASS

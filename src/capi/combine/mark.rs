@@ -2,7 +2,6 @@
 
 use core::ffi::c_void;
 
-use super::chain::chained;
 use super::pair::hash_both;
 use crate::answer::{Colour, Marking};
 use crate::capi::cell::meter::{colour, finish};
@@ -13,7 +12,8 @@ use crate::capi::pointers::contract::{args, placed, Contract, Grows};
 use crate::capi::pointers::places::{Span, Written};
 use crate::capi::table::burst::{tatcell_burst_t, two, Before, Source};
 use crate::capi::table::check::{hash_of, refused};
-use crate::capi::table::handle::{either, tatcell_table_t, Handle};
+use crate::capi::table::handle::{tatcell_table_t, Handle};
+use crate::combine::link::either;
 use crate::combine::{Mark, MarkBurst, Marked, PairBurst};
 use crate::limit::TableLimit;
 use crate::table::{Counters, MAX_BURST};
@@ -63,7 +63,7 @@ fn mark<'a>(c: Contract<'a>, table: &Handle, given: &tatcell_mark_t) -> Result<M
     }
     let own = |limit| -> Result<&'a TableLimit, i32> {
         let limit = c.table_limit(limit)?;
-        either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+        either!(table.table(), t => t.verify_limit(limit)).map_err(|e| refused(e, limit))?;
         Ok(limit)
     };
     let (committed, second) = (own(given.committed)?, own(given.second)?);
@@ -82,7 +82,7 @@ fn mark_one(
     cost: u64,
     pre: Colour,
 ) -> Result<Marking, i32> {
-    mark.check(chained(table), now, hash, cost, pre).map_err(table_code)
+    mark.check(table.table(), now, hash, cost, pre).map_err(table_code)
 }
 
 /// Marks one packet of a key green, yellow or red, and charges the limits of its colour.
@@ -331,17 +331,16 @@ impl<'a> Work<'a> {
         let mut made: Made = (Marked::default(), [Colour::Red; MAX_BURST]);
         let Some(mark) = self.mark else {
             let (_, ahead) = hash_both(table, (burst, self.source), (next, self.next))?;
-            PairBurst::fetch(chained(table), ahead);
+            PairBurst::fetch(table.table(), ahead);
             return Ok((made, self.places));
         };
-        either!(table, t => mark.own(t)).map_err(table_code)?;
+        either!(table.table(), t => mark.verify_limits(t)).map_err(table_code)?;
         let (hashes, ahead) = hash_both(table, (burst, self.source), (next, self.next))?;
         let pre = self.pre.get(..count);
         let packets = MarkBurst { mark: &mark, now: self.now, hashes, costs: self.costs, pre };
-        let colours = made.1.get_mut(..count).unwrap_or(&mut []);
-        made.0 = packets
-            .run(chained(table), colours, self.counters, (ahead, !self.fetched))
-            .map_err(table_code)?;
+        let colours = made.1.get_mut(..count).unwrap_or_else(|| impossible!(&mut []));
+        made.0 =
+            packets.run(table.table(), colours, self.counters, (ahead, !self.fetched)).map_err(table_code)?;
         Ok((made, self.places))
     }
 }

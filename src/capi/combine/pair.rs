@@ -1,13 +1,13 @@
 //! `tatcell_table_check_pairs`: many keys at once, each under two limits.
 
-use super::chain::chained;
 use crate::capi::codes::{table_code, TATCELL_ERR_OPTION, TATCELL_PASS};
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, placed, Contract};
 use crate::capi::pointers::places::{Span, Written};
 use crate::capi::table::burst::{tatcell_burst_t, two, Before, Source};
 use crate::capi::table::check::refused;
-use crate::capi::table::handle::{either, tatcell_table_t, Handle};
+use crate::capi::table::handle::{tatcell_table_t, Handle};
+use crate::combine::link::either;
 use crate::combine::PairBurst;
 use crate::keys::second_hash;
 use crate::limit::TableLimit;
@@ -103,7 +103,7 @@ impl<'a> Work<'a> {
         let limits =
             if count == 0 { None } else { Some([c.table_limit(burst.limit)?, c.table_limit(second)?]) };
         for limit in limits.iter().flatten() {
-            either!(table, t => t.own(limit)).map_err(|e| refused(e, limit))?;
+            either!(table.table(), t => t.verify_limit(limit)).map_err(|e| refused(e, limit))?;
         }
         let counters = c.owned_if(burst.counters)?;
         Ok(Work { now: burst.now, source, fetched, limits, costs, counters, next })
@@ -117,7 +117,7 @@ impl<'a> Work<'a> {
         next: Option<&mut tatcell_burst_t>,
     ) -> Result<u64, i32> {
         let (hashes, ahead) = hash_both(table, (burst, self.source), (next, self.next))?;
-        let table = chained(table);
+        let table = table.table();
         match self.limits {
             Some(limits) => {
                 let pairs = PairBurst { limits, now: self.now, hashes, costs: self.costs };
@@ -137,21 +137,21 @@ pub(in crate::capi) fn hash_both<'b>(
     (burst, source): (&'b mut tatcell_burst_t, Source<'b>),
     (next, source_of_next): (Option<&'b mut tatcell_burst_t>, Source<'b>),
 ) -> Result<(&'b [u64], &'b [u64]), i32> {
-    let own = burst.scratch.get_mut(..burst.count as usize).unwrap_or(&mut []);
+    let own = burst.scratch.get_mut(..burst.count as usize).unwrap_or_else(|| impossible!(&mut []));
     if let Source::Keys(keys) = source {
-        either!(table, t => t.hash_keys(own, &keys)).map_err(table_code)?;
+        either!(table.table(), t => t.hash_keys(own, &keys)).map_err(table_code)?;
     }
     let hashes: &[u64] = match source {
         Source::Hashes(hashes) => hashes,
         _ => own,
     };
     let ahead = match next {
-        Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or(&mut []),
+        Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or_else(|| impossible!(&mut [])),
         None => &mut [],
     };
     let ahead: &[u64] = match source_of_next {
         Source::Keys(keys) => {
-            either!(table, t => t.hash_keys(ahead, &keys)).map_err(table_code)?;
+            either!(table.table(), t => t.hash_keys(ahead, &keys)).map_err(table_code)?;
             ahead
         }
         Source::Hashes(hashes) => hashes,

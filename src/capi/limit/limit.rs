@@ -5,7 +5,7 @@ use crate::capi::codes::{
     TATCELL_PASS,
 };
 use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Out, Plain};
-use crate::limit::params::{is_of, Kind, Params, MARK_CELL32, MARK_CELL64};
+use crate::limit::params::{is_of, Kind, Params, FINGERPRINT_CELL32, FINGERPRINT_CELL64};
 use crate::limit::{Algorithm, Limit, Limit32, LimitError, LimitSpec, TableLimit};
 
 /// Bytes of a tatcell_limit_t; it never grows.
@@ -27,7 +27,7 @@ const _: () = assert!(size_of::<tatcell_limit_t>() == TATCELL_LIMIT_SIZE);
 const _: () = assert!(align_of::<tatcell_limit_t>() == TATCELL_LIMIT_ALIGN);
 const _: () =
     assert!(size_of::<Params>() <= TATCELL_LIMIT_SIZE && align_of::<Params>() <= TATCELL_LIMIT_ALIGN);
-const _: () = assert!(core::mem::offset_of!(Params, mark) == 0);
+const _: () = assert!(core::mem::offset_of!(Params, fingerprint) == 0);
 
 /// flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
 /// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
@@ -166,12 +166,12 @@ pub(in crate::capi) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> 
 
 // SAFETY: Params, which start with their mark; any bytes are Params.
 unsafe impl Marked for Limit {
-    const MARK: u64 = MARK_CELL64;
+    const MARK: u64 = FINGERPRINT_CELL64;
     const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
 // SAFETY: the same.
 unsafe impl Marked for Limit32 {
-    const MARK: u64 = MARK_CELL32;
+    const MARK: u64 = FINGERPRINT_CELL32;
     const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
 // SAFETY: Params: numbers without padding.
@@ -202,8 +202,8 @@ impl<'a> Contract<'a> {
         let p = &limit.0;
         // Half of a table's mark is not known here, so the numbers must agree as well.
         let sound = p.t_q.wrapping_mul(p.burst) == p.burst_q || p.t_q == 0 && p.burst == u64::MAX;
-        match p.mark {
-            MARK_CELL64 | MARK_CELL32 => Ok(limit),
+        match p.fingerprint {
+            FINGERPRINT_CELL64 | FINGERPRINT_CELL32 => Ok(limit),
             mark if is_of(mark, Kind::Table) && sound => Ok(limit),
             _ => Err(TATCELL_ERR_LIMIT),
         }
@@ -213,7 +213,7 @@ impl<'a> Contract<'a> {
 /// The code for a limit that is not of the table it was used with.
 #[cold]
 pub(in crate::capi) fn not_own(limit: &TableLimit) -> i32 {
-    if is_of(limit.0.mark, Kind::Table) {
+    if is_of(limit.0.fingerprint, Kind::Table) {
         TATCELL_ERR_FOREIGN
     } else {
         TATCELL_ERR_LIMIT

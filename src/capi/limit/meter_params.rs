@@ -3,7 +3,7 @@
 use super::limit::TATCELL_SKEW_NONE;
 use crate::capi::codes::{meter_code, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked};
-use crate::limit::meter::params::{MeterParams, MARK_METER};
+use crate::limit::meter::params::{MeterParams, FINGERPRINT_METER};
 use crate::limit::{MeterLimit, MeterSpec};
 
 /// Bytes of a tatcell_meter_params_t; it never grows.
@@ -36,7 +36,7 @@ const _: () = assert!(size_of::<tatcell_meter_params_t>() == TATCELL_METER_PARAM
 const _: () = assert!(align_of::<tatcell_meter_params_t>() == TATCELL_METER_PARAMS_ALIGN);
 const _: () = assert!(size_of::<MeterParams>() <= TATCELL_METER_PARAMS_SIZE);
 const _: () = assert!(align_of::<MeterParams>() <= TATCELL_METER_PARAMS_ALIGN);
-const _: () = assert!(core::mem::offset_of!(MeterParams, mark) == 0);
+const _: () = assert!(core::mem::offset_of!(MeterParams, fingerprint) == 0);
 
 /// Bytes of a tatcell_meter_spec_t in its first release: the least that a library takes.
 pub const TATCELL_METER_SPEC_MIN: usize = 72;
@@ -159,7 +159,7 @@ fn spec(s: &tatcell_meter_spec_t) -> Result<MeterSpec, i32> {
 
 // SAFETY: MeterParams, which start with their mark; any bytes are MeterParams.
 unsafe impl Marked for MeterLimit {
-    const MARK: u64 = MARK_METER;
+    const MARK: u64 = FINGERPRINT_METER;
     const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
 

@@ -140,7 +140,9 @@ impl KeyList<'_> {
     fn start(&self, i: usize) -> *const u8 {
         match self.place {
             KeyPlace::Strided(first, stride) => first.wrapping_byte_offset((i as isize).wrapping_mul(stride)),
-            KeyPlace::Each(each) => each.get(i).copied().unwrap_or(core::ptr::null()).cast(),
+            KeyPlace::Each(each) => {
+                each.get(i).copied().unwrap_or_else(|| impossible!(core::ptr::null())).cast()
+            }
         }
     }
 

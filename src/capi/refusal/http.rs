@@ -160,7 +160,7 @@ fn policies<'a>(
 
 impl<'a> Policies<'a> {
     fn fields(&'a self, ticks_per_second: u64) -> Result<Fields<'a>, i32> {
-        let policies = self.all.get(..self.count).unwrap_or(&[]);
+        let policies = self.all.get(..self.count).unwrap_or_else(|| impossible!(&[]));
         Fields::new(ticks_per_second, policies).map_err(http_code)
     }
 }

@@ -3,13 +3,14 @@
 use core::ffi::c_void;
 
 use super::check::refused;
-use super::handle::{either, tatcell_table_t};
+use super::handle::tatcell_table_t;
 use crate::capi::codes::{table_code, TATCELL_ERR_COUNT, TATCELL_ERR_OPTION, TATCELL_PASS};
 use crate::capi::decision::tatcell_decision_t;
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, placed, Contract, Grows};
 use crate::capi::pointers::lists::{KeyList, Rows};
 use crate::capi::pointers::places::{apart, Span, Written};
+use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
 
@@ -132,7 +133,7 @@ pub unsafe extern "C" fn tatcell_table_check_burst(
         burst = c.owned_options(burst),
         next = c.owned_options_if(next),
         work = Work::new(c, burst, next.as_deref(), table.ticket),
-        () = either!(table, t => work.run(t, burst, next, table.ticket))
+        () = either!(table.table(), t => work.run(t, burst, next, table.ticket))
     );
     TATCELL_PASS
 }
@@ -246,7 +247,7 @@ impl<'a> Limits<'a> {
         let count = if matches!(self, Limits::One(_)) { 1 } else { count };
         (0..count)
             .filter_map(|i| self.get(i))
-            .try_for_each(|limit| table.own(limit).map_err(|e| refused(e, limit)))
+            .try_for_each(|limit| table.verify_limit(limit).map_err(|e| refused(e, limit)))
     }
 }
 
@@ -313,7 +314,7 @@ impl<'a> Work<'a> {
         if let Some(limits) = self.limits {
             limits.are_of(table, count)?;
         }
-        let own = burst.scratch.get_mut(..count).unwrap_or(&mut []);
+        let own = burst.scratch.get_mut(..count).unwrap_or_else(|| impossible!(&mut []));
         if let Source::Keys(keys) = self.source {
             let hashed = match self.fetched {
                 true => table.hash_keys(own, &keys),
@@ -329,7 +330,7 @@ impl<'a> Work<'a> {
             table.prefetch(hashes);
         }
         let ahead = match &mut next {
-            Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or(&mut []),
+            Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or_else(|| impossible!(&mut [])),
             None => &mut [],
         };
         let Work { now, costs, counters, .. } = self;

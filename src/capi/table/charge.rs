@@ -3,12 +3,13 @@
 use core::ffi::c_void;
 
 use super::check::{hash_of, refused};
-use super::handle::{either, tatcell_table_t, Handle};
+use super::handle::{tatcell_table_t, Handle};
 use crate::answer::Permit;
 use crate::capi::decision::{fill, fill_if, finish_done, finish_refund, tatcell_decision_t};
 use crate::capi::limit::limit::tatcell_limit_t;
 use crate::capi::pointers::contract::{args, Out, Report};
 use crate::capi::pointers::places::apart;
+use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::Counters;
 
@@ -22,7 +23,7 @@ fn charge(
     out: Option<Report<'_, tatcell_decision_t>>,
     counters: Option<&mut Counters>,
 ) -> i32 {
-    match either!(table, t => t.charge(limit, now, hash, cost, counters)) {
+    match either!(table.table(), t => t.charge(limit, now, hash, cost, counters)) {
         Ok(made) => fill_if(&made, out),
         Err(e) => refused(e, limit),
     }
@@ -35,7 +36,7 @@ fn reserve(
     out: Report<'_, tatcell_decision_t>,
     counters: Option<&mut Counters>,
 ) -> i32 {
-    match either!(table, t => t.reserve(limit, now, hash, cost, counters)) {
+    match either!(table.table(), t => t.reserve(limit, now, hash, cost, counters)) {
         Ok(made) => fill(&made, out),
         Err(e) => refused(e, limit),
     }
@@ -48,7 +49,7 @@ fn refund(
     permit: &Permit,
     credited: Option<Out<'_, u64>>,
 ) -> i32 {
-    match either!(table, t => t.refund(limit, now, hash, permit)) {
+    match either!(table.table(), t => t.refund(limit, now, hash, permit)) {
         Ok(back) => finish_refund(back, credited),
         Err(e) => refused(e, limit),
     }
@@ -411,7 +412,7 @@ pub unsafe extern "C" fn tatcell_table_reset(
     key_len: usize,
 ) -> i32 {
     args!(c, table = c.handle(table), key = c.key(key, key_len), hash = hash_of(table, key));
-    finish_done(either!(table, t => t.reset_key(now, hash)))
+    finish_done(either!(table.table(), t => t.reset_key(now, hash)))
 }
 
 /// As tatcell_table_reset for a hash made before.
@@ -424,5 +425,5 @@ pub unsafe extern "C" fn tatcell_table_reset(
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_reset_hash(table: *const tatcell_table_t, now: u64, hash: u64) -> i32 {
     args!(c, table = c.handle(table));
-    finish_done(either!(table, t => t.reset_key(now, hash)))
+    finish_done(either!(table.table(), t => t.reset_key(now, hash)))
 }

@@ -2,12 +2,13 @@
 
 use core::ffi::c_void;
 
-use super::handle::{either, tatcell_table_t, Any, Handle, Short};
+use super::handle::{tatcell_table_t, Any, Handle, Short};
 use crate::capi::codes::{table_code, TATCELL_PASS};
 use crate::capi::decision::{fill, finish, tatcell_decision_t};
 use crate::capi::limit::limit::{not_own, tatcell_limit_t};
 use crate::capi::pointers::contract::{args, inside, Contract, Out, Report};
 use crate::capi::pointers::places::apart;
+use crate::combine::link::either;
 use crate::keys::aes;
 use crate::limit::TableLimit;
 use crate::table::{Access, Counters, Request, Shared, Table, TableError};
@@ -22,7 +23,7 @@ pub(in crate::capi) fn refused(e: TableError, limit: &TableLimit) -> i32 {
 
 /// The hash of a key.
 pub(in crate::capi) fn hash_of(table: &Handle, key: &[u8]) -> Result<u64, i32> {
-    either!(table, t => t.hash(key)).map_err(table_code)
+    either!(table.table(), t => t.hash(key)).map_err(table_code)
 }
 
 /// One request with the full answer.
@@ -32,7 +33,7 @@ fn check_ex(
     out: Report<'_, tatcell_decision_t>,
     counters: Option<&mut Counters>,
 ) -> i32 {
-    match either!(table, t => t.check_ex(request, hash, counters)) {
+    match either!(table.table(), t => t.check_ex(request, hash, counters)) {
         Ok(made) => fill(&made, out),
         Err(e) => refused(e, request.limit),
     }
@@ -45,7 +46,7 @@ fn peek(
     (hash, cost): (u64, u64),
     out: Report<'_, tatcell_decision_t>,
 ) -> i32 {
-    match either!(table, t => t.peek(limit, now, hash, cost)) {
+    match either!(table.table(), t => t.peek(limit, now, hash, cost)) {
         Ok(made) => fill(&made, out),
         Err(e) => refused(e, limit),
     }
@@ -158,7 +159,7 @@ fn check_any(
     retry: Option<Out<'_, u64>>,
     cost: u64,
 ) -> i32 {
-    either!(table, t => match t.hash(key) {
+    either!(table.table(), t => match t.hash(key) {
         Ok(hash) => check_one(t, limit, now, hash, cost, retry),
         Err(e) => refused(e, limit),
     })
@@ -293,10 +294,10 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
 ) -> i32 {
     args!(c, (table, limit, retry) = c.table_asked(table, limit, retry_after, || Ok(())));
     match &table.table {
-        Any::Shared(table) if limit.0.mark == table.whole => {
+        Any::Shared(table) if limit.0.fingerprint == table.whole => {
             check_short(table, limit, now, hash, retry, cost)
         }
-        _ => either!(table, t => check_one(t, limit, now, hash, cost, retry)),
+        _ => either!(table.table(), t => check_one(t, limit, now, hash, cost, retry)),
     }
 }
 

@@ -6,6 +6,7 @@ use super::options::{tatcell_attach_options_t, tatcell_table_options_t, TATCELL_
 use crate::capi::codes::{table_code, TATCELL_ERR_HANDLE, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, inside, possible, Contract, Marked, Out};
 use crate::capi::pointers::places::Span;
+use crate::combine::link::{either, TableRef};
 use crate::keys::aes::AesKeys;
 use crate::keys::Hasher;
 use crate::limit::params::{self, Kind};
@@ -40,6 +41,17 @@ pub(in crate::capi) struct Handle {
     pub table: Any,
 }
 
+impl Handle {
+    /// The table as `either!` and links take it.
+    #[inline(always)]
+    pub fn table(&self) -> TableRef<'_> {
+        match &self.table {
+            Any::Shared(table) => TableRef::Shared(table),
+            Any::Exclusive(table) => TableRef::Exclusive(table),
+        }
+    }
+}
+
 /// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Table` or `Geometry` change.
 const READY: u64 = 0x7461_7463_656c_6806;
 
@@ -54,17 +66,6 @@ const _: () = assert!(align_of::<tatcell_table_t>() == TATCELL_TABLE_HANDLE_ALIG
 const _: () = assert!(size_of::<Handle>() <= TATCELL_TABLE_HANDLE_SIZE);
 const _: () = assert!(align_of::<Handle>() <= TATCELL_TABLE_HANDLE_ALIGN);
 const _: () = assert!(align_of::<Line>() == TATCELL_TABLE_MEMORY_ALIGN);
-
-/// Runs an expression on either form of the table of a handle.
-macro_rules! either {
-    ($handle:expr, $table:ident => $run:expr) => {
-        match &$handle.table {
-            $crate::capi::table::handle::Any::Shared($table) => $run,
-            $crate::capi::table::handle::Any::Exclusive($table) => $run,
-        }
-    };
-}
-pub(in crate::capi) use either;
 
 // SAFETY: its mark first, and nothing but `publish` writes that, with all of a Handle behind it.
 unsafe impl Marked for Handle {
@@ -82,7 +83,7 @@ impl Handle {
     #[inline(always)]
     pub(in crate::capi) fn short(&self, limit: &TableLimit) -> Option<Short<'_>> {
         let short = (self.short != 0).then_some(Short(self))?;
-        (limit.0.mark == short.parts().0.whole).then_some(short)
+        (limit.0.fingerprint == short.parts().0.whole).then_some(short)
     }
 }
 
@@ -124,7 +125,7 @@ pub(in crate::capi) fn publish(made: Result<Any, TableError>, out: Out<'_, tatce
 
 fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
     let g = &table.geometry;
-    params::mark(Kind::Table, [g.seed_check, g.hash as u64, g.lines as u64, g.mark])
+    params::fingerprint(Kind::Table, [g.seed_check, g.hash as u64, g.lines as u64, g.fingerprint])
 }
 
 /// Formats memory as a fresh table: all keys absent.
@@ -260,12 +261,12 @@ pub unsafe extern "C" fn tatcell_table_restore(
 
 /// The header lines and whole sets; an odd line at the end stays unused, as after init.
 fn whole_sets(lines: &'static [Line]) -> &'static [Line] {
-    lines.get(..lines.len() & !1).unwrap_or(lines)
+    lines.get(..lines.len() & !1).unwrap_or_else(|| impossible!(lines))
 }
 
 /// The memory of a table, header included.
 pub(in crate::capi) fn own_memory(handle: &Handle) -> Span {
-    let (words, slots) = either!(handle, t => (t.image_words(), t.slots));
+    let (words, slots) = either!(handle.table(), t => (t.image_words(), t.slots));
     let bytes = words.wrapping_mul(size_of::<u64>());
     let header = bytes.wrapping_sub(size_of_val(slots));
     Span::bytes(slots.as_ptr().wrapping_byte_sub(header), bytes)
@@ -299,7 +300,7 @@ pub unsafe extern "C" fn tatcell_table_save(
         () = Span::bytes(image, bytes).apart_from(&[own_memory(handle), Span::of(table, 1)]),
         image = c.buffer(image.cast::<u64>(), bytes)
     );
-    match either!(handle, t => t.save(now, image)) {
+    match either!(handle.table(), t => t.save(now, image)) {
         Ok(n) => {
             if let Some(out) = used {
                 out.put(n * size_of::<u64>());

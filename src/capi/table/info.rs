@@ -1,6 +1,6 @@
 //! `tatcell_*_info` and `tatcell_*_export`: what limits and tables came out as.
 
-use super::handle::{either, tatcell_table_t};
+use super::handle::tatcell_table_t;
 use super::options::TATCELL_TABLE_EXCLUSIVE;
 use crate::capi::codes::{limit_code, table_code, TATCELL_PASS};
 use crate::capi::limit::limit::{
@@ -8,6 +8,7 @@ use crate::capi::limit::limit::{
     TATCELL_LIMIT_STRICT_REFUNDS,
 };
 use crate::capi::pointers::contract::{args, Grows};
+use crate::combine::link::either;
 use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 
 /// Bytes of a tatcell_limit_info_t in its first release: the least that a library takes.
@@ -291,7 +292,7 @@ pub unsafe extern "C" fn tatcell_table_info(
     info: *mut tatcell_table_info_t,
 ) -> i32 {
     args!(c, table = c.handle(table), out = c.report(info));
-    let made = either!(table, t => t.info());
+    let made = either!(table.table(), t => t.info());
     out.put(&tatcell_table_info_t {
         size: 0,
         flags: if made.exclusive { TATCELL_TABLE_EXCLUSIVE } else { 0 },
@@ -334,7 +335,7 @@ pub unsafe extern "C" fn tatcell_table_export(
         c,
         table = c.handle(table),
         out = c.report(numbers),
-        made = either!(table, t => t.numbers()).map_err(table_code)
+        made = either!(table.table(), t => t.numbers()).map_err(table_code)
     );
     out.put(&tatcell_table_numbers_t {
         size: 0,

@@ -1,9 +1,10 @@
 //! `tatcell_limit_init_*table`: limits for the keys of one table.
 
-use super::handle::{either, tatcell_table_t};
+use super::handle::tatcell_table_t;
 use crate::capi::codes::table_code;
 use crate::capi::limit::limit::{spec, store, tatcell_limit_spec_t, tatcell_limit_t};
 use crate::capi::pointers::contract::args;
+use crate::combine::link::either;
 
 /// Makes a limit for use with one table. Different keys may have different limits.
 ///
@@ -32,7 +33,7 @@ pub unsafe extern "C" fn tatcell_limit_init_table(
         table = c.handle(table),
         given = c.options(spec),
         spec = self::spec(&given),
-        made = either!(table, t => t.limit(&spec)).map_err(table_code)
+        made = either!(table.table(), t => t.limit(&spec)).map_err(table_code)
     );
     store(Ok(made.0), limit)
 }
@@ -50,5 +51,5 @@ pub unsafe extern "C" fn tatcell_limit_init_unlimited_table(
     table: *const tatcell_table_t,
 ) -> i32 {
     args!(c, limit = c.result(limit), table = c.handle(table));
-    store(Ok(either!(table, t => t.unlimited()).0), limit)
+    store(Ok(either!(table.table(), t => t.unlimited()).0), limit)
 }

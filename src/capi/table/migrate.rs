@@ -2,11 +2,12 @@
 
 use core::ffi::c_void;
 
-use super::handle::{either, own_memory, publish, tatcell_table_t, Any};
+use super::handle::{own_memory, publish, tatcell_table_t, Any};
 use super::options::{tatcell_table_options_t, TATCELL_TABLE_EXCLUSIVE};
 use crate::capi::codes::{table_code, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Grows, Report};
 use crate::capi::pointers::places::Span;
+use crate::combine::link::either;
 use crate::table::{Exclusive, Line, Migrated, Shared};
 
 /// Bytes of a tatcell_migrated_t in its first release: the least that a library takes.
@@ -89,10 +90,10 @@ pub unsafe extern "C" fn tatcell_table_migrate(
         () = Span::of(table, 1).apart_from(&[Span::of(from, 1), old])
     );
     let made = if given.flags & TATCELL_TABLE_EXCLUSIVE != 0 {
-        either!(from_handle, t => t.migrate_as::<Exclusive>(lines, &options, now))
+        either!(from_handle.table(), t => t.migrate_as::<Exclusive>(lines, &options, now))
             .map(|(table, told)| (Any::Exclusive(table), told))
     } else {
-        either!(from_handle, t => t.migrate_as::<Shared>(lines, &options, now))
+        either!(from_handle.table(), t => t.migrate_as::<Shared>(lines, &options, now))
             .map(|(table, told)| (Any::Shared(table), told))
     };
     match made {
@@ -129,7 +130,7 @@ pub unsafe extern "C" fn tatcell_table_migrate_foresee(
         out = c.report(migrated),
         options = c.table_options(&given)
     );
-    match either!(from, t => t.foresee_migration(bytes / size_of::<Line>(), &options, now)) {
+    match either!(from.table(), t => t.foresee_migration(bytes / size_of::<Line>(), &options, now)) {
         Ok(told) => {
             tell(&told, out);
             TATCELL_PASS

@@ -3,9 +3,10 @@
 use core::ffi::c_void;
 
 use super::check::hash_of;
-use super::handle::{either, tatcell_table_t, Handle};
+use super::handle::{tatcell_table_t, Handle};
 use crate::capi::codes::{table_code, TATCELL_END, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Contract};
+use crate::combine::link::either;
 use crate::table::Override;
 
 /// kind: the limits decide.
@@ -26,15 +27,15 @@ fn keyed<'a>(
 }
 
 fn ban(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
-    either!(table, t => t.ban(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
+    either!(table.table(), t => t.ban(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
 }
 
 fn exempt(table: &Handle, now: u64, hash: u64, until: u64) -> i32 {
-    either!(table, t => t.exempt(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
+    either!(table.table(), t => t.exempt(now, hash, until)).map_or_else(table_code, |()| TATCELL_PASS)
 }
 
 fn lift(table: &Handle, now: u64, hash: u64) -> i32 {
-    match either!(table, t => t.lift(now, hash)) {
+    match either!(table.table(), t => t.lift(now, hash)) {
         Ok(true) => TATCELL_PASS,
         Ok(false) => TATCELL_END,
         Err(e) => table_code(e),
@@ -43,7 +44,7 @@ fn lift(table: &Handle, now: u64, hash: u64) -> i32 {
 
 /// The kind of a key's override, and for how long.
 fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
-    match either!(table, t => t.overridden(now, hash)).map_err(table_code)? {
+    match either!(table.table(), t => t.overridden(now, hash)).map_err(table_code)? {
         None => Ok((TATCELL_OVERRIDE_NONE, 0)),
         Some(Override::Banned { retry_after }) => Ok((TATCELL_OVERRIDE_BAN, retry_after)),
         Some(Override::Exempt { left }) => Ok((TATCELL_OVERRIDE_EXEMPT, left)),

@@ -1,9 +1,10 @@
 //! `tatcell_table_top`: the keys with the largest debts, and whose they may be.
 
-use super::handle::{either, tatcell_table_t};
+use super::handle::tatcell_table_t;
 use super::upkeep::tatcell_slot_t;
 use crate::capi::codes::{TATCELL_END, TATCELL_ERR_COUNT, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Plain};
+use crate::combine::link::either;
 use crate::table::{Slot, MAX_BURST};
 
 // SAFETY: numbers without padding.
@@ -42,7 +43,7 @@ pub unsafe extern "C" fn tatcell_table_top(
         places = if count == 0 { Ok(Default::default()) } else { c.buffer(top, bytes) },
         out = c.result(found),
     );
-    let filled = either!(table, t => t.top(now, own));
+    let filled = either!(table.table(), t => t.top(now, own));
     for (place, slot) in places.iter_mut().zip(own.iter().take(filled)) {
         let (number, tag, reset_after) = (slot.number.into(), slot.tag, slot.reset_after);
         *place = tatcell_slot_t { number, reset_after, tag, reserved: 0, more: [0; 5] };
@@ -69,7 +70,7 @@ pub unsafe extern "C" fn tatcell_table_may_be(
     args!(c, table = c.handle(table), slot = c.input(slot));
     let Ok(number) = u32::try_from(slot.number) else { return TATCELL_END };
     let slot = Slot { number, tag: slot.tag, reset_after: slot.reset_after };
-    if either!(table, t => t.may_be(&slot, hash)) {
+    if either!(table.table(), t => t.may_be(&slot, hash)) {
         TATCELL_PASS
     } else {
         TATCELL_END

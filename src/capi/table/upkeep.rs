@@ -1,9 +1,10 @@
 //! `tatcell_table_*`: sizing, prefetching, sweeping, counting, walking.
 
-use super::handle::{either, tatcell_table_t};
+use super::handle::tatcell_table_t;
 use crate::capi::codes::{TATCELL_END, TATCELL_PASS};
 use crate::capi::pointers::contract::{args, Grows, Plain};
 use crate::capi::pointers::places::apart;
+use crate::combine::link::either;
 use crate::table::{full_set_ppb, lines_for, lines_for_load, Counters, Line};
 
 /// Bytes of a tatcell_counters_t; it never grows.
@@ -111,7 +112,7 @@ pub unsafe extern "C" fn tatcell_table_prefetch(
     count: u32,
 ) -> i32 {
     args!(c, table = c.handle(table), hashes = c.array(hashes, count as usize));
-    either!(table, t => t.prefetch(hashes));
+    either!(table.table(), t => t.prefetch(hashes));
     TATCELL_PASS
 }
 
@@ -135,7 +136,7 @@ pub unsafe extern "C" fn tatcell_table_sweep(
     next: *mut u64,
 ) -> i32 {
     args!(c, table = c.handle(table), next = c.result_if(next));
-    let at = either!(table, t => t.sweep(now, whole(from), whole(count)));
+    let at = either!(table.table(), t => t.sweep(now, whole(from), whole(count)));
     if let Some(out) = next {
         out.put(at as u64);
     }
@@ -163,7 +164,7 @@ pub unsafe extern "C" fn tatcell_table_stats(
     out: *mut tatcell_stats_t,
 ) -> i32 {
     args!(c, table = c.handle(table), out = c.report(out));
-    let made = either!(table, t => t.stats(now));
+    let made = either!(table.table(), t => t.stats(now));
     out.put(&tatcell_stats_t {
         size: 0,
         load_ppm: made.load_ppm as u32,
@@ -194,7 +195,7 @@ pub unsafe extern "C" fn tatcell_table_next(
     out: *mut tatcell_slot_t,
 ) -> i32 {
     args!(c, table = c.handle(table), out = c.result(out));
-    match either!(table, t => t.next_live(now, whole(from))) {
+    match either!(table.table(), t => t.next_live(now, whole(from))) {
         Some(slot) => {
             let (number, tag, reset_after) = (slot.number.into(), slot.tag, slot.reset_after);
             out.put(tatcell_slot_t { number, reset_after, tag, reserved: 0, more: [0; 5] });

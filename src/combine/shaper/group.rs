@@ -40,7 +40,7 @@ impl Group {
 impl Link<'_> {
     /// Reserves at now, or later where the group is.
     pub(super) fn reserve_from(&self, now: u64, group: Option<&Group>) -> Result<Decision, ChainError> {
-        self.target.own()?;
+        self.target.verify_limit()?;
         if !self.target.is_gcra() {
             return Err(ChainError::BadAlgorithm);
         }

@@ -221,7 +221,7 @@ impl<'a> Shaper<'a> {
 impl Link<'_> {
     /// The longest that a reservation may have to wait, in ticks.
     fn max_delay(&self) -> Result<u64, ChainError> {
-        self.target.own()?;
+        self.target.verify_limit()?;
         self.target.max_delay().ok_or(ChainError::BadAlgorithm)
     }
 }

@@ -22,8 +22,8 @@
 use super::spec::{MeterError, MeterKind, MeterSpec};
 use crate::time::{self, ticks_to_q_up};
 
-/// What marks parameters as made by this layout of [`MeterParams`]; counts up in its low bits whenever that changes.
-pub(crate) const MARK_METER: u64 = 0x7c6d_6574_6572_0001;
+/// The fingerprint of parameters of this layout of [`MeterParams`]; its low bits count up whenever that changes.
+pub(crate) const FINGERPRINT_METER: u64 = 0x7c6d_6574_6572_0001;
 
 /// [`MeterParams::flags`]: what overflows the committed bucket fills the second one.
 pub(crate) const FLAG_COUPLED: u8 = 1;
@@ -83,8 +83,8 @@ impl Bucket {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(C)]
 pub(crate) struct MeterParams {
-    /// [`MARK_METER`]; zeroed memory has it not.
-    pub mark: u64,
+    /// [`FINGERPRINT_METER`]; zeroed memory has it not.
+    pub fingerprint: u64,
     /// C.
     pub committed: Bucket,
     /// E, or P for RFC 2698. For RFC 2697 its debt is that of both.
@@ -196,7 +196,7 @@ impl MeterParams {
             }
         }
         Ok(MeterParams {
-            mark: MARK_METER,
+            fingerprint: FINGERPRINT_METER,
             committed,
             second,
             window_q: window as u64,

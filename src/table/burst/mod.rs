@@ -9,7 +9,7 @@
 //!  check_burst_ahead   hash next 0 1 .. | prefetch next 0, decide 0, prefetch next 1, decide 1 ...
 //! ```
 //!
-//! How a burst is decided: one by one ([`run`](self::scalar)), or in groups of eight (`groups`) where the processor has
+//! How a burst is decided: one by one ([`scalar`]), or in groups of eight ([`simd`]) where the processor has
 //! the vectors for it and they pay.
 
 #[cfg(feature = "capi")]
@@ -234,7 +234,7 @@ impl<M: Access> Table<'_, M> {
     }
 
     pub(super) fn burst_ready(&self, burst: &Burst<'_>) -> Result<(), TableError> {
-        self.own(burst.limit)?;
+        self.verify_limit(burst.limit)?;
         let count = burst.hashes.len();
         if count > MAX_BURST {
             return Err(TableError::TooManyKeys);

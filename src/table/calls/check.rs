@@ -58,7 +58,8 @@ impl<'m, M: Access> Table<'m, M> {
         key: [u8; N],
         cost: u64,
     ) -> Result<Outcome, TableError> {
-        if let Some(hash) = self.short(limit).and_then(|keys| aes::hash_short(keys, &key)) {
+        // SAFETY: a `TableLimit` of Rust is made by a table alone; the C layer does not call this.
+        if let Some(hash) = unsafe { self.short(limit) }.and_then(|keys| aes::hash_short(keys, &key)) {
             return Ok(match self.check_whole(limit, now, hash, cost) {
                 Some(outcome) => outcome,
                 None => self.check_far(limit, now, hash, cost),
@@ -99,9 +100,9 @@ impl<'m, M: Access> Table<'m, M> {
         cost: u64,
     ) -> Result<Outcome, TableError> {
         // For most limits one comparison tells that it is of this table, and that its q-units are ticks.
-        let now_q = if limit.0.mark == self.whole {
+        let now_q = if limit.0.fingerprint == self.whole {
             now
-        } else if limit.0.mark == self.timed {
+        } else if limit.0.fingerprint == self.timed {
             self.now_q(now)
         } else {
             return self.check_counted(limit, now, hash, cost);
@@ -202,7 +203,7 @@ impl<'m, M: Access> Table<'m, M> {
         hash: u64,
         cost: u64,
     ) -> Result<Outcome, TableError> {
-        self.own(limit)?;
+        self.verify_limit(limit)?;
         if limit.0.t_q == 0 {
             return Ok(Outcome::Conforming);
         }

@@ -36,7 +36,7 @@ impl<M: Access> Table<'_, M> {
         hash: u64,
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
-        self.own(request.limit)?;
+        self.verify_limit(request.limit)?;
         Ok(self.decide_ex(request, hash, counters))
     }
 
@@ -63,7 +63,7 @@ impl<M: Access> Table<'_, M> {
     /// # Errors
     /// [`TableError::ForeignLimit`].
     pub fn peek(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Result<Decision, TableError> {
-        self.own(limit)?;
+        self.verify_limit(limit)?;
         let answer = self.answer_of(limit, now, hash, cost);
         Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE))
     }
@@ -108,7 +108,7 @@ impl<M: Access> Table<'_, M> {
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
         if !limit.0.is_gcra() {
-            self.own(limit)?;
+            self.verify_limit(limit)?;
             return Err(TableError::BadAlgorithm);
         }
         self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters)
@@ -127,7 +127,7 @@ impl<M: Access> Table<'_, M> {
         cost: u64,
     ) -> Result<Decision, TableError> {
         if !limit.0.is_gcra() {
-            self.own(limit)?;
+            self.verify_limit(limit)?;
             return Err(TableError::BadAlgorithm);
         }
         let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
@@ -156,7 +156,7 @@ impl<M: Access> Table<'_, M> {
         hash: u64,
         permit: &Permit,
     ) -> Result<Option<u64>, TableError> {
-        self.own(limit)?;
+        self.verify_limit(limit)?;
         let g = &self.geometry;
         let (layout, now_q) = (&g.layout, g.clock_q(now));
         let op = algorithms::refund(&limit.0, permit, g.generation, now, layout.mask);
@@ -188,7 +188,7 @@ impl<M: Access> Table<'_, M> {
         op: &Op<'_>,
         counters: Option<&mut Counters>,
     ) -> Result<Decision, TableError> {
-        self.own(limit)?;
+        self.verify_limit(limit)?;
         let done = self.run(hash, now, op);
         let decision = self.decision(limit, now, op.cost, &done);
         if let Some(counters) = counters {

@@ -118,9 +118,9 @@ const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Res
         filled: [0; 3],
         generation: 1,
         tick_hz: options.tick_hz,
-        mark: 0,
+        fingerprint: 0,
     };
-    Ok(Geometry { mark: geometry.mark_of(), ..geometry })
+    Ok(Geometry { fingerprint: geometry.fingerprint_of(), ..geometry })
 }
 
 /// A limit in this table's q-unit, with its horizon inside H.
@@ -134,7 +134,7 @@ pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, 
             Err(e) => Err(e),
         };
     }
-    let width = table_width(g.layout.bits, g.mark);
+    let width = table_width(g.layout.bits, g.fingerprint);
     let shift = g.shl as i32 - g.shr as i32;
     let mut p = match table_params(spec, width, shift) {
         Ok(p) => p,
@@ -167,7 +167,7 @@ const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Para
 /// Is the burst, not the rate, what does not fit at this resolution?
 const fn coarser_helps(spec: &LimitSpec, shift: i32) -> bool {
     let one = LimitSpec { burst: 1, ..*spec };
-    let wide = Width { bits: 64, precision: 0, spare: 1, mark: 0 };
+    let wide = Width { bits: 64, precision: 0, spare: 1, fingerprint: 0 };
     let bare = LimitSpec { max_room: 0, max_delay: 0, max_debt: 0, penalty: 0, soft: 0, ..one };
     validate::at(&bare, wide, shift).is_ok()
 }

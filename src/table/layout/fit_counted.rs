@@ -171,9 +171,9 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
         seed_check: 0,
         generation: 1,
         tick_hz: options.tick_hz,
-        mark: 0,
+        fingerprint: 0,
     };
-    Ok(Geometry { mark: geometry.mark_of(), ..geometry })
+    Ok(Geometry { fingerprint: geometry.fingerprint_of(), ..geometry })
 }
 
 /// The parameters of one limit in words of this shape; the skew is the table's, so the limit's own is not counted.
@@ -182,10 +182,10 @@ const fn params(
     bits: u32,
     shift: i32,
     frame: Frame,
-    mark: u64,
+    fingerprint: u64,
 ) -> Result<Params, TableError> {
     let spec = LimitSpec { skew: Some(0), ..*spec };
-    match within(&spec, table_width(bits, mark), shift, frame) {
+    match within(&spec, table_width(bits, fingerprint), shift, frame) {
         Ok(p) => Ok(p),
         Err(LimitError::HorizonTooLong) => Err(TableError::SpanTooShort),
         Err(e) => Err(TableError::Limit(e)),
@@ -195,7 +195,7 @@ const fn params(
 /// A limit in the words of this table.
 pub(in crate::table) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<Params, TableError> {
     let (frame, shift) = (Frame { aux: g.shl as u32, guard: g.guard }, (g.shr as i32).wrapping_neg());
-    match params(spec, g.layout.bits, shift, frame, g.mark) {
+    match params(spec, g.layout.bits, shift, frame, g.fingerprint) {
         Err(TableError::SpanTooShort) | Err(TableError::Limit(LimitError::TooManyUnits)) => {
             Err(TableError::LimitTooFast)
         }

@@ -156,3 +156,46 @@ fn more_lines_than_a_header_counts_are_refused() {
         assert_eq!(made(lines), Err(TableError::TooLarge), "{lines}");
     }
 }
+
+/// A limit of one of them is refused by every other.
+#[test]
+fn tables_that_differ_in_anything_that_a_limit_depends_on_have_different_fingerprints() {
+    let spec = LimitSpec::new(10, 1_000_000, 20);
+    let g = choose(&options(spec), 4).expect("a geometry");
+    let mut fingerprints = std::collections::BTreeSet::new();
+    let mut made = 0;
+    let mut add = |g: Geometry| {
+        made += 1;
+        assert!(fingerprints.insert(g.fingerprint_of()), "{g:?}");
+    };
+    for n in 0..=63u8 {
+        add(Geometry { shl: n, shr: 0, ..g });
+        add(Geometry { shl: 0, shr: n + 1, ..g });
+    }
+    for guard in [1, 2, 255, 256, 1 << 20, u32::MAX] {
+        add(Geometry { guard, ..g });
+    }
+    let kinds = [Algorithm::FixedWindow, Algorithm::SlidingCounter, Algorithm::QuotaLinear];
+    for algorithm in kinds.into_iter().chain([Algorithm::Decay, Algorithm::Overrides]) {
+        add(Geometry { algorithm, ..g });
+        add(Geometry { algorithm, guard: 1, ..g });
+    }
+    for n in 0..64 {
+        add(Geometry { horizon: g.horizon ^ 1 << n, ..g });
+        let mut add_with = |change: &dyn Fn(&mut Layout)| {
+            let mut layout = g.layout;
+            change(&mut layout);
+            add(Geometry { layout, ..g });
+        };
+        add_with(&|layout| layout.window ^= 1 << n);
+        if n < 40 {
+            add_with(&|layout| layout.lifetime ^= 1 << n);
+        }
+    }
+    for bits in (39..=51).filter(|bits| *bits != g.layout.bits) {
+        let mut layout = g.layout;
+        layout.bits = bits;
+        add(Geometry { layout, ..g });
+    }
+    assert!(made > 300);
+}

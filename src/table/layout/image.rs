@@ -238,9 +238,9 @@ pub(crate) fn read(
         seed_check: check,
         generation,
         tick_hz,
-        mark: 0,
+        fingerprint: 0,
     };
-    geometry.mark = geometry.mark_of();
+    geometry.fingerprint = geometry.fingerprint_of();
     Ok((geometry, hasher))
 }
 
@@ -313,9 +313,9 @@ pub(crate) fn restore(
     let later = (-(-(offset as i128) >> g.shr) << g.shl) as u64;
     let earlier = ((offset as i128 >> g.shr) << g.shl) as u64;
     let exempts = |word| matches!(g.algorithm, Algorithm::Overrides) && is_exemption(&g.layout, word);
-    let body = image.get(HEADER_WORDS..).unwrap_or(&[]);
+    let body = image.get(HEADER_WORDS..).unwrap_or_else(|| impossible!(&[]));
     format(lines, &g, exclusive, |i| {
-        let word = body.get(i).copied().unwrap_or(0);
+        let word = body.get(i).copied().unwrap_or_else(|| impossible!(0));
         let word = if word == 0 || is_outdone(&g, body, i, word) { 0 } else { merged(&g, body, i, word) };
         if word == 0 {
             return 0;
@@ -332,7 +332,7 @@ pub(crate) fn restore(
 /// The other words of the set of word `i`, with their numbers.
 fn set_of(slots: &[u64], i: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
     let first = i - i % MIN_SLOTS;
-    let set = slots.get(first..first + MIN_SLOTS).unwrap_or(&[]);
+    let set = slots.get(first..first + MIN_SLOTS).unwrap_or_else(|| impossible!(&[]));
     (first..).zip(set.iter().copied()).filter(move |(j, _)| *j != i)
 }
 

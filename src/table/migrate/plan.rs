@@ -113,7 +113,7 @@ impl<'a> Plan<'a> {
         let start = |line: u64| (line << 32).div_ceil((self.to.lines as u64).max(1));
         let low = home_line(start(2 * set) << 32, self.from.lines) & !1;
         let high = home_line((start(2 * set + 2) - 1) << 32, self.from.lines) | 1;
-        (low as u64, self.old.get(low..=high).unwrap_or(&[]))
+        (low as u64, self.old.get(low..=high).unwrap_or_else(|| impossible!(&[])))
     }
 
     /// The debts in these lines, each as the new set would hold it, and whether it was cut to the horizon.
@@ -241,7 +241,7 @@ impl Kept {
     fn keep(&mut self, to: &Geometry, mut debt: Debt) -> bool {
         let (at, is_full) = match self.find(debt.tag) {
             Some(same) => {
-                let old = self.leads.get(same).copied().unwrap_or(0);
+                let old = self.leads.get(same).copied().unwrap_or_else(|| impossible!(0));
                 // Owes at least what either does. As a number it may be less: words that count can do so in two ways.
                 debt.lead = either(to, debt.lead, old);
                 if debt.lead == old {

@@ -24,9 +24,10 @@ pub(in crate::table) struct Seen {
 impl<'a, const N: usize> Set<'a, N> {
     #[inline(always)]
     pub fn slot(&self, at: usize) -> &AtomicU64 {
-        // Both indexes are masked into range by construction; `get` keeps a wrong one from panicking.
+        // Positions come from searches and loops over the set. A wrong one would be a slot of this key's set all the
+        // same: nothing outside of it is touched.
         let (line, i) = if at < N { (self.home, at) } else { (self.next, at - N) };
-        line.get(i).unwrap_or(&self.home[0])
+        line.get(i).unwrap_or_else(|| impossible!(&self.home[0]))
     }
 
     /// Position in address order.

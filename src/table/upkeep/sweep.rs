@@ -92,7 +92,7 @@ impl<M: Access> Table<'_, M> {
                 stats.expired = stats.expired.wrapping_add(1);
             }
         }
-        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or(0);
+        stats.load_ppm = (stats.live * 1_000_000).checked_div(stats.slots).unwrap_or_else(|| impossible!(0));
         stats
     }
 

@@ -44,13 +44,13 @@ impl<M: Access> Table<'_, M> {
         let mut from = 0;
         while let Some(slot) = self.next_live(now, from) {
             from = slot.number as usize + 1;
-            let kept = out.get(..found).unwrap_or(&[]);
+            let kept = out.get(..found).unwrap_or_else(|| impossible!(&[]));
             let place = kept.partition_point(|longer| longer.reset_after >= slot.reset_after);
             if found < out.len() {
                 found += 1;
             }
             // What lies behind moves back by one, and the last one out.
-            let rest = out.get_mut(place..found).unwrap_or(&mut []);
+            let rest = out.get_mut(place..found).unwrap_or_else(|| impossible!(&mut []));
             rest.iter_mut().fold(slot, |moved, place| core::mem::replace(place, moved));
         }
         found

@@ -75,6 +75,7 @@ mod portable;
 use core::ops::Range;
 
 use super::scalar::{Burst, Stop};
+use crate::algorithms::gcra;
 use crate::keys::home_line;
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering};
@@ -242,7 +243,7 @@ impl<M: Access> Table<'_, M> {
         let [mut side, mut other] = [(); 2].map(|()| Side { tags: [0; L], slots: [slot; L] });
         let (mut side, mut other) = (&mut side, &mut other);
         let words = &mut Words { old: [0; L], new: [0; L] };
-        let hashes = burst.hashes.get(from..).unwrap_or(&[]);
+        let hashes = burst.hashes.get(from..).unwrap_or_else(|| impossible!(&[]));
         let mut groups = hashes.chunks_exact(L).filter_map(|group| group.first_chunk::<L>());
         if let Some(hashes) = groups.next() {
             step.place(rule, homes, side, hashes);
@@ -374,10 +375,8 @@ impl<M: Access> Table<'_, M> {
         if !layout.is_live_of(word, tag) {
             return None;
         }
-        let lead = layout.lead(word, now_q).wrapping_add(p.t_q);
-        if lead > p.burst_q {
-            return Some(false);
-        }
+        // Requests of a group cost one unit each.
+        let Ok(lead) = gcra::fits(layout.lead(word, now_q), p.t_q, p.burst_q) else { return Some(false) };
         M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).is_ok().then_some(true)
     }
 

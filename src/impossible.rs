@@ -1,0 +1,24 @@
+//! States that the code before them rules out.
+
+/// Stands where the code before rules out the state: panics in builds with debug assertions (tests, fuzzers), and is
+/// the stated answer in all others, because the library never panics.
+///
+/// The answer must be safe for the caller: an empty slice, an uncharged request, the key's own line.
+macro_rules! impossible {
+    ($answer:expr) => {
+        if cfg!(debug_assertions) {
+            panic!("a state that cannot be: {}", stringify!($answer))
+        } else {
+            $answer
+        }
+    };
+}
+
+#[cfg(all(test, debug_assertions))]
+mod tests {
+    #[test]
+    #[should_panic(expected = "a state that cannot be: 0")]
+    fn a_test_sees_an_impossible_state() {
+        let _: usize = [1usize; 0].first().copied().unwrap_or_else(|| impossible!(0));
+    }
+}
