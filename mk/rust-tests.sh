@@ -57,10 +57,14 @@ run() {
 
 # cargo test, with SKIP lines indented, as nextest does it: mk/count.sh then knows that a test printed them.
 cargo_test() {
-    { $cargo test --no-fail-fast "$@" 2>&1 || echo "=failed"; } | sed 's/^SKIP /    SKIP /' | {
+    { $cargo test --no-fail-fast "$@" 2>&1 || echo "=failed"; } | {
         bad=0
         while IFS= read -r line; do
-            if [ "$line" = "=failed" ]; then bad=1; else printf '%s\n' "$line"; fi
+            case $line in
+            =failed) bad=1 ;;
+            SKIP\ *) printf '    %s\n' "$line" ;;
+            *) printf '%s\n' "$line" ;;
+            esac
         done
         exit "$bad"
     } || failed=1
@@ -81,7 +85,6 @@ models() {
         return
     fi
     said=$($cargo test --profile loom --lib --features std --no-run 2>&1) || { echo "$said"; exit 1; }
-    program=$CARGO_TARGET_DIR/${said##*"$CARGO_TARGET_DIR"/}
     program=$(printf '%s\n' "$said" | sed -n 's/.*Executable .*(\(.*\))$/\1/p')
     # shellcheck disable=SC2086
     list=$("$program" --list --format=terse $3 | sed -n 's/: test$//p')
@@ -89,7 +92,11 @@ models() {
         echo "FAIL rust-tests: fewer than $1 models found"
         failed=1
     fi
-    printf '%s\n' "$list" | xargs -P 2 -n 1 "$program" --test-threads=1 --exact | grep -v '^running \|^$' || failed=1
+    # What a model says comes as a whole, when it has ended: two run at a time.
+    # shellcheck disable=SC2016 # the inner shell's
+    printf '%s\n' "$list" |
+        xargs -P 2 -n 1 sh -c 'said=$("$0" --exact "$1" 2>&1); as=$?; printf "%s\n" "$said"; exit $as' "$program" ||
+        failed=1
 }
 
 case ${1:-} in

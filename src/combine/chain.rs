@@ -155,7 +155,7 @@ impl<'a> Chain<'a> {
     /// Two looks a link and one compare-and-swap each when it passes; only loads when the look refuses. About 4 KiB of
     /// stack.
     ///
-    /// Source: conservative all or none by look, charge and undo, explored in `tests/chain_explorer.rs`.
+    /// Source: conservative all or none by look, charge and undo, modelled in `combine/loom_chain.rs`.
     pub fn check(&self, now: u64) -> Decision {
         self.check_ex(now, None, |_, _| ())
     }

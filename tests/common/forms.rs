@@ -142,7 +142,7 @@ pub fn start(s: i8) -> u64 {
 /// All forms that can hold this limit with a q-unit of `2^-s` ticks; tables take their skew from the options.
 ///
 /// The key already has its slot in the tables, long expired: the permit of an inserting charge leaves out the claim
-/// lifetime (see `tests/table.rs`), every other answer is the cell's.
+/// lifetime (see `tests/table/calls.rs`), every other answer is the cell's.
 pub fn at(spec: &LimitSpec, s: i8, skew: Option<u64>) -> Vec<Box<dyn Form>> {
     let (mut spec, mut options) = (spec.resolution(s), TableOptions::new(*spec).caller_hash().resolution(s));
     if let Some(ticks) = skew {

@@ -1,4 +1,4 @@
-//! What a checker must report: each test is a defect on purpose, which `make test-sanitizers` runs alone under the
+//! What a checker must report: each test is a defect on purpose, which `mk/sanitizers.sh` runs alone under the
 //! checker of its kind and wants to see die. Under no checker they may do anything: they run only when asked for.
 //!
 //! All but one reach their defect through the library, so that a build whose library is not watched is found out:

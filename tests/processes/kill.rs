@@ -6,7 +6,7 @@
 //! counts an admission after the table has granted it: a kill in between loses the count and never the charge, so
 //! `counted <= charged <= burst` must hold for every key, whenever anybody dies.
 //!
-//! The long form, 1e5 kills in six worlds at once (`cargo test --release --features std --test kill -- --ignored`, AMD
+//! The long form, 1e5 kills in six worlds at once (`cargo test --release --test kill -- --ignored`, AMD
 //! EPYC of family 26, 2026-11-23, two cores that others used, too): 100 013 kills, 273 of workers stopped for up to a
 //! second before, 85 358 637 admissions, 3 922 claims left behind, no key over its burst and none stuck; 663 s of
 //! processor time.

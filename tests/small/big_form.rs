@@ -1,7 +1,5 @@
 //! The small forms give the answers of the big ones: same words, same verdicts, same times.
 
-use std::collections::HashMap;
-
 use tatcell::{
     Cell, Cell32, Decision, ExclusiveCell, FullPolicy, Limit, Limit32, LimitError, LimitSpec, Outcome,
     SmallLimit, SmallLimit32, SmallSlot, SmallTable, TableError,
@@ -193,34 +191,6 @@ fn a_small_limit_has_the_window_of_the_big_one_whatever_its_fraction() {
             let small = SmallLimit::shaped(1, interval, 3, delay);
             assert_eq!(small, SmallLimit::from_limit(&limit), "{interval} and {delay}");
         }
-    }
-}
-
-#[test]
-fn each_key_of_a_small_table_gets_the_answer_of_its_own_cell() {
-    let mut rng = Rng(0x5eed_0004);
-    for _ in 0..100 {
-        let ((units, period, burst), limit) = limits(&mut rng, SmallLimit32::new);
-        let mut slots: Vec<SmallSlot> = (0..256).map(|_| SmallSlot::EMPTY).collect();
-        let mut table = SmallTable::new(&mut slots, limit, FullPolicy::Deny).unwrap();
-        table.seed(rng.next().to_le_bytes());
-        let mut cells: HashMap<u32, Cell32> = HashMap::new();
-        let mut now = rng.next() as u32;
-        let step_ticks = (period / units).clamp(1, 1 << 20);
-        for step in 0..2_000 {
-            let (key, cost) = (rng.below(24) as u32, rng.any(10) as u32);
-            let wanted = cells.entry(key).or_default().check_small(&limit, now, cost);
-            let got = table.check(now, &key.to_le_bytes(), cost).unwrap();
-            assert_eq!(
-                got, wanted,
-                "step {step}: {units} per {period}, burst {burst}, key {key} cost {cost}"
-            );
-            if step % 64 == 0 {
-                table.sweep(now);
-            }
-            now = now.wrapping_add(rng.below(step_ticks) as u32);
-        }
-        assert_eq!(table.full(), 0);
     }
 }
 

@@ -16,4 +16,3 @@ mod overrides;
 mod pair_burst;
 mod permits;
 mod second_line;
-mod slots;

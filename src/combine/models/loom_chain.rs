@@ -2,8 +2,8 @@
 //! leaves no debt of a refused one.
 //!
 //! All threads of a model share one reading of the clock, so that what is owed can be summed up exactly. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show. `tests/chain_explorer.rs` explores the protocol
-//! with more threads, clocks that go on, and rules that are weakened; here runs the shipped code.
+//! `table/loom_kit.rs` for the bounds and for what loom does not show. One model has clocks apart: it bounds what an undo
+//! that comes late gives back.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
@@ -110,6 +110,28 @@ fn loom_a_chain_that_loses_a_race_gives_its_first_link_back() {
         }
     });
     assert!(LOST.load(Plain::Relaxed), "the race was never lost");
+}
+
+/// A chain that loses its second cell undoes its first by its own reading. The rival's clock is one emission interval
+/// ahead, so the undo gives back what has drained for the rival: one unit more than the burst, and no more. The model
+/// must reach that case. Does not show: clocks further apart.
+#[test]
+fn loom_a_late_undo_gives_back_what_drained_meanwhile_and_no_more() {
+    static LATE: AtomicBool = AtomicBool::new(false);
+    explore("chain: a late undo", Bound::Exhaustive, || {
+        let world = World::new(1);
+        let (chain, rival) = (world.clone(), world.clone());
+        let (_, passed) = race(
+            move || chain.chain(0, 1).check(NOW),
+            move || {
+                let _ = rival.cells[1].check(&rival.limit, NOW, 1);
+                (0..3).filter(|_| rival.cells[0].check(&rival.limit, NOW + T, 1).passes()).count()
+            },
+        );
+        assert!((1..=2).contains(&passed), "{passed} units at one instant");
+        LATE.fetch_or(passed == 2, Plain::Relaxed);
+    });
+    assert!(LATE.load(Plain::Relaxed), "no undo was ever late");
 }
 
 /// Reservations of two chains in opposite orders: no departure is shared, and a refused one leaves nothing. Does not

@@ -1,8 +1,8 @@
 //! Every schedule of three threads of one check each and of two threads of three, on a live slot and on a key that is
 //! new. The models of other files have more slots, clocks and operations, most of them up to a bound of preemptions.
 //!
-//! Without a bound: three threads on a live slot in `make test-loom`, 309 691 executions; two threads on it in
-//! `make loom-long`, 1 562 329. New keys have a bound of 3 preemptions in the former and of 4 in the latter: 184 736
+//! Without a bound: three threads on a live slot by day, 309 691 executions; two threads on it in
+//! the long run, 1 562 329. New keys have a bound of 3 preemptions in the former and of 4 in the latter: 184 736
 //! and 986 346 executions of three threads (6 s with a bound of 2, 40 s with 3, 304 s with 4, and not through without
 //! one after 7 minutes of processor time; AMD EPYC of family 25, 2026-11-23, beside other work), 24 541 and 139 682 of
 //! two. Without a bound and without weak memory the explorer takes both (`step_inserts`). One clock, sets of one slot a

@@ -35,9 +35,9 @@ use crate::table::set::set::Set;
 pub(crate) enum Bound {
     /// None is left out.
     Exhaustive,
-    /// In `make loom`, and in `make loom-long`.
+    /// By day, and in the long run (`mk/rust-tests.sh loom`, `loom-long`).
     At(usize, usize),
-    /// In `make loom`; exhaustive in `make loom-long`.
+    /// By day; exhaustive in the long run.
     First(usize),
 }
 

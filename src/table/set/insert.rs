@@ -24,7 +24,7 @@
 //!   the claim. Two uses of permits break that, and with it the two points above: several permits of one key refunded
 //!   oldest first without `strict_refunds`, and a refund by a reading behind that of a later insert of the key, where
 //!   the clocks in use lie more than a unit of time apart. The explorer has both as pinned cases
-//!   (`tests/explorer/resets.rs`), and the guide says so;
+//!   (`step/step_permits.rs`), and the guide says so;
 //! - a claim stores no charge: a thread that dies holding one has charged nothing, anyone with the same key commits
 //!   it in its place, and everyone else may reuse the slot once it expires.
 //!

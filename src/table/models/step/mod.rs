@@ -26,7 +26,7 @@
 //! Weakened forms ([`weakened`]) run the same calls with an [`Access`](crate::sync::Access) that swaps wrongly, and
 //! each must be caught; each check, run alone, finds a world to be wrong ([`each_check`]). What is not shown: weak
 //! memory (the models in `loom_*.rs`), clocks apart by more than the skew, more slots and threads than these worlds
-//! have (`tests/explorer.rs` goes deeper, on a model of the protocol).
+//! have. What a model of the protocol once found in larger worlds is told in docs/ARCHITECTURE.md.
 //!
 //! `RUSTFLAGS="--cfg tatcell_step" cargo test --profile loom --lib --features std step_`
 
@@ -42,6 +42,7 @@ mod step_forms;
 mod step_groups;
 mod step_inserts;
 mod step_migrations;
+mod step_permits;
 mod step_resets;
 mod weakened;
 mod world;
