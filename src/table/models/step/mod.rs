@@ -7,8 +7,8 @@
 //!
 //! A world is a table of one set, two or three of whose slots are free to be used, and two to four threads with a list
 //! of calls each: single and burst checks, refunds by the permits of earlier calls, resets, sweeps, saves,
-//! migrations into memory of their own. The calls are those of [`Table`](crate::table::handle::Table), not a copy of the protocol:
-//! what is explored is what is shipped, but for its vector searches. Every state is looked at:
+//! migrations into memory of their own. The calls are those of [`Table`](crate::table::handle::Table), not a copy of
+//! the protocol: what is explored is what is shipped, but for its vector searches. Every state is looked at:
 //!
 //! - at most one LIVE word a key, under every policy but Sampled;
 //! - every claim lies above all earlier ones of its slot, so no claim word recurs;
@@ -23,8 +23,8 @@
 //!   end: a refused one writes nothing, and once all has drained they are admitted. A thread that dies is one that is
 //!   not run again, so this covers the death of any threads at any step.
 //!
-//! Weakened forms ([`weakened`]) run the same calls with an [`Access`](crate::sync::Access) that swaps wrongly, and each
-//! must be caught; each check, run alone, finds a world to be wrong ([`each_check`]). What is not shown: weak
+//! Weakened forms ([`weakened`]) run the same calls with an [`Access`](crate::sync::Access) that swaps wrongly, and
+//! each must be caught; each check, run alone, finds a world to be wrong ([`each_check`]). What is not shown: weak
 //! memory (the models in `loom_*.rs`), clocks apart by more than the skew, more slots and threads than these worlds
 //! have (`tests/explorer.rs` goes deeper, on a model of the protocol).
 //!
