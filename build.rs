@@ -48,8 +48,8 @@ fn names(asked: &Asked) {
     name("tatcell_masked64", !loom && !atomic64 && !asked.feature("FALLBACK"));
     // No atomics of 64 bits, on a hosted system: portable-atomic's.
     name("tatcell_portable64", !loom && !atomic64 && asked.feature("FALLBACK"));
-    // How a masked section keeps everyone else out: two functions in C, the crate `critical-section`, the interrupt mask
-    // of Cortex-M (primask) or RISC-V (mstatus), a lock where firmware is tested (hosted), or not at all (open).
+    // How a masked section keeps everyone else out: two functions in C, the crate `critical-section`, the interrupt
+    // mask of Cortex-M (primask) or RISC-V (mstatus), a lock where firmware is tested (hosted), or not at all (open).
     let bare = asked.is("TARGET_OS", "none");
     let hosted = asked.is("TARGET_FAMILY", "unix") || asked.is("TARGET_FAMILY", "windows");
     choice(

@@ -5,7 +5,7 @@ TESTS := rust-tests races c-tests doc-tests package-tests demo-verdict
 MODELS := step-worlds loom-models proofs
 
 .PHONY: demo check test test-c test-models test-packages test-long lint bench header clean
-demo: ## Attack a UDP server on loopback, without the limiter and with it; verdict and demo.svg (half a minute)
+demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
 	@$(CARGO) run --release --quiet -p tatcell-demo -- --port $(DEMO_PORT) --svg $(DEMO_SVG)
 
 check: ## The one-minute loop: formatting, clippy, unit tests of the library
@@ -19,7 +19,7 @@ test: install-packages ## All tests of the library in Rust, C and C++, its docum
 test-c: install-packages ## The library through its C ABI: programs, headers, symbols, the ABI of the last release
 	$(COUNT) c-tests
 
-test-models: install-packages ## Every interleaving of small models (step, loom), the protocol by Spin, the arithmetic by z3
+test-models: install-packages ## Every interleaving of small models (step, loom); protocol by Spin, arithmetic by z3
 	$(COUNT) $(MODELS)
 
 test-packages: install-packages ## Install, build with pkg-config and CMake, move, uninstall; the packed crate
@@ -54,8 +54,10 @@ doc-tests: lib
 	@mk/docs.sh
 package-tests: lib
 	@packaging/test/run.sh
-demo-verdict:
+demo-verdict: $(BUILD)/udp_gate
 	@$(CARGO) run --release --quiet -p tatcell-demo -- --verdict --port $(DEMO_PORT)
+$(BUILD)/udp_gate: examples/udp_gate.c include/tatcell.h $(LIB_A)
+	@$(CC) -O2 -Wall -Wextra -Iinclude examples/udp_gate.c $(LIB_A) -o $@
 step-worlds:
 	@mk/rust-tests.sh step
 loom-models:

@@ -22,7 +22,8 @@ const P99_SHARE: f64 = 0.2;
 const GROWTH_KIB: u64 = 16;
 
 /// The machine was busy if gate and sender waited for cores for more than this share of the time with the limiter on:
-/// the slowest hundredth of the replies decides the p99, so such waits can decide it.
+/// the slowest hundredth of the replies decides the p99, so such waits can decide it. Two idle cores show a quarter
+/// of this share.
 const MOST_WAIT: f64 = 0.01;
 /// The machine was busy if the sender fell behind its schedule by more than this.
 const MOST_LAG_US: u64 = 200_000;
@@ -285,8 +286,10 @@ mod tests {
         outcome.watched.waits.gate_ns = 1_000_000_000;
     }
 
+    type Break = fn(&mut Outcome);
+
     /// The lines that can fail alone: what breaks each, and whether the load of the machine can.
-    const BREAKS: [(fn(&mut Outcome), bool); 9] = [
+    const BREAKS: [(Break, bool); 9] = [
         (|run| run.stats.answered[0] = run.stats.sent[0].clone(), true),
         (|run| run.stats.answered[0][ON_BINS.end - 2] -= 6, true),
         (|run| (0..20).for_each(|_| run.stats.latency[ON_BINS.start].record(50_000_000)), true),

@@ -38,7 +38,10 @@ modes() {
     cat "$out/wrong"; [ ! -s "$out/wrong" ]
 }
 no_paths() { fails grep -rnF -e "$root" -e "${HOME:-/nowhere}/" "$1/lib/pkgconfig" "$1/lib/cmake" "$1/include"; }
-gone() { run_make uninstall "DESTDIR=$1" PREFIX=/usr && [ -z "$(find "$1" ! -type d)" ] && [ ! -e "$1/usr/lib/cmake/tatcell" ]; }
+gone() {
+    run_make uninstall "DESTDIR=$1" PREFIX=/usr && [ -z "$(find "$1" ! -type d)" ] &&
+        [ ! -e "$1/usr/lib/cmake/tatcell" ]
+}
 
 # needs FILE, alone FILE: whether it wants the shared library at run time.
 needs() { readelf -d "$1" | grep NEEDED | grep -qF "[$so]" || { echo "$1 does not need $so"; return 1; }; }
@@ -101,7 +104,8 @@ cmake_programs() {
         "$2/load_$plugin" && alone "$2/lib$plugin.so" && hides "$2/lib$plugin.so" || return 1
     done
 }
-# Only the archive is installed: tatcell::tatcell is that one, and there is no tatcell::shared. With neither, none is found.
+# Only the archive is installed: tatcell::tatcell is that one, and there is no tatcell::shared. Without the archive,
+# too, CMake finds no package.
 archive_only() {
     rm -rf "$2" && cp -a "$1" "$2" && rm "$2"/usr/lib/libtatcell.so* || return 1
     configure "-DCMAKE_PREFIX_PATH=$2/usr" "$2/build" > "$out/said" 2>&1 &&
@@ -153,7 +157,8 @@ c_abi() {
     # It is no member of the workspace around it.
     echo '[workspace]' >> "$out/tatcell-$version/Cargo.toml"
     (cd "$out/tatcell-$version" && $CARGO rustc --quiet --release --lib --features capi,host --crate-type staticlib \
-        --target-dir "$out/crate") && nm "$out/crate/release/libtatcell.a" 2> /dev/null | grep -q ' T tatcell_table_check$'
+        --target-dir "$out/crate") &&
+        nm "$out/crate/release/libtatcell.a" 2> /dev/null | grep -q ' T tatcell_table_check$'
 }
 check 'the packed crate builds, and has what it names' packed
 check 'the packed crate builds the C library' c_abi

@@ -1,6 +1,8 @@
 //! One key each: [`cell`] holds the word of a limit, [`meter`] that of a meter, [`lease`] spares a shared cell,
 //! [`sliding_log`] keeps a window of words, and [`refusal`] says how often a refusal is logged or answered.
 
+// The room is named after what it is about, and its first file after what it holds.
+#[allow(clippy::module_inception)]
 mod cell;
 mod lease;
 mod meter;

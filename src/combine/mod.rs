@@ -8,8 +8,7 @@
 //! ```
 //!
 //! `ladder_limits.rs` makes such a chain of the prefixes of an address, `pair.rs` decides bursts of keys under two
-//! limits each.
-//! `mark.rs` is the one that is not all or none: two limits of a key give three colours.
+//! limits each. `mark.rs` is the one that is not all or none: two limits of a key give three colours.
 //!
 //! What is combined are the calls that cells and tables have for everybody (peek, check, reserve, charge, refund): no
 //! algorithm is known here, and no word is touched but through them.
