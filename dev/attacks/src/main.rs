@@ -122,7 +122,7 @@ fn tables(f: &Figures) -> String {
     out
 }
 
-const BEGIN: &str = "<!-- figures: make attacks -->\n";
+const BEGIN: &str = "<!-- figures: make -C dev attacks-page -->\n";
 const END: &str = "<!-- end of figures -->";
 
 /// The page before the figures, what stands there, and the page behind them.
@@ -145,8 +145,8 @@ fn put(page: &Path, tables: &str, hold: bool) -> Result<(), String> {
     }
     let mut lines = tables.trim().lines().zip(there.trim().lines());
     Err(match lines.find(|(new, old)| new != old) {
-        Some((new, old)) => format!("the page has {old}, and this run {new}: make attacks"),
-        None => "the page has more or fewer figures than this run: make attacks".into(),
+        Some((new, old)) => format!("the page has {old}, and this run {new}: make -C dev attacks-page"),
+        None => "the page has more or fewer figures than this run: make -C dev attacks-page".into(),
     })
 }
 
