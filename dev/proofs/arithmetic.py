@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """The arithmetic of the shipped formulas, proved by z3 for every value.
 
-    python3 proofs/arithmetic.py [part of a name ...]
+    python3 dev/proofs/arithmetic.py [part of a name ...]
 
 Debian: apt-get install python3-z3; elsewhere: pip install z3-solver. Each obligation is a claim under preconditions and
 a broken twin of the formula. It holds where the preconditions can be met, the negated claim cannot, and the negated

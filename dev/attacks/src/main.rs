@@ -86,7 +86,7 @@ fn see(quick: bool) -> Figures {
 fn tables(f: &Figures) -> String {
     let mut out = String::new();
     let _ =
-        write!(out, "Innocents refused, % (and what abusers get, times their rate), by load:\n\n| Policy |");
+        write!(out, "Innocents refused, in percent, and in brackets what abusers get as a multiple of their rate, by load:\n\n| Policy |");
     f.floods[0].iter().for_each(|row| out += &format!(" {} |", row.load));
     out += "\n|---|---|---|---|---|\n";
     for ((_, name), rows) in POLICIES.iter().zip(f.floods.iter()) {
@@ -96,33 +96,39 @@ fn tables(f: &Figures) -> String {
     }
     let flood = f.floods.iter().map(|rows| format!("{:.0}", rows.last().map_or(0.0, |r| r.flood_admitted)));
     let flood: Vec<String> = flood.collect();
-    let _ = writeln!(out, "\nOf the flood itself, at load 10, pass {} % in this order.\n", flood.join(", "));
-    out += "Of what lasting abusers ask beyond their rate, % that passes under `Admit`:\n\n";
+    let _ = writeln!(
+        out,
+        "\nAt load 10, {} % of the flood itself pass, in the order of the table.\n",
+        flood.join(", ")
+    );
+    out += "Percentage that passes under `Admit` of what lasting abusers send beyond their rate:\n\n";
     out += "| Load | as it is | twice the memory | four times | eight times |\n|---|---|---|---|---|\n";
     for (load, [a, b, c, d]) in f.lasting.iter() {
         let _ = writeln!(out, "| {load} | {a:.1} | {b:.1} | {c:.1} | {d:.1} |");
     }
-    out += "\nWhat an evader gets who asks evenly below a flood, times its rate:\n\n";
-    out += "| Flood's load | asks a second | `Admit` | `Sampled` | `Deny` | `Inherit` |\n|---|---|---|---|---|---|\n";
+    out += "\nWhat an evader that spaces its requests evenly in a flood gets, as a multiple of its rate:\n\n";
+    out += "| Load of the flood | requests a second | `Admit` | `Sampled` | `Deny` | `Inherit` |\n|---|---|---|---|---|---|\n";
     for (load, rho, [a, b, c, d]) in f.evaders.iter() {
         let _ = writeln!(out, "| {load} | {rho} | {a:.2} | {b:.2} | {c:.2} | {d:.2} |");
     }
-    out += "\nFullest or emptiest of 512 sets for a million keys, in standard deviations from the mean:\n\n";
+    out +=
+        "\nThe fullest or emptiest of 512 sets for a million keys, in standard deviations from the mean:\n\n";
     out += "| Keys | different ones | distance |\n|---|---|---|\n";
     for Aim { name, keys, distance } in f.aimed.iter() {
         let _ = writeln!(out, "| {name} | {keys} | {distance:.2} |");
     }
     let (lookups, seen, expected) = *f.collisions;
-    let strangers = format!("{seen} of {lookups} lookups in a full table; the formula: {expected:.0}");
+    let strangers =
+        format!("{seen} of {lookups} lookups in a full table. The formula predicts {expected:.0}");
     let _ = writeln!(out, "\nStrangers taken for a live key: {strangers}.");
-    out += "\nNew keys that find their set full:\n\n| Load | seen | Erlang B |\n|---|---|---|\n";
+    out += "\nShare of new keys that find their set full:\n\n| Load | seen | Erlang B |\n|---|---|---|\n";
     f.full
         .iter()
         .for_each(|(load, seen, erlang)| out += &format!("| {load} | {seen:.2e} | {erlang:.2e} |\n"));
     out
 }
 
-const BEGIN: &str = "<!-- figures: make attacks -->\n";
+const BEGIN: &str = "<!-- figures: make -C dev attacks-page -->\n";
 const END: &str = "<!-- end of figures -->";
 
 /// The page before the figures, what stands there, and the page behind them.
@@ -145,8 +151,8 @@ fn put(page: &Path, tables: &str, hold: bool) -> Result<(), String> {
     }
     let mut lines = tables.trim().lines().zip(there.trim().lines());
     Err(match lines.find(|(new, old)| new != old) {
-        Some((new, old)) => format!("the page has {old}, and this run {new}: make attacks"),
-        None => "the page has more or fewer figures than this run: make attacks".into(),
+        Some((new, old)) => format!("the page has {old}, and this run {new}: make -C dev attacks-page"),
+        None => "the page has more or fewer figures than this run: make -C dev attacks-page".into(),
     })
 }
 

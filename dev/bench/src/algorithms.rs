@@ -7,8 +7,8 @@ use std::hint::black_box;
 use tatcell::{lines_for, Cell, Chain, Colour, Limit, LimitSpec, Line, Link, Meter, MeterSpec, PairBurst};
 use tatcell::{SlidingLog, Table, TableLimit, TableOptions};
 
-use crate::beds::{mix64, slots_for};
 use crate::cells::{decide, Apart, CELL, STEADY};
+use crate::fixtures::{mix64, slots_for};
 use crate::keys::Stream;
 use crate::suite::{Body, Mix, Suite, DT};
 use crate::tables::visits;

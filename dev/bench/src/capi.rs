@@ -1,5 +1,5 @@
 //! The same decisions through the shared library, as a C program makes them: one indirect call each. The functions and
-//! structures are those of the header, so beds and steps are its own too; they do what [`beds`](crate::beds) and
+//! structures are those of the header, so fixtures and steps are its own too; they do what [`fixtures`](crate::fixtures) and
 //! [`steps`](crate::steps) do.
 
 use std::cell::RefCell;
@@ -8,8 +8,8 @@ use std::mem::{transmute, zeroed};
 use std::ptr::null_mut;
 use std::rc::Rc;
 
-use crate::beds::{slots_for, spec, visits, Hashing};
 use crate::cells::{decide, BATCH, CELL, HOT, SPENT, STEADY};
+use crate::fixtures::{slots_for, spec, visits, Hashing};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
@@ -150,10 +150,10 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
         cell(lib, exclusive, STEADY, 5)
     });
     suite.add("c.lease", "C, lease of 16384 over a cell, conforming", Mix::Pass, CELL, |_| lease(lib));
-    let mut add = |id: &str, text: &str, (mix, flags): (Mix, u32), step: fn(&mut Bed, u64) -> u64| {
+    let mut add = |id: &str, text: &str, (mix, flags): (Mix, u32), step: fn(&mut Fixture, u64) -> u64| {
         let text = format!("C, 1e3 keys, {text}");
         suite.add(id, &text, mix, visits(1_000), |_| {
-            row(&Rc::new(RefCell::new(Bed::new(lib, 1_000, mix, flags))), step)
+            row(&Rc::new(RefCell::new(Fixture::new(lib, 1_000, mix, flags))), step)
         });
     };
     let pass = (Mix::Pass, 0);
@@ -165,9 +165,12 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
     let text = "exclusive, burst of 64, next one in between";
     add("c.exclusive_ahead64_1e3", text, (Mix::Pass, EXCLUSIVE), ahead::<64>);
     let mut made = None;
-    let mut add = |id: &str, text: &str, step: fn(&mut Bed, u64) -> u64| {
+    let mut add = |id: &str, text: &str, step: fn(&mut Fixture, u64) -> u64| {
         suite.add(id, text, Mix::Pass, visits(KEYS), |_| {
-            row(made.get_or_insert_with(|| Rc::new(RefCell::new(Bed::new(lib, KEYS, Mix::Pass, 0)))), step)
+            row(
+                made.get_or_insert_with(|| Rc::new(RefCell::new(Fixture::new(lib, KEYS, Mix::Pass, 0)))),
+                step,
+            )
         });
     };
     add("c.single1e6", "C, 1e6 keys, single call", single);
@@ -175,9 +178,9 @@ pub fn add(suite: &mut Suite, path: Option<&str>) {
     add("c.ahead64", "C, 1e6 keys, burst of 64, next one in between", ahead::<64>);
 }
 
-fn row(bed: &Rc<RefCell<Bed>>, step: fn(&mut Bed, u64) -> u64) -> Body {
-    let bed = bed.clone();
-    Box::new(move |n| step(&mut bed.borrow_mut(), n))
+fn row(fixture: &Rc<RefCell<Fixture>>, step: fn(&mut Fixture, u64) -> u64) -> Body {
+    let fixture = fixture.clone();
+    Box::new(move |n| step(&mut fixture.borrow_mut(), n))
 }
 
 fn cell(lib: Library, check: CellCheck, (units, period, burst): (u64, u64, u64), debt: u32) -> Body {
@@ -214,7 +217,7 @@ fn lease(lib: Library) -> Body {
     })
 }
 
-struct Bed {
+struct Fixture {
     lib: Library,
     table: Object,
     limit: Object,
@@ -222,13 +225,13 @@ struct Bed {
     now: u64,
 }
 
-impl Bed {
-    fn new(lib: Library, keys: u32, mix: Mix, flags: u32) -> Bed {
+impl Fixture {
+    fn new(lib: Library, keys: u32, mix: Mix, flags: u32) -> Fixture {
         let memory = Memory::new(tatcell::lines_for(slots_for(keys as usize)) * 64);
         let (period, burst) = spec(keys, mix);
         let size = size_of::<Spec>() as u32;
         let spec = Spec { size, flags: 0, units: 1, period, burst, rest: [0; 6], resolution: 0, epoch: 0 };
-        let mut bed = Bed {
+        let mut fixture = Fixture {
             lib,
             table: Library::object(lib.handle_size),
             limit: Library::object(lib.limit_size),
@@ -243,14 +246,17 @@ impl Bed {
             options.fastest = &spec;
             options.seed = b"not so secret 16";
             let bytes = memory.lines().len() * 64;
-            assert_eq!((lib.table_init)(bed.table.as_mut_ptr(), memory.as_ptr().cast(), bytes, &options), 0);
-            assert_eq!((lib.table_limit)(bed.limit.as_mut_ptr(), bed.table.as_ptr(), &spec), 0);
+            assert_eq!(
+                (lib.table_init)(fixture.table.as_mut_ptr(), memory.as_ptr().cast(), bytes, &options),
+                0
+            );
+            assert_eq!((lib.table_limit)(fixture.limit.as_mut_ptr(), fixture.table.as_ptr(), &spec), 0);
             for id in 0..u64::from(keys) {
                 let key = key(id);
                 (lib.table_check)(
-                    bed.table.as_ptr(),
-                    bed.limit.as_ptr(),
-                    bed.now,
+                    fixture.table.as_ptr(),
+                    fixture.limit.as_ptr(),
+                    fixture.now,
                     key.as_ptr().cast(),
                     16,
                     1,
@@ -259,14 +265,14 @@ impl Bed {
             }
         }
         if mix == Mix::Pass {
-            bed.now += period;
+            fixture.now += period;
         }
-        bed
+        fixture
     }
 }
 
-fn single(bed: &mut Bed, n: u64) -> u64 {
-    let Bed { lib, table, limit, stream, now } = bed;
+fn single(fixture: &mut Fixture, n: u64) -> u64 {
+    let Fixture { lib, table, limit, stream, now } = fixture;
     let (table, limit) = (table.as_ptr(), limit.as_ptr());
     let (mut passed, mut retry) = (0, 0);
     let (ids, turn) = stream.take(n as usize);
@@ -280,8 +286,8 @@ fn single(bed: &mut Bed, n: u64) -> u64 {
     passed
 }
 
-fn ahead<const K: usize>(bed: &mut Bed, n: u64) -> u64 {
-    let Bed { lib, table, limit, stream, now } = bed;
+fn ahead<const K: usize>(fixture: &mut Fixture, n: u64) -> u64 {
+    let Fixture { lib, table, limit, stream, now } = fixture;
     let table = table.as_ptr();
     let mut passed = 0;
     let mut keys = [[[0u8; 16]; K]; 2];

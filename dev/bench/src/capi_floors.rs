@@ -1,4 +1,4 @@
-//! Floors of the rows from C: functions of `benches/peers/floor.c` with the arguments of the library's, which look at
+//! Floors of the rows from C: functions of `dev/bench/peers/floor.c` with the arguments of the library's, which look at
 //! them, make one bare operation and answer. Called as [`capi`](crate::capi) calls the library, in the same loop.
 
 use std::ffi::{c_void, CString};
@@ -29,7 +29,7 @@ pub fn add(suite: &mut Suite) {
         }
         match find(symbol) {
             Some(at) => suite.add(id, text, Mix::Bare, CELL, |_| body(symbol, at, first)),
-            None => suite.absent(id, &format!("{FILE}: not there, or an older one (make bench-peers)")),
+            None => suite.absent(id, &format!("{FILE}: not there, or an older one (make -C dev peers)")),
         }
     }
 }
@@ -37,7 +37,7 @@ pub fn add(suite: &mut Suite) {
 fn find(symbol: &str) -> Option<*mut c_void> {
     let path = CString::new(place(FILE)?.into_os_string().into_encoded_bytes()).ok()?;
     let symbol = CString::new(symbol).ok()?;
-    // SAFETY: a library of benches/peers, without constructors; a handle from dlopen and a terminated name.
+    // SAFETY: a library of dev/bench/peers, without constructors; a handle from dlopen and a terminated name.
     let at = unsafe {
         let lib = libc::dlopen(path.as_ptr(), libc::RTLD_NOW);
         if lib.is_null() {

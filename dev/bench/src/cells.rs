@@ -1,4 +1,4 @@
-//! The rows of direct cells: one word, one key, no bed. Their loop, [`decide`], serves every direct limiter.
+//! The rows of direct cells: one word, one key, no fixture. Their loop, [`decide`], serves every direct limiter.
 //!
 //! The conforming stream starts five units in debt and then pays back exactly what it takes, so the word is live
 //! at every decision and every decision stores. The denied stream has spent its burst for years.

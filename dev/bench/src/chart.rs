@@ -2,19 +2,20 @@
 //!
 //! ```text
 //!  title, machine, legend
-//!  panel heading                     0    5    10   15 ns        one linear axis a panel
+//!  panel heading
+//!                                0    5    10   15 ns            one linear axis a panel
 //!              label of a bar |======    5.2
 //! ```
 
 use std::fmt::Write as _;
 
-use crate::machine::Machine;
-use crate::suite::Suite;
-
 const WIDTH: f64 = 980.0;
-/// Where bars begin, and how long the longest is.
+/// Where bars begin, and how long the longest may be.
 const LEFT: f64 = 380.0;
 const LENGTH: f64 = 520.0;
+/// Width of a letter of the numbers, and what stays free around them.
+const LETTER: f64 = 6.6;
+const GAP: f64 = 6.0;
 /// Height of a bar and of what it takes.
 const BAR: f64 = 14.0;
 const STEP: f64 = 20.0;
@@ -83,25 +84,31 @@ const PANELS: &[(&str, &[Bar])] = &[
     ),
 ];
 
-/// What others reported, elsewhere: ns, and what to say of it. Of a range, the upper end is drawn.
+/// What others reported, elsewhere: ns, and the text behind the bar. If it is a range, its upper end is drawn.
 const REPORTED: &[(&str, f64, &str)] = &[
     ("nginx limit_req, its code alone", 1_700.0, "1700, and 129 bytes a key"),
     ("Java, Guava in a ConcurrentHashMap", 1_500.0, "1500, and 207 bytes a key"),
     ("Go, x/time/rate in a map", 900.0, "370 to 900, and 138 bytes a key"),
 ];
-const REPORTED_OF: &str = "1e6 keys, reported, not of this run: a trial on an Intel Sapphire Rapids machine";
+const REPORTED_OF: &str =
+    "1e6 keys, not measured in this run: reported from a trial on an Intel Sapphire Rapids machine";
 
-/// Writes the chart; None where no bar of it was measured.
-pub fn write(suite: &Suite, machine: &Machine, path: &str) -> Result<Option<()>, String> {
-    let Some(text) = draw(suite, machine) else { return Ok(None) };
+/// Writes the chart of a run, whose minimum of each row is `min`; None if no bar of it was measured.
+pub fn write(
+    min: impl Fn(&str) -> Option<f64>,
+    machine: &str,
+    date: &str,
+    path: &str,
+) -> Result<Option<()>, String> {
+    let Some(text) = draw(min, machine, date) else { return Ok(None) };
     std::fs::write(path, text).map_err(|e| format!("{path}: {e}"))?;
     Ok(Some(()))
 }
 
-fn draw(suite: &Suite, machine: &Machine) -> Option<String> {
+fn draw(min: impl Fn(&str) -> Option<f64>, machine: &str, date: &str) -> Option<String> {
     let (mut body, mut y) = (String::new(), 96.0);
     for (title, bars) in PANELS {
-        let measured = bars.iter().filter_map(|(id, label)| Some((*id, *label, suite.row(id)?.min())));
+        let measured = bars.iter().filter_map(|(id, label)| Some((*id, *label, min(id)?)));
         let bars: Vec<(&str, &str, f64, String)> =
             measured.map(|(id, label, ns)| (id, label, ns, format!("{ns:.1}"))).collect();
         if !bars.is_empty() {
@@ -111,8 +118,7 @@ fn draw(suite: &Suite, machine: &Machine) -> Option<String> {
     if body.is_empty() {
         return None;
     }
-    if let Some(ours) = suite.row("table1e6.single") {
-        let ours = ours.min();
+    if let Some(ours) = min("table1e6.single") {
         let text = format!("{ours:.1}, and 17 bytes a key");
         let mut bars = vec![("table1e6.single", "tatcell, single call, this run", ours, text)];
         bars.extend(REPORTED.iter().map(|(what, ns, text)| ("peer", *what, *ns, text.to_string())));
@@ -133,10 +139,8 @@ fn draw(suite: &Suite, machine: &Machine) -> Option<String> {
         "Time per decision (ns, shorter is better)",
         r#" font-size="18" font-weight="bold""#,
     );
-    let what = format!(
-        "{}; {}; fastest round, one thread, conforming where nothing is said",
-        machine.text, machine.date
-    );
+    let what =
+        format!("{machine}; {date}; fastest round, one thread; conforming unless a label says otherwise");
     label(&mut out, 24.0, 52.0, "start", &what, GREY_TEXT);
     let mut x = 24.0;
     for (colour, text, width) in
@@ -159,15 +163,19 @@ const GREY_TEXT: &str = r##" font-size="11" fill="#555555""##;
 
 fn panel(out: &mut String, title: &str, bars: &[(&str, &str, f64, String)], y: &mut f64) {
     let most = bars.iter().map(|bar| bar.2).fold(0.0, f64::max);
+    // Every number has its place behind its bar, the longest one too.
+    let widest = bars.iter().map(|bar| bar.3.len()).max().unwrap_or(0) as f64 * LETTER;
+    let length = LENGTH.min(WIDTH - LEFT - widest - 2.0 * GAP);
     let tick = tick(most);
-    let scale = LENGTH / (most / tick).ceil() / tick;
+    let scale = length / (most / tick).ceil() / tick;
+    // The heading has a line of its own, above the numbers of the axis.
     label(out, 24.0, *y + 16.0, "start", title, r#" font-size="15" font-weight="bold""#);
-    let (top, bottom) = (*y + 24.0, *y + 28.0 + STEP * bars.len() as f64);
+    let (top, bottom) = (*y + 40.0, *y + 44.0 + STEP * bars.len() as f64);
     let mut at = 0.0;
-    while at * scale <= LENGTH + 0.5 {
+    while at * scale <= length + 0.5 {
         let x = LEFT + at * scale;
         let _ = writeln!(out, r##"<path d="M{x:.1} {top:.1}V{bottom:.1}" stroke="#dddddd"/>"##);
-        label(out, x, *y + 18.0, "middle", &format!("{at}"), GREY_TEXT);
+        label(out, x, *y + 35.0, "middle", &format!("{at}"), GREY_TEXT);
         at += tick;
     }
     for (i, (id, text, ns, value)) in bars.iter().enumerate() {
@@ -182,20 +190,13 @@ fn panel(out: &mut String, title: &str, bars: &[(&str, &str, f64, String)], y: &
             out,
             r#"<rect x="{LEFT}" y="{row:.1}" width="{long:.1}" height="{BAR}" fill="{colour}"/>"#
         );
-        // Where the number has no place behind its bar, it stands in it.
-        let inside = LEFT + long + 7.0 * value.len() as f64 > WIDTH;
-        let x = if inside { LEFT + long - 7.0 * value.len() as f64 } else { LEFT + long + 6.0 };
         // White under the number: a grid line may cross it.
-        let wide = 7.5 * value.len() as f64;
-        if !inside {
-            let _ = writeln!(
-                out,
-                r#"<rect x="{x:.1}" y="{row:.1}" width="{wide}" height="{BAR}" fill="white"/>"#
-            );
-        }
-        label(out, x, row + 11.5, "start", value, r#" font-size="12""#);
+        let (x, wide) = (LEFT + long + 1.0, value.len() as f64 * LETTER + GAP);
+        let _ =
+            writeln!(out, r#"<rect x="{x:.1}" y="{row:.1}" width="{wide:.1}" height="{BAR}" fill="white"/>"#);
+        label(out, x + GAP, row + 11.5, "start", value, r#" font-size="12""#);
     }
-    *y = bottom + 24.0;
+    *y = bottom + 20.0;
 }
 
 /// 1, 2 or 5 times a power of ten, so that an axis to `most` has four to ten of them.

@@ -16,7 +16,7 @@ use std::rc::Rc;
 
 use tatcell::{Burst, Counters, FullPolicy, Shared, SLOTS_PER_LINE};
 
-use crate::beds::{another, keyed, visits, Bed, Beds, Order, What};
+use crate::fixtures::{another, keyed, visits, Fixture, Fixtures, Order, What};
 use crate::keys::{Random, Stream};
 use crate::steps::{next, next_with};
 use crate::suite::{Mix, Suite};
@@ -24,8 +24,8 @@ use crate::tables::body;
 
 const KEYS: u32 = 1_000_000;
 
-pub fn add(suite: &mut Suite, beds: &mut Beds) {
-    let next32 = |bed: &mut Bed<Shared>, n: u64| next::<_, 32>(bed, n, keyed);
+pub fn add(suite: &mut Suite, fixtures: &mut Fixtures) {
+    let next32 = |fixture: &mut Fixture<Shared>, n: u64| next::<_, 32>(fixture, n, keyed);
     let visit = visits(KEYS);
     let what = What::new(KEYS);
     for (id, text, home) in [
@@ -34,8 +34,8 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
     ] {
         let empty = What { order: Order::Cycle { home }, ..what };
         suite.add(id, text, Mix::Pass, visit, |notes| {
-            let bed = beds.get(empty, notes);
-            let placed = placed(&bed.borrow(), home);
+            let fixture = fixtures.get(empty, notes);
+            let placed = placed(&fixture.borrow(), home);
             body(Rc::new(RefCell::new(placed)), next32)
         });
     }
@@ -46,20 +46,20 @@ pub fn add(suite: &mut Suite, beds: &mut Beds) {
         ("cost.sampled", "policy Sampled", FullPolicy::Sampled),
     ] {
         let what = What { policy, ..what };
-        suite.add(id, text, Mix::Pass, visit, |notes| body(beds.get(what, notes), next32));
+        suite.add(id, text, Mix::Pass, visit, |notes| body(fixtures.get(what, notes), next32));
     }
     suite.add("cost.again", "policy Admit, another table", Mix::Pass, visit, |notes| {
         body(another(what, notes), next32)
     });
     suite.add("cost.counters", "policy Admit, counted", Mix::Pass, visit, |notes| {
-        let (bed, mut counters) = (beds.get(what, notes), Counters::default());
-        Box::new(move |n| counted(&mut bed.borrow_mut(), &mut counters, n))
+        let (fixture, mut counters) = (fixtures.get(what, notes), Counters::default());
+        Box::new(move |n| counted(&mut fixture.borrow_mut(), &mut counters, n))
     });
 }
 
 #[inline(never)]
-fn counted(bed: &mut Bed<Shared>, counters: &mut Counters, n: u64) -> u64 {
-    next_with::<_, 32>(bed, n, keyed, |table, limit, now, hashes| {
+fn counted(fixture: &mut Fixture<Shared>, counters: &mut Counters, n: u64) -> u64 {
+    next_with::<_, 32>(fixture, n, keyed, |table, limit, now, hashes| {
         let burst = Burst { limit, now, hashes, costs: None, last: 0 };
         table.check_burst_prefetched(&burst, Some(&mut *counters)).unwrap_or(0)
     })
@@ -67,7 +67,7 @@ fn counted(bed: &mut Bed<Shared>, counters: &mut Counters, n: u64) -> u64 {
 
 /// The table with 1e6 keys, most of which come in turn, in a random order; with `home`, only keys whose home line has
 /// room.
-fn placed(empty: &Bed<Shared>, home: bool) -> Bed<Shared> {
+fn placed(empty: &Fixture<Shared>, home: bool) -> Fixture<Shared> {
     let table = &empty.table;
     let lines = (table.slots() / SLOTS_PER_LINE) as u64;
     let mut taken = vec![0; lines as usize];

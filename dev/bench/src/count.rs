@@ -2,7 +2,7 @@
 //!
 //! ```text
 //!  tatcell-bench count ----- for each row ----> valgrind tatcell-bench counted ROW N
-//!                                                 build the bed, N decisions        not counted
+//!                                                 build the fixture, N decisions        not counted
 //!    instructions, processor <------------------  [`counted_decisions`]             counted: N decisions, with loop
 //!                                                 stdout: what its processor has    and keys
 //! ```

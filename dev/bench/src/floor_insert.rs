@@ -14,7 +14,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::beds::visits;
+use crate::fixtures::visits;
 use crate::floor_single::{found, has_all, Line, Lines, Search, Sse2, Wide, LACKS};
 use crate::floor_words::prefetch;
 use crate::floors::others;

@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tatcell::lines_for;
 
-use crate::beds::{slots_for, visits};
+use crate::fixtures::{slots_for, visits};
 use crate::keys::{key, Random, Stream};
 use crate::memory::Memory;
 use crate::suite::{Mix, Suite, DT};

@@ -16,7 +16,7 @@ use std::sync::Mutex;
 
 use tatcell::lines_for;
 
-use crate::beds::{slots_for, visits};
+use crate::fixtures::{slots_for, visits};
 use crate::floors::{others, HAS_OTHERS};
 use crate::keys::Stream;
 use crate::memory::Memory;

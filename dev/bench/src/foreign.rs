@@ -1,9 +1,9 @@
 //! Peers in C++ and C: a mutex around `std::unordered_map`, and DPDK's meters behind a flow index or `rte_hash`; and
 //! our own checks where a C compiler puts them into the caller's loop.
 //!
-//! They are libraries of their own (`benches/peers`, built by `make bench-peers`), loaded when one of their rows is
+//! They are libraries of their own (`dev/bench/peers`, built by `make -C dev peers`), loaded when one of their rows is
 //! wanted. They decide a whole visit in one call, with the same keys, limits and time steps. Rows of one limit share
-//! a bed: each takes its visits in turn, and time stands still in between.
+//! a fixture: each takes its visits in turn, and time stands still in between.
 
 use std::collections::HashMap;
 use std::ffi::{c_char, c_void, CStr, CString};
@@ -79,7 +79,7 @@ struct Visit {
     by: u32,
 }
 
-/// benches/peers/peer.h
+/// dev/bench/peers/peer.h
 #[derive(Clone, Copy)]
 struct Library {
     open: Open,
@@ -96,11 +96,11 @@ struct Terms {
     debt: u32,
 }
 
-/// What was loaded and built so far, or why not. Beds live as long as the program.
+/// What was loaded and built so far, or why not. Fixtures live as long as the program.
 #[derive(Default)]
 struct Peers {
     libraries: HashMap<&'static str, Result<Library, String>>,
-    beds: HashMap<(&'static str, Terms), Result<*mut c_void, String>>,
+    fixtures: HashMap<(&'static str, Terms), Result<*mut c_void, String>>,
 }
 
 pub fn add(suite: &mut Suite) {
@@ -164,7 +164,7 @@ fn row(
         return;
     }
     match peers.run(source, kind, terms) {
-        Ok((bed, run)) => suite.add(id, text, mix, visits, |_| body(bed, run, stream())),
+        Ok((fixture, run)) => suite.add(id, text, mix, visits, |_| body(fixture, run, stream())),
         Err(why) => {
             suite.absent(id, &why);
             let note =
@@ -176,17 +176,17 @@ fn row(
     }
 }
 
-fn body(bed: *mut c_void, run: Run, stream: Option<Stream>) -> Body {
+fn body(fixture: *mut c_void, run: Run, stream: Option<Stream>) -> Body {
     let Some(mut stream) = stream else {
-        // SAFETY: the run of a bed that lives as long as the program; one meter reads no ids.
-        return Box::new(move |n| unsafe { run(bed, &Visit { ids: null(), n, dt: DT, by: 0 }) });
+        // SAFETY: the run of a fixture that lives as long as the program; one meter reads no ids.
+        return Box::new(move |n| unsafe { run(fixture, &Visit { ids: null(), n, dt: DT, by: 0 }) });
     };
     Box::new(move |n| {
         let (ids, turn) = stream.take(n as usize);
         // Number 0 is moved on to `by`.
         let visit = Visit { ids: ids.as_ptr(), n, dt: DT, by: turn.id(0) as u32 };
         // SAFETY: as above, and the run reads n ids.
-        unsafe { run(bed, &visit) }
+        unsafe { run(fixture, &visit) }
     })
 }
 
@@ -195,19 +195,19 @@ impl Peers {
         let library = self.libraries.entry(source.file).or_insert_with(|| load(source)).clone()?;
         // SAFETY: the library returns terminated text that stays.
         let why = || unsafe { CStr::from_ptr((library.why)()) }.to_string_lossy().into_owned();
-        let bed = self.beds.entry((source.file, terms)).or_insert_with(|| {
+        let fixture = self.fixtures.entry((source.file, terms)).or_insert_with(|| {
             // SAFETY: any numbers may be given.
-            let bed = unsafe { (library.open)(terms.keys, terms.period, terms.burst, terms.debt) };
-            if bed.is_null() {
+            let fixture = unsafe { (library.open)(terms.keys, terms.period, terms.burst, terms.debt) };
+            if fixture.is_null() {
                 Err(why())
             } else {
-                Ok(bed)
+                Ok(fixture)
             }
         });
-        let (bed, name) = (bed.clone()?, CString::new(kind).map_err(|e| e.to_string())?);
-        // SAFETY: a bed of this library and terminated text.
-        let run = unsafe { (library.kind)(bed, name.as_ptr()) };
-        Ok((bed, run.ok_or_else(why)?))
+        let (fixture, name) = (fixture.clone()?, CString::new(kind).map_err(|e| e.to_string())?);
+        // SAFETY: a fixture of this library and terminated text.
+        let run = unsafe { (library.kind)(fixture, name.as_ptr()) };
+        Ok((fixture, run.ok_or_else(why)?))
     }
 }
 
@@ -220,12 +220,12 @@ pub fn place(file: &str) -> Option<std::path::PathBuf> {
 fn load(source: &Source) -> Result<Library, String> {
     let Source { name, file, package } = source;
     let missing = |why: &str| {
-        format!("{name} rows skipped: {file}: {why} (make bench-peers; Debian package {package})")
+        format!("{name} rows skipped: {file}: {why} (make -C dev peers; Debian package {package})")
     };
     let path = place(file).ok_or_else(|| missing("no place for it is known"))?;
     let path =
         CString::new(path.into_os_string().into_encoded_bytes()).map_err(|e| missing(&e.to_string()))?;
-    // SAFETY: the libraries are those of benches/peers; their constructors (DPDK registers itself) need nothing.
+    // SAFETY: the libraries are those of dev/bench/peers; their constructors (DPDK registers itself) need nothing.
     let lib = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW) };
     if lib.is_null() {
         return Err(missing("not there, or not to be loaded"));
@@ -239,7 +239,7 @@ fn load(source: &Source) -> Result<Library, String> {
             Ok(at)
         }
     };
-    // SAFETY: the types are those of benches/peers/peer.h.
+    // SAFETY: the types are those of dev/bench/peers/peer.h.
     unsafe {
         Ok(Library {
             open: transmute::<*mut c_void, Open>(find(c"peer_open")?),

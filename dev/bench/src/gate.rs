@@ -1,7 +1,7 @@
 //! The gate: no row may take more instructions than the committed file of counts allows.
 //!
 //! ```text
-//!  benches/gates.tsv      row <tab> instructions per decision <tab> what the processor has
+//!  bench/gates.tsv      row <tab> instructions per decision <tab> what the processor has
 //!  # rustc 1.95           the compiler of the numbers
 //!  tatcell-bench gate     counts each row of [`GATED`], PASS or FAIL a line: fail above the file's number + 2 %,
 //!                         + 25 % with another compiler

@@ -5,8 +5,9 @@ use tatcell::HashKind;
 pub struct Machine {
     /// Processor, pinning, load.
     pub text: String,
-    /// Maker and family of the processor: runs of one family are compared.
+    /// Maker and family of the processor, and its model: runs of the same ones are compared.
     pub family: String,
+    pub model: String,
     /// Date and time, UTC.
     pub date: String,
 }
@@ -16,10 +17,10 @@ impl Machine {
         let file = |path: &str| std::fs::read_to_string(path).unwrap_or_default();
         let info = file("/proc/cpuinfo");
         let field = |name: &str| {
-            let line = info.lines().find(|line| line.starts_with(name));
-            line.and_then(|line| line.split(": ").nth(1)).map(str::to_string)
+            let mut fields = info.lines().filter_map(|line| line.split_once(':'));
+            fields.find(|(field, _)| field.trim() == name).map(|(_, value)| value.trim().to_string())
         };
-        let model = field("model name").unwrap_or_else(|| std::env::consts::ARCH.into());
+        let name = field("model name").unwrap_or_else(|| std::env::consts::ARCH.into());
         let family = field("cpu family").map_or(String::new(), |family| format!(" (family {family})"));
         let cpus = info.lines().filter(|line| line.starts_with("processor")).count().max(1);
         let pinned = cpu.map_or("not pinned".into(), |cpu| format!("pinned to cpu {cpu} of {cpus}"));
@@ -27,8 +28,12 @@ impl Machine {
         let load = load.split(' ').next().unwrap_or("?");
         let maker = field("vendor_id").unwrap_or_else(|| std::env::consts::ARCH.into());
         let number = field("cpu family").unwrap_or_default();
-        let kept = format!("{maker} {number}").trim_end().to_string();
-        Machine { family: kept, text: format!("{model}{family}, {pinned}, load {load}"), date: date() }
+        Machine {
+            family: format!("{maker} {number}").trim_end().to_string(),
+            model: field("model").unwrap_or_default(),
+            text: format!("{name}{family}, {pinned}, load {load}"),
+            date: date(),
+        }
     }
 }
 

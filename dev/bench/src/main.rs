@@ -2,24 +2,25 @@
 //!
 //! ```text
 //! tatcell-bench run [--seconds S] [--only TEXT,TEXT] [--count] [--lib libtatcell.so] [--tsv FILE] [--svg FILE]
-//!                   [--kept FOLDER]                      and compares it with a run of the same family
+//!                   [--baseline FOLDER]                  and compares it with a kept run of the same processor
+//! tatcell-bench chart TSV SVG                            draws the chart of a run that is kept
 //! tatcell-bench count [--rows ROW,ROW] [--lib SO]        instructions per decision, through valgrind
 //! tatcell-bench gate FILE [--write] [--lib SO]           holds them to the file of counts, or writes it
 //! tatcell-bench loop ROW N [--lib SO]                    N decisions of one row and nothing else, for profilers
 //! ```
 //!
-//! How a bed, a step, a crew and a row hang together:
+//! How a fixture, a step, a crew and a row hang together:
 //!
 //! ```text
-//!  BED     a table, its limit, a stream of keys, the time; made once, shared by the rows that ask the same of it
+//!  FIXTURE a table, its limit, a stream of keys, the time; made once, shared by the rows that ask the same of it
 //!   |
-//!  STEP    a way to call: a loop over a bed that makes n decisions and returns how many passed
+//!  STEP    a way to call: a loop over a fixture that makes n decisions and returns how many passed
 //!   |
 //!   |   MEMBER  what one thread decides on: a step over a table that others use too, or a cell
 //!   |    |
 //!   |   CREW    one member or two, each on a processor of its own, started and stopped together
 //!   |    |
-//!  BODY  |      a step that has its bed, or the loop of a row without one (a cell, bare words, another limiter)
+//!  BODY  |      a step that has its fixture, or the loop of a row without one (a cell, bare words, another limiter)
 //!   |    |
 //!  ROW          a body or a crew, with a name, a mix (who must pass) and the decisions of a visit
 //!   |
@@ -28,14 +29,14 @@
 //!  run: ns of each visit -> table, file, chart, goals       count, gate: a row alone under valgrind -> instructions
 //! ```
 //!
-//! [`beds`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
+//! [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
 //! rows are one idea a file: [`floors`], [`floor_words`], `floor_single`, `floor_insert`, [`cells`], [`tables`],
 //! [`algorithms`], [`stagger`], [`costs`], [`capi`], [`capi_floors`], [`peers`], [`foreign`], [`threads`],
 //! [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goals`], [`restated`], [`cause`],
-//! [`kept`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
+//! [`baseline`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
 
 mod algorithms;
-mod beds;
+mod baseline;
 mod capi;
 mod capi_floors;
 mod cause;
@@ -45,6 +46,7 @@ mod costs;
 mod count;
 mod cpu;
 mod crew;
+mod fixtures;
 #[cfg(target_arch = "x86_64")]
 mod floor_insert;
 #[cfg(target_arch = "x86_64")]
@@ -54,7 +56,6 @@ mod floors;
 mod foreign;
 mod gate;
 mod goals;
-mod kept;
 mod keys;
 mod machine;
 mod memory;
@@ -90,7 +91,7 @@ struct Args {
     lib: Option<String>,
     tsv: Option<String>,
     svg: Option<String>,
-    kept: Option<String>,
+    baseline: Option<String>,
 }
 
 impl Args {
@@ -109,7 +110,7 @@ impl Args {
                 "--lib" => args.lib = Some(value()?),
                 "--tsv" => args.tsv = Some(value()?),
                 "--svg" => args.svg = Some(value()?),
-                "--kept" => args.kept = Some(value()?),
+                "--baseline" => args.baseline = Some(value()?),
                 _ => args.rest.push(word),
             }
         }
@@ -119,7 +120,7 @@ impl Args {
 
 /// Every row of the bench that is wanted, in the order in which a round visits them.
 fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
-    let (mut suite, mut beds) = (Suite::new(wanted), beds::Beds::default());
+    let (mut suite, mut fixtures) = (Suite::new(wanted), fixtures::Fixtures::default());
     floors::add(&mut suite);
     floor_words::add(&mut suite);
     #[cfg(target_arch = "x86_64")]
@@ -128,17 +129,17 @@ fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
         floor_insert::add(&mut suite);
     }
     cells::add(&mut suite);
-    tables::add(&mut suite, &mut beds);
+    tables::add(&mut suite, &mut fixtures);
     algorithms::add(&mut suite);
-    stagger::add(&mut suite, &mut beds);
-    costs::add(&mut suite, &mut beds);
+    stagger::add(&mut suite, &mut fixtures);
+    costs::add(&mut suite, &mut fixtures);
     capi::add(&mut suite, lib);
     capi_floors::add(&mut suite);
     peers::add(&mut suite);
     foreign::add(&mut suite);
-    threads::add(&mut suite, &mut beds, cpus);
+    threads::add(&mut suite, &mut fixtures, cpus);
     thread_floors::add(&mut suite, cpus);
-    paced::add(&mut suite, &mut beds, cpus);
+    paced::add(&mut suite, &mut fixtures, cpus);
     suite
 }
 
@@ -157,19 +158,29 @@ fn run(args: &Args) -> Result<(), String> {
         counts.print();
     }
     goals::print(&suite, &counts);
-    if let Some(folder) = &args.kept {
-        kept::print(&suite, &machine, folder);
+    if let Some(folder) = &args.baseline {
+        baseline::print(&suite, &machine, folder);
     }
     if let Some(path) = &args.tsv {
         report::write_tsv(&suite, &counts, &machine, rounds, path)?;
         println!("numbers: {path}");
     }
     if let Some(path) = &args.svg {
-        if chart::write(&suite, &machine, path)?.is_some() {
+        let min = |id: &str| suite.row(id).map(suite::Row::min);
+        if chart::write(min, &machine.text, &machine.date, path)?.is_some() {
             println!("chart:   {path}");
         }
     }
     Ok(())
+}
+
+/// Draws a run that is kept, with the minimum of each row.
+fn chart_of(tsv: &str, svg: &str) -> Result<(), String> {
+    let run = baseline::read(tsv.into()).ok_or(format!("{tsv} cannot be read"))?;
+    match chart::write(|id| run.min(id), &run.machine, &run.date, svg)? {
+        Some(()) => Ok(()),
+        None => Err(format!("{tsv} has no row of the chart")),
+    }
 }
 
 fn main() -> ExitCode {
@@ -179,12 +190,13 @@ fn main() -> ExitCode {
             ("run", []) => run(&args),
             ("count", []) => Counts::of(args.rows.as_deref(), lib).map(|counts| counts.print()),
             ("gate", [file]) => gate::run(file, lib, args.write),
+            ("chart", [tsv, svg]) => chart_of(tsv, svg),
             ("loop", [id, n]) => count::one(id, n, lib),
             ("counted", [id, n]) => count::count_alone(id, n, lib),
             _ => {
-                Err("usage: tatcell-bench run | count | gate FILE | loop ROW N   [--seconds S] [--only TEXT,TEXT] \
+                Err("usage: tatcell-bench run | count | gate FILE | chart TSV SVG | loop ROW N   [--seconds S] [--only TEXT,TEXT] \
                       [--count] [--rows ROW,ROW] [--write] [--lib SO] [--tsv FILE] [--svg FILE] \
-                      [--kept FOLDER]"
+                      [--baseline FOLDER]"
                     .into())
             }
         }

@@ -21,9 +21,9 @@ use std::sync::OnceLock;
 
 use tatcell::{Burst, Shared};
 
-use crate::beds::{keyed, Bed, Beds, Order, What};
 use crate::cpu::{wall_ns, Cpus};
 use crate::crew::{crew, Member};
+use crate::fixtures::{keyed, Fixture, Fixtures, Order, What};
 use crate::floors::{others, HAS_OTHERS};
 use crate::keys::{key, Stream};
 use crate::suite::{Mix, Suite};
@@ -52,7 +52,7 @@ trait Work: Send {
 
 type Step = fn(&mut OnTable, u64) -> u64;
 
-pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
+pub fn add(suite: &mut Suite, fixtures: &mut Fixtures, cpus: Option<Cpus>) {
     let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {
         suite.skip("paced.", "needs two processors that a thread can be pinned to");
         return;
@@ -67,11 +67,11 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
                 let text = format!("1e6 keys, {rate} Mpps, {text}, {who}");
                 let id = format!("paced.{name}_{rate}mpps_{threads}");
                 suite.add_crew(&id, &text, Mix::Pass, visit, |notes| {
-                    let bed = beds.get(What { order: Order::Paced, ..What::new(KEYS) }, notes);
-                    let (bed, keys) = (bed.borrow(), KEYS / threads as u32);
+                    let fixture = fixtures.get(What { order: Order::Paced, ..What::new(KEYS) }, notes);
+                    let (fixture, keys) = (fixture.borrow(), KEYS / threads as u32);
                     let first = (0..threads as u64).map(|part| part * HALF);
-                    let work = |first| OnTable::new(bed.with(Stream::uniform(keys)), first, step);
-                    let member = |first| Paced::new(work(first), gap, bed.now);
+                    let work = |first| OnTable::new(fixture.with(Stream::uniform(keys)), first, step);
+                    let member = |first| Paced::new(work(first), gap, fixture.now);
                     crew(first.map(member).collect(), cpu, Default::default())
                 });
             }
@@ -124,7 +124,7 @@ impl<W: Work> Paced<W> {
 
 /// One thread's part of a table.
 struct OnTable {
-    bed: Bed<Shared>,
+    fixture: Fixture<Shared>,
     /// The number of its first key.
     first: u64,
     step: Step,
@@ -134,9 +134,9 @@ struct OnTable {
 }
 
 impl OnTable {
-    fn new(bed: Bed<Shared>, first: u64, step: Step) -> OnTable {
-        let hashes = std::array::from_fn(|i| keyed(&bed.table, first + i as u64));
-        OnTable { bed, first, step, hashes, last: 0 }
+    fn new(fixture: Fixture<Shared>, first: u64, step: Step) -> OnTable {
+        let hashes = std::array::from_fn(|i| keyed(&fixture.table, first + i as u64));
+        OnTable { fixture, first, step, hashes, last: 0 }
     }
 }
 
@@ -172,7 +172,7 @@ impl<const AHEAD: bool, const R: usize> Work for OnWords<AHEAD, R> {
     }
 }
 
-/// The clock of all of these rows, in ns, at first where their bed was made.
+/// The clock of all of these rows, in ns, at first where their fixture was made.
 fn ticks(wall: u64, made: u64) -> u64 {
     static START: OnceLock<u64> = OnceLock::new();
     made + wall.saturating_sub(*START.get_or_init(|| wall))
@@ -212,7 +212,7 @@ impl<W: Work> Member for Paced<W> {
 
 #[inline(never)]
 fn ahead(part: &mut OnTable, now: u64) -> u64 {
-    let OnTable { bed: Bed { table, limit, stream, .. }, first, hashes, last, .. } = part;
+    let OnTable { fixture: Fixture { table, limit, stream, .. }, first, hashes, last, .. } = part;
     let (first, mut next) = (*first, [0; BATCH]);
     let (ids, turn) = stream.take(BATCH);
     let burst = Burst { limit, now, hashes, costs: None, last: *last };
@@ -223,7 +223,7 @@ fn ahead(part: &mut OnTable, now: u64) -> u64 {
 
 #[inline(never)]
 fn single(part: &mut OnTable, now: u64) -> u64 {
-    let OnTable { bed: Bed { table, limit, stream, .. }, first, .. } = part;
+    let OnTable { fixture: Fixture { table, limit, stream, .. }, first, .. } = part;
     let (ids, turn) = stream.take(BATCH);
     let check = |&id: &u32| table.check_hash(limit, now, keyed(table, *first + turn.id(id)), 1);
     ids.iter().map(|id| u64::from(check(id).is_ok_and(|o| o.passes()))).sum()

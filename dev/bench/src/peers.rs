@@ -137,7 +137,7 @@ fn limiter<S: BuildHasher + Clone + Default>(period: u64, burst: u64, clock: &St
     RateLimiter::dashmap_with_clock_and_hasher(quota(period, burst), clock.clone(), S::default())
 }
 
-struct Bed<S: BuildHasher + Clone> {
+struct Fixture<S: BuildHasher + Clone> {
     limiter: Keyed<S>,
     clock: Step,
     stream: Stream,
@@ -164,20 +164,20 @@ fn filled<S: BuildHasher + Clone + Default + 'static>(
     for id in 0..u64::from(keys) {
         let _ = limiter.check_key(&key(id));
     }
-    let mut bed = Bed { limiter, clock, stream, now: 1 << 30 };
-    Box::new(move |n| single(&mut bed, n))
+    let mut fixture = Fixture { limiter, clock, stream, now: 1 << 30 };
+    Box::new(move |n| single(&mut fixture, n))
 }
 
 #[inline(never)]
-fn single<S: BuildHasher + Clone>(bed: &mut Bed<S>, n: u64) -> u64 {
-    let (mut passed, mut now) = (0, bed.now);
-    let (ids, turn) = bed.stream.take(n as usize);
+fn single<S: BuildHasher + Clone>(fixture: &mut Fixture<S>, n: u64) -> u64 {
+    let (mut passed, mut now) = (0, fixture.now);
+    let (ids, turn) = fixture.stream.take(n as usize);
     for &id in ids {
         now += DT;
-        bed.clock.set(now);
-        passed += u64::from(bed.limiter.check_key(&key(turn.id(id))).is_ok());
+        fixture.clock.set(now);
+        passed += u64::from(fixture.limiter.check_key(&key(turn.id(id))).is_ok());
     }
-    bed.now = now;
+    fixture.now = now;
     passed
 }
 

@@ -152,8 +152,8 @@ pub fn write_tsv(
     rounds: usize,
     path: &str,
 ) -> Result<(), String> {
-    let mut text =
-        format!("# family: {}\n# machine: {}\n# date: {}\n", machine.family, machine.text, machine.date);
+    let Machine { family, model, text: machine, date } = machine;
+    let mut text = format!("# family: {family}\n# model: {model}\n# machine: {machine}\n# date: {date}\n");
     text += "row\tunit\tmin\tmedian\trounds\tdecided\tpassed\n";
     for row in &suite.rows {
         let Row { id, decided, passed, .. } = row;

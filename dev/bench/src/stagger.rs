@@ -12,13 +12,13 @@
 //!        a word that has expired: one that nobody needs, or that of a known key, which then inserts in its turn
 //! ```
 //!
-//! The beds of other rows insert all keys at one instant, so each gets a slot of its own and keeps it. Here nearly all
+//! The fixtures of other rows insert all keys at one instant, so each gets a slot of its own and keeps it. Here nearly all
 //! words have expired at any instant (busy: half), so where an insert goes decides how many keys find their word
 //! again. The share that inserted is counted in untimed passes by full answers and printed as a note of the report.
 
 use tatcell::{Counters, Request, Shared};
 
-use crate::beds::{insert, keyed, Bed, Beds, Order, What};
+use crate::fixtures::{insert, keyed, Fixture, Fixtures, Order, What};
 use crate::keys::{key, Stream};
 use crate::steps::{ahead, single};
 use crate::suite::{Mix, Suite, DT};
@@ -33,17 +33,17 @@ const APART: u64 = 1 << 32;
 /// Passes that are counted.
 const TOLD: u64 = 2;
 
-pub fn add(suite: &mut Suite, beds: &mut Beds) {
+pub fn add(suite: &mut Suite, fixtures: &mut Fixtures) {
     for (load, prefix) in LOADS {
         for new in NEW {
-            add_bed(suite, beds, (1_000_000, "1e6"), (load, prefix), new);
+            add_fixture(suite, fixtures, (1_000_000, "1e6"), (load, prefix), new);
         }
     }
     // The same in cache, small enough to be counted.
-    add_bed(suite, beds, (1_000, "1e3"), LOADS[1], 5);
+    add_fixture(suite, fixtures, (1_000, "1e3"), LOADS[1], 5);
 }
 
-/// What comes to one bed.
+/// What comes to one fixture.
 #[derive(Clone, Copy, PartialEq)]
 pub struct Traffic {
     /// Keys of a pass, and how many of them come in each.
@@ -84,12 +84,12 @@ impl Traffic {
     }
 }
 
-type Step = fn(&mut Bed<Shared>, u64, Numbers) -> u64;
+type Step = fn(&mut Fixture<Shared>, u64, Numbers) -> u64;
 
-/// The rows over one bed.
-fn add_bed(
+/// The rows over one fixture.
+fn add_fixture(
     suite: &mut Suite,
-    beds: &mut Beds,
+    fixtures: &mut Fixtures,
     (keys, size): (u32, &str),
     (load, prefix): (u64, &str),
     new: u32,
@@ -100,21 +100,23 @@ fn add_bed(
     let mut add = |id: &str, text: &str, step: Step| {
         let (id, text) = (format!("stagger{size}.{prefix}{id}_new{new}"), format!("{name}, {text}"));
         suite.add(&id, &text, Mix::All, (traffic.visit(), traffic.visit()), |notes| {
-            let bed = beds.get(what, notes);
-            if bed.borrow().fresh == 0 {
-                let bed = &mut bed.borrow_mut();
-                settle(bed, &traffic);
-                notes.push(format!("{name}: {}", tell(bed, &traffic)));
+            let fixture = fixtures.get(what, notes);
+            if fixture.borrow().fresh == 0 {
+                let fixture = &mut fixture.borrow_mut();
+                settle(fixture, &traffic);
+                notes.push(format!("{name}: {}", tell(fixture, &traffic)));
             }
             Box::new(move |n| {
-                let bed = &mut bed.borrow_mut();
-                let numbers = Numbers::next(bed, &traffic);
-                step(bed, n, numbers)
+                let fixture = &mut fixture.borrow_mut();
+                let numbers = Numbers::next(fixture, &traffic);
+                step(fixture, n, numbers)
             })
         });
     };
-    add("single", "single call", |bed, n, numbers| single(bed, n, |id| key(numbers.id(id))));
-    add("ahead64", "64 ahead", |bed, n, numbers| ahead::<_, 64, 16>(bed, n, |id| key(numbers.id(id))));
+    add("single", "single call", |fixture, n, numbers| single(fixture, n, |id| key(numbers.id(id))));
+    add("ahead64", "64 ahead", |fixture, n, numbers| {
+        ahead::<_, 64, 16>(fixture, n, |id| key(numbers.id(id)))
+    });
 }
 
 /// The numbers of keys in one visit: those of the stream, the new ones moved on to where no visit has been.
@@ -125,9 +127,9 @@ struct Numbers {
 }
 
 impl Numbers {
-    fn next(bed: &mut Bed<Shared>, traffic: &Traffic) -> Numbers {
-        bed.fresh += APART;
-        Numbers { known: u64::from(traffic.known), by: bed.fresh }
+    fn next(fixture: &mut Fixture<Shared>, traffic: &Traffic) -> Numbers {
+        fixture.fresh += APART;
+        Numbers { known: u64::from(traffic.known), by: fixture.fresh }
     }
 
     /// Without a branch, which would be mispredicted.
@@ -137,25 +139,25 @@ impl Numbers {
     }
 }
 
-/// Brings a bed to its steady state.
-fn settle(bed: &mut Bed<Shared>, traffic: &Traffic) {
+/// Brings a fixture to its steady state.
+fn settle(fixture: &mut Fixture<Shared>, traffic: &Traffic) {
     if traffic.known < traffic.keys {
         // Twice as many as slots, all at one instant: a word stays EMPTY in one set of thousands, wherever inserts go.
-        insert(bed, keyed, FILLERS..FILLERS + 2 * bed.table.slots() as u64);
-        bed.now += traffic.period;
+        insert(fixture, keyed, FILLERS..FILLERS + 2 * fixture.table.slots() as u64);
+        fixture.now += traffic.period;
     }
     for _ in 0..traffic.passes().max(6) {
-        pass(bed, traffic, &mut Counters::default());
+        pass(fixture, traffic, &mut Counters::default());
     }
 }
 
 /// What the next passes meet, in words.
-fn tell(bed: &mut Bed<Shared>, traffic: &Traffic) -> String {
+fn tell(fixture: &mut Fixture<Shared>, traffic: &Traffic) -> String {
     let (mut counters, mut again) = (Counters::default(), 0);
     for _ in 0..TOLD {
-        again += pass(bed, traffic, &mut counters);
+        again += pass(fixture, traffic, &mut counters);
     }
-    let (decided, stats) = (TOLD * u64::from(traffic.keys), bed.table.stats(bed.now));
+    let (decided, stats) = (TOLD * u64::from(traffic.keys), fixture.table.stats(fixture.now));
     let percent = |part: u64, whole: u64| part as f64 * 100.0 / whole as f64;
     format!(
         "{:.2} % of requests inserted, {:.2} % of those by known keys ({:.2} % found their set full, {} of {decided} \
@@ -170,9 +172,9 @@ fn tell(bed: &mut Bed<Shared>, traffic: &Traffic) -> String {
 }
 
 /// One pass, counted; how many known keys inserted.
-fn pass(bed: &mut Bed<Shared>, traffic: &Traffic, counters: &mut Counters) -> u64 {
-    let numbers = Numbers::next(bed, traffic);
-    let Bed { table, limit, stream, now, .. } = bed;
+fn pass(fixture: &mut Fixture<Shared>, traffic: &Traffic, counters: &mut Counters) -> u64 {
+    let numbers = Numbers::next(fixture, traffic);
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let mut again = 0;
     let (ids, turn) = stream.take(traffic.keys as usize);
     for id in ids.iter().map(|&id| turn.id(id)) {

@@ -1,15 +1,19 @@
-//! Steps, the loops over a bed. Each makes n decisions, one [`DT`] after the other, and returns how many passed:
+//! Steps, the loops over a fixture. Each makes n decisions, one [`DT`] after the other, and returns how many passed:
 //! single calls, lone bursts, bursts with the next one prefetched before or in between, churn.
 
 use tatcell::{Access, Burst, Table, TableLimit};
 
-use crate::beds::{keyed, Bed};
+use crate::fixtures::{keyed, Fixture};
 use crate::keys::key;
 use crate::suite::DT;
 
 #[inline(never)]
-pub fn single<M: Access, const N: usize>(bed: &mut Bed<M>, n: u64, key: impl Fn(u64) -> [u8; N]) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+pub fn single<M: Access, const N: usize>(
+    fixture: &mut Fixture<M>,
+    n: u64,
+    key: impl Fn(u64) -> [u8; N],
+) -> u64 {
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let (mut passed, mut t) = (0, *now);
     let (ids, turn) = stream.take(n as usize);
     for &id in ids {
@@ -23,11 +27,11 @@ pub fn single<M: Access, const N: usize>(bed: &mut Bed<M>, n: u64, key: impl Fn(
 /// Bursts of K, each hashed and decided before the next is looked at.
 #[inline(never)]
 pub fn lone<M: Access, const K: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     hash: impl Fn(&Table<'static, M>, u64) -> u64,
 ) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let mut passed = 0;
     let (ids, turn) = stream.take(n as usize);
     for ids in ids.chunks_exact(K) {
@@ -41,11 +45,11 @@ pub fn lone<M: Access, const K: usize>(
 /// The same, each key prefetched as soon as it is hashed.
 #[inline(never)]
 pub fn prepared<M: Access, const K: usize, const N: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     key: impl Fn(u64) -> [u8; N] + Copy,
 ) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let (mut passed, mut last, mut hashes) = (0, 0u64, [0; K]);
     let (ids, turn) = stream.take(n as usize);
     for ids in ids.chunks_exact(K) {
@@ -61,11 +65,11 @@ pub fn prepared<M: Access, const K: usize, const N: usize>(
 /// Bursts of K, each prepared B bursts before it is decided: a longer look-ahead than one burst.
 #[inline(never)]
 pub fn far<M: Access, const K: usize, const B: usize, const N: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     key: impl Fn(u64) -> [u8; N] + Copy,
 ) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let (mut passed, mut last, mut ring) = (0, 0u64, [[0; K]; B]);
     let (ids, turn) = stream.take(n as usize);
     let mut coming = ids.chunks_exact(K);
@@ -88,22 +92,22 @@ pub fn far<M: Access, const K: usize, const B: usize, const N: usize>(
 /// Bursts of K, each hashed and prefetched before the one ahead of it is decided.
 #[inline(never)]
 pub fn next<M: Access, const K: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     hash: impl Fn(&Table<'static, M>, u64) -> u64,
 ) -> u64 {
-    next_with::<M, K>(bed, n, hash, plain)
+    next_with::<M, K>(fixture, n, hash, plain)
 }
 
 /// As [`next`], with another call for the decision.
 #[inline(always)]
 pub fn next_with<M: Access, const K: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     hash: impl Fn(&Table<'static, M>, u64) -> u64,
     decide: impl FnMut(&Table<'static, M>, &TableLimit, u64, &[u64; K]) -> u64,
 ) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let (ids, turn) = stream.take(n as usize);
     let bursts = ids.chunks_exact(K).map(|ids| std::array::from_fn(|i| hash(table, turn.id(ids[i]))));
     rolling(table, limit, now, bursts, decide)
@@ -147,11 +151,11 @@ fn rolling<M: Access, const K: usize>(
 /// Bursts of K, each hashed before the one ahead of it is decided, and prefetched by the call that decides that.
 #[inline(never)]
 pub fn then<M: Access, const K: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     hash: impl Fn(&Table<'static, M>, u64) -> u64,
 ) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let (ids, turn) = stream.take(n as usize);
     let mut bursts = ids.chunks_exact(K).map(|ids| std::array::from_fn(|i| hash(table, turn.id(ids[i]))));
     let (mut passed, mut last) = (0, 0);
@@ -174,11 +178,11 @@ pub fn then<M: Access, const K: usize>(
 /// Bursts of K, each hashed and prefetched by the call that decides the one before it.
 #[inline(never)]
 pub fn ahead<M: Access, const K: usize, const N: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     key: impl Fn(u64) -> [u8; N] + Copy,
 ) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let (mut passed, mut last) = (0, 0u64);
     let (ids, turn) = stream.take(n as usize);
     let mut bursts = ids.chunks_exact(K);
@@ -201,11 +205,11 @@ pub fn ahead<M: Access, const K: usize, const N: usize>(
 /// As [`ahead`], each request with a cost of its own (one unit, which the call does not know).
 #[inline(never)]
 pub fn ahead_costs<M: Access, const K: usize, const N: usize>(
-    bed: &mut Bed<M>,
+    fixture: &mut Fixture<M>,
     n: u64,
     key: impl Fn(u64) -> [u8; N] + Copy,
 ) -> u64 {
-    let Bed { table, limit, stream, now, .. } = bed;
+    let Fixture { table, limit, stream, now, .. } = fixture;
     let (mut passed, mut last, costs) = (0, 0u64, std::hint::black_box([1; K]));
     let (ids, turn) = stream.take(n as usize);
     let mut bursts = ids.chunks_exact(K);
@@ -226,8 +230,8 @@ pub fn ahead_costs<M: Access, const K: usize, const N: usize>(
 }
 
 #[inline(never)]
-pub fn churn<M: Access>(bed: &mut Bed<M>, n: u64) -> u64 {
-    let Bed { table, limit, now, fresh, .. } = bed;
+pub fn churn<M: Access>(fixture: &mut Fixture<M>, n: u64) -> u64 {
+    let Fixture { table, limit, now, fresh, .. } = fixture;
     let mut passed = 0;
     for _ in 0..n {
         *now += DT;
@@ -239,8 +243,8 @@ pub fn churn<M: Access>(bed: &mut Bed<M>, n: u64) -> u64 {
 }
 
 #[inline(never)]
-pub fn churn_next<M: Access, const K: usize>(bed: &mut Bed<M>, n: u64) -> u64 {
-    let Bed { table, limit, now, fresh, .. } = bed;
+pub fn churn_next<M: Access, const K: usize>(fixture: &mut Fixture<M>, n: u64) -> u64 {
+    let Fixture { table, limit, now, fresh, .. } = fixture;
     let bursts = (0..n / K as u64).map(|_| {
         std::array::from_fn(|_| {
             *fresh += 1;
@@ -252,8 +256,8 @@ pub fn churn_next<M: Access, const K: usize>(bed: &mut Bed<M>, n: u64) -> u64 {
 
 /// As [`ahead`] with keys that are all new.
 #[inline(never)]
-pub fn churn_ahead<M: Access, const K: usize>(bed: &mut Bed<M>, n: u64) -> u64 {
-    let Bed { table, limit, now, fresh, .. } = bed;
+pub fn churn_ahead<M: Access, const K: usize>(fixture: &mut Fixture<M>, n: u64) -> u64 {
+    let Fixture { table, limit, now, fresh, .. } = fixture;
     let (mut passed, mut last) = (0, 0u64);
     let (mut hashes, mut next) = ([0; K], [0; K]);
     let mut from = *fresh + 1;

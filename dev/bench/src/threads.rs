@@ -12,10 +12,10 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tatcell::{lines_for, Cell, Lease, Limit, LimitSpec, Shared, Table, TableOptions};
 
-use crate::beds::{Bed, Beds, Hashing, Order, What};
 use crate::cells::{decide, Apart, BATCH, HOT, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
 use crate::crew::{crew, Member};
+use crate::fixtures::{Fixture, Fixtures, Hashing, Order, What};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::steps::{ahead, single};
@@ -28,7 +28,7 @@ pub const TABLE: (u64, u64) = (1 << 18, 1 << 16);
 pub const CELL: (u64, u64) = (1 << 15, 1 << 18);
 pub const ONE_WORD: (u64, u64) = (1 << 13, 1 << 15);
 
-pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
+pub fn add(suite: &mut Suite, fixtures: &mut Fixtures, cpus: Option<Cpus>) {
     let Some(cpu) = cpus.and_then(|cpus| cpus.other) else {
         suite.skip("threads.", "needs two processors that a thread can be pinned to");
         return;
@@ -46,15 +46,15 @@ pub fn add(suite: &mut Suite, beds: &mut Beds, cpus: Option<Cpus>) {
             for (threads, who) in [(1, "one thread"), (2, "two, distinct keys")] {
                 let (id, text) = (format!("threads.{name}{call}_{threads}"), format!("{text}, {how}, {who}"));
                 suite.add_crew(&id, &text, Mix::Pass, TABLE, |notes| {
-                    let bed = beds.get(what, notes);
-                    let bed = bed.borrow();
+                    let fixture = fixtures.get(what, notes);
+                    let fixture = fixture.borrow();
                     // What has been made later may have decided later.
-                    clock.set(clock.get().max(bed.now));
+                    clock.set(clock.get().max(fixture.now));
                     let stream = |keys| match what.order {
                         Order::EachTurn => Stream::turns(keys),
                         _ => Stream::uniform(keys),
                     };
-                    let part = |step, keys| OnTable { bed: bed.with(stream(keys)), step };
+                    let part = |step, keys| OnTable { fixture: fixture.with(stream(keys)), step };
                     let members = match threads {
                         1 => vec![part(lower, what.keys)],
                         _ => vec![part(lower, what.keys / 2), part(upper, what.keys / 2)],
@@ -98,10 +98,15 @@ fn steps<const HALF: u64>() -> [Call; 2] {
         (
             "ahead64",
             "64 ahead",
-            |bed, n| ahead::<_, 64, 16>(bed, n, key),
-            |bed, n| ahead::<_, 64, 16>(bed, n, |id| key(id + HALF)),
+            |fixture, n| ahead::<_, 64, 16>(fixture, n, key),
+            |fixture, n| ahead::<_, 64, 16>(fixture, n, |id| key(id + HALF)),
         ),
-        ("single", "single call", |bed, n| single(bed, n, key), |bed, n| single(bed, n, |id| key(id + HALF))),
+        (
+            "single",
+            "single call",
+            |fixture, n| single(fixture, n, key),
+            |fixture, n| single(fixture, n, |id| key(id + HALF)),
+        ),
     ]
 }
 
@@ -110,17 +115,17 @@ pub fn start() -> Rc<Now<u64>> {
 }
 
 struct OnTable {
-    bed: Bed<Shared>,
+    fixture: Fixture<Shared>,
     step: Step<Shared>,
 }
 
 impl Member for OnTable {
     fn decide(&mut self, n: u64) -> u64 {
-        (self.step)(&mut self.bed, n)
+        (self.step)(&mut self.fixture, n)
     }
 
     fn now(&mut self) -> Option<&mut u64> {
-        Some(&mut self.bed.now)
+        Some(&mut self.fixture.now)
     }
 }
 
@@ -167,8 +172,10 @@ fn on_one_key(threads: usize) -> Vec<OnTable> {
     let table = Table::init(Memory::new(lines_for(16) * 64).lines(), &options).expect("a table");
     let limit = table.limit(&spec).expect("a limit");
     let stream = || Stream::cycle(vec![0; 1 << 12]);
-    let bed = |_| Bed { table, limit, stream: stream(), now: DT, fresh: 0 };
-    (0..threads).map(|i| OnTable { bed: bed(i), step: |bed, n| single(bed, n, key) }).collect()
+    let fixture = |_| Fixture { table, limit, stream: stream(), now: DT, fresh: 0 };
+    (0..threads)
+        .map(|i| OnTable { fixture: fixture(i), step: |fixture, n| single(fixture, n, key) })
+        .collect()
 }
 
 /// n times in turn: wait for the other's number, write the next one.

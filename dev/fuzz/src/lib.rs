@@ -2,8 +2,8 @@
 //!
 //! | who runs them | how |
 //! |---|---|
-//! | `make test-fuzz`, on stable | `tests/replay.rs`: the corpus, and inputs made from it and from random bytes |
-//! | `make fuzz TARGET=... SECONDS=...` | libFuzzer over `src/main.rs`, with the address sanitizer |
+//! | `make -C dev test-fuzz`, on stable | `tests/replay.rs`: the corpus, and inputs made from it and from random bytes |
+//! | `make -C dev fuzz TARGET=... SECONDS=...` | libFuzzer over `src/main.rs`, with the address sanitizer |
 //!
 //! An input is read by [`data::Data`]. A corpus is one file a target, one input a line in hexadecimal digits.
 #![cfg_attr(test, allow(dead_code))]

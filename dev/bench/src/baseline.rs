@@ -1,11 +1,15 @@
-//! This run beside the one that is kept of the same family of processors (`docs/bench`), row by row: by how much a row
-//! takes longer or less long than it did. Two runs have two machines, or two minutes of one, so nothing is judged.
+//! Compares this run with the baseline of the same processor: by how much each row takes longer or less long than it
+//! did then. Two runs have two machines, or two minutes of one, so nothing is judged.
 //!
 //! ```text
-//!  # family: AuthenticAMD 26       maker and family, as the processor says them; of two files the newer one is taken
+//!  # family: AuthenticAMD 26       maker and family, as the processor names them
+//!  # model: 17                     missing in older files; if two files fit, the newer one is taken
 //!  # machine: ... # date: ...
 //!  row  unit  min  median ...      as `run --tsv` writes it
 //! ```
+//!
+//! The folder `baseline` holds a file for each family. A family may hold several microarchitectures (family 25 is
+//! Zen 3 and Zen 4), so the file names say which one was measured.
 
 use std::path::{Path, PathBuf};
 
@@ -16,16 +20,28 @@ use crate::suite::Suite;
 const LISTED: f64 = 15.0;
 
 /// A file of an earlier run.
-struct Kept {
+pub struct Baseline {
     path: PathBuf,
     family: String,
-    machine: String,
-    date: String,
+    model: String,
+    pub machine: String,
+    pub date: String,
     /// Rows and ns, by minimum.
     rows: Vec<(String, f64)>,
 }
 
-fn read(path: PathBuf) -> Option<Kept> {
+impl Baseline {
+    /// The row's minimum, in ns.
+    pub fn min(&self, id: &str) -> Option<f64> {
+        self.rows.iter().find(|(row, _)| row == id).map(|(_, ns)| *ns)
+    }
+
+    fn is_of(&self, machine: &Machine) -> bool {
+        self.family == machine.family && (self.model.is_empty() || self.model == machine.model)
+    }
+}
+
+pub fn read(path: PathBuf) -> Option<Baseline> {
     let text = std::fs::read_to_string(&path).ok()?;
     let field = |name: &str| {
         let mark = format!("# {name}: ");
@@ -36,24 +52,25 @@ fn read(path: PathBuf) -> Option<Kept> {
         let (row, unit, min) = (columns.next()?, columns.next()?, columns.next()?);
         (unit == "ns").then_some((row.to_string(), min.parse().ok()?))
     });
-    let (family, machine, date) = (field("family"), field("machine"), field("date"));
+    let [family, model, machine, date] = ["family", "model", "machine", "date"].map(field);
     let rows = rows.collect();
-    Some(Kept { path, family, machine, date, rows })
+    Some(Baseline { path, family, model, machine, date, rows })
 }
 
-/// Prints the comparison with the run of this family that lies in `folder`, or that there is none.
+/// Prints the comparison with the baseline of this processor in `folder`, or that there is none.
 pub fn print(suite: &Suite, machine: &Machine, folder: &str) {
     let files = std::fs::read_dir(Path::new(folder)).into_iter().flatten().flatten().map(|file| file.path());
-    let kept = files.filter(|path| path.extension().is_some_and(|e| e == "tsv")).filter_map(read);
-    let same = kept.filter(|kept| kept.family == machine.family).max_by(|a, b| a.date.cmp(&b.date));
-    let Some(kept) = same else {
-        println!("\nno run of this family of processors ({}) is kept in {folder}", machine.family);
+    let all = files.filter(|path| path.extension().is_some_and(|e| e == "tsv")).filter_map(read);
+    let same = all.filter(|baseline| baseline.is_of(machine)).max_by(|a, b| a.date.cmp(&b.date));
+    let Some(baseline) = same else {
+        println!("\nno baseline of this processor ({} model {}) in {folder}", machine.family, machine.model);
         return;
     };
-    println!("\nCOMPARED with {} ({}; {})", kept.path.display(), kept.machine, kept.date);
+    let Baseline { path, machine, date, .. } = &baseline;
+    println!("\nCOMPARED with {} ({machine}; {date})", path.display());
     let mut logs = Vec::new();
     let mut listed = Vec::new();
-    for (id, then) in &kept.rows {
+    for (id, then) in &baseline.rows {
         let Some(row) = suite.row(id).filter(|_| *then > 0.0) else { continue };
         let ratio = row.min() / then;
         logs.push(ratio.ln());

@@ -1,5 +1,5 @@
-//! Beds: a table with all its keys in it, its limit, its stream and its time; made once and shared by the rows that
-//! ask the same of it. What a bed is for is its mix and the order of its keys:
+//! Fixtures: a table with all its keys in it, its limit, its stream and its time; made once and shared by the rows that
+//! ask the same of it. What a fixture is for is its mix and the order of its keys:
 //!
 //! ```text
 //! conforming  each key comes at half its rate: about half the words are live, half expired
@@ -182,7 +182,7 @@ pub fn mix64<M: Access>(_: &Table<'static, M>, id: u64) -> u64 {
     z ^ z >> 32
 }
 
-pub struct Bed<M: Access> {
+pub struct Fixture<M: Access> {
     pub table: Table<'static, M>,
     pub limit: TableLimit,
     pub stream: Stream,
@@ -191,36 +191,36 @@ pub struct Bed<M: Access> {
     pub fresh: u64,
 }
 
-impl Bed<Shared> {
+impl Fixture<Shared> {
     /// The same table with a stream of its own.
-    pub fn with(&self, stream: Stream) -> Bed<Shared> {
-        Bed { table: self.table, limit: self.limit, stream, now: self.now, fresh: 0 }
+    pub fn with(&self, stream: Stream) -> Fixture<Shared> {
+        Fixture { table: self.table, limit: self.limit, stream, now: self.now, fresh: 0 }
     }
 }
 
 /// The shared tables of a run.
 #[derive(Default)]
-pub struct Beds(Vec<(What, Rc<RefCell<Bed<Shared>>>)>);
+pub struct Fixtures(Vec<(What, Rc<RefCell<Fixture<Shared>>>)>);
 
-impl Beds {
-    pub fn get(&mut self, what: What, notes: &mut Vec<String>) -> Rc<RefCell<Bed<Shared>>> {
-        if let Some((_, bed)) = self.0.iter().find(|(known, _)| *known == what) {
-            return bed.clone();
+impl Fixtures {
+    pub fn get(&mut self, what: What, notes: &mut Vec<String>) -> Rc<RefCell<Fixture<Shared>>> {
+        if let Some((_, fixture)) = self.0.iter().find(|(known, _)| *known == what) {
+            return fixture.clone();
         }
-        let bed = another(what, notes);
-        self.0.push((what, bed.clone()));
-        bed
+        let fixture = another(what, notes);
+        self.0.push((what, fixture.clone()));
+        fixture
     }
 }
 
 /// A table that no other row has, in memory of its own.
-pub fn another(what: What, notes: &mut Vec<String>) -> Rc<RefCell<Bed<Shared>>> {
+pub fn another(what: What, notes: &mut Vec<String>) -> Rc<RefCell<Fixture<Shared>>> {
     let init = |memory: &mut Memory, o: &TableOptions| Table::init(memory.lines(), o).expect("a table");
     Rc::new(RefCell::new(make(init, what, notes)))
 }
 
 /// A table with one owner.
-pub fn exclusive(what: What, notes: &mut Vec<String>) -> Bed<Exclusive> {
+pub fn exclusive(what: What, notes: &mut Vec<String>) -> Fixture<Exclusive> {
     let init = |memory: &mut Memory, o: &TableOptions| {
         Table::init_exclusive(memory.lines_mut(), o).expect("a table")
     };
@@ -231,7 +231,7 @@ fn make<M: Access>(
     init: fn(&mut Memory, &TableOptions) -> Table<'static, M>,
     what: What,
     notes: &mut Vec<String>,
-) -> Bed<M> {
+) -> Fixture<M> {
     let What { keys, order, policy, hashing, .. } = what;
     let (period, burst) = what.spec();
     let spec = LimitSpec::new(1, period, burst);
@@ -245,35 +245,35 @@ fn make<M: Access>(
         notes.push(note);
     }
     let limit = table.limit(&spec).expect("a limit");
-    let mut bed = Bed { table, limit, stream: what.stream(), now: 1 << 40, fresh: 0 };
+    let mut fixture = Fixture { table, limit, stream: what.stream(), now: 1 << 40, fresh: 0 };
     if order == Order::EachTurn {
-        turn(&mut bed, keys);
+        turn(&mut fixture, keys);
     } else if !matches!(order, Order::Churn | Order::Cycle { .. } | Order::Staggered(_)) {
-        fill(&mut bed, &what, period);
+        fill(&mut fixture, &what, period);
     }
-    bed
+    fixture
 }
 
 /// Lets each key come once, one after the other.
-fn turn<M: Access>(bed: &mut Bed<M>, keys: u32) {
+fn turn<M: Access>(fixture: &mut Fixture<M>, keys: u32) {
     let mut left = u64::from(keys);
     while left > 0 {
         let n = left.min(1 << 18).next_multiple_of(64);
-        crate::steps::ahead::<M, 64, 16>(bed, n, crate::keys::key);
+        crate::steps::ahead::<M, 64, 16>(fixture, n, crate::keys::key);
         left = left.saturating_sub(n);
     }
 }
 
 /// Inserts all keys, then lets time pass until the mix is what it will be.
-fn fill<M: Access>(bed: &mut Bed<M>, what: &What, period: u64) {
+fn fill<M: Access>(fixture: &mut Fixture<M>, what: &What, period: u64) {
     let hash = what.hash::<M>();
-    insert(bed, hash, 0..u64::from(what.keys));
+    insert(fixture, hash, 0..u64::from(what.keys));
     match what.mix {
         Mix::Deny | Mix::Rivals | Mix::Bare => {}
-        Mix::Pass | Mix::All => bed.now += period,
+        Mix::Pass | Mix::All => fixture.now += period,
         Mix::Mixed => {
             for _ in 0..8 {
-                crate::steps::lone::<M, 64>(bed, u64::from(what.keys / 2).next_multiple_of(64), hash);
+                crate::steps::lone::<M, 64>(fixture, u64::from(what.keys / 2).next_multiple_of(64), hash);
             }
         }
     }
@@ -281,12 +281,12 @@ fn fill<M: Access>(bed: &mut Bed<M>, what: &What, period: u64) {
 
 /// One unit of each key, all at the same instant.
 pub fn insert<M: Access>(
-    bed: &Bed<M>,
+    fixture: &Fixture<M>,
     hash: impl Fn(&Table<'static, M>, u64) -> u64,
     ids: impl Iterator<Item = u64>,
 ) {
-    let hashes: Vec<u64> = ids.map(|id| hash(&bed.table, id)).collect();
+    let hashes: Vec<u64> = ids.map(|id| hash(&fixture.table, id)).collect();
     for burst in hashes.chunks(64) {
-        let _ = bed.table.check_burst(&bed.limit, bed.now, burst, None);
+        let _ = fixture.table.check_burst(&fixture.limit, fixture.now, burst, None);
     }
 }
