@@ -6,7 +6,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::counts::Metrics;
-use crate::form::At;
+use crate::limit_version::At;
 use crate::mark::Change;
 use crate::node::{Node, Waiter};
 use crate::open::Builder;

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::counts::count;
 use crate::error::OpenError;
-use crate::form::{Between, Form, Next, Plan};
+use crate::limit_version::{Between, Form, Next, Plan};
 use crate::node::{Limited, Node};
 use crate::script::{self, Fault, Mark};
 use crate::split::SharedLimit;

@@ -4,9 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::counts::{add, count};
-use crate::courier::tell;
+use crate::store_thread::tell;
 use crate::demand::{Demand, Waiting};
-use crate::form::{At, Form};
+use crate::limit_version::{At, Form};
 use crate::line::{Taken, When};
 use crate::lines::Found;
 use crate::node::{nanos, Job, Node, PROBE_MAX};

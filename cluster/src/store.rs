@@ -25,7 +25,7 @@ use crate::error::OpenError;
 use crate::link::Link;
 use crate::map::Map;
 use crate::node::PROBE_MAX;
-use crate::place::{Place, Shape};
+use crate::endpoint::{Place, Shape};
 use crate::random::Random;
 use crate::script::{By, Fault};
 

@@ -17,7 +17,7 @@ use std::sync::{Arc, OnceLock};
 
 use arc_swap::{ArcSwap, Guard};
 
-use crate::form::Plan;
+use crate::limit_version::Plan;
 use crate::sync::{AtomicU64, Ordering};
 
 /// Plans that stay: ten changes or more, some hundred bytes each.
@@ -92,7 +92,7 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::form::Maker;
+    use crate::limit_version::Maker;
     use crate::SharedLimit;
 
     fn plan(version: u64) -> Plan {
