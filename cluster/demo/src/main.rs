@@ -2,40 +2,20 @@
 //! Zipf's law and a flood of keys that come once. One node is killed, the store is stopped for two seconds and goes on.
 //! Every admission is audited against R w + B. Then the same load with one round trip a decision, for comparison.
 
+mod audit;
 mod node;
 mod plot;
 mod record;
+mod schedule;
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use record::{Figures, Record, FLOOD, HOT};
+use audit::{judge, Run};
+use schedule::{BURST, END, GO_ON, KILL, NODES, RATE, STOP};
 use tatcell_cluster::{Cluster, SharedLimit};
-
-pub const NODES: usize = 4;
-/// The limit of each key: units a second, and at once.
-pub const RATE: u64 = 2_000;
-pub const BURST: u64 = 1_000;
-/// Seconds from the beginning: one node is killed, the store is stopped, it goes on, the end.
-pub const KILL: f64 = 5.0;
-pub const STOP: f64 = 6.0;
-pub const GO_ON: f64 = 8.0;
-pub const END: f64 = 11.0;
-
-/// What a run of four nodes came to.
-pub struct Run {
-    /// By reading, of all nodes; seconds from the beginning.
-    pub hot: Vec<f64>,
-    /// Most units above R w + B: of the hot key, of any other, and of the hot key at half the rate.
-    excess: [f64; 3],
-    flood: usize,
-    zipf: usize,
-    /// Those of the nodes that lived.
-    pub figures: Vec<Figures>,
-}
 
 /// A process that ends with its handle.
 struct Process(Child);
@@ -126,53 +106,6 @@ fn run(trips: bool) -> Result<Run, Box<dyn Error>> {
     }
     drop(server);
     Ok(judge(records, figures, start))
-}
-
-fn judge(records: Vec<Record>, figures: Vec<Figures>, start: u64) -> Run {
-    let mut by_key: HashMap<u64, Vec<u64>> = HashMap::new();
-    records.iter().for_each(|r| by_key.entry(r.key).or_default().push(r.reading));
-    by_key.values_mut().for_each(|list| list.sort_unstable());
-    let hot = by_key.remove(&HOT).unwrap_or_default();
-    let others = by_key.values().map(|list| excess(list, RATE)).fold(f64::MIN, f64::max);
-    Run {
-        excess: [excess(&hot, RATE), others, excess(&hot, RATE / 2)],
-        flood: by_key.keys().filter(|key| **key >= FLOOD).count(),
-        zipf: by_key.iter().filter(|(key, _)| **key < FLOOD).map(|(_, list)| list.len()).sum(),
-        hot: hot.iter().map(|at| at.saturating_sub(start) as f64 / 1e9).collect(),
-        figures,
-    }
-}
-
-/// Most units above R w + B in any window; `readings` are in order.
-fn excess(readings: &[u64], rate: u64) -> f64 {
-    let (mut level, mut last, mut top) = (0.0f64, 0, 0.0);
-    for at in readings {
-        level = (level - (at - last) as f64 * rate as f64 / 1e9).max(0.0) + 1.0;
-        (last, top) = (*at, f64::max(top, level));
-    }
-    top - BURST as f64
-}
-
-impl Run {
-    /// Admissions of the hot key a second, between two times.
-    fn rate(&self, from: f64, to: f64) -> f64 {
-        self.hot.iter().filter(|at| (from..to).contains(*at)).count() as f64 / (to - from)
-    }
-
-    /// Decisions a second of a node, asks of the store a decision, and of the hot key p50, p99 and the longest, ns.
-    pub fn speed(&self) -> [f64; 5] {
-        let of = |i: usize| self.figures.iter().map(move |f| f[i] as f64);
-        let nodes = self.figures.len().max(1) as f64;
-        let decisions = of(0).sum::<f64>();
-        let mean = |i| of(i).sum::<f64>() / nodes;
-        [
-            decisions / nodes / END,
-            of(1).sum::<f64>() / decisions.max(1.0),
-            mean(2),
-            mean(3),
-            of(4).fold(0.0, f64::max),
-        ]
-    }
 }
 
 /// What must hold, in words.
