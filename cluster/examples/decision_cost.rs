@@ -1,5 +1,6 @@
-//! One way of deciding, again and again, for valgrind to count: `cargo run --release -p tatcell-cluster --example
-//! decision_cost -- redis://127.0.0.1:6379/ ROW`, ROW being `lease`, `reserve` or `refused`.
+//! Decides in one way, again and again, for valgrind to count:
+//! `cargo run --release --example decision_cost -- redis://127.0.0.1:6379/ ROW`, where ROW is `lease`, `reserve` or
+//! `refused`.
 //!
 //! ```text
 //!   lease      a hot key, by its line              one key, one piece that lasts
@@ -8,7 +9,7 @@
 //! ```
 //!
 //! The clock is read once before: what is counted is a decision, from key to verdict, with the loop around it. Which
-//! way was taken is looked at afterwards, so a row that leaves its way fails. `cargo xtask cluster-count` shows all.
+//! way was taken is looked at afterwards, so a row that leaves its way fails. `make count` counts all three.
 
 use std::error::Error;
 use std::time::Duration;

@@ -152,7 +152,7 @@ const char *tatcell_cluster_strerror(int32_t code);
 /* ==== Versions =================================================================================================== */
 
 /** Version of the library: major * 10000 + minor * 100 + patch. */
-#define TATCELL_CLUSTER_VERSION 300
+#define TATCELL_CLUSTER_VERSION 400
 /** Version of the C ABI; changes only when a program must be rebuilt. */
 #define TATCELL_CLUSTER_ABI_VERSION 1
 

@@ -6,10 +6,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use crate::counts::Metrics;
-use crate::form::At;
-use crate::mark::Change;
-use crate::node::{Node, Waiter};
-use crate::open::Builder;
+use crate::limit_version::At;
+use crate::node::{Change, Node, Waiter};
 use crate::split::SharedLimit;
 use crate::sync::Ordering;
 use crate::verdict::{ChangeError, Completion, Verdict};
@@ -47,11 +45,6 @@ pub struct Cluster {
 pub struct LimitId(pub(crate) usize);
 
 impl Cluster {
-    /// Starts a node that shares limits with at most `nodes - 1` others through the store at this URL.
-    pub fn builder(url: &str, nodes: u32) -> Builder {
-        Builder::new(url, nodes)
-    }
-
     pub(crate) fn new(node: Arc<Node>, thread: JoinHandle<()>) -> Cluster {
         Cluster { node, thread: Some(thread) }
     }
@@ -167,10 +160,10 @@ impl Cluster {
 
     /// Tells what a limit is now.
     pub fn in_force(&self, limit: LimitId) -> SharedLimit {
-        let plan = self.node.limits[limit.0].plan.load();
-        match plan.at(self.node.clock.now()) {
-            At::Form(form) => form.limit.clone(),
-            At::Neither(_) => plan.newest().limit.clone(),
+        let schedule = self.node.limits[limit.0].versions.load();
+        match schedule.at(self.node.clock.now()) {
+            At::Version(version) => version.limit.clone(),
+            At::Neither(_) => schedule.newest().limit.clone(),
         }
     }
 

@@ -8,7 +8,6 @@ use tatcell::TableError;
 
 use crate::script::Fault;
 use crate::split::LimitError;
-use crate::store::Miss;
 
 /// Why a node cannot be opened, and what to do about it.
 #[derive(Debug)]
@@ -134,7 +133,7 @@ impl OpenError {
         OpenError::of(Fault::of(&error), format!("{at}: {error}"))
     }
 
-    fn of(fault: Fault, said: String) -> OpenError {
+    pub(crate) fn of(fault: Fault, said: String) -> OpenError {
         match fault {
             // The name of rustls for an end that it does not trust, and of an end that does not trust us.
             Fault::Lost if said.contains("ertificate") => OpenError::Certificate(said),
@@ -144,11 +143,5 @@ impl OpenError {
             Fault::Elsewhere => OpenError::ClusterMode,
             _ => OpenError::Store(said),
         }
-    }
-}
-
-impl From<Miss> for OpenError {
-    fn from(miss: Miss) -> OpenError {
-        OpenError::of(miss.fault, miss.said)
     }
 }

@@ -1,16 +1,15 @@
-//! The marks by which nodes agree on what a limit is, and see that it changes; see `form.rs` for what follows from it.
+//! The marks by which nodes agree on what a limit is, and see that it changes; see `limit_version.rs`.
 //!
 //! Version 0 is that of a node that opens, 1 that of nodes that run and whose limit never changed, and each change is
 //! one more. A mark that was lost is written again by whoever has the highest. A node that opens goes by a limit that
 //! was changed, whatever it was given; where it was not, others that were given something else are an error.
 
-use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
 use crate::counts::count;
 use crate::error::OpenError;
-use crate::form::{Between, Form, Next, Plan};
+use crate::limit_version::{Between, LimitVersion, Next, Schedule};
 use crate::node::{Limited, Node};
 use crate::script::{self, Fault, Mark};
 use crate::split::SharedLimit;
@@ -20,13 +19,6 @@ use crate::verdict::ChangeError;
 
 /// How long a mark stays at least after the last node that set it.
 const MARK_MS: u64 = 60_000;
-
-/// A change that is asked for.
-pub(crate) struct Change {
-    pub limit: usize,
-    pub to: SharedLimit,
-    pub tell: SyncSender<Result<Duration, ChangeError>>,
-}
 
 /// When the marks are looked at.
 pub(crate) struct Marks {
@@ -75,7 +67,7 @@ pub(crate) fn change(
 ) -> Result<Duration, ChangeError> {
     let (limited, was_up) = (&node.limits[limit], store.is_up());
     let text = limited.maker.lock().unwrap_or_else(PoisonError::into_inner).text(to);
-    let before = limited.plan.load().newest().version;
+    let before = limited.versions.load().newest().number;
     let delay_us = u64::try_from(node.delay.as_micros()).unwrap_or(u64::MAX);
     match look(node, limited, store, Some((&text, delay_us))) {
         Ok((mark, _)) if mark.version == before + 1 && mark.next == text && mark.ahead_us > 0 => {
@@ -98,7 +90,7 @@ fn look(
 ) -> Result<(Mark, Option<String>), Miss> {
     let sent = node.clock.now();
     limited.go_on(sent);
-    let mine = limited.plan.load().mark(sent);
+    let mine = limited.versions.load().mark(sent);
     let mark = ask(node, limited, store, &mine, change)?;
     let new = limited.adopt(&mark, sent, node.clock.now(), node.delay);
     Ok((mark, new.map_err(|fault| Miss::new(fault, "it is none of this limit"))?))
@@ -119,8 +111,8 @@ fn ask(
 /// Goes by the mark of a limit as a node opens: one that says otherwise without having been changed is an error.
 pub(crate) fn agree(node: &Node, limited: &Limited, store: &mut Store) -> Result<(), OpenError> {
     let sent = node.clock.now();
-    let ours = limited.plan.load().now.text.clone();
-    let mine = Mark { version: 0, ..limited.plan.load().mark(sent) };
+    let ours = limited.versions.load().now.text.clone();
+    let mine = Mark { version: 0, ..limited.versions.load().mark(sent) };
     let mark = ask(node, limited, store, &mine, None)?;
     let adopted = limited.adopt(&mark, sent, node.clock.now(), node.delay);
     // What was changed live is gone by; other nodes or delays cannot be.
@@ -139,9 +131,9 @@ fn life_ms(delay: Duration) -> u64 {
 impl Limited {
     /// Drops what was before a change that is in force.
     fn go_on(&self, now: u64) {
-        let plan = self.plan.load();
-        if let Some(next) = plan.next.as_ref().filter(|next| now >= next.between.late) {
-            self.plan.store(Arc::new(Plan { now: next.form.clone(), next: None }));
+        let schedule = self.versions.load();
+        if let Some(next) = schedule.next.as_ref().filter(|next| now >= next.between.late) {
+            self.versions.store(Arc::new(Schedule { now: next.version.clone(), next: None }));
         }
     }
 
@@ -156,41 +148,50 @@ impl Limited {
         received: u64,
         delay: Duration,
     ) -> Result<Option<String>, Fault> {
-        let (plan, version) = (self.plan.load(), mark.version.max(1));
-        let (known, between) = (plan.newest(), Between::of(mark.ahead_us, sent, received));
-        let (now, next) = if known.is(version, &mark.next) {
-            (plan.now.clone(), plan.next.as_ref().map(|next| (next.form.clone(), next.between.and(between))))
+        let (schedule, number) = (self.versions.load(), mark.version.max(1));
+        let (known, between) = (schedule.newest(), Between::of(mark.ahead_us, sent, received));
+        let (now, next) = if known.is(number, &mark.next) {
+            (
+                schedule.now.clone(),
+                schedule.next.as_ref().map(|next| (next.version.clone(), next.between.and(between))),
+            )
         } else if mark.ahead_us == 0 {
-            (self.make(version, &mark.next, between.late, known)?, None)
+            (self.make(number, &mark.next, between.late, known)?, None)
         } else {
-            let now = match plan.now.is(version - 1, &mark.before) {
-                true => plan.now.clone(),
-                false => self.make(version - 1, &mark.before, received, &plan.now)?,
+            let now = match schedule.now.is(number - 1, &mark.before) {
+                true => schedule.now.clone(),
+                false => self.make(number - 1, &mark.before, received, &schedule.now)?,
             };
-            let next = self.make(version, &mark.next, between.late, &now)?;
+            let next = self.make(number, &mark.next, between.late, &now)?;
             (now, Some((next, between)))
         };
-        let next = next.map(|(form, between)| Next { form, between });
+        let next = next.map(|(version, between)| Next { version, between });
         let after = Duration::from_micros(mark.ahead_us);
         let new = (known.text != mark.next)
             .then(|| format!("limit {:?}: {}, in force after {after:?}", self.name, mark.next));
-        self.lines.drains(now.drained_ns().max(next.as_ref().map_or(0, |next| next.form.drained_ns())));
-        let new_plan = Plan { now, next };
+        self.lines.drains(now.drained_ns().max(next.as_ref().map_or(0, |next| next.version.drained_ns())));
+        let new_schedule = Schedule { now, next };
         // Most marks say what the last one said.
-        if !new_plan.is(&plan) {
-            self.plan.store(Arc::new(new_plan));
+        if !new_schedule.is(&schedule) {
+            self.versions.store(Arc::new(new_schedule));
         }
         let delay = u64::try_from(delay.as_nanos()).unwrap_or(u64::MAX);
         // A thousandth for the clocks' rates.
-        // ORDERING: Release; pairs with the Acquire of holds: who sees the time sees the plan that it is of.
+        // ORDERING: Release; pairs with the Acquire of holds: who sees the time sees the schedule that it is of.
         self.until.store(sent.saturating_add(delay - (delay >> 10)), Ordering::Release);
         Ok(new)
     }
 
-    fn make(&self, version: u64, text: &str, from: u64, was: &Form) -> Result<Arc<Form>, Fault> {
+    fn make(
+        &self,
+        number: u64,
+        text: &str,
+        from: u64,
+        was: &LimitVersion,
+    ) -> Result<Arc<LimitVersion>, Fault> {
         let mut maker = self.maker.lock().unwrap_or_else(PoisonError::into_inner);
         let limit = maker.of_text(&self.name, text).ok_or(Fault::ForeignValue)?;
-        let form = maker.form(version, limit, Some((was, from)));
-        form.map(Arc::new).map_err(|_| Fault::ForeignValue)
+        let version = maker.version(number, limit, Some((was, from)));
+        version.map(Arc::new).map_err(|_| Fault::ForeignValue)
     }
 }

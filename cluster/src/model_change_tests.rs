@@ -4,7 +4,7 @@
 //!
 //! Nodes place and spend by the shipped arithmetic; the store converts debts as the script does, in integers.
 
-use crate::form::Between;
+use crate::limit_version::Between;
 use crate::model_tests::Random;
 use crate::piece::{Piece, Word, PLACE_EARLY_NS};
 

@@ -8,7 +8,7 @@
 //!                                   away: Deny, the share, or Pass, as configured
 //! ```
 //!
-//! Which form of the limit a request goes by follows from its reading (`form.rs`); one that falls between two, or comes
+//! Which version of the limit a request goes by follows from its reading (`limit_version.rs`); one that falls between two, or comes
 //! when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the store's thread has a
 //! bound, and a full one is Overloaded.
 
@@ -22,17 +22,15 @@ use tatcell::Outcome;
 use crate::answers::Answers;
 use crate::clock::NodeClock;
 use crate::counts::{count, Counts};
-use crate::form::{At, Form, Maker, Plan};
+use crate::limit_version::{At, LimitVersion, Maker, Schedule};
+use crate::limit_versions::LimitVersions;
 use crate::line::{Taken, When};
 use crate::lines::{Found, Lines};
-use crate::mark::Change;
-use crate::plans::Plans;
 use crate::reserve::Right;
+use crate::split::SharedLimit;
+use crate::store::PROBE_MAX;
 use crate::sync::{AtomicU32, AtomicU64, Ordering};
-use crate::verdict::{Down, Verdict};
-
-/// Longest time between two probes of a store that is away.
-pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
+use crate::verdict::{ChangeError, Completion, Down, Verdict};
 
 /// One limit on this node.
 pub(crate) struct Limited {
@@ -42,7 +40,7 @@ pub(crate) struct Limited {
     /// Under which key its mark stands.
     pub mark: String,
     /// What it is now.
-    pub plan: Plans,
+    pub versions: LimitVersions,
     /// Until when what is held is of use, nanoseconds.
     pub until: AtomicU64,
     pub maker: Mutex<Maker>,
@@ -65,12 +63,19 @@ pub(crate) enum Waiter {
 /// What the store's thread is asked to do.
 pub(crate) struct Job {
     pub limit: usize,
-    pub form: Arc<Form>,
+    pub version: Arc<LimitVersion>,
     pub index: usize,
     pub tag: u64,
     pub key: Box<[u8]>,
     pub cost: u64,
     pub waiter: Waiter,
+}
+
+/// A change that is asked for.
+pub(crate) struct Change {
+    pub limit: usize,
+    pub to: SharedLimit,
+    pub tell: SyncSender<Result<Duration, ChangeError>>,
 }
 
 /// The state that workers and the store's thread share.
@@ -98,7 +103,7 @@ pub(crate) struct Node {
 /// One request on its way through the steps.
 struct Request<'a> {
     limit: usize,
-    form: &'a Arc<Form>,
+    version: &'a Arc<LimitVersion>,
     key: &'a [u8],
     tag: u64,
     cost: u64,
@@ -112,9 +117,9 @@ pub(crate) fn nanos(ns: u64) -> Duration {
 impl Node {
     /// Nanoseconds until the reserves of all limits are full again; None where no limit has one.
     pub(crate) fn full_ns(&self) -> Option<u64> {
-        let of = |form: &Form| form.split.reserve.map(|reserve| reserve.full_ns);
-        let both = |plan: &Plan| of(&plan.now).max(of(plan.newest()));
-        self.limits.iter().filter_map(|limited| both(&limited.plan.load())).max()
+        let of = |version: &LimitVersion| version.split.reserve.map(|reserve| reserve.full_ns);
+        let both = |schedule: &Schedule| of(&schedule.now).max(of(schedule.newest()));
+        self.limits.iter().filter_map(|limited| both(&limited.versions.load())).max()
     }
 
     /// Decides a request; see the head of this file. `reading` is one of the node's clock.
@@ -129,26 +134,26 @@ impl Node {
     ) -> Verdict {
         let limited = &self.limits[limit];
         let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
-        let plan = limited.plan.load();
-        let form = match plan.at(now) {
-            At::Form(form) => form,
+        let schedule = limited.versions.load();
+        let version = match schedule.at(now) {
+            At::Version(version) => version,
             At::Neither(ns) => {
                 count(&self.counts.denied_cached);
                 return Verdict::Deny { retry_after: nanos(ns) };
             }
         };
-        let request = Request { limit, form, key, tag: form.tag(hash), cost, now };
-        let (held, leased) = (limited.holds(now), !form.split.strict);
+        let request = Request { limit, version, key, tag: version.tag(hash), cost, now };
+        let (held, leased) = (limited.holds(now), !version.split.strict);
         let found = limited.lines.find(request.tag);
         if cost == 0 {
-            let refused = found.and_then(|found| form.denied(found, now, 0));
+            let refused = found.and_then(|found| version.denied(found, now, 0));
             return refused.map_or(Verdict::Pass, |retry_after| Verdict::Deny { retry_after });
         }
-        if let (Some(found), true) = (found, held && leased && cost <= form.split.largest_cost) {
+        if let (Some(found), true) = (found, held && leased && cost <= version.split.largest_cost) {
             // ORDERING: Relaxed; an estimate.
             found.line.offered.fetch_add(cost as u32, Ordering::Relaxed);
-            let when = When { reading: now, hold: form.split.hold_ns };
-            let length = cost.saturating_mul(form.split.unit_ns);
+            let when = When { reading: now, hold: version.split.hold_ns };
+            let length = cost.saturating_mul(version.split.unit_ns);
             if let Taken::Yes { ahead, .. } = found.take(request.tag, when, length) {
                 if ahead {
                     self.ask_ahead(&request, found);
@@ -157,7 +162,7 @@ impl Node {
             }
         }
         let mut never = true;
-        if let (Some((table, of_each)), true) = (&form.reserve, held && now >= form.reserve_from) {
+        if let (Some((table, of_each)), true) = (&version.reserve, held && now >= version.reserve_from) {
             if self.right.holds(now) {
                 match table.check_hash(of_each, now, hash, cost) {
                     Ok(outcome) if outcome.passes() => {
@@ -172,7 +177,7 @@ impl Node {
                 }
             }
         }
-        if cost > form.split.largest_cost {
+        if cost > version.split.largest_cost {
             return if never { Verdict::Never } else { Verdict::Deny { retry_after: PROBE_MAX } };
         }
         self.short(limited, &request, found, waiter)
@@ -182,17 +187,17 @@ impl Node {
     pub(crate) fn left(&self, limit: usize, key: &[u8], reading: u64) -> u64 {
         let limited = &self.limits[limit];
         let (hash, now) = (self.hasher.hash_one(key), self.clock.of(reading));
-        let plan = limited.plan.load();
-        let At::Form(form) = plan.at(now) else { return 0 };
+        let schedule = limited.versions.load();
+        let At::Version(version) = schedule.at(now) else { return 0 };
         if !limited.holds(now) {
             return 0;
         }
-        let tag = form.tag(hash);
-        let when = When { reading: now, hold: form.split.hold_ns };
+        let tag = version.tag(hash);
+        let when = When { reading: now, hold: version.split.hold_ns };
         let pieces = limited.lines.find(tag).map_or([0, 0], |found| found.line.left(found.at, tag, when));
-        let units = pieces.map(|length| length.checked_div(form.split.unit_ns).unwrap_or(0));
-        let reserve = match &form.reserve {
-            Some((table, of_each)) if now >= form.reserve_from && self.right.holds(now) => {
+        let units = pieces.map(|length| length.checked_div(version.split.unit_ns).unwrap_or(0));
+        let reserve = match &version.reserve {
+            Some((table, of_each)) if now >= version.reserve_from && self.right.holds(now) => {
                 table.peek(of_each, now, hash, 0).map_or(0, |decision| decision.remaining)
             }
             _ => 0,
@@ -218,13 +223,13 @@ impl Node {
         let local = found.line.share_until.load(Ordering::Relaxed).saturating_sub(request.now);
         if !up || local > 0 {
             let retry_after = if up { nanos(local).min(PROBE_MAX) } else { PROBE_MAX };
-            return self.without_store(request.form, found, request.now, request.cost, retry_after, up);
+            return self.without_store(request.version, found, request.now, request.cost, retry_after, up);
         }
-        if let Some(retry_after) = request.form.denied(found, request.now, request.cost) {
+        if let Some(retry_after) = request.version.denied(found, request.now, request.cost) {
             count(&self.counts.denied_cached);
             return Verdict::Deny { retry_after };
         }
-        let split = &request.form.split;
+        let split = &request.version.split;
         if split.strict && waiter.is_none() {
             count(&self.counts.pending);
             return Verdict::Pending;
@@ -251,7 +256,7 @@ impl Node {
     /// What a node does without the store: its mode.
     pub(crate) fn without_store(
         &self,
-        form: &Form,
+        version: &LimitVersion,
         found: Found<'_>,
         now: u64,
         cost: u64,
@@ -263,7 +268,7 @@ impl Node {
             Down::Share => {
                 // ORDERING: Relaxed; written before `up`, which was read with Acquire.
                 let since = self.since.load(Ordering::Relaxed);
-                if form.share.take(&found.line.share, since, now, cost) {
+                if version.share.take(&found.line.share, since, now, cost) {
                     if !up {
                         // ORDERING: Relaxed; the store's thread looks at it when the store is back.
                         found.line.share_used.store(1, Ordering::Relaxed);
@@ -281,12 +286,26 @@ impl Node {
         Verdict::Deny { retry_after }
     }
 
+    /// Tells a waiter. False: nobody is there any more.
+    pub(crate) fn tell(&self, waiter: Waiter, verdict: Verdict, now: u64) -> bool {
+        match waiter {
+            Waiter::None => true,
+            Waiter::Thread(thread) => thread.try_send(verdict).is_ok(),
+            #[cfg(feature = "tokio")]
+            Waiter::Task(task) => task.send(verdict).is_ok(),
+            Waiter::Token(token) => {
+                self.answers.put(Completion { token, verdict, reading: self.clock.reading(now) });
+                true
+            }
+        }
+    }
+
     /// Asks for the next piece, if nobody does.
     fn ask_ahead(&self, request: &Request<'_>, found: Found<'_>) {
         // ORDERING: Relaxed, both; hints.
         let up = self.up.load(Ordering::Relaxed) != 0
             && request.now >= found.line.share_until.load(Ordering::Relaxed);
-        if up && request.form.denied(found, request.now, request.cost).is_none() && found.line.queue() {
+        if up && request.version.denied(found, request.now, request.cost).is_none() && found.line.queue() {
             self.enqueue(request, found, Waiter::None, true);
         }
     }
@@ -309,7 +328,7 @@ impl Node {
     fn send(&self, request: &Request<'_>, found: Found<'_>, waiter: Waiter, token: bool) -> bool {
         let (index, key) = (found.index, request.key.into());
         let Request { limit, tag, cost, .. } = *request;
-        let job = Job { limit, form: request.form.clone(), index, tag, key, cost, waiter };
+        let job = Job { limit, version: request.version.clone(), index, tag, key, cost, waiter };
         let sent = self.queue.try_send(job).is_ok();
         if token && !sent {
             self.answers.release(1);
@@ -331,9 +350,9 @@ impl Limited {
         now < self.until.load(Ordering::Acquire)
     }
 
-    /// Whether what was granted in this form may be spent now.
-    pub(crate) fn goes_by(&self, form: &Form, now: u64) -> bool {
-        let plan = self.plan.load();
-        self.holds(now) && matches!(plan.at(now), At::Form(now) if now.version == form.version)
+    /// Whether what was granted in this version may be spent now.
+    pub(crate) fn goes_by(&self, version: &LimitVersion, now: u64) -> bool {
+        let schedule = self.versions.load();
+        self.holds(now) && matches!(schedule.at(now), At::Version(now) if now.number == version.number)
     }
 }

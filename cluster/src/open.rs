@@ -11,21 +11,21 @@ use crate::answers::{Answers, Wake};
 use crate::clock::NodeClock;
 use crate::cluster::Cluster;
 use crate::counts::Counts;
-use crate::courier::Courier;
+use crate::endpoint::{Endpoint, Login, Shape};
 use crate::error::OpenError;
-use crate::form::{Maker, Plan};
+use crate::limit_version::{Maker, Schedule};
+use crate::limit_versions::LimitVersions;
 use crate::lines::Lines;
 use crate::log::{Log, Sink};
 use crate::mark::agree;
-use crate::node::{Job, Limited, Node, PROBE_MAX};
-use crate::place::{Login, Place, Shape};
-use crate::plans::Plans;
+use crate::node::{Job, Limited, Node};
 use crate::random::Random;
 use crate::reserve::Right;
 use crate::script::{self, Ask, By, Grant};
 use crate::slot::Slot;
 use crate::split::SharedLimit;
-use crate::store::Store;
+use crate::store::{Store, PROBE_MAX};
+use crate::store_thread::StoreThread;
 use crate::sync::{AtomicU32, AtomicU64};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
@@ -56,8 +56,15 @@ pub struct Builder {
     sink: Sink,
 }
 
+impl Cluster {
+    /// Starts a node that shares limits with at most `nodes - 1` others through the store at this URL.
+    pub fn builder(url: &str, nodes: u32) -> Builder {
+        Builder::new(url, nodes)
+    }
+}
+
 impl Builder {
-    pub(crate) fn new(url: &str, nodes: u32) -> Builder {
+    fn new(url: &str, nodes: u32) -> Builder {
         Builder {
             url: url.to_owned(),
             login: None,
@@ -168,32 +175,32 @@ impl Builder {
         let (node, jobs) = self.node(wake)?;
         let seed = random_seed().map_err(OpenError::Host)?;
         let first = u32::from_le_bytes([seed[0], seed[1], seed[2], seed[3]]);
-        let mut store = Store::open(self.place()?, node.clock, Random::new(u64::from(first)))?;
+        let mut store = Store::open(self.endpoint()?, node.clock, Random::new(u64::from(first)))?;
         let holder: String = seed.iter().map(|byte| format!("{byte:02x}")).collect();
         self.probe(&mut store, &holder, &node)?;
 
         let slot = Slot::new(&self.prefix, self.nodes, holder, self.slot_ttl, first % self.nodes);
         let node = Arc::new(node);
-        let courier = Courier::new(node.clone(), store, slot, Log::new(self.sink));
+        let store_thread = StoreThread::new(node.clone(), store, slot, Log::new(self.sink));
         let thread = std::thread::Builder::new().name("tatcell-cluster".into());
-        let thread = thread.spawn(move || courier.run(&jobs));
+        let thread = thread.spawn(move || store_thread.run(&jobs));
         let thread = thread.map_err(|e| OpenError::Store(format!("no thread: {e}")))?;
         Ok(Cluster::new(node, thread))
     }
 
-    fn place(&self) -> Result<Place, OpenError> {
-        let mut place = Place::read(&self.url, self.timeout)?;
+    fn endpoint(&self) -> Result<Endpoint, OpenError> {
+        let mut endpoint = Endpoint::read(&self.url, self.timeout)?;
         if let Some(login) = &self.login {
-            place.log_in(login, false);
+            endpoint.log_in(login, false);
         }
         if let Some(login) = &self.sentinel_login {
-            place.log_in(login, true);
+            endpoint.log_in(login, true);
         }
         #[cfg(feature = "tls")]
         if let Some(tls) = &self.tls {
-            place.set_tls(tls.clone())?;
+            endpoint.set_tls(tls.clone())?;
         }
-        Ok(place)
+        Ok(endpoint)
     }
 
     /// The node without its thread, and the other end of its queue.
@@ -203,7 +210,7 @@ impl Builder {
         let limits = limits.collect::<Result<Vec<Limited>, OpenError>>()?;
         let clock = NodeClock::new().map_err(OpenError::Host)?;
         // A connection that is tried in vain and the longest wait; once more where servers are looked for first.
-        let tries = if self.place()?.shape == Shape::Single { 1 } else { 2 };
+        let tries = if self.endpoint()?.shape == Shape::Single { 1 } else { 2 };
         let (queue, jobs) = sync_channel(QUEUE);
         let node = Node {
             limits,
@@ -244,13 +251,13 @@ impl Builder {
     fn limited(&self, limit: &SharedLimit) -> Result<Limited, OpenError> {
         let Builder { nodes, round_trip, keys, delay, .. } = *self;
         let mut maker = Maker { nodes, round_trip, keys, delay, tables: Vec::new() };
-        let form = Arc::new(maker.form(1, limit.clone(), None)?);
+        let version = Arc::new(maker.version(1, limit.clone(), None)?);
         Ok(Limited {
             name: limit.name().to_owned(),
             prefix: format!("{}:{:016x}{{}}:", self.prefix, digest(limit.name(), nodes, delay)),
             mark: format!("{}:limit:{}", self.prefix, limit.name()),
-            lines: Lines::new(keys, form.drained_ns()),
-            plan: Plans::new(Plan { now: form, next: None }),
+            lines: Lines::new(keys, version.drained_ns()),
+            versions: LimitVersions::new(Schedule { now: version, next: None }),
             until: AtomicU64::new(u64::MAX),
             maker: Mutex::new(maker),
         })
@@ -280,7 +287,7 @@ impl Builder {
                 link.query::<i64>(&script::slot(by, key.as_bytes(), holder, ms)).map_err(said)?;
             }
             for limited in &node.limits {
-                let split = &limited.plan.load().now.split;
+                let split = &limited.versions.load().now.split;
                 let too_many = split.largest_cost + 1;
                 let nothing = Ask { want: too_many, min: too_many, ..Ask::default() };
                 link.query::<Grant>(&script::grant(By::Text, key.as_bytes(), split, &nothing))

@@ -4,23 +4,22 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use crate::counts::{add, count};
-use crate::courier::tell;
 use crate::demand::{Demand, Waiting};
-use crate::form::{At, Form};
+use crate::limit_version::{At, LimitVersion};
 use crate::line::{Taken, When};
 use crate::lines::Found;
-use crate::node::{nanos, Job, Node, PROBE_MAX};
+use crate::node::{nanos, Job, Node};
 use crate::piece::Piece;
 use crate::random::Random;
 use crate::script::{Ask, Grant};
-use crate::store::Miss;
+use crate::store::{Miss, PROBE_MAX};
 use crate::sync::Ordering;
 use crate::verdict::{Down, Verdict};
 
 /// One call of a batch, and who waits for it.
 pub(crate) struct Call {
     pub limit: usize,
-    pub form: Arc<Form>,
+    pub version: Arc<LimitVersion>,
     pub key: Box<[u8]>,
     pub ask: Ask,
     index: usize,
@@ -81,46 +80,46 @@ impl Batch {
         let now = node.clock.now();
         let first = &jobs[0];
         let (limit, index, tag, key) = (first.limit, first.index, first.tag, first.key.clone());
-        let form = first.form.clone();
+        let version = first.version.clone();
         // ORDERING: Relaxed; a time. They were queued before a fault that is not over.
         if now < found.line.share_until.load(Ordering::Relaxed) {
             without_store(node, found, jobs, true);
             return found.line.disown();
         }
-        if !node.limits[limit].goes_by(&form, now) {
+        if !node.limits[limit].goes_by(&version, now) {
             changed(node, jobs, now);
             return found.line.disown();
         }
         let ahead = jobs.iter().any(|job| job.waits_for_nobody());
         // An answer that came since they were queued may do for them.
         let mut jobs: Vec<Job> = jobs.into_iter().filter(|job| !job.waits_for_nobody()).collect();
-        if !form.split.strict {
-            jobs = serve(node, &form, found, jobs, now);
+        if !version.split.strict {
+            jobs = serve(node, &version, found, jobs, now);
         }
         let mut rest = Vec::new();
         for job in jobs {
-            match form.denied(found, now, job.cost) {
+            match version.denied(found, now, job.cost) {
                 Some(retry_after) => answer(node, job, Verdict::Deny { retry_after }, now),
                 None => rest.push(job),
             }
         }
-        if rest.is_empty() && (!ahead || form.split.strict) {
+        if rest.is_empty() && (!ahead || version.split.strict) {
             return found.line.disown();
         }
         found.line.waits.also(rest.iter().map(|job| job.cost).sum());
         let demand = &mut self.demands[limit][index];
         if demand.tag != tag {
-            *demand = Demand::new(tag, form.version, key.clone());
+            *demand = Demand::new(tag, version.number, key.clone());
         }
         // ORDERING: Relaxed, all; estimates, and a flag that this thread resets.
         let offered = u64::from(found.line.offered.swap(0, Ordering::Relaxed));
         let shared = found.line.share_used.load(Ordering::Relaxed) != 0;
         let grace_us = if shared { node.grace_us } else { 0 };
         let call = |jobs: Vec<Job>, want, min, last_of_line| {
-            let ask = Ask { want, min, spent: 0, grace_us, version: form.version };
-            Call { limit, form: form.clone(), key: key.clone(), ask, index, jobs, last_of_line }
+            let ask = Ask { want, min, spent: 0, grace_us, version: version.number };
+            Call { limit, version: version.clone(), key: key.clone(), ask, index, jobs, last_of_line }
         };
-        if form.split.strict {
+        if version.split.strict {
             let last = rest.len().saturating_sub(1);
             for (i, job) in rest.into_iter().enumerate() {
                 let cost = job.cost;
@@ -131,7 +130,7 @@ impl Batch {
                 units: rest.iter().map(|job| job.cost).sum(),
                 largest: rest.iter().map(|job| job.cost).max().unwrap_or(0),
             };
-            let (want, min) = demand.ask(&form.split, waiting, offered, now);
+            let (want, min) = demand.ask(&version.split, waiting, offered, now);
             calls.push(call(rest, want, min, true));
         }
     }
@@ -155,7 +154,7 @@ impl Batch {
                     if call.ask.grace_us > 0 {
                         returned(found, sent.saturating_add(call.ask.grace_us * 1_000));
                     }
-                    if call.form.split.strict {
+                    if call.version.split.strict {
                         self.settle_strict(node, found, call, sent, grant);
                     } else {
                         self.settle_leased(node, found, call, sent, grant);
@@ -171,9 +170,9 @@ impl Batch {
     }
 
     fn settle_leased(&mut self, node: &Node, found: Found<'_>, call: Call, sent: u64, grant: Grant) {
-        let (split, demand) = (&call.form.split, &mut self.demands[call.limit][call.index]);
+        let (split, demand) = (&call.version.split, &mut self.demands[call.limit][call.index]);
         let now = node.clock.now();
-        if !node.limits[call.limit].goes_by(&call.form, now) {
+        if !node.limits[call.limit].goes_by(&call.version, now) {
             return changed(node, call.jobs, now); // what was granted lapses
         }
         if grant.units > 0 {
@@ -195,16 +194,16 @@ impl Batch {
             let spread = demand.refused(split, call.ask.min, grant.lead_us);
             self.refuse(node, found, split.unit_ns, call.ask.min, sent, &grant, spread);
         }
-        for job in serve(node, &call.form, found, call.jobs, now) {
+        for job in serve(node, &call.version, found, call.jobs, now) {
             let soon = nanos(job.cost.max(split.min).saturating_mul(split.unit_ns));
-            let retry_after = call.form.denied(found, now, job.cost).unwrap_or(soon);
+            let retry_after = call.version.denied(found, now, job.cost).unwrap_or(soon);
             answer(node, job, Verdict::Deny { retry_after }, now);
         }
     }
 
     fn settle_strict(&mut self, node: &Node, found: Found<'_>, mut call: Call, sent: u64, grant: Grant) {
         let (Some(job), now) = (call.jobs.pop(), node.clock.now()) else { return };
-        if !node.limits[call.limit].goes_by(&call.form, now) {
+        if !node.limits[call.limit].goes_by(&call.version, now) {
             if grant.units > 0 {
                 self.unused.push((call.limit, call.key, grant.stamp, grant.units));
             }
@@ -214,14 +213,14 @@ impl Batch {
             count(&node.counts.grants);
             add(&node.counts.granted_units, grant.units);
             count(&node.counts.passed_answer);
-            if !tell(node, job.waiter, Verdict::Pass, now) {
+            if !node.tell(job.waiter, Verdict::Pass, now) {
                 self.unused.push((call.limit, call.key, grant.stamp, grant.units));
             }
             return;
         }
-        self.refuse(node, found, call.form.split.unit_ns, call.ask.min, sent, &grant, 0);
+        self.refuse(node, found, call.version.split.unit_ns, call.ask.min, sent, &grant, 0);
         let retry_after =
-            call.form.denied(found, now, job.cost).unwrap_or(nanos(grant.retry_us.saturating_mul(1_000)));
+            call.version.denied(found, now, job.cost).unwrap_or(nanos(grant.retry_us.saturating_mul(1_000)));
         answer(node, job, Verdict::Deny { retry_after }, now);
     }
 
@@ -250,12 +249,12 @@ impl Batch {
     pub(crate) fn collect(&mut self, node: &Node) {
         let floor = node.clock.now();
         for (limit, limited) in node.limits.iter().enumerate() {
-            let plan = limited.plan.load();
-            let At::Form(form) = plan.at(floor) else { continue };
-            let split = &form.split;
+            let schedule = limited.versions.load();
+            let At::Version(version) = schedule.at(floor) else { continue };
+            let split = &version.split;
             for (index, demand) in self.demands[limit].iter_mut().enumerate() {
                 let found = limited.lines.get(index);
-                let of_now = demand.version == form.version && !demand.stamp.is_empty();
+                let of_now = demand.version == version.number && !demand.stamp.is_empty();
                 if !of_now || !found.line.own_for_store(found.at, demand.tag) {
                     continue;
                 }
@@ -289,8 +288,8 @@ fn live_until(found: Found<'_>, until: u64) {
 }
 
 /// Passes those that a line has enough for; returns the others.
-fn serve(node: &Node, form: &Form, found: Found<'_>, jobs: Vec<Job>, now: u64) -> Vec<Job> {
-    let split = &form.split;
+fn serve(node: &Node, version: &LimitVersion, found: Found<'_>, jobs: Vec<Job>, now: u64) -> Vec<Job> {
+    let split = &version.split;
     let when = When { reading: now, hold: split.hold_ns };
     let mut rest = Vec::new();
     for job in jobs {
@@ -351,7 +350,7 @@ fn local_until(found: Found<'_>, share_from: u64, until: u64) {
 fn without_store(node: &Node, found: Found<'_>, jobs: Vec<Job>, up: bool) {
     let now = node.clock.now();
     for job in jobs.into_iter().filter(|job| !job.waits_for_nobody()) {
-        let verdict = node.without_store(&job.form, found, now, job.cost, PROBE_MAX, up);
+        let verdict = node.without_store(&job.version, found, now, job.cost, PROBE_MAX, up);
         answer(node, job, verdict, now);
     }
 }
@@ -361,7 +360,7 @@ fn answer(node: &Node, job: Job, verdict: Verdict, now: u64) {
         count(&node.counts.denied_answer);
     }
     // A caller that left is told nothing; what a line gave it lapses.
-    tell(node, job.waiter, verdict, now);
+    node.tell(job.waiter, verdict, now);
 }
 
 #[cfg(all(test, not(tatcell_cluster_loom)))]

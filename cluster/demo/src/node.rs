@@ -10,7 +10,7 @@ use tatcell_cluster::script::{self, Ask, By, Grant};
 use tatcell_cluster::{Cluster, Completion, LimitId, SharedLimit, Split, Verdict};
 
 use crate::record::{write, write_figures, Record, FLOOD, HOT};
-use crate::{BURST, NODES, RATE};
+use crate::schedule::{BURST, NODES, RATE};
 
 /// Keys of the Zipf load.
 const KEYS: u64 = 1_000;

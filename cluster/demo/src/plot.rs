@@ -5,7 +5,8 @@ use std::error::Error;
 use plotters::coord::Shift;
 use plotters::prelude::*;
 
-use crate::{Run, BURST, END, GO_ON, KILL, NODES, RATE, STOP};
+use crate::audit::Run;
+use crate::schedule::{BURST, END, GO_ON, KILL, NODES, RATE, STOP};
 
 const GREEN: RGBColor = RGBColor(30, 120, 70);
 const BLUE: RGBColor = RGBColor(40, 90, 170);

@@ -1,19 +1,9 @@
-//! The messages of `envoy.service.ratelimit.v3` that are used, by their field numbers, and its service.
+//! The messages of `envoy.service.ratelimit.v3` that are used, by their field numbers.
 //!
 //! Written here rather than generated: ten of Envoy's messages are needed, and a crate of all takes minutes to build.
 //! Fields that are not named are skipped when they are read, as protobuf has it.
 
-use std::convert::Infallible;
-use std::sync::Arc;
-use std::task::{Context, Poll};
-
 use prost::{Enumeration, Message};
-use tonic::codegen::{http, Body, BoxFuture, Service, StdError};
-use tonic::server::{Grpc, NamedService, UnaryService};
-use tonic::{Request, Response, Status};
-use tonic_prost::ProstCodec;
-
-use crate::service::RateLimit;
 
 /// `RateLimitRequest`.
 #[derive(Clone, PartialEq, Message)]
@@ -153,55 +143,4 @@ pub enum Code {
     Ok = 1,
     /// Do not.
     OverLimit = 2,
-}
-
-/// Where the one method of the service is.
-pub const METHOD: &str = "/envoy.service.ratelimit.v3.RateLimitService/ShouldRateLimit";
-
-/// Most bytes of a request.
-const MAX_REQUEST: usize = 1 << 20;
-
-/// The service, for tonic's server.
-#[derive(Clone, Debug)]
-pub struct RateLimitServer(pub Arc<RateLimit>);
-
-impl NamedService for RateLimitServer {
-    const NAME: &'static str = "envoy.service.ratelimit.v3.RateLimitService";
-}
-
-impl UnaryService<RateLimitRequest> for RateLimitServer {
-    type Response = RateLimitResponse;
-    type Future = BoxFuture<Response<RateLimitResponse>, Status>;
-
-    fn call(&mut self, request: Request<RateLimitRequest>) -> Self::Future {
-        let service = self.0.clone();
-        Box::pin(async move { service.decide(request.get_ref()).await.map(Response::new) })
-    }
-}
-
-impl<B> Service<http::Request<B>> for RateLimitServer
-where
-    B: Body + Send + 'static,
-    B::Error: Into<StdError> + Send + 'static,
-{
-    type Response = http::Response<tonic::body::Body>;
-    type Error = Infallible;
-    type Future = BoxFuture<Self::Response, Infallible>;
-
-    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        Poll::Ready(Ok(()))
-    }
-
-    fn call(&mut self, request: http::Request<B>) -> Self::Future {
-        if request.uri().path() != METHOD {
-            let status = Status::unimplemented("the service has ShouldRateLimit alone");
-            return Box::pin(async move { Ok(status.into_http()) });
-        }
-        let service = self.clone();
-        Box::pin(async move {
-            let codec = ProstCodec::default();
-            let mut grpc = Grpc::new(codec).max_decoding_message_size(MAX_REQUEST);
-            Ok(grpc.unary(service, request).await)
-        })
-    }
 }

@@ -1,10 +1,11 @@
 //! `tatcell-ratelimit`: Envoy's rate limit service, with the configuration of the reference service.
 //!
-//! - [`api`]: the messages and the service of gRPC, version 3. [`rules`]: what is limited, and which rule a descriptor
+//! - [`api`]: the messages of version 3. [`grpc`]: the service. [`rules`]: what is limited, and which rule a descriptor
 //!   matches; [`read`]: rules from YAML, with errors that name the line.
 //! - [`service`]: one request. [`server`]: settings, listening, reloading, stopping.
 
 pub mod api;
+pub mod grpc;
 mod pattern;
 pub mod read;
 pub mod rules;

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tonic::transport::server::TcpIncoming;
 use tonic::transport::Server;
 
-use crate::api::RateLimitServer;
+use crate::grpc::RateLimitServer;
 use crate::read;
 use crate::service::{Options, RateLimit};
 

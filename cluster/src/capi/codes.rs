@@ -49,7 +49,7 @@ pub const TATCELL_CLUSTER_ERR_AWAY: i32 = -87;
 pub const TATCELL_CLUSTER_ERR_TIMEOUT: i32 = -88;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
-pub const TATCELL_CLUSTER_VERSION: u32 = 300;
+pub const TATCELL_CLUSTER_VERSION: u32 = 400;
 /// Version of the C ABI; changes only when a program must be rebuilt.
 pub const TATCELL_CLUSTER_ABI_VERSION: u32 = 1;
 

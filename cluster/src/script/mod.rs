@@ -17,7 +17,7 @@ use redis::{Cmd, Script};
 
 use crate::split::Split;
 
-pub use reply::{Fault, Grant};
+pub use reply::{Fault, Grant, Mark};
 
 /// Grants units, or tells when they will exist; see its head for arguments and reply.
 pub const GRANT: &str = include_str!("grant.lua");
@@ -95,19 +95,6 @@ pub fn slot(by: By, key: &[u8], holder: &str, ms: u64) -> Cmd {
     let mut cmd = call(&SLOT_SCRIPT, SLOT, by, key);
     cmd.arg(holder).arg(ms);
     cmd
-}
-
-/// What a limit is by its mark.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Mark {
-    /// Higher by one with each change.
-    pub version: u64,
-    /// Microseconds until `next` is in force; 0 where it is.
-    pub ahead_us: u64,
-    /// What the limit is, or will be.
-    pub next: String,
-    /// What it was until then.
-    pub before: String,
 }
 
 /// The call that keeps the mark of a limit for so many milliseconds, or makes it by what this node goes by; with a

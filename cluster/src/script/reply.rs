@@ -1,6 +1,5 @@
 //! What comes back from the store: a grant, or why there is none. A fault is never a pass.
 
-use super::Mark;
 use redis::{ErrorKind, FromRedisValue, ParsingError, RedisError, ServerErrorKind, Value};
 
 /// The reply of [`GRANT`](super::GRANT). All times are relative to the moment at which the script ran.
@@ -14,6 +13,19 @@ pub struct Grant {
     pub retry_us: u64,
     /// The key's value after the grant, for [`give_back`](super::give_back); empty where nothing was granted.
     pub stamp: String,
+}
+
+/// What a limit is by its mark.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Mark {
+    /// Higher by one with each change.
+    pub version: u64,
+    /// Microseconds until `next` is in force; 0 where it is.
+    pub ahead_us: u64,
+    /// What the limit is, or will be.
+    pub next: String,
+    /// What it was until then.
+    pub before: String,
 }
 
 impl FromRedisValue for Grant {

@@ -2,9 +2,10 @@
 //!
 //! - [`resp`]: the protocol of Redis, as far as it is needed. [`throttle`]: one call and its five integers.
 //! - [`session`]: the commands of one client. [`connection`]: bytes in, bytes out, and how it ends.
-//! - [`server`]: settings, listening, counting, stopping.
+//! - [`server`]: settings, what connections share, and what is counted. [`listen`]: listening, accepting, stopping.
 
 pub mod connection;
+pub mod listen;
 pub mod resp;
 pub mod server;
 pub mod session;

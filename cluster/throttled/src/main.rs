@@ -3,6 +3,7 @@
 use std::process::ExitCode;
 
 use tatcell_door::Settings;
+use tatcell_throttled::listen;
 use tatcell_throttled::server::{self, ServerSettings};
 
 fn main() -> ExitCode {
@@ -12,7 +13,7 @@ fn main() -> ExitCode {
         Some("--version" | "-V") => println!("tatcell-throttled {}", env!("CARGO_PKG_VERSION")),
         _ => {
             let settings = Settings::read(arguments).and_then(ServerSettings::take);
-            if let Err(error) = settings.and_then(server::run) {
+            if let Err(error) = settings.and_then(listen::run) {
                 eprintln!("tatcell-throttled: {error}");
                 return ExitCode::FAILURE;
             }

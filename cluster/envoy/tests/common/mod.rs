@@ -7,7 +7,8 @@ pub use process::*;
 
 use std::path::PathBuf;
 
-use tatcell_ratelimit::api::{Descriptor, Entry, RateLimitRequest, RateLimitResponse, METHOD};
+use tatcell_ratelimit::api::{Descriptor, Entry, RateLimitRequest, RateLimitResponse};
+use tatcell_ratelimit::grpc::METHOD;
 use tonic::transport::{Channel, Endpoint};
 use tonic::Status;
 

@@ -41,8 +41,8 @@ use crate::split::{Reserve, SharedLimit, Split};
 use crate::sync::Ordering;
 
 /// What a version of a limit comes to on this node.
-pub(crate) struct Form {
-    pub version: u64,
+pub(crate) struct LimitVersion {
+    pub number: u64,
     pub limit: SharedLimit,
     /// What nodes must agree on.
     pub text: String,
@@ -54,14 +54,14 @@ pub(crate) struct Form {
 }
 
 /// What a limit is, and what it will be.
-pub(crate) struct Plan {
-    pub now: Arc<Form>,
+pub(crate) struct Schedule {
+    pub now: Arc<LimitVersion>,
     pub next: Option<Next>,
 }
 
 /// A change on its way.
 pub(crate) struct Next {
-    pub form: Arc<Form>,
+    pub version: Arc<LimitVersion>,
     pub between: Between,
 }
 
@@ -74,30 +74,30 @@ pub(crate) struct Between {
 
 /// What a request goes by.
 pub(crate) enum At<'a> {
-    Form(&'a Arc<Form>),
+    Version(&'a Arc<LimitVersion>),
     /// Neither: for so many nanoseconds more.
     Neither(u64),
 }
 
-/// What the forms of a limit are made with.
+/// What the versions of a limit are made with.
 pub(crate) struct Maker {
     pub nodes: u32,
     pub round_trip: Duration,
     pub keys: usize,
     pub delay: Duration,
-    /// Memory of reserves, which stays: used again by each form that fits one of them.
+    /// Memory of reserves, which stays: used again by each version that fits one of them.
     pub tables: Vec<Table<'static>>,
 }
 
-impl Form {
-    pub(crate) fn is(&self, version: u64, text: &str) -> bool {
-        self.version == version && self.text == text
+impl LimitVersion {
+    pub(crate) fn is(&self, number: u64, text: &str) -> bool {
+        self.number == number && self.text == text
     }
 
     /// The tag of a key's line: a hash of the key, other for each version.
     #[inline]
     pub(crate) fn tag(&self, hash: u64) -> u64 {
-        (hash ^ self.version.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
+        (hash ^ self.number.wrapping_mul(0x9e37_79b9_7f4a_7c15)) | 1
     }
 
     /// After how many nanoseconds without a grant nothing is owed.
@@ -119,35 +119,35 @@ impl Form {
     }
 }
 
-impl Plan {
+impl Schedule {
     #[inline]
     pub(crate) fn at(&self, now: u64) -> At<'_> {
         match &self.next {
-            Some(next) if now >= next.between.late => At::Form(&next.form),
+            Some(next) if now >= next.between.late => At::Version(&next.version),
             Some(next) if now >= next.between.early => At::Neither(next.between.late - now),
-            _ => At::Form(&self.now),
+            _ => At::Version(&self.now),
         }
     }
 
     /// Whether readers would not notice the other in its place.
-    pub(crate) fn is(&self, other: &Plan) -> bool {
+    pub(crate) fn is(&self, other: &Schedule) -> bool {
         let next = match (&self.next, &other.next) {
             (None, None) => true,
-            (Some(a), Some(b)) => Arc::ptr_eq(&a.form, &b.form) && a.between == b.between,
+            (Some(a), Some(b)) => Arc::ptr_eq(&a.version, &b.version) && a.between == b.between,
             _ => false,
         };
         next && Arc::ptr_eq(&self.now, &other.now)
     }
 
-    pub(crate) fn newest(&self) -> &Form {
-        self.next.as_ref().map_or(&self.now, |next| &next.form)
+    pub(crate) fn newest(&self) -> &LimitVersion {
+        self.next.as_ref().map_or(&self.now, |next| &next.version)
     }
 
     /// What this node goes by, for the mark.
     pub(crate) fn mark(&self, now: u64) -> Mark {
         let ahead = self.next.as_ref().map_or(0, |next| next.between.late.saturating_sub(now));
         Mark {
-            version: self.newest().version,
+            version: self.newest().number,
             ahead_us: ahead.div_ceil(1_000),
             next: self.newest().text.clone(),
             before: self.now.text.clone(),
@@ -181,13 +181,13 @@ impl Between {
 static KEPT: Mutex<Vec<&'static [Line]>> = Mutex::new(Vec::new());
 
 impl Maker {
-    /// Makes a form; one that follows another is in force from a time on.
-    pub(crate) fn form(
+    /// Makes a version; one that follows another is in force from a time on.
+    pub(crate) fn version(
         &mut self,
-        version: u64,
+        number: u64,
         limit: SharedLimit,
-        follows: Option<(&Form, u64)>,
-    ) -> Result<Form, OpenError> {
+        follows: Option<(&LimitVersion, u64)>,
+    ) -> Result<LimitVersion, OpenError> {
         let wrong = |error| OpenError::Limit { name: limit.name().to_owned(), error };
         let split = limit.split(self.nodes, self.round_trip).map_err(wrong)?;
         let nodes = u128::from(self.nodes);
@@ -200,7 +200,7 @@ impl Maker {
             Some((was, _)) if was.split.reserve == split.reserve => was.reserve_from,
             Some((_, from)) => from.saturating_add(split.reserve.map_or(0, |reserve| reserve.full_ns)),
         };
-        Ok(Form { version, text: self.text(&limit), limit, split, share, reserve, reserve_from })
+        Ok(LimitVersion { number, text: self.text(&limit), limit, split, share, reserve, reserve_from })
     }
 
     /// Writes what nodes must agree on.
@@ -253,7 +253,7 @@ mod tests {
     }
 
     #[test]
-    fn a_plan_is_another_one_where_a_reader_would_notice() {
+    fn a_schedule_is_another_one_where_a_reader_would_notice() {
         let mut maker = Maker {
             nodes: 1,
             round_trip: Duration::from_millis(4),
@@ -263,16 +263,24 @@ mod tests {
         };
         let limit = SharedLimit::new("x", 100, Duration::from_secs(1), 100).reserve(0, 0);
         let [a, b] =
-            [1, 2].map(|version| Arc::new(maker.form(version, limit.clone(), None).expect("a form")));
-        let plan = |now: &Arc<Form>, next: Option<(&Arc<Form>, u64)>| Plan {
+            [1, 2].map(|number| Arc::new(maker.version(number, limit.clone(), None).expect("a version")));
+        let schedule = |now: &Arc<LimitVersion>, next: Option<(&Arc<LimitVersion>, u64)>| Schedule {
             now: now.clone(),
-            next: next.map(|(form, late)| Next { form: form.clone(), between: Between { early: 5, late } }),
+            next: next.map(|(version, late)| Next {
+                version: version.clone(),
+                between: Between { early: 5, late },
+            }),
         };
-        let all = [plan(&a, None), plan(&b, None), plan(&a, Some((&b, 9))), plan(&a, Some((&b, 8)))];
+        let all = [
+            schedule(&a, None),
+            schedule(&b, None),
+            schedule(&a, Some((&b, 9))),
+            schedule(&a, Some((&b, 8))),
+        ];
         for (i, x) in all.iter().enumerate() {
             all.iter().enumerate().for_each(|(j, y)| assert_eq!(x.is(y), i == j, "{i} {j}"));
         }
-        assert!(plan(&a, Some((&b, 9))).is(&all[2]));
+        assert!(schedule(&a, Some((&b, 9))).is(&all[2]));
     }
 
     #[test]

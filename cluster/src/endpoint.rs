@@ -38,7 +38,7 @@ pub(crate) struct Login {
 
 /// Where the store is, and how to get in.
 #[derive(Clone)]
-pub(crate) struct Place {
+pub(crate) struct Endpoint {
     pub shape: Shape,
     /// The addresses that were given.
     pub given: Vec<ConnectionAddr>,
@@ -53,9 +53,9 @@ pub(crate) struct Place {
 const SENTINEL_PORT: u16 = 26_379;
 const SERVER_PORT: u16 = 6_379;
 
-impl Place {
+impl Endpoint {
     /// Reads a URL.
-    pub(crate) fn read(url: &str, timeout: Duration) -> Result<Place, OpenError> {
+    pub(crate) fn read(url: &str, timeout: Duration) -> Result<Endpoint, OpenError> {
         let wrong = |why: &str| OpenError::Url(why.to_owned());
         let of = |url: &str| {
             let info = url.into_connection_info();
@@ -66,8 +66,8 @@ impl Place {
             Some((scheme, kind @ ("sentinel" | "cluster"))) => (scheme, kind),
             _ => {
                 let info = of(url)?;
-                let place = Place::new(Shape::Single, vec![info.addr().clone()], info, timeout);
-                return Ok(place);
+                let endpoint = Endpoint::new(Shape::Single, vec![info.addr().clone()], info, timeout);
+                return Ok(endpoint);
             }
         };
         let (login, rest) = rest.rsplit_once('@').map_or(("", rest), |(login, rest)| (login, rest));
@@ -96,12 +96,12 @@ impl Place {
             first.get_or_insert(info);
         }
         let info = first.ok_or_else(|| wrong("it has no address"))?;
-        Ok(Place::new(shape, given, info, timeout))
+        Ok(Endpoint::new(shape, given, info, timeout))
     }
 
-    fn new(shape: Shape, given: Vec<ConnectionAddr>, info: ConnectionInfo, timeout: Duration) -> Place {
+    fn new(shape: Shape, given: Vec<ConnectionAddr>, info: ConnectionInfo, timeout: Duration) -> Endpoint {
         let sentinel = info.clone().set_redis_settings(Default::default());
-        Place {
+        Endpoint {
             shape,
             given,
             info,
@@ -239,8 +239,8 @@ mod tests {
 
     const SECOND: Duration = Duration::from_secs(1);
 
-    fn read(url: &str) -> Place {
-        Place::read(url, SECOND).unwrap_or_else(|e| panic!("{url}: {e}"))
+    fn read(url: &str) -> Endpoint {
+        Endpoint::read(url, SECOND).unwrap_or_else(|e| panic!("{url}: {e}"))
     }
 
     fn tcp(host: &str, port: u16) -> ConnectionAddr {
@@ -291,17 +291,17 @@ mod tests {
             "redis+cluster://h/1",
             "redis+cluster://",
         ] {
-            let error = Place::read(url, SECOND).map(|p| p.given).expect_err(url);
+            let error = Endpoint::read(url, SECOND).map(|p| p.given).expect_err(url);
             assert!(matches!(error, OpenError::Url(_)), "{url}: {error}");
         }
     }
 
     #[test]
     fn a_login_that_is_given_apart_counts() {
-        let mut place = read("redis+sentinel://a/main");
-        place.log_in(&Login { user: "u".into(), password: "p".into() }, false);
-        place.log_in(&Login { user: String::new(), password: "s".into() }, true);
-        let (servers, sentinels) = (place.info.redis_settings(), place.sentinel.redis_settings());
+        let mut endpoint = read("redis+sentinel://a/main");
+        endpoint.log_in(&Login { user: "u".into(), password: "p".into() }, false);
+        endpoint.log_in(&Login { user: String::new(), password: "s".into() }, true);
+        let (servers, sentinels) = (endpoint.info.redis_settings(), endpoint.sentinel.redis_settings());
         assert_eq!((servers.username(), servers.password()), (Some("u"), Some("p")));
         assert_eq!((sentinels.username(), sentinels.password()), (None, Some("s")));
     }

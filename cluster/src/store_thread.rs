@@ -13,17 +13,16 @@ use std::sync::Arc;
 
 use crate::counts::{add, count};
 use crate::log::Log;
-use crate::mark::{self, Change, Marks};
-use crate::node::{Job, Node, Waiter};
+use crate::mark::{self, Marks};
+use crate::node::{Change, Job, Node};
 use crate::script;
 use crate::settle::Batch;
 use crate::slot::Slot;
 use crate::store::{Answers, Store, MAX_BATCH};
 use crate::sync::Ordering;
-use crate::verdict::Completion;
 
 /// The store's thread.
-pub(crate) struct Courier {
+pub(crate) struct StoreThread {
     pub node: Arc<Node>,
     pub store: Store,
     pub slot: Slot,
@@ -34,11 +33,11 @@ pub(crate) struct Courier {
     up: bool,
 }
 
-impl Courier {
-    pub(crate) fn new(node: Arc<Node>, store: Store, slot: Slot, log: Log) -> Courier {
+impl StoreThread {
+    pub(crate) fn new(node: Arc<Node>, store: Store, slot: Slot, log: Log) -> StoreThread {
         let batch = Batch::new(&node);
         let marks = Marks::new(node.delay);
-        Courier { node, store, slot, marks, batch, log, up: true }
+        StoreThread { node, store, slot, marks, batch, log, up: true }
     }
 
     /// Runs until the node closes.
@@ -91,7 +90,7 @@ impl Courier {
         let sent = self.node.clock.now();
         let answers = self.store.batch(&keys, |i, by| {
             let call = &calls[i];
-            script::grant(by, &keys[i], &call.form.split, &call.ask)
+            script::grant(by, &keys[i], &call.version.split, &call.ask)
         });
         if answers.each.iter().any(|answer| answer.is_ok()) {
             count(&self.node.counts.batches);
@@ -162,20 +161,6 @@ impl Courier {
         }
         if self.store.is_up() {
             self.slot.release(&self.node, &mut self.store);
-        }
-    }
-}
-
-/// Tells a waiter. False: nobody is there any more.
-pub(crate) fn tell(node: &Node, waiter: Waiter, verdict: crate::Verdict, now: u64) -> bool {
-    match waiter {
-        Waiter::None => true,
-        Waiter::Thread(thread) => thread.try_send(verdict).is_ok(),
-        #[cfg(feature = "tokio")]
-        Waiter::Task(task) => task.send(verdict).is_ok(),
-        Waiter::Token(token) => {
-            node.answers.put(Completion { token, verdict, reading: node.clock.reading(now) });
-            true
         }
     }
 }

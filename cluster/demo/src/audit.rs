@@ -1,0 +1,66 @@
+//! What a run came to: every admission of every node against R w + B.
+
+use std::collections::HashMap;
+
+use crate::record::{Figures, Record, FLOOD, HOT};
+use crate::schedule::{BURST, END, RATE};
+
+/// What a run of four nodes came to.
+pub struct Run {
+    /// By reading, of all nodes; seconds from the beginning.
+    pub hot: Vec<f64>,
+    /// Most units above R w + B: of the hot key, of any other, and of the hot key at half the rate.
+    pub excess: [f64; 3],
+    pub flood: usize,
+    pub zipf: usize,
+    /// Those of the nodes that lived.
+    pub figures: Vec<Figures>,
+}
+
+/// Counts what the nodes told, and audits it.
+pub fn judge(records: Vec<Record>, figures: Vec<Figures>, start: u64) -> Run {
+    let mut by_key: HashMap<u64, Vec<u64>> = HashMap::new();
+    records.iter().for_each(|r| by_key.entry(r.key).or_default().push(r.reading));
+    by_key.values_mut().for_each(|list| list.sort_unstable());
+    let hot = by_key.remove(&HOT).unwrap_or_default();
+    let others = by_key.values().map(|list| excess(list, RATE)).fold(f64::MIN, f64::max);
+    Run {
+        excess: [excess(&hot, RATE), others, excess(&hot, RATE / 2)],
+        flood: by_key.keys().filter(|key| **key >= FLOOD).count(),
+        zipf: by_key.iter().filter(|(key, _)| **key < FLOOD).map(|(_, list)| list.len()).sum(),
+        hot: hot.iter().map(|at| at.saturating_sub(start) as f64 / 1e9).collect(),
+        figures,
+    }
+}
+
+/// Most units above R w + B in any window; `readings` are in order.
+fn excess(readings: &[u64], rate: u64) -> f64 {
+    let (mut level, mut last, mut top) = (0.0f64, 0, 0.0);
+    for at in readings {
+        level = (level - (at - last) as f64 * rate as f64 / 1e9).max(0.0) + 1.0;
+        (last, top) = (*at, f64::max(top, level));
+    }
+    top - BURST as f64
+}
+
+impl Run {
+    /// Admissions of the hot key a second, between two times.
+    pub fn rate(&self, from: f64, to: f64) -> f64 {
+        self.hot.iter().filter(|at| (from..to).contains(*at)).count() as f64 / (to - from)
+    }
+
+    /// Decisions a second of a node, asks of the store a decision, and of the hot key p50, p99 and the longest, ns.
+    pub fn speed(&self) -> [f64; 5] {
+        let of = |i: usize| self.figures.iter().map(move |f| f[i] as f64);
+        let nodes = self.figures.len().max(1) as f64;
+        let decisions = of(0).sum::<f64>();
+        let mean = |i| of(i).sum::<f64>() / nodes;
+        [
+            decisions / nodes / END,
+            of(1).sum::<f64>() / decisions.max(1.0),
+            mean(2),
+            mean(3),
+            of(4).fold(0.0, f64::max),
+        ]
+    }
+}

@@ -1,0 +1,113 @@
+//! Listening, accepting, and the graceful stop.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tatcell_door::{pages, Stop};
+use tokio::io::AsyncWriteExt;
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::connection;
+use crate::server::{Server, ServerSettings, Tally};
+
+/// Runs the server until a signal stops it.
+///
+/// # Errors
+/// A line that says why it cannot start.
+pub fn run(settings: ServerSettings) -> Result<(), String> {
+    let mut runtime = tokio::runtime::Builder::new_multi_thread();
+    if let Some(threads) = settings.threads {
+        runtime.worker_threads(threads);
+    }
+    let runtime = runtime.enable_all().build().map_err(|e| format!("no runtime: {e}"))?;
+    runtime.block_on(serve(settings))
+}
+
+async fn bind(address: SocketAddr) -> Result<TcpListener, String> {
+    TcpListener::bind(address).await.map_err(|e| format!("cannot listen at {address}: {e}"))
+}
+
+async fn serve(settings: ServerSettings) -> Result<(), String> {
+    let keeper = settings.keeper.open(&settings.limits)?;
+    let server = Arc::new(Server::new(&settings, keeper));
+    let mut stop = Stop::on_signals().map_err(|e| format!("no signals: {e}"))?;
+    let mut listeners = Vec::new();
+    for address in &settings.listen {
+        listeners.push(bind(*address).await?);
+    }
+    if let Some(address) = settings.metrics {
+        let (listener, told) = (bind(address).await?, Arc::downgrade(&server));
+        say("metrics at", &listener);
+        let metrics: pages::Metrics = Arc::new(move |out| {
+            if let Some(server) = told.upgrade() {
+                server.metrics(out);
+            }
+        });
+        tokio::spawn(pages::serve(listener, metrics, stop.clone()));
+    }
+    let mut accepting = tokio::task::JoinSet::new();
+    for listener in listeners {
+        say("listening at", &listener);
+        accepting.spawn(accept(server.clone(), listener, stop.clone()));
+    }
+    let mut seconds = tokio::time::interval(Duration::from_secs(1));
+    let mut second = 0;
+    while !stop.is_said() {
+        tokio::select! { _ = seconds.tick() => server.keeper.every_second(second), () = stop.said() => {} }
+        second += 1;
+    }
+    accepting.join_all().await;
+    // All places are free when the last connection has ended.
+    let all = u32::try_from(server.max_clients).unwrap_or(u32::MAX);
+    let ended = tokio::time::timeout(settings.stop_within, server.places.acquire_many(all)).await.is_ok();
+    let left = if ended { 0 } else { server.connected() };
+    let seen = server.counters.read();
+    eprintln!(
+        "tatcell-throttled: stopped; {} decided, {} limited, {left} clients cut off",
+        seen.decided, seen.limited
+    );
+    if let Some(server) = Arc::into_inner(server) {
+        server.keeper.close(settings.stop_within);
+    }
+    Ok(())
+}
+
+fn say(what: &str, listener: &TcpListener) {
+    if let Ok(address) = listener.local_addr() {
+        eprintln!("tatcell-throttled: {what} {address}");
+    }
+}
+
+async fn accept(server: Arc<Server>, listener: TcpListener, mut stop: Stop) {
+    while !stop.is_said() {
+        let accepted =
+            tokio::select! { biased; () = stop.said() => return, accepted = listener.accept() => accepted };
+        match accepted {
+            Ok((stream, _)) => admit(&server, stream, &stop),
+            Err(e) => {
+                // Out of descriptors, mostly: others end, and then there are some.
+                eprintln!("tatcell-throttled: cannot accept: {e}");
+                tokio::time::sleep(Duration::from_millis(100)).await;
+            }
+        }
+    }
+}
+
+fn admit(server: &Arc<Server>, mut stream: TcpStream, stop: &Stop) {
+    let Ok(place) = server.places.clone().try_acquire_owned() else {
+        server.count(&mut Tally { turned_away: 1, ..Tally::default() });
+        tokio::spawn(async move { stream.write_all(b"-ERR max number of clients reached\r\n").await });
+        return;
+    };
+    // ORDERING: Relaxed; a number of its own for each.
+    let id = server.counters.connections.fetch_add(1, Ordering::Relaxed) + 1;
+    let _: io::Result<()> = stream.set_nodelay(true);
+    let (server, stop) = (server.clone(), stop.clone());
+    tokio::spawn(async move {
+        let _ = connection::serve(server, stream, id, stop).await;
+        drop(place);
+    });
+}
