@@ -2,6 +2,9 @@
 # shellcheck shell=sh disable=SC2034
 . ./boards.sh
 failed=0
+# A folder for each script, so that they can run at the same time.
+work=$out/$(basename "$0" .sh)
+mkdir -p "$work"
 
 # claim NAME COMMAND...: PASS if the command succeeds, else FAIL with the end of its output. Status 77 means that
 # something is missing, and its last line says what. A function must chain its commands with && or `|| return`.
@@ -56,9 +59,9 @@ answers() {
 
 # Builds a program for a board: program BOARD CHOICE NAME SOURCE [VARIABLE=VALUE]...; it is then $elf.
 program() {
-    elf=$out/c/$3-$1-$2.elf
+    elf=$work/$3-$1-$2.elf
     for_board="BOARD=$1 CHOICE=$2 PROGRAM=$3" source=$(realpath "$4")
     shift 4
     # shellcheck disable=SC2086
-    make -s --no-print-directory -C examples/c $for_board SOURCE="$source" OUT="$out/c" "$@"
+    make -s --no-print-directory -C examples/c $for_board SOURCE="$source" OUT="$work" "$@"
 }

@@ -76,7 +76,7 @@ if need gates arm-none-eabi-nm binutils-arm-none-eabi && need gates riscv64-unkn
 fi
 
 check_only() { # TRIPLE FEATURES
-    (cd .. && CARGO_TARGET_DIR=$out/refused firmware/cargo "$1" check --quiet --lib --features "$2")
+    (cd .. && CARGO_TARGET_DIR=$work firmware/cargo "$1" check --quiet --lib --features "$2")
 }
 
 must_not_build() { # TRIPLE FEATURES PATTERN

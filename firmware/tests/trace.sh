@@ -4,7 +4,6 @@
 cd "$(dirname "$0")/.." || exit 1
 . tests/claim.sh
 export CARGO_TARGET_DIR=$out/rust
-mkdir -p "$out"
 
 build() { # TRIPLE or host
     cargo="./cargo $1 build" program=$out/rust/$1/release/trace
@@ -14,25 +13,25 @@ build() { # TRIPLE or host
 
 # The owner of a cell or table gets the answers of a shared one: the program compares them, and fails.
 here() {
-    build host && "$program" > "$out/trace.txt" || { grep ^FAIL "$out/trace.txt"; return 1; }
+    build host && "$program" > "$work/here.txt" || { grep ^FAIL "$work/here.txt"; return 1; }
 }
 
 has_enough() {
-    [ "$(sed -n 's/^EVENTS //p' "$out/trace.txt")" -ge 100000 ]
+    [ "$(sed -n 's/^EVENTS //p' "$work/here.txt")" -ge 100000 ]
 }
 
 # A comparison that cannot fail shows nothing: from request 200 on each costs one more, and no digest may be the same.
 changes() {
-    build host && "$program" 200 | grep -E ' [0-9a-f]{16}$' > "$out/changed.txt"
-    [ -s "$out/changed.txt" ] && ! grep -xFf "$out/changed.txt" "$out/trace.txt"
+    build host && "$program" 200 | grep -E ' [0-9a-f]{16}$' > "$work/changed.txt"
+    [ -s "$work/changed.txt" ] && ! grep -xFf "$work/changed.txt" "$work/here.txt"
 }
 
 same() { # TRIPLE RUNNER...
     build "$1" || return
     shift
     # A program of a board writes to QEMU's standard error.
-    "$@" "$program" > "$out/other.txt" 2>&1 || { tail -n 3 "$out/other.txt"; return 1; }
-    answers < "$out/other.txt" | diff "$out/trace.txt" -
+    "$@" "$program" > "$work/other.txt" 2>&1 || { tail -n 3 "$work/other.txt"; return 1; }
+    answers < "$work/other.txt" | diff "$work/here.txt" -
 }
 
 claim trace_exclusive_forms_equal_shared_forms here
@@ -41,11 +40,11 @@ claim control_changed_costs_change_every_digest changes
 need_boards trace_on_boards && for board in $boards; do
     claim "trace_same_on_$board" same "$(target_of "$board")" ./run "$board"
 done
-sed -n 's/^\[target\.\(.*\)\]/\1/p' targets.toml > "$out/hosts.txt"
+sed -n 's/^\[target\.\(.*\)\]/\1/p' targets.toml > "$work/hosts.txt"
 while read -r triple; do
     runner=$(sed -n "/^.target.$triple/,/^runner/s/^runner = \[\(.*\)\]/\1/p" targets.toml | tr -d '",')
     linker=$(sed -n "/^.target.$triple/,/^runner/s/^linker = \"\(.*\)\"/\1/p" targets.toml)
     need "trace_same_on_$triple" "$linker" "gcc-${linker%-gcc}" && need "trace_same_on_$triple" "${runner%% *}" \
         qemu-user-static libc6-dev-i386-cross && claim "trace_same_on_$triple" same "$triple" $runner
-done < "$out/hosts.txt"
+done < "$work/hosts.txt"
 exit $failed
