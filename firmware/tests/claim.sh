@@ -32,9 +32,16 @@ need() {
     return 1
 }
 
-# Whether both compilers and both emulators of boards are here.
+need_archives() { # NAME
+    for archive in $(for t in $targets; do for c in $choices; do echo "$archives/$t/libtatcell-$c.a"; done; done); do
+        [ -f "$archive" ] || { echo "SKIP $1: $archive is not built: make -C firmware lib says why"; return 1; }
+    done
+}
+
+# Whether the archives are built, and both compilers and both emulators of boards are here.
 need_boards() { # NAME
-    need "$1" arm-none-eabi-gcc gcc-arm-none-eabi && need "$1" riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf &&
+    need_archives "$1" && need "$1" arm-none-eabi-gcc gcc-arm-none-eabi &&
+        need "$1" riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf &&
         need "$1" qemu-system-arm qemu-system-arm && need "$1" qemu-system-riscv32 qemu-system-misc
 }
 

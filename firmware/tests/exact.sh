@@ -1,6 +1,6 @@
 #!/bin/sh
-# Exactness under interrupts: exact/exact.c on a Cortex-M0, two Cortex-M3, and RISC-V with and without atomics, each form
-# and each choice.
+# Exactness under interrupts: each form of exact/exact.c with both archives, on a Cortex-M0, two Cortex-M3, and RISC-V
+# with and without atomics.
 #
 # Main loop and interrupt ask one cell for more than the burst holds. What is admitted is the burst exactly, and the
 # interrupt has landed on every instruction that can be interrupted. The functions for one owner, used from both

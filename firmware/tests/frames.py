@@ -96,7 +96,8 @@ try:
     def read_log():
         while True:
             answer = ask(b"LOG " + struct.pack(">I", len(entries)))
-            for now, wait, left, number, address, port, is_shaped, passed in struct.iter_unpack(">IIII4sHBB", answer[8:]):
+            for entry in struct.iter_unpack(">IIII4sHBB", answer[8:]):
+                now, wait, left, number, address, port, is_shaped, passed = entry
                 # The clock of 32 bits wraps; here it goes on.
                 last = entries[-1]["now"] if entries else now
                 now = last + (now - last) % 2**32

@@ -3,8 +3,8 @@
 # network from 127.0.0.1. tests/frames.py sends them, reads the log of the firmware's decisions and repeats them all.
 cd "$(dirname "$0")/.." || exit 1
 . tests/claim.sh
-need frames arm-none-eabi-gcc gcc-arm-none-eabi libnewlib-arm-none-eabi && need frames qemu-system-arm qemu-system-arm ||
-    exit 0
+need_archives frames && need frames arm-none-eabi-gcc gcc-arm-none-eabi libnewlib-arm-none-eabi &&
+    need frames qemu-system-arm qemu-system-arm || exit 0
 
 build() {
     arm-none-eabi-gcc -mthumb -mcpu=cortex-m3 -Os -g -std=c11 -ffreestanding -ffunction-sections -fdata-sections \

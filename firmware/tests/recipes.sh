@@ -1,7 +1,7 @@
 #!/bin/sh
 # The recipes of RECIPES.md. Those for make and CMake are built and run in QEMU. Zephyr, ESP-IDF, Arduino and PlatformIO
-# are not here: their files are read by what reads them there where that is at hand, or compiled against a few lines that
-# declare what they use.
+# are not needed here: their files are parsed by CMake, kconfiglib and Python, and their sources are compiled against a
+# few lines that declare the functions which they call.
 cd "$(dirname "$0")/.." || exit 1
 . tests/claim.sh
 need_boards recipes || exit 0
@@ -37,8 +37,8 @@ if need recipe_cmake cmake cmake; then
         claim "recipe_cmake_builds_and_runs_on_$cpu" with_cmake $cpu
     done
     claim recipe_cmake_refuses_an_unknown_core refused 'no archive for cortex-a53' configure cortex-a53
-    # CMake reads a whole file before it runs it: Zephyr's does nothing without its symbol; the other one comes as far as
-    # ESP-IDF's first function.
+    # CMake parses a whole file before it runs the first line. Zephyr's file does nothing without CONFIG_TATCELL; the
+    # other one stops at the first function of ESP-IDF.
     claim recipe_zephyr_cmake_file_parses cmake -P recipes/zephyr/CMakeLists.txt
     claim recipe_esp_idf_cmake_file_parses refused 'Unknown CMake command "idf_component_register"' \
         cmake -P recipes/esp-idf/tatcell/CMakeLists.txt
@@ -88,11 +88,14 @@ void portENTER_CRITICAL_SAFE(portMUX_TYPE *mux); void portEXIT_CRITICAL_SAFE(por
 EOT
 cat > "$work/include/Arduino.h" <<'EOT'
 #include <stdint.h>
-struct { void begin(long); int read(); void print(const char *); void println(const char *); void println(uint32_t); } Serial;
+struct {
+    void begin(long); int read(); void print(const char *); void println(const char *); void println(uint32_t);
+} Serial;
 uint32_t millis();
 EOT
 warnings="-Wall -Wextra -Werror -ffreestanding -fsyntax-only -I$work/include -I../include"
-claim recipe_zephyr_critical_section_compiles arm-none-eabi-gcc -mthumb -mcpu=cortex-m0 $warnings recipes/zephyr/critical.c
+claim recipe_zephyr_critical_section_compiles \
+    arm-none-eabi-gcc -mthumb -mcpu=cortex-m0 $warnings recipes/zephyr/critical.c
 claim recipe_esp_idf_critical_section_compiles \
     riscv64-unknown-elf-gcc -march=rv32imc_zicsr -mabi=ilp32 $warnings recipes/esp-idf/tatcell/critical.c
 claim recipe_arduino_sketch_compiles arm-none-eabi-g++ -mthumb -mcpu=cortex-m0plus -std=gnu++11 $warnings \
@@ -101,7 +104,8 @@ claim recipe_arduino_sketch_compiles arm-none-eabi-g++ -mthumb -mcpu=cortex-m0pl
 # One folder for Arduino and PlatformIO, where each core's archive is that of its target.
 assembles() {
     recipes/arduino/assemble "$work/arduino/tatcell" && library=$work/arduino/tatcell &&
-        python3 -m json.tool "$library/library.json" > "$work/json" && grep -q '^version=[0-9]' "$library/library.properties" &&
+        python3 -m json.tool "$library/library.json" > "$work/json" &&
+        grep -q '^version=[0-9]' "$library/library.properties" &&
         python3 -c 'import ast, sys; ast.parse(open(sys.argv[1]).read())' "$library/select_archive.py" || return
     while read -r folder triple; do
         cmp "$library/src/$folder/libtatcell.a" "$archives/$triple/libtatcell-single.a" || return

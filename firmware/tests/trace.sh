@@ -37,8 +37,11 @@ same() { # TRIPLE RUNNER...
 claim trace_exclusive_forms_equal_shared_forms here
 claim trace_has_at_least_1e5_requests has_enough
 claim control_changed_costs_change_every_digest changes
-need_boards trace_on_boards && for board in $boards; do
-    claim "trace_same_on_$board" same "$(target_of "$board")" ./run "$board"
+for board in $boards; do
+    emulator=qemu-system-arm
+    case $board in rv32*) emulator=qemu-system-riscv32 ;; esac
+    need "trace_same_on_$board" $emulator qemu-system-arm qemu-system-misc &&
+        claim "trace_same_on_$board" same "$(target_of "$board")" ./run "$board"
 done
 sed -n 's/^\[target\.\(.*\)\]/\1/p' targets.toml > "$work/hosts.txt"
 while read -r triple; do
