@@ -109,16 +109,19 @@ try:
                 return
 
     ask(b"LOG \0\0\0\0")
-    # Floods from four senders, and what is shaped from one, until the clock has wrapped and gone on for half a second.
-    while not entries or entries[-1]["now"] < 2**32 + 500000:
+    def verdicts():
+        return {(e["shaped"], e["passed"]) for e in entries}
+
+    # More than each limit lets through, from four senders, until the clock has wrapped and gone on for half a second and
+    # both ports have said yes and no. On a busy machine that takes longer, but the decisions stay exact.
+    while not entries or entries[-1]["now"] < 2**32 + 500000 or len(verdicts()) < 4:
         if time.monotonic() > deadline or len(entries) > 30000:
-            sys.exit(f"FAIL frames_clock_wraps: not within {len(entries)} decisions")
-        for _ in range(8):
+            sys.exit(f"FAIL frames_clock_wraps_and_all_verdicts: not within {len(entries)} decisions: {verdicts()}")
+        for _ in range(30):
             for flow in flows:
                 send(flow, POLICE)
-        for _ in range(4):
             send(flows[0], SHAPE)
-        while ready := select.select(flows, [], [], 0.002)[0]:
+        while ready := select.select(flows, [], [], 0.02)[0]:
             echoes |= {struct.unpack(">I", flow.recv(2048)[:4])[0] for flow in ready}
         read_log()
     # Once more, and all of it: what was queued has left since.
@@ -136,8 +139,8 @@ delayed = [e for e in entries if e["shaped"] and e["left"] and e["wait"]]
 print(f"frames: {sent} datagrams, {len(entries)} decisions, {len(passed)} passed, {len(echoes)} echoes seen")
 holds = [
     claim("firmware_ends_with_status_0", status == 0, f"status {status}"),
-    claim("every_decision_is_that_of_plain_arithmetic", len(entries) > 500 and not bad, f"{len(bad)}: {bad[:3]}"),
-    claim("both_verdicts_of_both_ports_are_there", len({(e["shaped"], e["passed"]) for e in entries}) == 4, "not all"),
+    claim("every_decision_is_that_of_plain_arithmetic", len(entries) > 100 and not bad, f"{len(bad)}: {bad[:3]}"),
+    claim("both_verdicts_of_both_ports_are_there", len(verdicts()) == 4, f"{verdicts()}"),
     claim("only_what_passed_comes_back", len(echoes) > 20 and echoes <= passed, f"{sorted(echoes - passed)[:9]}"),
     claim("nothing_leaves_before_its_time", delayed and not early, f"{early[:3]} of {len(delayed)}"),
     # A judge that cannot fail shows nothing.
