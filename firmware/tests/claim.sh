@@ -2,6 +2,8 @@
 # shellcheck shell=sh disable=SC2034
 . ./boards.sh
 failed=0
+# The jobs of make are its own: cargo would look for them.
+unset MAKEFLAGS MFLAGS
 # A folder for each script, so that they can run at the same time.
 work=$out/$(basename "$0" .sh)
 mkdir -p "$work"
