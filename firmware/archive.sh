@@ -6,6 +6,7 @@
 # bytes, also where its linker keeps whole objects. The compiler's runtime is left out, so that the archive links beside
 # anything.
 set -eu
+unset MAKEFLAGS MFLAGS
 cd "$(dirname "$0")"
 . ./boards.sh
 triple=$1 choice=$2

@@ -34,8 +34,8 @@ done
 
 # The control: with a wrong expectation the same program must not end with status 0.
 wrong_is_seen() {
-    sed 's/5 + 99)/5 + 98)/' examples/c/main.c > "$out/c/wrong.c"
-    program microbit single wrong "$out/c/wrong.c" &&
+    sed 's/5 + 99)/5 + 98)/' examples/c/main.c > "$work/wrong.c"
+    program microbit single wrong "$work/wrong.c" &&
         refused 'wanted 103' ./run microbit "$elf"
 }
 claim control_an_example_with_a_wrong_expectation_fails wrong_is_seen

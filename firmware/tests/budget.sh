@@ -13,13 +13,12 @@ cd "$(dirname "$0")/.." || exit 1
 need_boards budget || exit 0
 compiler="rustc 1.95."
 measured="microbit lm3s6965evb rv32imc rv32imac"
-work=$out/budget
-mkdir -p "$work"
 
 bytes_of() { # PREFIX OBJECT SECTION...: bytes in sections whose names begin so
     prefix=$1 object=$2
     shift 2
-    "${prefix}size" -A "$object" | awk -v wanted="^\\\\.($(echo "$*" | tr ' ' '|'))" '$1 ~ wanted { n += $2 } END { print n + 0 }'
+    "${prefix}size" -A "$object" |
+        awk -v wanted="^[.]($(echo "$*" | tr ' ' '|'))" '$1 ~ wanted { n += $2 } END { print n + 0 }'
 }
 
 # Bytes that stay if only this function is wanted.

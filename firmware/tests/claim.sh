@@ -2,6 +2,11 @@
 # shellcheck shell=sh disable=SC2034
 . ./boards.sh
 failed=0
+# The jobs of make are its own: cargo would look for them.
+unset MAKEFLAGS MFLAGS
+# A folder for each script, so that they can run at the same time.
+work=$out/$(basename "$0" .sh)
+mkdir -p "$work"
 
 # claim NAME COMMAND...: PASS if the command succeeds, else FAIL with the end of its output. Status 77 means that
 # something is missing, and its last line says what. A function must chain its commands with && or `|| return`.
@@ -29,9 +34,16 @@ need() {
     return 1
 }
 
-# Whether both compilers and both emulators of boards are here.
+need_archives() { # NAME
+    for archive in $(for t in $targets; do for c in $choices; do echo "$archives/$t/libtatcell-$c.a"; done; done); do
+        [ -f "$archive" ] || { echo "SKIP $1: $archive is not built: make -C firmware lib says why"; return 1; }
+    done
+}
+
+# Whether the archives are built, and both compilers and both emulators of boards are here.
 need_boards() { # NAME
-    need "$1" arm-none-eabi-gcc gcc-arm-none-eabi && need "$1" riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf &&
+    need_archives "$1" && need "$1" arm-none-eabi-gcc gcc-arm-none-eabi &&
+        need "$1" riscv64-unknown-elf-gcc gcc-riscv64-unknown-elf &&
         need "$1" qemu-system-arm qemu-system-arm && need "$1" qemu-system-riscv32 qemu-system-misc
 }
 
@@ -56,9 +68,9 @@ answers() {
 
 # Builds a program for a board: program BOARD CHOICE NAME SOURCE [VARIABLE=VALUE]...; it is then $elf.
 program() {
-    elf=$out/c/$3-$1-$2.elf
+    elf=$work/$3-$1-$2.elf
     for_board="BOARD=$1 CHOICE=$2 PROGRAM=$3" source=$(realpath "$4")
     shift 4
     # shellcheck disable=SC2086
-    make -s --no-print-directory -C examples/c $for_board SOURCE="$source" OUT="$out/c" "$@"
+    make -s --no-print-directory -C examples/c $for_board SOURCE="$source" OUT="$work" "$@"
 }

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Exactness under interrupts: exact/exact.c on a Cortex-M0, two Cortex-M3, and RISC-V with and without atomics, each form
-# and each choice.
+# Exactness under interrupts: each form of exact/exact.c with both archives, on a Cortex-M0, two Cortex-M3, and RISC-V
+# with and without atomics.
 #
 # Main loop and interrupt ask one cell for more than the burst holds. What is admitted is the burst exactly, and the
 # interrupt has landed on every instruction that can be interrupted. The functions for one owner, used from both
@@ -16,29 +16,29 @@ field() { # NAME: the number after this word of the report
 
 runs() { # BOARD CHOICE FORM: the report of the program, and its status
     program "$1" "$2" "exact-$3" exact/exact.c DEFINES="-DVARIANT=$3" || return 99
-    ./run "$1" "$elf" > "$out/exact.said" 2>&1
+    ./run "$1" "$elf" > "$work/said" 2>&1
     status=$?
-    report=$(grep '^rounds' "$out/exact.said")
+    report=$(grep '^rounds' "$work/said")
 }
 
 is_exact() { # BOARD CHOICE FORM
     runs "$@"
     [ $status = 0 ] && [ "$(field rounds)" -ge 1000 ] && [ "$(field wrong)" = 0 ] && [ "$(field quiet_rounds)" = 0 ] ||
-        { cat "$out/exact.said"; return 1; }
+        { cat "$work/said"; return 1; }
     # QEMU does not show every step to the end of a program on this board.
     [ "$1" != mps2-an385 ] || return 0
     # The same object, linked to run one round without the timer, shows which instructions could be interrupted.
     program "$1" "$2" "trace-$3" exact/exact.c DEFINES="-DVARIANT=$3" OBJECT="exact-$3" LINK=-Wl,--defsym,traced=1 ||
         return
-    rm -f "$out/exact.steps"
-    STEPS=$out/exact.steps ./run "$1" "$elf"
-    python3 tests/steps.py reached "$(prefix_of "$(target_of "$1")")" "$elf" "$out/exact.steps" "$out/exact.said"
+    rm -f "$work/steps"
+    STEPS=$work/steps ./run "$1" "$elf"
+    python3 tests/steps.py reached "$(prefix_of "$(target_of "$1")")" "$elf" "$work/steps" "$work/said"
 }
 
 admits_too_much() { # BOARD CHOICE FORM
     runs "$@"
     [ $status = 1 ] && [ "$(field wrong)" -gt 0 ] && [ "$(field most)" -gt "$(field of)" ] ||
-        { cat "$out/exact.said"; return 1; }
+        { cat "$work/said"; return 1; }
 }
 
 for board in microbit lm3s6965evb mps2-an385 rv32imc rv32imac; do

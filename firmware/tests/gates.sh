@@ -55,7 +55,7 @@ has_no_memory() {
     [ "$bytes" = 0 ] || { echo "$bytes bytes of data"; return 1; }
 }
 
-if need gates arm-none-eabi-nm binutils-arm-none-eabi && need gates riscv64-unknown-elf-nm \
+if need_archives gates && need gates arm-none-eabi-nm binutils-arm-none-eabi && need gates riscv64-unknown-elf-nm \
     binutils-riscv64-unknown-elf; then
     for triple in $targets; do
         for choice in $choices; do
@@ -76,7 +76,7 @@ if need gates arm-none-eabi-nm binutils-arm-none-eabi && need gates riscv64-unkn
 fi
 
 check_only() { # TRIPLE FEATURES
-    (cd .. && CARGO_TARGET_DIR=$out/refused firmware/cargo "$1" check --quiet --lib --features "$2")
+    (cd .. && CARGO_TARGET_DIR=$work firmware/cargo "$1" check --quiet --lib --features "$2")
 }
 
 must_not_build() { # TRIPLE FEATURES PATTERN

@@ -4,9 +4,9 @@
 #   tatcell_firmware(cortex-m0)                 # or cortex-m3, cortex-m4-hard, rv32imc ...; [single|critical]
 #   target_link_libraries(app PRIVATE tatcell::firmware)
 #
-# `make firmware` in the tatcell source tree builds the archives.
+# `make -C firmware lib` in the tatcell source tree builds the archives.
 get_filename_component(TATCELL_ROOT "${CMAKE_CURRENT_LIST_DIR}/../../.." ABSOLUTE)
-set(TATCELL_FIRMWARE_DIR "${TATCELL_ROOT}/target/firmware" CACHE PATH "Where `make firmware` put the archives")
+set(TATCELL_FIRMWARE_DIR "${TATCELL_ROOT}/target/firmware" CACHE PATH "Where `make -C firmware lib` puts the archives")
 
 # Names the archive of a core. Code of an older core runs on the newer ones; the float ABI must be that of the program.
 function(tatcell_firmware_triple cpu result)
@@ -32,7 +32,7 @@ function(tatcell_firmware cpu)
     tatcell_firmware_triple(${cpu} triple)
     set(archive "${TATCELL_FIRMWARE_DIR}/${triple}/libtatcell-${sharing}.a")
     if(NOT EXISTS "${archive}")
-        message(FATAL_ERROR "tatcell: ${archive} is missing: run `make firmware` in ${TATCELL_ROOT}")
+        message(FATAL_ERROR "tatcell: ${archive} is missing: run `make -C firmware lib` in ${TATCELL_ROOT}")
     endif()
     add_library(tatcell::firmware STATIC IMPORTED GLOBAL)
     set_target_properties(tatcell::firmware PROPERTIES IMPORTED_LOCATION "${archive}"

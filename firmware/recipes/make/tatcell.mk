@@ -1,6 +1,6 @@
-# For a Makefile of your own: set TATCELL (this source tree, built with `make firmware`) and TATCELL_CPU, include this
-# file, and use TATCELL_CFLAGS, TATCELL_LIB. Optional: TATCELL_SHARING = single (interrupts are masked; the default)
-# or critical (you write tatcell_critical_enter and tatcell_critical_exit).
+# For a Makefile of your own. Set TATCELL (this source tree, after `make -C firmware lib`) and TATCELL_CPU, include this
+# file, and use TATCELL_CFLAGS and TATCELL_LIB. TATCELL_SHARING is single (the archive masks interrupts; the default) or
+# critical (you write tatcell_critical_enter and tatcell_critical_exit).
 TATCELL_SHARING ?= single
 
 # Code of an older core runs on the newer ones; the float ABI must be that of the rest of the firmware.

@@ -1,4 +1,4 @@
-//! One function for each form of a check, whose sizes tools/xtask (machines/embedded.rs) compares.
+//! One function for each form of a check, whose sizes tests/rust.sh compares.
 #![no_std]
 
 use tatcell::{log_limited, small_limit, small_limit32, Cell, Cell32, SmallLimit, SmallLimit32};

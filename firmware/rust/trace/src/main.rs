@@ -1,7 +1,7 @@
 //! One fixed trace of requests, and a digest of every answer and every state word.
 //!
 //! The same program runs on hosts and on bare machines and prints the same text, byte for byte, where the library
-//! gives the same answers: `make test-trace` compares them. Nothing here depends on word size, byte order or
+//! gives the same answers: `make -C firmware trace` compares them. Nothing here depends on word size, byte order or
 //! an address. Each section prints eight running digests, so a difference is located to an eighth of a section.
 //!
 //! The hosted program takes one argument, the request of each section from which all costs are one higher: the
