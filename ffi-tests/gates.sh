@@ -15,8 +15,8 @@ memory='mem(cpy|set|move|cmp)'
 # What the object of tatcell_host_* takes from the C library.
 system='__errno_location|clock_get(res|time)|close|fallocate|ftruncate|lseek|madvise|mmap|munmap|open|poll|read|strlen'
 system="$system|syscall|unlink"
-# How many unsafe blocks the C layer may have, and which files outside of POINTERS have one: memory is unmapped there,
-# and a handle's first word is read, which says how to read the rest.
+# How many unsafe blocks the C layer may have, and which files outside of POINTERS have one: host.rs
+# unmaps memory, and table/handle.rs says that a short handle has no other form.
 unsafe_blocks=23
 unsafe_outside='host.rs table/handle.rs'
 
