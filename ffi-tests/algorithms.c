@@ -168,16 +168,6 @@ TEST(a_sliding_counter_weighs_the_previous_window) {
     EQ(d.remaining, 75);
 }
 
-TEST(a_window_length_holds_less_than_twice_the_units_of_a_sliding_counter) {
-    uint64_t passed = 0;
-    fresh();
-    EQ(tatcell_limit_init_sliding(&limit, 100, 1000), 0);
-    EQ(ask(5000, 1), 0);
-    for (uint64_t now = 5999; now < 6999; now++)
-        while (ask(now, 1) == 0) passed++;
-    EQ(passed, 198);
-}
-
 /* ---- Quota-linear ---- */
 
 TEST(a_used_up_quota_comes_back_unit_by_unit) {
@@ -371,7 +361,6 @@ int main(void) {
     RUN(a_decaying_level_halves_and_a_refund_gives_back_the_rest);
     RUN(a_limit_tells_its_algorithm);
     RUN(a_sliding_counter_weighs_the_previous_window);
-    RUN(a_window_length_holds_less_than_twice_the_units_of_a_sliding_counter);
     RUN(a_used_up_quota_comes_back_unit_by_unit);
     RUN(options_that_sliding_and_quota_linear_do_not_have_are_named);
     RUN(bad_specifications_are_named_and_change_nothing);

@@ -338,83 +338,6 @@ TEST(hashes_of_the_caller_are_decided_and_looked_ahead_at) {
     EQ(a.pass, 0);
 }
 
-/* Verdicts and memory of bursts whose lines were asked for, beside single calls: repeated keys, costs, every form of
- * keys, asked for or not. */
-TEST(a_burst_that_was_prefetched_is_decided_as_single_calls_are) {
-    enum { KEYS, POINTERS, HASHES, PREPARED, FORMS };
-    for (uint32_t hash = 0; hash <= TATCELL_HASH_AES; hash += TATCELL_HASH_AES) {
-        if (tatcell_hash_available(hash) != 0) continue;
-        for (int form = 0; form < FORMS; form++) {
-            NOTE("hash %u form %d", hash, form);
-            DO(setup(hash));
-            kit_table one;
-            tatcell_table_options_t o = kit_options(NULL);
-            o.hash = hash;
-            EQ(kit_make(&one, k.spec, 1024, &o), 0);
-            uint32_t passed = 0;
-            for (uint64_t round = 0; round < 40; round++) {
-                uint64_t now = round * 40000000, want = 0;
-                uint32_t count = (uint32_t)(round * 7 % 65);
-                for (uint32_t i = 0; i < count; i++) {
-                    w.costs[i] = (uint32_t)(i + round) % 5;
-                    want |= (uint64_t)(tatcell_table_check(&one.table, &one.limit, now, w.keys[i], 16, w.costs[i],
-                                                           NULL) == 0) << i;
-                }
-                tatcell_burst_t b = kit_burst(&w.limit, now, w.keys, 16, 16, count), none = TATCELL_BURST_INIT;
-                b.costs = w.costs;
-                if (form == POINTERS) b.keys = NULL, b.key_pointers = w.pointers;
-                if (form == HASHES) b.keys = NULL, b.hashes = w.hashes;
-                if (form == PREPARED) EQ(tatcell_table_check_burst(&k.table, &none, &b), 0);
-                if (round % 4 != 0) EQ(tatcell_table_prefetch(&k.table, w.hashes, count), 0);
-                b.flags = TATCELL_BURST_PREFETCHED;
-                EQ(tatcell_table_check_burst(&k.table, &b, NULL), 0);
-                EQ(b.pass, want);
-                EQ(b.flags, TATCELL_BURST_PREFETCHED);
-                while (want != 0) want &= want - 1, passed++;
-            }
-            EXPECT(passed > 100);
-            EXPECT(memcmp(one.memory, k.memory, one.bytes) == 0);
-            kit_free(&one);
-        }
-    }
-}
-
-/* The counters of bursts under a soft limit, prepared and not, beside the flags of single calls. */
-TEST(a_burst_counts_its_soft_passes) {
-    for (int prepared = 0; prepared < 2; prepared++) {
-        NOTE("prepared %d", prepared);
-        DO(setup(0));
-        kit_table one, many;
-        tatcell_limit_spec_t spec = kit_spec(10, SECOND, 6);
-        tatcell_counters_t counted = TATCELL_COUNTERS_INIT;
-        uint64_t soft = 0, passes = 0;
-        spec.soft = 3;
-        EQ(kit_make(&one, spec, 1024, NULL), 0);
-        EQ(kit_make(&many, spec, 1024, NULL), 0);
-        for (uint64_t round = 0; round < 40; round++) {
-            uint64_t now = round * 90000000, want = 0;
-            for (int i = 0; i < 64; i++) {
-                tatcell_decision_t d = TATCELL_DECISION_INIT;
-                EXPECT(tatcell_table_check_ex(&one.table, &one.limit, now, w.keys[i], 16, 1, 0, &d, NULL) >= 0);
-                want |= (uint64_t)(d.verdict == TATCELL_PASS) << i;
-                soft += d.verdict == TATCELL_PASS && (d.flags & TATCELL_FLAG_SOFT) != 0;
-                passes += d.verdict == TATCELL_PASS;
-            }
-            tatcell_burst_t b = kit_burst(&many.limit, now, w.keys, 16, 16, 64), none = TATCELL_BURST_INIT;
-            b.counters = &counted;
-            if (prepared) EQ(tatcell_table_check_burst(&many.table, &none, &b), 0);
-            EQ(tatcell_table_check_burst(&many.table, &b, NULL), 0);
-            EQ(b.pass, want);
-        }
-        EXPECT(soft > 100 && passes > soft + 30);
-        EQ(counted.soft, soft);
-        EQ(counted.conforming, passes);
-        EQ(counted.conforming + counted.non_conforming, 40 * 64);
-        kit_free(&one);
-        kit_free(&many);
-    }
-}
-
 TEST(pairs_that_were_prefetched_are_decided_alike) {
     tatcell_burst_t b[2];
     kit_table other;
@@ -484,8 +407,6 @@ int main(void) {
     RUN(a_prepared_burst_is_decided_by_what_its_keys_were);
     RUN(a_prepared_burst_of_pairs_is_decided_by_what_its_keys_were);
     RUN(hashes_of_the_caller_are_decided_and_looked_ahead_at);
-    RUN(a_burst_that_was_prefetched_is_decided_as_single_calls_are);
-    RUN(a_burst_counts_its_soft_passes);
     RUN(pairs_that_were_prefetched_are_decided_alike);
     RUN(the_loop_of_the_header_decides_every_request);
     kit_free(&k);

@@ -105,24 +105,6 @@ TEST(cells_of_both_widths_and_keys_mix) {
     kit_free(&k);
 }
 
-TEST(a_cell_that_stands_twice_pays_both_costs) {
-    DO(setup());
-    links[1] = links[0];
-    links[1].cost = 3;
-    EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_PASS);
-    EQ(d.cost, 4);
-    EQ(left(0), 1);
-    EXPECT(permits[0].stored != 0 && permits[1].stored == 0);
-    chain.permits = NULL; /* a refused chain would write zeros */
-    EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_NON_CONFORMING);
-    EQ(d.retry_after, 600);
-    links[1].cost = 5;
-    EQ(tatcell_chain_check(&chain, 0, &d), TATCELL_NEVER);
-    links[1].cost = 3, chain.permits = permits;
-    EQ(tatcell_chain_refund(&chain, 0), 0);
-    EQ(left(0), 5);
-}
-
 TEST(an_extra_is_charged_once_it_has_passed) {
     DO(setup());
     links[1].extra = 2;
@@ -386,7 +368,6 @@ int main(void) {
     RUN(both_limits_are_charged_or_none);
     RUN(links_have_permits_and_decisions_of_their_own);
     RUN(cells_of_both_widths_and_keys_mix);
-    RUN(a_cell_that_stands_twice_pays_both_costs);
     RUN(an_extra_is_charged_once_it_has_passed);
     RUN(a_reservation_departs_at_the_latest_of_its_links);
     RUN(bad_arguments_are_refused_and_change_nothing);

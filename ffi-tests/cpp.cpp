@@ -56,13 +56,14 @@ static std::vector<std::string> lines_of(const char *name) {
     return lines;
 }
 
-// The codes of tatcell.h: what its first section defines.
+// The codes of tatcell.h: what its sections of verdicts and of codes define.
 static std::array<std::string, codes> defined_codes() {
     std::array<std::string, codes> names;
     char name[64];
     bool inside = false;
     for (const std::string &line : lines_of("tatcell.h")) {
-        if (line.compare(0, 8, "/* ==== ") == 0) inside = line.compare(8, 8, "1 Codes ") == 0;
+        if (line.compare(0, 8, "/* ==== ") == 0)
+            inside = line.find(" Verdicts ") != std::string::npos || line.find(" Codes ") != std::string::npos;
         int number = 0;
         if (!inside || std::sscanf(line.c_str(), "#define TATCELL_%63[A-Z0-9_] %d", name, &number) != 2) continue;
         if (number < first_code || number >= first_code + codes) continue;

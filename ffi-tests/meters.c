@@ -1,10 +1,6 @@
-/* meters.c - three-colour meters from C: the RFCs' colours, every bad argument, words, clocks and threads. */
-#include <pthread.h>
-#include <stdatomic.h>
-
+/* meters.c - three-colour meters from C: the first colours, every bad argument, what a meter tells, sweep and reset. */
 #include "kit.h"
 
-__extension__ typedef unsigned __int128 u128;
 enum { G = TATCELL_GREEN, Y = TATCELL_YELLOW, R = TATCELL_RED, KINDS = 4 };
 
 static struct world {
@@ -225,24 +221,6 @@ TEST(a_meter_tells_what_it_came_out_as) {
     EQ(w.info.skew, 0);
 }
 
-TEST(a_clock_one_tick_back_refills_nothing) {
-    for (int kind = 0; kind < KINDS; kind++) {
-        tatcell_meter_spec_t s = kind_of(kind, 46000000, 2048, 69000000, 4096);
-        tatcell_meter_params_t params;
-        tatcell_meter_t meter = TATCELL_METER_INIT;
-        EQ(tatcell_meter_params_init(&params, &s), 0);
-        const uint64_t now = UINT64_C(1) << 45;
-        DO(drain(&meter, &params, now, 1));
-        const uint64_t word = meter.word;
-        for (uint64_t back = 1; back < SECOND / 100; back *= 3) {
-            NOTE("kind %d, %llu ticks back", kind, (unsigned long long)back);
-            EQ(tatcell_meter_check(&meter, &params, now - back, 1, G, NULL), TATCELL_NON_CONFORMING);
-            EQ(tatcell_meter_check(&meter, &params, now - back, 1, Y, NULL), TATCELL_NON_CONFORMING);
-        }
-        EQ(meter.word, word);
-    }
-}
-
 TEST(a_rested_meter_is_swept_and_a_reset_one_is_full) {
     DO(setup());
     EQ(tatcell_meter_params_info(&w.params, &w.info), 0);
@@ -262,118 +240,12 @@ TEST(a_rested_meter_is_swept_and_a_reset_one_is_full) {
     EQ(w.colour, G);
 }
 
-/* The RFCs' buckets in whole tokens, SECOND to a byte. */
-typedef struct buckets {
-    u128 t1, t2;
-    uint64_t last;
-} buckets;
-
-static void fill(buckets *b, const tatcell_meter_spec_t *s, uint64_t now) {
-    const u128 full1 = (u128)s->cbs * SECOND, full2 = (u128)s->burst2 * SECOND, passed = now - b->last;
-    b->last = now;
-    b->t1 += passed * s->cir;
-    const u128 over = b->t1 > full1 ? b->t1 - full1 : 0;
-    b->t1 -= over;
-    b->t2 += s->kind == TATCELL_METER_RFC2697 ? over : passed * s->rate2 + (s->flags ? over : 0);
-    if (b->t2 > full2) b->t2 = full2;
-}
-
-static uint32_t mark(buckets *b, const tatcell_meter_spec_t *s, uint64_t cost, uint32_t pre) {
-    const u128 size = (u128)cost * SECOND;
-    const int first = b->t1 >= size, second = b->t2 >= size;
-    if (s->kind == TATCELL_METER_RFC2698) {
-        if (pre == R || !second) return R;
-        b->t2 -= size;
-        if (pre == Y || !first) return Y;
-        b->t1 -= size;
-        return G;
-    }
-    if (pre == G && first) return b->t1 -= size, G;
-    if (pre != R && second) return b->t2 -= size, Y;
-    return R;
-}
-
-/* Rates of which a byte takes a whole number of q-units: nothing rounds, and every colour is the RFC's. */
-TEST(colours_are_those_of_the_rfcs_buckets) {
-    unsigned long long random = 21;
-    for (int kind = 0; kind < KINDS; kind++) {
-        const tatcell_meter_spec_t s = kind_of(kind, 125000000, 20000, kind == 1 ? 250000000 : 62500000, 100000);
-        tatcell_meter_params_t params;
-        tatcell_meter_t meter = TATCELL_METER_INIT;
-        buckets b = {(u128)s.cbs * SECOND, (u128)s.burst2 * SECOND, UINT64_C(1) << 40};
-        uint64_t now = b.last, seen[3] = {0, 0, 0};
-        EQ(tatcell_meter_params_init(&params, &s), 0);
-        for (int i = 0; i < 100000; i++) {
-            const uint64_t cost = 64 + check_random(&random) % 8937;
-            const uint32_t pre = (uint32_t)(check_random(&random) % 10 < 7 ? 0 : check_random(&random) % 3);
-            const uint64_t gap = check_random(&random) % (cost * 8);
-            now += check_random(&random) % 500 == 0 ? gap * 100 : gap;
-            uint32_t colour = 77;
-            NOTE("kind %d, packet %d, seed 21", kind, i);
-            fill(&b, &s, now);
-            const uint32_t want = mark(&b, &s, cost, pre);
-            const int32_t rc = tatcell_meter_check(&meter, &params, now, cost, pre, &colour);
-            EQ(colour, want);
-            EXPECT((rc == 0) == (colour != R) && rc >= 0 && rc <= TATCELL_NEVER);
-            seen[colour]++;
-        }
-        for (int c = 0; c < 3; c++) EXPECT(seen[c] > 1000);
-    }
-}
-
-enum { THREADS = 4, PACKETS = 20000 };
-
-static struct race {
-    tatcell_meter_t meter;
-    tatcell_meter_params_t params;
-    _Atomic uint64_t clock, passed[2];
-} race;
-
-static void *worker(void *argument) {
-    unsigned long long random = 1 + *(int *)argument;
-    for (int i = 0; i < PACKETS; i++) {
-        const uint64_t now = atomic_fetch_add(&race.clock, 200), cost = 64 + check_random(&random) % 1437;
-        uint32_t colour;
-        if (tatcell_meter_check(&race.meter, &race.params, now, cost, G, &colour) == 0)
-            atomic_fetch_add(&race.passed[colour], cost);
-    }
-    return NULL;
-}
-
-TEST(threads_on_one_meter_break_no_envelope) {
-    for (int kind = 0; kind < KINDS; kind++) {
-        tatcell_meter_spec_t s = kind_of(kind, 1250000000, 20000, 1875000000, 30000);
-        pthread_t threads[THREADS];
-        int numbers[THREADS];
-        s.span = 600 * SECOND; /* and with it a skew of seconds, for threads that are stopped */
-        memset(&race, 0, sizeof race);
-        race.clock = UINT64_C(1) << 40;
-        EQ(tatcell_meter_params_init(&race.params, &s), 0);
-        for (int i = 0; i < THREADS; i++) {
-            numbers[i] = i;
-            EQ(pthread_create(&threads[i], NULL, worker, &numbers[i]), 0);
-        }
-        for (int i = 0; i < THREADS; i++) pthread_join(threads[i], NULL);
-        const u128 ticks = race.clock - 200 - (UINT64_C(1) << 40), green = race.passed[G], yellow = race.passed[Y];
-        const u128 committed = s.cbs + ticks * s.cir / SECOND, second = s.burst2 + ticks * s.rate2 / SECOND;
-        NOTE("kind %d: %llu green, %llu yellow", kind, (unsigned long long)green, (unsigned long long)yellow);
-        EXPECT(green <= committed && green > committed / 10 * 9 && yellow > 0);
-        if (kind == 0) EXPECT(green + yellow <= committed + s.burst2);
-        if (kind == 1) EXPECT(green + yellow <= second);
-        if (kind == 2) EXPECT(yellow <= second);
-        if (kind == 3) EXPECT(green + yellow <= committed + second);
-    }
-}
-
 int main(void) {
     RUN(a_fresh_meter_gives_the_colours_of_dpdks_table);
     RUN(specifications_that_no_meter_has_are_refused_by_name);
     RUN(functions_refuse_bad_arguments_and_change_nothing);
     RUN(parameters_are_known_by_their_mark);
     RUN(a_meter_tells_what_it_came_out_as);
-    RUN(a_clock_one_tick_back_refills_nothing);
     RUN(a_rested_meter_is_swept_and_a_reset_one_is_full);
-    RUN(colours_are_those_of_the_rfcs_buckets);
-    RUN(threads_on_one_meter_break_no_envelope);
     return check_end();
 }

@@ -1,7 +1,5 @@
-/* override.c - keys that are banned or exempt until a time: to the tick, in chains, among threads and processes, and
- * every bad argument. */
-#include <pthread.h>
-#include <stdatomic.h>
+/* override.c - keys that are banned or exempt until a time: to the tick, in chains, among processes, and every bad
+ * argument. */
 #include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -158,87 +156,6 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     kit_free(&debts);
 }
 
-/* Until a set is full: who bans is told, and every override that was set is there. */
-TEST(a_full_set_is_told_and_loses_nothing) {
-    static TATCELL_ALIGNED(64) unsigned char one_set[TATCELL_TABLE_BYTES(16)];
-    const tatcell_table_options_t o = overrides(DAY);
-    uint64_t held[16];
-    int n = 0;
-    unsigned long long random = 3;
-    EQ(tatcell_table_init(&table, one_set, sizeof one_set, &o), 0);
-    for (int32_t rc = 0; rc == 0 && n < 16;) {
-        held[n] = check_random(&random);
-        rc = tatcell_table_ban_hash(&table, 5, held[n], 1000);
-        if (rc == 0) n++;
-        else EQ(rc, TATCELL_ERR_FULL_SET);
-    }
-    EQ(n, 8);
-    for (int i = 0; i < 9; i++) {
-        uint32_t kind = 77;
-        EQ(tatcell_table_overridden_hash(&table, 999, held[i], &kind, NULL), 0);
-        EQ(kind, i < 8 ? TATCELL_OVERRIDE_BAN : TATCELL_OVERRIDE_NONE);
-    }
-}
-
-/* Of the same line and the same tag of 20 bits, which is all that the first word of an override knows. */
-TEST(a_stranger_who_meets_the_word_of_an_override_is_not_overridden) {
-    unsigned long long random = 3;
-    DO(setup());
-    for (int i = 0; i < 32; i++) {
-        uint64_t hash = check_random(&random), left = 0;
-        uint32_t kind = 77;
-        EQ(tatcell_table_exempt_hash(&table, 0, hash, DAY), 0);
-        for (uint64_t other = 1; other <= 100; other++) {
-            NOTE("key %d, stranger %d", i, (int)other);
-            EQ(tatcell_table_overridden_hash(&table, 1, hash ^ other << 20, &kind, &left), 0);
-            EQ(kind, TATCELL_OVERRIDE_NONE);
-            /* Nor takes it back what is not its own. */
-            EQ(tatcell_table_lift_hash(&table, 1, hash ^ other << 20), TATCELL_END);
-            EQ(tatcell_table_reset_hash(&table, 1, hash ^ other << 20), 0);
-        }
-        EQ(tatcell_table_overridden_hash(&table, 1, hash, &kind, &left), 0);
-        EQ(kind, TATCELL_OVERRIDE_EXEMPT);
-    }
-}
-
-static _Atomic uint64_t ticks;
-static _Atomic int gaps, done;
-
-static void *setter(void *argument) {
-    const char *own = argument;
-    for (int i = 0; i < 20000; i++) {
-        const uint64_t now = atomic_fetch_add(&ticks, 20);
-        while (tatcell_table_ban(&table, now, "both", 4, now + 100 * DAY) == TATCELL_CONTENDED) {}
-        while (tatcell_table_exempt(&table, now, own, 1, now + 100) == TATCELL_CONTENDED) {}
-        if (i % 3 == 0) (void)tatcell_table_lift(&table, now, own, 1);
-    }
-    return NULL;
-}
-
-static void *looker(void *unused) {
-    while (!done) {
-        const uint64_t now = ticks;
-        uint32_t kind = 77;
-        gaps += tatcell_table_overridden(&table, now, "both", 4, &kind, NULL) != 0 || kind != TATCELL_OVERRIDE_BAN;
-        gaps += tatcell_table_overridden(&table, now, "none", 4, &kind, NULL) != 0 || kind != TATCELL_OVERRIDE_NONE;
-    }
-    return unused;
-}
-
-TEST(threads_see_no_gap_and_no_stranger) {
-    pthread_t t[3];
-    DO(setup());
-    ticks = 1000;
-    EQ(tatcell_table_ban(&table, 1000, "both", 4, 1000 + DAY), 0);
-    if (pthread_create(&t[0], NULL, setter, "a") || pthread_create(&t[1], NULL, setter, "b") ||
-        pthread_create(&t[2], NULL, looker, NULL))
-        abort();
-    pthread_join(t[0], NULL), pthread_join(t[1], NULL);
-    done = 1;
-    pthread_join(t[2], NULL);
-    EQ(gaps, 0);
-}
-
 /* A ban by one process is a ban for all that share the memory. */
 TEST(processes_share_overrides) {
     const tatcell_table_options_t o = overrides(DAY);
@@ -264,9 +181,6 @@ int main(void) {
     RUN(overrides_end_at_their_tick);
     RUN(chains_ask_overrides_before_their_limits);
     RUN(bad_arguments_are_refused_and_change_nothing);
-    RUN(a_full_set_is_told_and_loses_nothing);
-    RUN(a_stranger_who_meets_the_word_of_an_override_is_not_overridden);
-    RUN(threads_see_no_gap_and_no_stranger);
     RUN(processes_share_overrides);
     return check_end();
 }

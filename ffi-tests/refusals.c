@@ -1,8 +1,4 @@
-/* refusals.c - log lines that are counted instead of written, and every n-th refusal: alone, among threads, and with
- * bad arguments. */
-#include <pthread.h>
-#include <stdatomic.h>
-
+/* refusals.c - log lines that are counted instead of written, every n-th refusal, and bad arguments of both. */
 #include "kit.h"
 
 TEST(one_line_an_interval_is_written_and_tells_of_the_others) {
@@ -26,19 +22,6 @@ TEST(one_line_an_interval_is_written_and_tells_of_the_others) {
     EQ(tatcell_log_check(&gate, SECOND, 20 * SECOND, NULL), TATCELL_NON_CONFORMING);
 }
 
-TEST(a_count_saturates_below_the_time_of_the_next_line) {
-    tatcell_log_t gate = TATCELL_LOG_INIT;
-    uint32_t more = 0;
-    EQ(tatcell_log_check(&gate, 1000, 5000, NULL), TATCELL_PASS);
-    uint64_t written = gate.word;
-    gate.word += TATCELL_LOG_MOST - 1;
-    for (int i = 0; i < 10; i++) EQ(tatcell_log_check(&gate, 1000, 5000, NULL), TATCELL_NON_CONFORMING);
-    EQ(gate.word, written + TATCELL_LOG_MOST);
-    gate.word = written + UINT32_MAX; /* as many threads as no machine has */
-    EQ(tatcell_log_check(&gate, 1000, 6000, &more), TATCELL_PASS);
-    EQ(more, TATCELL_LOG_MOST);
-}
-
 TEST(every_nth_refusal_is_flagged) {
     for (uint32_t n = 0; n <= 5; n++) {
         NOTE("n = %u", n);
@@ -51,41 +34,6 @@ TEST(every_nth_refusal_is_flagged) {
         EQ(slip.word, n ? 60 : 0);
         EQ(mine.word, n ? 60 : 0);
     }
-}
-
-/* Threads on one gate and one counter, and a clock that only counts. */
-enum { THREADS = 4, LINES = 40000 };
-static tatcell_log_t gate_;
-static tatcell_slip_t slip_;
-static _Atomic uint64_t clock_, left_out_, told_, written_, flagged_;
-
-static void *refuse(void *arg) {
-    for (int i = 0; i < LINES; i++) {
-        uint32_t more = 0;
-        uint64_t now = atomic_fetch_add_explicit(&clock_, i & 1, memory_order_relaxed);
-        if (tatcell_log_check(&gate_, 1000, now, &more) == TATCELL_PASS) atomic_fetch_add(&written_, 1);
-        else atomic_fetch_add(&left_out_, 1);
-        if (i % 1000 == 0) {
-            uint32_t taken = 0;
-            atomic_fetch_add(&told_, more);
-            more = tatcell_log_take(&gate_, &taken) == TATCELL_PASS ? taken : 0;
-        }
-        atomic_fetch_add(&told_, more);
-        if (tatcell_slip_check(&slip_, 5) == TATCELL_PASS) atomic_fetch_add(&flagged_, 1);
-    }
-    return arg;
-}
-
-TEST(threads_tell_of_every_line_once_and_flag_one_in_n) {
-    pthread_t threads[THREADS];
-    uint32_t more = 0;
-    for (int i = 0; i < THREADS; i++) EQ(pthread_create(&threads[i], NULL, refuse, NULL), 0);
-    for (int i = 0; i < THREADS; i++) EQ(pthread_join(threads[i], NULL), 0);
-    EQ(tatcell_log_take(&gate_, &more), 0);
-    EQ(written_ + left_out_, THREADS * LINES);
-    EQ(told_ + more, left_out_);
-    EXPECT(written_ > 0 && written_ < THREADS * LINES / 100);
-    EQ(flagged_, THREADS * LINES / 5);
 }
 
 TEST(bad_arguments_change_nothing) {
@@ -111,9 +59,7 @@ TEST(bad_arguments_change_nothing) {
 
 int main(void) {
     RUN(one_line_an_interval_is_written_and_tells_of_the_others);
-    RUN(a_count_saturates_below_the_time_of_the_next_line);
     RUN(every_nth_refusal_is_flagged);
-    RUN(threads_tell_of_every_line_once_and_flag_one_in_n);
     RUN(bad_arguments_change_nothing);
     return check_end();
 }

@@ -209,6 +209,50 @@ TEST(itu_t_vector) {
     }
 }
 
+/* Hashes of the keys 30 31 32 .. under the seed 00 01 .. 0f: SipHash-1-3 by its paper, and the AES hash by FIPS 197 and
+ * the drawing in the documents. tests/table_hash.rs works them out for keys of every length. */
+static const struct { uint32_t length; uint64_t siphash, aes; } hashes[] = {
+    {0, UINT64_C(0xabac0158050fc4dc), UINT64_C(0x436b947de963ee26)},
+    {3, UINT64_C(0xfebff5ea7ce50a70), UINT64_C(0x4f45d940e090cabc)},
+    {4, UINT64_C(0xbe8dc4fd05f3b178), UINT64_C(0xd527e99e6b0a02fc)},
+    {5, UINT64_C(0xb176e13ffe4bc260), UINT64_C(0x05ae95dfaae2a92f)},
+    {15, UINT64_C(0x8038409800759711), UINT64_C(0x5689b341d83262aa)},
+    {16, UINT64_C(0xd2ed34a18dc6e935), UINT64_C(0x95f59244724dccf0)},
+    {17, UINT64_C(0xd42e13e1dcd22989), UINT64_C(0x6a0c3058e66f8454)},
+    {32, UINT64_C(0xa0fb73dcdaaaaa33), UINT64_C(0x80286e890607c28f)},
+    {33, UINT64_C(0x7489b532e25d94fc), UINT64_C(0x008a3b979a8a169a)},
+};
+
+static void hash_as_documented(uint32_t kind) {
+    uint8_t seed[16], key[33];
+    for (size_t i = 0; i < sizeof seed; i++) seed[i] = (uint8_t)i;
+    for (size_t i = 0; i < sizeof key; i++) key[i] = (uint8_t)(0x30 + i);
+    kit_table k;
+    tatcell_table_options_t o = kit_options(NULL);
+    o.seed = seed, o.hash = kind;
+    EQ(kit_make(&k, kit_spec(10, SECOND, 3), 64, &o), 0);
+    for (size_t i = 0; i < sizeof hashes / sizeof *hashes; i++) {
+        uint64_t hash = 0, due = kind == TATCELL_HASH_AES ? hashes[i].aes : hashes[i].siphash;
+        NOTE("%u bytes", hashes[i].length);
+        EQ(tatcell_table_hash(&k.table, key, hashes[i].length, &hash), 0);
+        EQ(hash, due);
+        /* As the only key of a burst whose lines are prefetched. */
+        tatcell_burst_t b = TATCELL_BURST_INIT, next = kit_burst(&k.limit, SECOND, key, hashes[i].length, 1, 1);
+        EQ(tatcell_table_check_burst(&k.table, &b, &next), 0);
+        EQ(next.scratch[0], due);
+    }
+    kit_free(&k);
+}
+
+TEST(keys_hash_to_siphash_1_3_of_the_seed) {
+    hash_as_documented(TATCELL_HASH_SIPHASH13);
+}
+
+TEST(keys_hash_to_the_aes_hash_of_the_seed) {
+    if (tatcell_hash_available(TATCELL_HASH_AES) != 0) SKIP("this processor has no AES");
+    hash_as_documented(TATCELL_HASH_AES);
+}
+
 int main(int argc, char **argv) {
     if (argc != 2 || !load(argv[1])) {
         printf("not ok 1 - vectors_are_read\n# usage: vectors FILE\n");
@@ -222,5 +266,7 @@ int main(int argc, char **argv) {
     RUN(table_check_ex_gives_every_column);
     RUN(table_burst_gives_every_column);
     RUN(itu_t_vector);
+    RUN(keys_hash_to_siphash_1_3_of_the_seed);
+    RUN(keys_hash_to_the_aes_hash_of_the_seed);
     return check_end();
 }
