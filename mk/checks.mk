@@ -3,6 +3,7 @@
 COUNT := @mk/count.sh $(MAKE) --keep-going
 TESTS := rust-tests races c-tests doc-tests package-tests demo-verdict
 MODELS := step-worlds loom-models proofs
+LONG := long-tests long-models sanitizers
 
 .PHONY: demo check test test-c test-models test-packages test-long lint bench header clean
 demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
@@ -25,8 +26,8 @@ test-models: install-packages ## Every interleaving of small models (step, loom)
 test-packages: install-packages ## Install, build with pkg-config and CMake, move, uninstall; the packed crate
 	$(COUNT) package-tests
 
-test-long: install-packages ## The long forms of the tests above (hours); TATCELL_QUICK=1: minutes
-	@mk/count.sh mk/rust-tests.sh long
+test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
+	$(COUNT) $(LONG)
 
 lint: ## Formatting, clippy, rustdoc and rules of words, without a warning
 	@mk/count.sh mk/lint.sh .
@@ -41,7 +42,8 @@ clean: ## Remove everything that was built
 	rm -rf target cluster/target dev/target firmware/target
 
 # The parts of the targets above.
-.PHONY: install-packages rust-tests races c-tests doc-tests package-tests demo-verdict step-worlds loom-models proofs
+.PHONY: install-packages rust-tests races c-tests doc-tests package-tests demo-verdict step-worlds loom-models proofs \
+    long-tests long-models sanitizers
 install-packages:
 	@mk/packages.sh mk/packages ffi-tests/packages dev/proofs/packages
 rust-tests:
@@ -64,3 +66,10 @@ loom-models:
 	@mk/rust-tests.sh loom
 proofs:
 	@$(MAKE) -C dev proofs
+long-tests:
+	@mk/rust-tests.sh long
+# The long worlds of the explorer take gigabytes, so the short form leaves them out.
+long-models:
+	@$(if $(TATCELL_QUICK),,mk/rust-tests.sh step-long;) mk/rust-tests.sh loom-long
+sanitizers:
+	@mk/sanitizers.sh

@@ -1,6 +1,7 @@
 #!/bin/sh
 # Runs a part of the Rust tests of the library:
 #
+#     mk/rust-tests.sh check     the unit tests of the library alone
 #     mk/rust-tests.sh unit      what takes seconds: unit tests, tests/, examples, programs in the documentation
 #     mk/rust-tests.sh races     threads that race for one word a million times; with nothing beside it
 #     mk/rust-tests.sh loom      models under loom: every schedule of small calls with weak memory, up to a bound
@@ -100,6 +101,9 @@ models() {
 }
 
 case ${1:-} in
+check)
+    run 300 default default 'kind(lib)' '' --features "$all" --lib
+    ;;
 unit)
     if [ -n "$nextest" ]; then
         run 680 default default "not ($races)" '' --features "$all" --lib --tests --examples
@@ -161,7 +165,7 @@ long)
     run 1 long default 'test(groups_decide_count_and_store)' groups_decide_count_and_store $options --lib
     ;;
 *)
-    echo "usage: mk/rust-tests.sh unit|races|loom|step|long|loom-long|step-long" >&2
+    echo "usage: mk/rust-tests.sh check|unit|races|loom|step|long|loom-long|step-long" >&2
     exit 2
     ;;
 esac
