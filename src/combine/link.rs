@@ -36,6 +36,7 @@ macro_rules! either {
         }
     };
 }
+#[cfg(feature = "capi")]
 pub(crate) use either;
 
 impl TableRef<'_> {

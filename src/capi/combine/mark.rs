@@ -141,17 +141,7 @@ pub unsafe extern "C" fn tatcell_table_mark(
     finish(made, out)
 }
 
-/// As tatcell_table_mark for a hash made before.
-///
-/// @param table  handle; not NULL.
-/// @param mark   started from TATCELL_MARK_INIT; not NULL.
-/// @param now    the caller's clock, ticks.
-/// @param hash   from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost   units; 0 looks and never writes.
-/// @param pre    as tatcell_table_mark.
-/// @param colour as tatcell_table_mark.
-/// @retval as tatcell_table_mark.
-/// Thread: as tatcell_table_mark. Cost: the same without the hash. Since 0.3.
+/// As tatcell_table_mark, for a hash made by tatcell_table_hash. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_mark_hash(

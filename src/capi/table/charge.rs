@@ -89,16 +89,7 @@ pub unsafe extern "C" fn tatcell_table_charge(
     charge(table, limit, (now, hash, cost), out, None)
 }
 
-/// As tatcell_table_charge for a hash made before.
-///
-/// @param table handle; not NULL.
-/// @param limit from tatcell_limit_init_table of this table; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost  units; may be above the burst.
-/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
-/// @retval as tatcell_table_charge.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_charge less the hash. Since 0.2.
+/// As tatcell_table_charge, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_charge_hash(
     table: *const tatcell_table_t,
@@ -149,17 +140,7 @@ pub unsafe extern "C" fn tatcell_table_charge_ex(
     charge(table, limit, (now, hash, cost), out, counters)
 }
 
-/// As tatcell_table_charge_ex for a hash made before.
-///
-/// @param table    handle; not NULL.
-/// @param limit    from tatcell_limit_init_table of this table; not NULL.
-/// @param now      the caller's clock, ticks.
-/// @param hash     from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost     units; may be above the burst.
-/// @param out      started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
-/// @param counters this thread's counters; NULL = off.
-/// @retval as tatcell_table_charge_ex.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_charge less the hash. Since 0.2.
+/// As tatcell_table_charge_ex, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
     table: *const tatcell_table_t,
@@ -223,16 +204,7 @@ pub unsafe extern "C" fn tatcell_table_reserve(
     reserve(table, limit, (now, hash, cost), out, None)
 }
 
-/// As tatcell_table_reserve for a hash made before.
-///
-/// @param table handle; not NULL.
-/// @param limit from tatcell_limit_init_table of this table, with a max_delay; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost  units, at most the burst.
-/// @param out   started from TATCELL_DECISION_INIT; not NULL.
-/// @retval as tatcell_table_reserve.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reserve less the hash. Since 0.2.
+/// As tatcell_table_reserve, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_reserve_hash(
@@ -285,17 +257,7 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex(
     reserve(table, limit, (now, hash, cost), out, counters)
 }
 
-/// As tatcell_table_reserve_ex for a hash made before.
-///
-/// @param table    handle; not NULL.
-/// @param limit    from tatcell_limit_init_table of this table, with a max_delay; not NULL.
-/// @param now      the caller's clock, ticks.
-/// @param hash     from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost     units, at most the burst.
-/// @param out      started from TATCELL_DECISION_INIT; not NULL.
-/// @param counters this thread's counters; NULL = off.
-/// @retval as tatcell_table_reserve_ex.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reserve less the hash. Since 0.2.
+/// As tatcell_table_reserve_ex, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
@@ -360,16 +322,7 @@ pub unsafe extern "C" fn tatcell_table_refund(
     refund(table, limit, (now, hash), permit, credited)
 }
 
-/// As tatcell_table_refund for a hash made before.
-///
-/// @param table    handle; not NULL.
-/// @param limit    the limit that it was charged under; not NULL.
-/// @param now      the caller's clock, ticks.
-/// @param hash     of the key that was charged.
-/// @param permit   from a decision; not NULL.
-/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
-/// @retval as tatcell_table_refund.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_refund less the hash. Since 0.2.
+/// As tatcell_table_refund, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_refund_hash(
     table: *const tatcell_table_t,
@@ -415,13 +368,7 @@ pub unsafe extern "C" fn tatcell_table_reset(
     finish_done(either!(table.table(), t => t.reset_key(now, hash)))
 }
 
-/// As tatcell_table_reset for a hash made before.
-///
-/// @param table handle; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
-/// @retval as tatcell_table_reset.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reset less the hash. Since 0.2.
+/// As tatcell_table_reset, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_reset_hash(table: *const tatcell_table_t, now: u64, hash: u64) -> i32 {
     args!(c, table = c.handle(table));

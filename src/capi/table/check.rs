@@ -191,7 +191,8 @@ fn check_other(
     check_any(table, limit, now, key, retry, cost)
 }
 
-/// Hashes a key with the table's secret, for the _hash and burst calls.
+/// Hashes a key with the table's secret, for the _hash and burst calls. A table whose caller hashes takes the caller's
+/// own keyed hash there.
 ///
 /// @param table   handle; not NULL.
 /// @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
@@ -272,16 +273,7 @@ pub unsafe extern "C" fn tatcell_table_check(
     check_other(table, limit, now, key, retry, cost)
 }
 
-/// As tatcell_table_check for a hash made before.
-///
-/// @param table       handle; not NULL.
-/// @param limit       from tatcell_limit_init_table of this table; not NULL.
-/// @param now         the caller's clock, ticks.
-/// @param hash        from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost        units; 0 looks and never writes.
-/// @param retry_after as tatcell_table_check.
-/// @retval as tatcell_table_check.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check less the hash. Since 0.1.
+/// As tatcell_table_check, for a hash made by tatcell_table_hash. Since 0.1.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_check_hash(
@@ -343,18 +335,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex(
     check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
 }
 
-/// As tatcell_table_check_ex for a hash made before.
-///
-/// @param table    handle; not NULL.
-/// @param limit    from tatcell_limit_init_table of this table; not NULL.
-/// @param now      the caller's clock, ticks.
-/// @param hash     from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost     units; 0 looks and never writes.
-/// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
-/// @param out      started from TATCELL_DECISION_INIT; not NULL.
-/// @param counters this thread's counters; NULL = off.
-/// @retval as tatcell_table_check_ex.
-/// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_ex less the hash. Since 0.2.
+/// As tatcell_table_check_ex, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_check_ex_hash(
@@ -410,16 +391,7 @@ pub unsafe extern "C" fn tatcell_table_peek(
     peek(table, limit, now, (hash, cost), out)
 }
 
-/// As tatcell_table_peek for a hash made before.
-///
-/// @param table handle; not NULL.
-/// @param limit from tatcell_limit_init_table of this table; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  from tatcell_table_hash, or the caller's own keyed hash.
-/// @param cost  units.
-/// @param out   started from TATCELL_DECISION_INIT; not NULL.
-/// @retval as tatcell_table_peek.
-/// Thread: as tatcell_table_peek. Cost: as tatcell_table_peek less the hash. Since 0.2.
+/// As tatcell_table_peek, for a hash made by tatcell_table_hash. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_peek_hash(
     table: *const tatcell_table_t,

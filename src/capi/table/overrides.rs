@@ -92,14 +92,7 @@ pub unsafe extern "C" fn tatcell_table_ban(
     ban(table, now, hash, until)
 }
 
-/// As tatcell_table_ban for a hash made before.
-///
-/// @param table handle of a table of overrides; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  from tatcell_table_hash of this table, or the caller's own keyed hash.
-/// @param until as tatcell_table_ban.
-/// @retval as tatcell_table_ban.
-/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+/// As tatcell_table_ban, for a hash made by tatcell_table_hash. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_ban_hash(
@@ -135,14 +128,7 @@ pub unsafe extern "C" fn tatcell_table_exempt(
     exempt(table, now, hash, until)
 }
 
-/// As tatcell_table_exempt for a hash made before.
-///
-/// @param table handle of a table of overrides; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  as tatcell_table_ban_hash.
-/// @param until as tatcell_table_ban.
-/// @retval as tatcell_table_exempt.
-/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+/// As tatcell_table_exempt, for a hash made by tatcell_table_hash. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_exempt_hash(
@@ -178,13 +164,7 @@ pub unsafe extern "C" fn tatcell_table_lift(
     lift(table, now, hash)
 }
 
-/// As tatcell_table_lift for a hash made before.
-///
-/// @param table handle of a table of overrides; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  as tatcell_table_ban_hash.
-/// @retval as tatcell_table_lift.
-/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+/// As tatcell_table_lift, for a hash made by tatcell_table_hash. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_lift_hash(table: *const tatcell_table_t, now: u64, hash: u64) -> i32 {
     args!(c, table = c.handle(table));
@@ -228,15 +208,7 @@ pub unsafe extern "C" fn tatcell_table_overridden(
     TATCELL_PASS
 }
 
-/// As tatcell_table_overridden for a hash made before.
-///
-/// @param table handle of a table of overrides; not NULL.
-/// @param now   the caller's clock, ticks.
-/// @param hash  as tatcell_table_ban_hash.
-/// @param kind  as tatcell_table_overridden.
-/// @param left  as tatcell_table_overridden.
-/// @retval as tatcell_table_overridden.
-/// Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
+/// As tatcell_table_overridden, for a hash made by tatcell_table_hash. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_overridden_hash(

@@ -183,6 +183,7 @@ impl<'m, M: Access> Table<'m, M> {
         ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
+        // `word ^ tag` is the payload of a live word of this key, without a mask.
         match gcra::plain(p, layout.lead(word ^ tag.0, now_q), cost) {
             Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
             Plain::Store(lead) => {
@@ -204,6 +205,7 @@ impl<'m, M: Access> Table<'m, M> {
         cost: u64,
     ) -> Result<Outcome, TableError> {
         self.verify_limit(limit)?;
+        // Unlimited: no slot is used.
         if limit.0.t_q == 0 {
             return Ok(Outcome::Conforming);
         }

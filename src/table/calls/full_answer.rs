@@ -160,6 +160,7 @@ impl<M: Access> Table<'_, M> {
         let g = &self.geometry;
         let (layout, now_q) = (&g.layout, g.clock_q(now));
         let op = algorithms::refund(&limit.0, permit, g.generation, now, layout.mask);
+        // A sampled table may have forgiven the debt together with another key's, so nothing proves what is left of it.
         if op.amount == 0 || matches!(g.policy, FullPolicy::Sampled) {
             return Ok(Some(0));
         }
@@ -175,6 +176,7 @@ impl<M: Access> Table<'_, M> {
             let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead.max(least))));
             (step.answer.stored, next)
         });
+        // Not there any more: drained, reset or evicted, so there is nothing to give back.
         let back = back.map(|back| back.unwrap_or(0));
         Ok(back.map(|back| if g.is_gcra() { crate::time::ticks_down(back, g.shl, g.shr) } else { back }))
     }

@@ -41,9 +41,8 @@ impl<M: Access> Table<'_, M> {
         Some(Known { slot, word, tag })
     }
 
-    /// One attempt on a live word that was seen, which may have changed since, but not where the table has one owner.
-    /// None: something else is the case than a
-    /// plain limit and a word that is as it was, and nothing is charged.
+    /// One attempt on a live word that was seen before and may have changed since (in an exclusive table it cannot).
+    /// Returns `None`, nothing charged, if the limit is not plain or the word changed.
     #[inline(always)]
     pub(crate) fn check_known(
         &self,
@@ -96,6 +95,7 @@ impl<M: Access> Table<'_, M> {
             (Plain::Store(lead), Plain::Store(lead2)) => (lead, lead2),
             _ => return Some(false),
         };
+        // Both would conform. A swap lost here has charged nothing yet; one lost behind it takes the first charge back.
         M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).ok()?;
         if M::replace(slot2, word2, layout.live(tag2, now_q.wrapping_add(lead2))).is_ok() {
             return Some(true);
@@ -113,6 +113,7 @@ impl<M: Access> Table<'_, M> {
         let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead, wait: 0, stored };
         let (mask, generation) = (self.geometry.layout.mask, self.geometry.generation);
         let permit = answer.permit(p, Place { now, mask, generation, slot });
+        // A refund that loses every race leaves a charge without a pass: the limit then admits less, never more.
         let _ = (0..UNDO).any(|_| matches!(self.refund(first.limit, now, first.hash, &permit), Ok(Some(_))));
     }
 }

@@ -66,6 +66,8 @@ impl<O: Operation> Ask<'_, O> {
     #[inline(always)]
     pub fn may_take(&self, word: u64) -> bool {
         let Ask { layout, now_q, .. } = *self;
+        // Where debts are inherited, the debt of a dropped takeover stays with its slot: taking the slot for nothing
+        // would forgive it.
         let inherit = matches!(self.policy, FullPolicy::Inherit);
         layout.is_reusable(word, now_q) && !(inherit && layout.holds_debt(word, now_q))
     }
@@ -106,8 +108,11 @@ impl<O: Operation> Ask<'_, O> {
     ) -> Option<Done> {
         let Ask { layout, tag, now_q, .. } = *self;
         let ahead = layout.lead(claim.word, now_q);
+        // A claim lies above everything that the slot held, and a store never lowers a payload: so a commit ends at the
+        // claim or above it. A takeover needs no such care, because `lead` has the debt that it took over.
         let lead = if Layout::is_takeover(claim.word) { lead } else { self.op.commit_lead(lead, ahead) };
         answer.lead = lead;
+        // What lies below the claim is nobody's charge, so no permit may give it back.
         answer.stored = self.op.refundable(answer.stored, lead.saturating_sub(ahead));
         let next = layout.live(tag, now_q.wrapping_add(lead));
         A::replace(set.slot(claim.at), claim.word, next).ok()?;
@@ -128,11 +133,13 @@ impl<const N: usize> Set<'_, N> {
         let Ask { layout, tag, now_q, op, .. } = ask;
         let slot = self.slot(seen.at);
         let mut word = seen.word;
+        // The bound counts the swaps that the whole request has lost, not those of this slot.
         while *lost < MAX_LOST {
             let Step { answer, store } = op.step(layout.lead(word, now_q));
             let Some(lead) = store else { return Some(Done::hit(answer, self.number(seen.at))) };
             match A::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))) {
                 Ok(()) => return Some(Done::hit(answer, self.number(seen.at))),
+                // The failed swap has read the word: no second load.
                 Err(found) => {
                     *lost += 1;
                     word = found;
@@ -143,6 +150,7 @@ impl<const N: usize> Set<'_, N> {
                 // ORDERING: Relaxed; single word, value only. What was found is old by now.
                 word = slot.load(Ordering::Relaxed);
             }
+            // Reset, or expired and taken by another key: the key may be in another slot by now.
             if !layout.is_live_of(word, tag) {
                 return None;
             }

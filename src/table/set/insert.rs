@@ -75,6 +75,8 @@ impl<const N: usize> Set<'_, N> {
         sample: bool,
     ) -> Done {
         let ask = Ask { layout, policy, tag, now_q, op, sample };
+        // Most known keys are in their home line: the second one is loaded only if they are not, and kept, because an
+        // insert needs it too.
         let home = Words::load(self.home);
         let (mut next, mut lost) = (None, 0);
         let tagged =
@@ -82,6 +84,7 @@ impl<const N: usize> Set<'_, N> {
         if let Some((at, slot)) = tagged {
             // ORDERING: Relaxed; single word, value only.
             let word = slot.load(Ordering::Relaxed);
+            // A claim of the key is no hit: somebody inserts it, and `settle` helps.
             if layout.is_live_of(word, tag) {
                 if let Some(done) = self.charge::<A, O>(ask, Seen { at, word }, &mut lost) {
                     return done;
@@ -122,6 +125,7 @@ impl<const N: usize> Set<'_, N> {
     /// Inserts a key of which the look that gave `home` and `next` met no word.
     #[inline(always)]
     fn insert<A: Access, O: Operation>(&self, ask: Ask<'_, O>, home: Words<N>, next: Words<N>) -> Done {
+        // A refused request, or one that stores nothing, needs no slot.
         let Step { answer, store } = ask.op.first_step();
         let lead = match store {
             Some(lead) if answer.verdict == Verdict::Conforming => lead,
@@ -134,8 +138,9 @@ impl<const N: usize> Set<'_, N> {
         if A::replace(slot, word, claim.word).is_err() {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 1, own: None });
         }
+        // Between the claim and the look behind it: without it two threads can each miss the other's claim.
         A::fence_behind_swap();
-        // With one owner the look before has told.
+        // Exclusive table: the first look already proved the key absent.
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
         }
@@ -158,6 +163,7 @@ impl<const N: usize> Set<'_, N> {
     ) -> Option<(usize, &AtomicU64, u64)> {
         let Ask { layout, tag, now_q, .. } = *ask;
         let at = match Words::tagged_in(&home, &next, layout, Tag(0)) {
+            // A key that comes back finds its old slot as long as others have expired before it.
             0 => Words::oldest(&home, &next, layout, now_q)?,
             empty => empty.trailing_zeros() as usize,
         };
@@ -170,6 +176,7 @@ impl<const N: usize> Set<'_, N> {
     /// Is the word at this position the only one of its tag in the set?
     #[inline(always)]
     fn is_alone<O>(&self, ask: &Ask<'_, O>, at: usize) -> bool {
+        // Loaded again: the words of the look before are from ahead of the fence.
         let (home, next) = (Words::load(self.home), Words::load(self.next));
         Words::tagged_in(&home, &next, ask.layout, ask.tag) == 1 << at
     }

@@ -114,10 +114,12 @@ impl<const N: usize> Set<'_, N> {
             if lost >= MAX_LOST {
                 break;
             }
+            // Between placing or seeing a claim and the next look; ahead of the first look there is neither.
             if pass != 0 {
                 A::fence();
             }
             let survey = self.survey(&ask);
+            // A live word decides, whatever claims there are: they are late, and whoever sees them drops them.
             if let Some(seen) = survey.live {
                 match self.charge::<A, O>(ask, seen, &mut lost) {
                     None => continue,
@@ -128,6 +130,8 @@ impl<const N: usize> Set<'_, N> {
                 }
             }
             if let Some(claim) = survey.claim {
+                // A claim commits only after a look that began behind it. Whoever placed one that this look missed sees
+                // this claim in its own look, so one of both gives way.
                 if !known.is_some_and(|k| k.at == claim.at && k.word == claim.word) {
                     known = Some(claim);
                     continue;
@@ -140,6 +144,7 @@ impl<const N: usize> Set<'_, N> {
                         return Done::untracked(Some(answer), ask.tracking(claim.word));
                     }
                 };
+                // Rivals hold higher claims, or left them behind. Gone, they cannot commit a second slot of this key.
                 if self.drop_higher::<A, O>(&ask, claim.at) {
                     if let Some(done) = ask.commit::<A, N>(self, claim, lead, answer) {
                         return done;
@@ -178,6 +183,7 @@ impl<const N: usize> Set<'_, N> {
                     _ => return full(policy, fresh.answer, op.shadows(), &survey),
                 }
             };
+            // The next look tells whether this claim is the lowest one, and only then it is committed.
             if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
                 own = Some(Seen { at: seen.at, word: claim });
                 known = own;
@@ -185,6 +191,7 @@ impl<const N: usize> Set<'_, N> {
                 lost += 1;
             }
         }
+        // At the bound nothing is charged, and the claim would only keep a slot from others until it expires.
         self.drop_claim::<A>(layout, own);
         Done::untracked(None, Tracking::Tracked)
     }

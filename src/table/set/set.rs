@@ -105,6 +105,7 @@ impl<'a, const N: usize> Set<'a, N> {
     /// Turns the key's live word into a tombstone where it owes anything. False when contended.
     pub(in crate::table) fn reset<A: Access>(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
         for _ in 0..MAX_LOST {
+            // Searched again each time: whoever won the swap may have moved the key.
             let Some((_, slot, word)) = self.find(layout, tag) else { return true };
             let owes = layout.lead(word, now_q) != 0;
             if !owes || A::replace(slot, word, layout.tombstone(word)).is_ok() {
@@ -134,6 +135,7 @@ impl<'a, const N: usize> Set<'a, N> {
         tag: Tag,
         step: impl Fn(u64) -> (T, Option<u64>),
     ) -> Option<Option<T>> {
+        // A permit of another key, or one of before the table was restored with other lines.
         let Some(at) = self.position(number) else { return Some(None) };
         let slot = self.slot(at);
         for _ in 0..MAX_LOST {
