@@ -39,14 +39,14 @@ fn units(key: u64, now: u64, cost: u64) -> Op {
 fn oldest_first(spec: LimitSpec, beside: &[Op]) -> World {
     let w = World::shared(spec, FullPolicy::Deny, 4, &[0, 8]);
     let other = w.live(Z, AGAIN + 1);
-    let first = [units(X, NOW, 3), units(X, NOW, 2), back(0, NOW), check(Y, NOW + 2 * T + 2)];
+    let first = [units(X, NOW, 3), units(X, NOW, 2), back(0, NOW), check(Y, NOW + 2 * T + 16)];
     let again = [check(X, AGAIN), back(1, AGAIN), reset(AGAIN - 2), check(X, AGAIN)];
     let w = w.start(1, other).thread(&[&first[..], &again].concat());
     beside.iter().fold(w, |w, call| w.thread(&[*call]))
 }
 
 /// When Y has expired and Z has not.
-const AGAIN: u64 = NOW + 3 * T + 12;
+const AGAIN: u64 = NOW + 3 * T + 32;
 
 #[test]
 fn a_permit_of_an_earlier_life_lets_a_claim_recur() {
