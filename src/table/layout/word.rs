@@ -15,7 +15,8 @@
 //!
 //! The reset of a key leaves a tombstone: an even EMPTY above the debt that it forgave. Nobody takes it until it has
 //! drained but for a few q-units, or the claim on it would lie below what the slot held before. The
-//! key's next charges go to another slot, so no permit of before the reset is worth anything (see `calls/full_answer.rs`).
+//! key's next charges go to another slot, so no permit of before the reset is worth anything (see
+//! `calls/full_answer.rs`).
 //!
 //! Payloads wrap after 2^W q-units; every comparison is modular and any 64-bit value is a valid word.
 #![forbid(unsafe_code)]
