@@ -127,7 +127,7 @@ exist() {
     while read -r name; do
         case $name in
         make\ [-a-z]*) made "${name#make }" . || made "${name#make }" "$(dirname "$1")" || echo "no target: $name" ;;
-        *[!A-Za-z0-9_.*/-]* | http* | target/* | build/*) ;;
+        *[!A-Za-z0-9_.*/-]* | http* | target/* | */target/* | build/*) ;;
         */*) [ -d "${name%%/*}" ] || continue # a path of another tree, such as a system's
             set +f; set -- "$1" $name; set -f
             [ -e "$2" ] || [ -e "$(dirname "$1")/$2" ] || echo "no file: $name" ;;
