@@ -57,6 +57,7 @@ doc-tests: lib
 package-tests: lib
 	@packaging/test/run.sh
 demo-verdict: $(BUILD)/udp_gate
+	@$(CARGO) test -p tatcell-demo
 	@$(CARGO) run --release --quiet -p tatcell-demo -- --verdict --port $(DEMO_PORT)
 $(BUILD)/udp_gate: examples/udp_gate.c include/tatcell.h $(LIB_A)
 	@$(CC) -O2 -Wall -Wextra -Iinclude examples/udp_gate.c $(LIB_A) -o $@

@@ -83,7 +83,7 @@ for page in $pages; do
         "make install"*) ;;
         make\ *) continue ;; # a target that exists: below
         # The tests of firmware/ run these projects; west is here nowhere.
-        cd\ packaging/firmware/* | cmake\ * | qemu-system-arm\ * | packaging/firmware/* | west\ *) continue ;;
+        cd\ firmware/* | cmake\ * | qemu-system-arm\ * | firmware/* | west\ *) continue ;;
         esac
         check "$page: $(echo "$line" | cut -c 1-90)" sh -ec "$line" < /dev/null
     done < "$out/commands"
@@ -127,7 +127,7 @@ exist() {
     while read -r name; do
         case $name in
         make\ [-a-z]*) made "${name#make }" . || made "${name#make }" "$(dirname "$1")" || echo "no target: $name" ;;
-        *[!A-Za-z0-9_.*/-]* | http* | target/* | build/*) ;;
+        *[!A-Za-z0-9_.*/-]* | http* | target/* | */target/* | build/*) ;;
         */*) [ -d "${name%%/*}" ] || continue # a path of another tree, such as a system's
             set +f; set -- "$1" $name; set -f
             [ -e "$2" ] || [ -e "$(dirname "$1")/$2" ] || echo "no file: $name" ;;

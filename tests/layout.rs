@@ -1,8 +1,9 @@
 //! The layout of the sources, as far as the compiler does not check it: which module may import which.
 //!
-//! [`FOLDERS`] is the rule; docs/ARCHITECTURE.md draws it. In each folder an entry (a file, or a folder with all that is
-//! in it) may import the entries listed with it, and each of those stands above it in the list: imports run one way. The file that declares a folder's modules (`lib.rs`, `mod.rs`) may import all of them, and no
-//! entry but tests imports from it. Files import one another without circles too.
+//! [`FOLDERS`] is the rule; docs/ARCHITECTURE.md draws it. In each folder an entry (a file, or a folder with all that
+//! is in it) may import the entries listed with it, and each of those stands above it in the list: imports run one way.
+//! The file that declares a folder's modules (`lib.rs`, `mod.rs`) may import all of them, and no entry but tests
+//! imports from it. Files import one another without circles too.
 //!
 //! An import is a path in code that starts with `crate` or `super`, in a `use` or not. Comments do not count.
 

@@ -98,7 +98,7 @@ pub fn busy(outcome: &Outcome) -> Option<String> {
     let (lag_us, core_share) = (outcome.stats.max_lag_us, outcome.calibration.core_share);
     let overload = outcome.stats.overload(OVERLOAD_BINS);
     if waited > on * MOST_WAIT {
-        Some(format!("gate and sender waited {waited:.2} s of {on:.0} s for cores that others had"))
+        Some(format!("in {on:.0} s gate and sender waited {waited:.2} s for cores that others had"))
     } else if lag_us > MOST_LAG_US {
         Some(format!("the sender fell behind by {} ms", lag_us / 1_000))
     } else if overload < *HELD.start() && core_share < MOST_OF_A_CORE {
@@ -362,7 +362,7 @@ mod tests {
         run.watched.waits = Waits { gate_ns: most / 2, sender_ns: most / 4, stolen_ns: most / 4 };
         assert_eq!(busy(&run), None);
         run.watched.waits.sender_ns += 2;
-        assert!(busy(&run).unwrap().contains("waited 0.12 s of 12 s"), "{:?}", busy(&run));
+        assert!(busy(&run).unwrap().contains("in 12 s gate and sender waited 0.12 s"), "{:?}", busy(&run));
         let mut run = good();
         run.stats.max_lag_us = MOST_LAG_US + 1;
         assert!(busy(&run).unwrap().contains("200 ms"));
