@@ -83,10 +83,12 @@ fn see(quick: bool) -> Figures {
     }
 }
 
+const INNOCENTS: &str =
+    "Innocents refused, in percent, and in brackets what abusers get as a multiple of their rate, by load:";
+
 fn tables(f: &Figures) -> String {
     let mut out = String::new();
-    let _ =
-        write!(out, "Innocents refused, in percent, and in brackets what abusers get as a multiple of their rate, by load:\n\n| Policy |");
+    let _ = write!(out, "{INNOCENTS}\n\n| Policy |");
     f.floods[0].iter().for_each(|row| out += &format!(" {} |", row.load));
     out += "\n|---|---|---|---|---|\n";
     for ((_, name), rows) in POLICIES.iter().zip(f.floods.iter()) {
@@ -107,7 +109,8 @@ fn tables(f: &Figures) -> String {
         let _ = writeln!(out, "| {load} | {a:.1} | {b:.1} | {c:.1} | {d:.1} |");
     }
     out += "\nWhat an evader that spaces its requests evenly in a flood gets, as a multiple of its rate:\n\n";
-    out += "| Load of the flood | requests a second | `Admit` | `Sampled` | `Deny` | `Inherit` |\n|---|---|---|---|---|---|\n";
+    out += "| Load of the flood | requests a second | `Admit` | `Sampled` | `Deny` | `Inherit` |\n";
+    out += "|---|---|---|---|---|---|\n";
     for (load, rho, [a, b, c, d]) in f.evaders.iter() {
         let _ = writeln!(out, "| {load} | {rho} | {a:.2} | {b:.2} | {c:.2} | {d:.2} |");
     }

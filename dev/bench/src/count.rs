@@ -22,7 +22,7 @@ const N: u64 = 1 << 14;
 
 const NO_ROW: &str = "there is no row ";
 
-/// What `count` shows where no rows are named; those of [`GATED`](crate::gate::GATED) among them.
+/// What `count` counts if no rows are named.
 pub const ROWS: &[&str] = &[
     "floor.load",
     "floor.store",

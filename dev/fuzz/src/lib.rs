@@ -2,7 +2,7 @@
 //!
 //! | who runs them | how |
 //! |---|---|
-//! | `make -C dev test-fuzz`, on stable | `tests/replay.rs`: the corpus, and inputs made from it and from random bytes |
+//! | `make -C dev test-fuzz` | `tests/replay.rs`: the corpus, and inputs made from it and from random bytes |
 //! | `make -C dev fuzz TARGET=... SECONDS=...` | libFuzzer over `src/main.rs`, with the address sanitizer |
 //!
 //! An input is read by [`data::Data`]. A corpus is one file a target, one input a line in hexadecimal digits.

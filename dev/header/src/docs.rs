@@ -1,9 +1,8 @@
 //! What the comment of every item says: a reader of the header needs no other page to call a function.
 //!
-//! | item | its comment has |
-//! |---|---|
-//! | function | a first sentence; `@param` for each parameter, in order; `@retval` for each code that it returns, or `@return`; `Thread:`, `Cost:`, `Since` |
-//! | constant, field of a structure | a comment |
+//! - Function: a first sentence; `@param` for each parameter, in order; `@retval` for each code that it returns, or
+//!   `@return`; `Thread:`, `Cost:`, `Since`.
+//! - Constant, field of a structure: a comment.
 //!
 //! Codes, constants and functions that a comment names must exist.
 
