@@ -1,4 +1,4 @@
-//! What a limit is now, for readers that ask for it with every decision.
+//! The schedule of a limit that is in force now. Every decision reads it.
 //!
 //! ```text
 //!   generation   how many times it was stored           0       1       2  ..  KEPT - 1   KEPT ..
@@ -6,11 +6,11 @@
 //!   swapped      the schedule of now, beyond those                                            swapped
 //! ```
 //!
-//! The first schedules of a limit stay where they are, so a reader has a plain reference: most limits are never changed,
-//! and a change stores about five. Those beyond are swapped, and each look counts its reader there, which costs an
-//! eighth of a decision more.
+//! The first schedules of a limit are never freed, so a reader has a plain reference. Most limits are never changed, and a
+//! change stores about five schedules. Later ones are swapped: each load then counts its reader, which makes a decision an
+//! eighth more expensive.
 //!
-//! **Invariant.** Who reads a generation sees the schedule of it or a later one: the schedule is written first.
+//! **Invariant.** A reader of a generation sees its schedule or a later one, because the schedule is written first.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -30,7 +30,7 @@ pub(crate) struct LimitVersions {
     swapped: ArcSwap<Schedule>,
 }
 
-/// The schedule of now, as long as it is looked at.
+/// The schedule in force, borrowed for as long as a reader uses it.
 pub(crate) enum Now<'a> {
     Kept(&'a Arc<Schedule>),
     Swapped(Guard<Arc<Schedule>>),
