@@ -8,9 +8,9 @@
 //!                                   away: Deny, the share, or Pass, as configured
 //! ```
 //!
-//! Which version of the limit a request goes by follows from its reading (`limit_version.rs`); one that falls between two, or comes
-//! when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the store's thread has a
-//! bound, and a full one is Overloaded.
+//! Which version of the limit a request goes by follows from its reading (`limit_version.rs`); one that falls between
+//! two, or comes when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the
+//! store's thread has a bound, and a full one is Overloaded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::SyncSender;

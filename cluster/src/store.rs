@@ -37,8 +37,8 @@ pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 /// Shortest time between two connections that are tried; the longest is [`PROBE_MAX`].
 const PROBE_MIN: Duration = Duration::from_millis(20);
 
-/// Least time between two looks for the servers, and how often sentinels are asked without a reason: a primary that was
-/// replaced may still be reached.
+/// Least time between two looks for the servers, and how often sentinels are asked without a reason: a primary that
+/// was replaced may still be reached.
 const LOOK_GAP: Duration = Duration::from_millis(200);
 const LOOK_USUAL: Duration = Duration::from_secs(1);
 
@@ -360,7 +360,8 @@ impl Store {
             (self.look, self.looked) = (false, now);
             let (endpoint, mut known, tell) =
                 (self.endpoint.clone(), self.map.servers.clone(), self.events.0.clone());
-            // A server that was cut off from the others keeps answering what it knew, so another one is asked first each time.
+            // A server that was cut off from the others keeps answering what it knew, so another one is asked first
+            // each time.
             let from = self.random.below(known.len() as u64) as usize;
             known.rotate_left(from);
             let thread = std::thread::Builder::new().name("tatcell-find".into());
