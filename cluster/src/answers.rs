@@ -17,7 +17,7 @@ pub(crate) type Wake = Box<dyn Fn() + Send + Sync>;
 
 pub(crate) struct Answers {
     list: Mutex<VecDeque<Completion>>,
-    /// Those that are taken: of requests under way, and of answers that wait.
+    /// Places that are taken: by requests under way, and by answers that wait.
     taken: AtomicU32,
     wake: Option<Wake>,
 }

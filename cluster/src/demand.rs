@@ -2,7 +2,7 @@
 
 use crate::split::Split;
 
-/// What the store's thread remembers of a line.
+/// What the store's thread remembers about a line.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Demand {
     /// Whose it is; that of another key, or of the key under another version of the limit, begins anew.
@@ -23,7 +23,7 @@ pub(crate) struct Demand {
 pub(crate) struct Waiting {
     /// All units.
     pub units: u64,
-    /// Those of the largest request.
+    /// Units of the largest request.
     pub largest: u64,
 }
 

@@ -20,7 +20,7 @@ use crate::map::{host_of, Map};
 #[cfg(feature = "tls")]
 use crate::tls::Tls;
 
-/// What stands at the address.
+/// The kind of store at the address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Single,
@@ -29,7 +29,7 @@ pub(crate) enum Shape {
     Cluster,
 }
 
-/// Who logs in; an empty user is the default one.
+/// User and password; an empty user is the default one.
 #[derive(Clone)]
 pub(crate) struct Login {
     pub user: String,
@@ -125,7 +125,7 @@ impl Endpoint {
     #[cfg(feature = "tls")]
     pub(crate) fn set_tls(&mut self, tls: Tls) -> Result<(), OpenError> {
         self.tls = Some(tls);
-        // What cannot be read is said now.
+        // A certificate that cannot be read is an error now, not at the first connection.
         self.client(&self.info, &self.given[0]).map(drop).map_err(|e| OpenError::Certificate(e.to_string()))
     }
 

@@ -128,7 +128,7 @@ impl fmt::Display for OpenError {
 impl std::error::Error for OpenError {}
 
 impl OpenError {
-    /// What the server at this address said, or that it said nothing.
+    /// The error for a server's answer, or for its silence.
     pub(crate) fn at(at: &ConnectionAddr, error: RedisError) -> OpenError {
         OpenError::of(Fault::of(&error), format!("{at}: {error}"))
     }

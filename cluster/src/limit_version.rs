@@ -1,4 +1,4 @@
-//! What a limit is on this node, and how it becomes another one while the node runs.
+//! The versions of a limit on this node, and how a limit changes while the node runs.
 //!
 //! ```text
 //!   store's time   ---- changed -------------------- from ------------------------->
@@ -40,11 +40,11 @@ use crate::share::Share;
 use crate::split::{Reserve, SharedLimit, Split};
 use crate::sync::Ordering;
 
-/// What a version of a limit comes to on this node.
+/// One version of a limit, with everything that this node derives from it.
 pub(crate) struct LimitVersion {
     pub number: u64,
     pub limit: SharedLimit,
-    /// What nodes must agree on.
+    /// The text on which all nodes must agree.
     pub text: String,
     pub split: Split,
     pub share: Share,
@@ -53,7 +53,7 @@ pub(crate) struct LimitVersion {
     pub reserve_from: u64,
 }
 
-/// What a limit is, and what it will be.
+/// The version in force, and the one that follows.
 pub(crate) struct Schedule {
     pub now: Arc<LimitVersion>,
     pub next: Option<Next>,
@@ -72,14 +72,14 @@ pub(crate) struct Between {
     pub late: u64,
 }
 
-/// What a request goes by.
+/// The version that decides a request.
 pub(crate) enum At<'a> {
     Version(&'a Arc<LimitVersion>),
-    /// Neither: for so many nanoseconds more.
+    /// No version, for this many nanoseconds: the moment of a change is in doubt.
     Neither(u64),
 }
 
-/// What the versions of a limit are made with.
+/// The parameters from which versions of a limit are made.
 pub(crate) struct Maker {
     pub nodes: u32,
     pub round_trip: Duration,
@@ -129,7 +129,7 @@ impl Schedule {
         }
     }
 
-    /// Whether readers would not notice the other in its place.
+    /// Whether a reader would not notice if this schedule were replaced by the other.
     pub(crate) fn is(&self, other: &Schedule) -> bool {
         let next = match (&self.next, &other.next) {
             (None, None) => true,
@@ -143,7 +143,7 @@ impl Schedule {
         self.next.as_ref().map_or(&self.now, |next| &next.version)
     }
 
-    /// What this node goes by, for the mark.
+    /// This node's view of the limit, for the mark in the store.
     pub(crate) fn mark(&self, now: u64) -> Mark {
         let ahead = self.next.as_ref().map_or(0, |next| next.between.late.saturating_sub(now));
         Mark {

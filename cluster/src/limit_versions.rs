@@ -1,4 +1,4 @@
-//! What a limit is now, for readers that ask for it with every decision.
+//! The schedule of a limit that is in force now. Every decision reads it.
 //!
 //! ```text
 //!   generation   how many times it was stored           0       1       2  ..  KEPT - 1   KEPT ..
@@ -6,11 +6,11 @@
 //!   swapped      the schedule of now, beyond those                                            swapped
 //! ```
 //!
-//! The first schedules of a limit stay where they are, so a reader has a plain reference: most limits are never changed,
-//! and a change stores about five. Those beyond are swapped, and each look counts its reader there, which costs an
-//! eighth of a decision more.
+//! The first schedules of a limit are never freed, so a reader has a plain reference. Most limits are never changed,
+//! and a change stores about five schedules. Later ones are swapped: each load then counts its reader, which makes a
+//! decision an eighth more expensive.
 //!
-//! **Invariant.** Who reads a generation sees the schedule of it or a later one: the schedule is written first.
+//! **Invariant.** A reader of a generation sees its schedule or a later one, because the schedule is written first.
 
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
@@ -30,7 +30,7 @@ pub(crate) struct LimitVersions {
     swapped: ArcSwap<Schedule>,
 }
 
-/// The schedule of now, as long as it is looked at.
+/// The schedule in force, borrowed for as long as a reader uses it.
 pub(crate) enum Now<'a> {
     Kept(&'a Arc<Schedule>),
     Swapped(Guard<Arc<Schedule>>),
@@ -102,8 +102,8 @@ mod tests {
         Schedule { now: Arc::new(maker.version(version, limit, None).expect("a version")), next: None }
     }
 
-    /// Whether two readers always see the schedule of the generation that they read before, or a later one, while a writer
-    /// stores those up to `last`. The n-th schedule that is stored has the version n.
+    /// Whether two readers always see the schedule of the generation that they read before, or a later one, while a
+    /// writer stores those up to `last`. The n-th schedule that is stored has the version n.
     fn readers_see_what_is_stored(last: u64, store: fn(&LimitVersions, Arc<Schedule>)) -> bool {
         let schedules = LimitVersions::new(schedule(0));
         let looks = || loop {
@@ -131,8 +131,8 @@ mod tests {
         assert!(readers_see_what_is_stored(20_000, LimitVersions::store));
     }
 
-    /// What a reader would find between the halves of a store that told the generation first: what the test above looks
-    /// for, within those that stay and beyond.
+    /// What a reader would find between the halves of a store that told the generation first: what the test above
+    /// looks for, within those that stay and beyond.
     #[test]
     fn a_generation_before_its_schedule_is_an_older_schedule_for_whoever_reads_it() {
         for stored in [3, KEPT as u64 + 3] {

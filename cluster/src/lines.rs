@@ -1,4 +1,4 @@
-//! Where the lines of a limit lie: a set of eight for each key, the tags of a set in one cache line.
+//! The lines of a limit: sets of eight lines, with the tags of a set in one cache line. A key belongs to one set.
 
 use crate::line::{Line, Taken, When};
 use crate::sync::{AtomicU32, AtomicU64, Ordering};

@@ -115,7 +115,7 @@ pub(crate) fn agree(node: &Node, limited: &Limited, store: &mut Store) -> Result
     let mine = Mark { version: 0, ..limited.versions.load().mark(sent) };
     let mark = ask(node, limited, store, &mine, None)?;
     let adopted = limited.adopt(&mark, sent, node.clock.now(), node.delay);
-    // What was changed live is gone by; other nodes or delays cannot be.
+    // A node goes by a limit that was changed live; another number of nodes or another delay cannot be followed.
     if (mark.version <= 1 && mark.next != ours) || adopted.is_err() {
         let (name, theirs) = (limited.name.clone(), mark.next);
         return Err(OpenError::OtherParameters { name, ours, theirs });

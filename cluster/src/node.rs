@@ -8,9 +8,9 @@
 //!                                   away: Deny, the share, or Pass, as configured
 //! ```
 //!
-//! Which version of the limit a request goes by follows from its reading (`limit_version.rs`); one that falls between two, or comes
-//! when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the store's thread has a
-//! bound, and a full one is Overloaded.
+//! Which version of the limit a request goes by follows from its reading (`limit_version.rs`); one that falls between
+//! two, or comes when what is held has ended, has neither (a) nor (b). No step waits or locks; the queue to the
+//! store's thread has a bound, and a full one is Overloaded.
 
 use std::hash::{BuildHasher, RandomState};
 use std::sync::mpsc::SyncSender;
@@ -35,11 +35,11 @@ use crate::verdict::{ChangeError, Completion, Down, Verdict};
 /// One limit on this node.
 pub(crate) struct Limited {
     pub name: String,
-    /// What keys begin with in the store.
+    /// The beginning of its keys in the store.
     pub prefix: String,
     /// Under which key its mark stands.
     pub mark: String,
-    /// What it is now.
+    /// Its versions; the one in force decides.
     pub versions: LimitVersions,
     /// Until when what is held is of use, nanoseconds.
     pub until: AtomicU64,
@@ -47,7 +47,7 @@ pub(crate) struct Limited {
     pub lines: Lines,
 }
 
-/// Who waits for an answer.
+/// The caller that waits for an answer.
 pub(crate) enum Waiter {
     /// Nobody: the next piece is asked for ahead, or a caller will come again.
     None,
@@ -253,7 +253,7 @@ impl Node {
         Verdict::Overloaded
     }
 
-    /// What a node does without the store: its mode.
+    /// Decides by the node's mode, without the store.
     pub(crate) fn without_store(
         &self,
         version: &LimitVersion,
@@ -286,7 +286,7 @@ impl Node {
         Verdict::Deny { retry_after }
     }
 
-    /// Tells a waiter. False: nobody is there any more.
+    /// Passes a verdict to a waiter. Returns false if the waiter has left.
     pub(crate) fn tell(&self, waiter: Waiter, verdict: Verdict, now: u64) -> bool {
         match waiter {
             Waiter::None => true,
@@ -338,7 +338,7 @@ impl Node {
 }
 
 impl Limited {
-    /// What a key is called in the store.
+    /// The name of a key in the store.
     pub(crate) fn name_of(&self, key: &[u8]) -> Vec<u8> {
         [self.prefix.as_bytes(), key].concat()
     }

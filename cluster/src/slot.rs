@@ -75,7 +75,7 @@ impl Slot {
     pub(crate) fn release(&mut self, node: &Node, store: &mut Store) {
         node.right.lost();
         if let Some(index) = self.index.take() {
-            // Where this is lost the slot ends by itself.
+            // If this call is lost, the slot ends by itself.
             let _ = self.ask(store, index, 0);
         }
     }

@@ -37,8 +37,8 @@ pub(crate) const PROBE_MAX: Duration = Duration::from_millis(400);
 /// Shortest time between two connections that are tried; the longest is [`PROBE_MAX`].
 const PROBE_MIN: Duration = Duration::from_millis(20);
 
-/// Least time between two looks for the servers, and how often sentinels are asked without a reason: a primary that was
-/// replaced may still be reached.
+/// Least time between two looks for the servers, and how often sentinels are asked without a reason: a primary that
+/// was replaced may still be reached.
 const LOOK_GAP: Duration = Duration::from_millis(200);
 const LOOK_USUAL: Duration = Duration::from_secs(1);
 
@@ -55,7 +55,7 @@ pub(crate) struct Miss {
     pub said: String,
 }
 
-/// What each call of a batch came to, and how many were sent again with their text, and to another server.
+/// The result of each call of a batch, and how many calls were sent again: with their text, or to another server.
 pub(crate) struct Answers<T> {
     pub each: Vec<Result<T, Miss>>,
     pub with_text: u64,
@@ -160,7 +160,7 @@ impl Store {
     pub(crate) fn servers(&mut self, prefix: &str) -> Vec<(String, &ConnectionAddr, &mut Link)> {
         let Store { map, servers, .. } = self;
         let mut keys: Vec<Option<String>> = vec![None; servers.len()];
-        // As many as make it all but certain that each hash slot is met.
+        // So many that each hash slot is almost certainly met.
         for i in 0..1_000_000u32 {
             let key = format!("{prefix}{i}");
             if let Some(slot) = map.server_of(key.as_bytes()).and_then(|at| keys.get_mut(at)) {
@@ -262,7 +262,7 @@ impl Store {
             });
             let answer = &mut each[sending.call];
             match reply {
-                // What a server drips is no answer in time; a batch of the slowest ends within two timeouts.
+                // A server that sends its answers slowly is late, too: so every batch ends within two timeouts.
                 Some(Ok(_)) if Instant::now() > end + self.endpoint.timeout => {
                     let late = std::io::Error::from(std::io::ErrorKind::TimedOut);
                     self.lost(sending.server, &RedisError::from(late));
@@ -284,13 +284,13 @@ impl Store {
         errors
     }
 
-    /// Where a call goes that the server sent elsewhere; None: nobody is there.
+    /// Redirects a call that the server sent elsewhere. None: there is no connection to that server.
     fn redirect(&mut self, sending: Sending, error: &RedisError) -> Option<Sending> {
         let (name, slot) = error.redirect_node()?;
         let at = self.endpoint.named(&self.servers[sending.server].at, name)?;
         let server = self.map.place_of(at.clone());
         if server == self.servers.len() {
-            // Once for each server that is new: whoever waits does so for one connection.
+            // Once for each new server: a caller waits for one connection at most.
             let link = self.endpoint.connect(&at);
             self.servers.push(Server::away(at.clone(), self.clock.now()));
             self.connected(&at, link);
@@ -344,7 +344,7 @@ impl Store {
             if server.link.is_none() && !server.connecting && now >= server.next {
                 server.connecting = true;
                 let (endpoint, at, tell) = (self.endpoint.clone(), server.at.clone(), self.events.0.clone());
-                // Where there is no thread it is tried again later; who listens no more has gone.
+                // If no thread can be started, the next turn tries again. A receiver that is gone was closed.
                 let thread = std::thread::Builder::new().name("tatcell-connect".into());
                 let thread = thread.spawn(move || {
                     let link = endpoint.connect(&at);
@@ -360,7 +360,8 @@ impl Store {
             (self.look, self.looked) = (false, now);
             let (endpoint, mut known, tell) =
                 (self.endpoint.clone(), self.map.servers.clone(), self.events.0.clone());
-            // One that was cut off from the others goes on telling what it knew.
+            // A server that was cut off from the others keeps answering what it knew, so another one is asked first
+            // each time.
             let from = self.random.below(known.len() as u64) as usize;
             known.rotate_left(from);
             let thread = std::thread::Builder::new().name("tatcell-find".into());

@@ -72,7 +72,7 @@ impl StoreThread {
         let changes = std::mem::take(&mut *self.node.changes.lock().unwrap_or_else(|e| e.into_inner()));
         for Change { limit, to, tell } in changes {
             let answer = mark::change(&self.node, &mut self.store, limit, &to);
-            // Who asked may have left.
+            // The caller may have left.
             let _ = tell.try_send(answer);
             self.notice();
         }

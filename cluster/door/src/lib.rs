@@ -1,4 +1,4 @@
-//! What the servers of tatcell share, so that neither has it twice.
+//! The code that both servers of tatcell share.
 //!
 //! - [`Settings`]: a file and flags of the same names, with errors that say where.
 //! - [`Tables`]: limits of any rate in memory of a fixed size, by the tables of the core.

@@ -106,7 +106,7 @@ const DESCRIPTOR: &[&str] = &[
 const RATE_LIMIT: &[&str] = &["unit", "requests_per_unit", "unlimited", "name", "replaces"];
 const REPLACES: &[&str] = &["name"];
 
-/// Of Envoy's metrics and metadata, which this service does not make.
+/// Keys for Envoy's metrics and metadata: this service reads them and does nothing with them.
 const WITHOUT_EFFECT: &[&str] = &["detailed_metric", "value_to_metric", "metadata"];
 
 type Read<T> = Result<T, String>;
@@ -292,7 +292,7 @@ fn present<'n>(map: &'n MarkedMappingNode, key: &str) -> Option<&'n Node> {
     map.get_node(key).filter(|node| node.as_scalar().is_none_or(|scalar| !scalar.as_str().is_empty()))
 }
 
-/// Where something begins: a map with its first key, not with the colon after it.
+/// The position of a node. A map begins at its first key, not at the colon after it.
 fn begin(node: &Node) -> Span {
     let first = node.as_mapping().and_then(|map| map.keys().next());
     first.map_or(*node.span(), |key| *key.span())

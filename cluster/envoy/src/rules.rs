@@ -1,4 +1,4 @@
-//! What is limited: domains, and in each a tree of rules over keys and values.
+//! The rules: domains, and in each domain a tree of rules over keys and values.
 //!
 //! A descriptor goes down the tree with one entry a level. Of the rules of its key it takes that of its value, else the
 //! first pattern that matches, else the one without a value. The limit that applies is that of the level at which its

@@ -134,7 +134,7 @@ async fn serve(settings: ServerSettings) -> Result<(), String> {
             }
             _ = hang_ups.recv() => reload(&service, &settings.rules).await,
             how = &mut serving => {
-                // Where nothing is under way it ends as soon as it is told to, maybe before this is seen here.
+                // With no request under way the server ends at once, possibly before this line runs.
                 if !stop.is_said() {
                     return Err(format!("the server ended: {how:?}"));
                 }

@@ -39,7 +39,7 @@ impl<'a> std::ops::Deref for Args<'a> {
     }
 }
 
-/// What is wrong with the bytes.
+/// Why bytes are not a command.
 pub type ProtocolError = &'static str;
 
 /// Reads the first command: its words (none for an empty one) and its bytes. None: not all of it is there yet.

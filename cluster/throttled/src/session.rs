@@ -6,7 +6,7 @@ use crate::resp::{self, Args};
 use crate::server::{Server, Tally};
 use crate::throttle;
 
-/// What one client said of itself, and the limits that it used.
+/// One client: its settings, and the limits that it has used.
 #[derive(Debug)]
 pub struct Session {
     id: u64,
