@@ -11,15 +11,15 @@ mkdir -p "$work"
 # claim NAME COMMAND...: PASS if the command succeeds, else FAIL with the end of its output. Status 77 means that
 # something is missing, and its last line says what. A function must chain its commands with && or `|| return`.
 claim() {
-    name=$1
+    claimed=$1
     shift
     said=$("$@" 2>&1)
     case $? in
-        0) echo "PASS $name" ;;
-        77) echo "SKIP $name: $(echo "$said" | tail -n 1)" ;;
+        0) echo "PASS $claimed" ;;
+        77) echo "SKIP $claimed: $(echo "$said" | tail -n 1)" ;;
         *)
             failed=1
-            echo "FAIL $name:"
+            echo "FAIL $claimed:"
             echo "$said" | tail -n 15 | sed 's/^/    /'
             ;;
     esac
@@ -28,9 +28,9 @@ claim() {
 # need NAME TOOL PACKAGE...: one line SKIP, and false, if the tool is missing.
 need() {
     command -v "$2" > /dev/null && return
-    name=$1 tool=$2
+    needed_by=$1 tool=$2
     shift 2
-    echo "SKIP $name: $tool is missing (apt-get install $*)"
+    echo "SKIP $needed_by: $tool is missing (apt-get install $*)"
     return 1
 }
 
