@@ -1,8 +1,8 @@
 /* check.h - a test program prints TAP, which prove reads: a line "ok 1 - name" or "not ok 1 - name" for each claim.
  *
  * TEST(name) { ... } states a claim, RUN(name) checks it, and main ends with `return check_end();`. CHECK_NAME in the
- * environment, which the script `run` sets, stands before each name. The first expectation that does not hold ends the test;
- * expectations inside helper functions end only the helper, so callers that go on ask `failed()`.
+ * environment, which the script `run` sets, stands before each name. The first expectation that does not hold ends the
+ * test; expectations inside helper functions end only the helper, so callers that go on ask `failed()`.
  * NOTE(...) says where a loop stands; it is printed with a failure. */
 #ifndef TATCELL_CHECK_H
 #define TATCELL_CHECK_H
@@ -57,7 +57,8 @@ static inline void check_run(const char *name, void (*test)(void)) {
     check_why[0] = check_note[0] = check_skip[0] = 0;
     test();
     if (failed()) check_failures++;
-    printf("%sok %d - %s%s%s", failed() ? "not " : "", ++check_claims, program ? program : "", program ? ": " : "", name);
+    printf("%sok %d - ", failed() ? "not " : "", ++check_claims);
+    printf("%s%s%s", program ? program : "", program ? ": " : "", name);
     if (failed()) printf("\n# %s%s%s\n", check_why, check_note[0] ? "; at " : "", check_note);
     else if (check_skip[0]) printf(" # SKIP %s\n", check_skip);
     else printf("\n");
