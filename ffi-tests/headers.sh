@@ -145,8 +145,10 @@ EOF
 claim api_alignment_nodiscard_and_asserts_are_the_users_to_define own_macros
 # A verdict that nobody looks at is a warning in C++17; C++14 has no such attribute.
 discarded() {
-    { echo '#include "tatcell.h"'
-      echo 'void f(tatcell_cell_t *c, const tatcell_limit_t *l) { tatcell_cell_check(c, l, 0, 1, 0); }'; } > "$tmp/discard.cpp"
+    cat > "$tmp/discard.cpp" << 'EOF'
+#include "tatcell.h"
+void f(tatcell_cell_t *c, const tatcell_limit_t *l) { tatcell_cell_check(c, l, 0, 1, 0); }
+EOF
     compiles $CXX -std=c++14 -Werror "$tmp/discard.cpp" && fails compiles $CXX -std=c++17 -Werror "$tmp/discard.cpp"
 }
 claim a_discarded_verdict_is_a_warning discarded

@@ -34,7 +34,8 @@ ask() {
     fi | tr -d '\r' > "$tmp/got"
     [ "$(grep -c '^HTTP/1.1 ' "$tmp/got")" = "$2" ] || { cat "$tmp/got"; return 1; }
 }
-# The status of each answer and, sorted, the fields that this file looks at: one answer a line. X-RateLimit-Limit is written X-Limit.
+# The status of each answer and, sorted, the fields that this file looks at: one answer a line.
+# X-RateLimit-Limit is written X-Limit, and so on.
 answers() {
     awk '
         function print_answer(    n, f, i, j, t) {
