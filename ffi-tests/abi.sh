@@ -29,11 +29,23 @@ every_field() {
     for header in tatcell.h tatcell_host.h; do
         $CC -fpreprocessed -dD -E -P -w "$INC/$header"
     done | awk '
-        /^typedef struct tatcell_[a-z0-9_]+_t \{/ { noun = $3; sub(/^tatcell_/, "", noun); sub(/_t$/, "", noun); print "SIZE(" noun "," }
+        /^typedef struct tatcell_[a-z0-9_]+_t \{/ {
+            noun = $3
+            sub(/^tatcell_/, "", noun)
+            sub(/_t$/, "", noun)
+            print "SIZE(" noun ","
+        }
         noun != "" && /^\}/ { noun = "" }
-        noun != "" && /;/ { field = $NF; sub(/(\[.*)?;.*/, "", field); sub(/^\**/, "", field); print "AT(" noun ", " field "," }' > "$tmp/fields"
+        noun != "" && /;/ {
+            field = $NF
+            sub(/(\[.*)?;.*/, "", field)
+            sub(/^\**/, "", field)
+            print "AT(" noun ", " field ","
+        }' > "$tmp/fields"
     [ "$(wc -l < "$tmp/fields")" -gt 200 ] || { cat "$tmp/fields"; return 1; }
-    while read -r line; do grep -qF "$line" $kept/layout.h || { echo "layout.h has no line $line"; return 1; }; done < "$tmp/fields"
+    while read -r line; do
+        grep -qF "$line" $kept/layout.h || { echo "layout.h has no line $line"; return 1; }
+    done < "$tmp/fields"
 }
 claim every_field_of_the_headers_has_its_place_in_the_layouts every_field
 
@@ -41,7 +53,8 @@ claim every_field_of_the_headers_has_its_place_in_the_layouts every_field
 stubs() {
     $CC -E -P "$1/tatcell_host.h" > "$tmp/plain.h" || return
     { echo '#include "tatcell_host.h"'
-      awk 'BEGIN { RS = ";" } /[ *\n]tatcell_[a-z0-9_]+\(/ && !/[{}]|typedef|_Static_assert/ { print $0 " { __builtin_trap(); }" }' \
+      awk 'BEGIN { RS = ";" }
+          /[ *\n]tatcell_[a-z0-9_]+\(/ && !/[{}]|typedef|_Static_assert/ { print $0 " { __builtin_trap(); }" }' \
           "$tmp/plain.h"; } > "$tmp/stubs.c"
     functions=$(grep -c __builtin_trap "$tmp/stubs.c")
     [ "$functions" -gt 150 ] || { echo "only $functions functions in the headers of $1"; return 1; }
@@ -71,7 +84,9 @@ if have abidiff; then
     last=$(echo "$releases" | tail -n 1 | cut -d' ' -f1)
     claim types_and_functions_are_those_of_the_last_release_or_more kept_types
     claim a_narrower_field_and_a_lost_function_are_found_out found_out
-else skip types_and_functions_are_those_of_the_last_release_or_more 'abidiff is missing: apt-get install abigail-tools'; fi
+else
+    skip types_and_functions_are_those_of_the_last_release_or_more 'abidiff is missing: apt-get install abigail-tools'
+fi
 
 # The shared library of a release, built from its commit once.
 release_library() {
@@ -84,12 +99,15 @@ release_library() {
 }
 # The program with the headers $1 and the library $3, of which the older one is of release $2.
 program() {
-    $CC -std=c11 -I"$1" -DRELEASE="$2" $strict $kept/program.c "$3" -Wl,-rpath,"${3%/*}" -o "$tmp/program" && "$tmp/program"
+    $CC -std=c11 -I"$1" -DRELEASE="$2" $strict $kept/program.c "$3" -Wl,-rpath,"${3%/*}" -o "$tmp/program" &&
+        "$tmp/program"
 }
 # Every program with one library: its name, its release's number, its path.
 with_library() {
     echo "$releases
-today $newest" | while read -r version number rest; do echo "$version $((number < $2 ? number : $2))"; done > "$tmp/programs"
+today $newest" | while read -r version number rest; do
+        echo "$version $((number < $2 ? number : $2))"
+    done > "$tmp/programs"
     while read -r version number; do
         headers=$kept/$version
         [ "$version" != today ] || headers=$INC
@@ -101,7 +119,7 @@ with_library today "$newest" "$(realpath "$LIB/libtatcell.so")"
 echo "$releases" > "$tmp/releases"
 while read -r version number commit <&4; do
     if ! git cat-file -e "$commit" 2> /dev/null; then
-        skip "programs_with_the_library_of_$version" "its commit $commit is not here: this needs a clone with its history"
+        skip "programs_with_the_library_of_$version" "its commit $commit is missing: clone with the whole history"
     elif claim "library_of_${version}_is_built_from_its_commit" release_library "$version" "$commit" &&
         [ -e "$OUT/abi/$version/libtatcell.so.1" ]; then
         with_library "$version" "$number" "$OUT/abi/$version/libtatcell.so.1"

@@ -57,8 +57,8 @@ static inline void check_run(const char *name, void (*test)(void)) {
     check_why[0] = check_note[0] = check_skip[0] = 0;
     test();
     if (failed()) check_failures++;
-    printf("%sok %d - %s%s%s", failed() ? "not " : "", ++check_claims, program ? program : "", program ? ": " : "",
-           name);
+    printf("%sok %d - ", failed() ? "not " : "", ++check_claims);
+    printf("%s%s%s", program ? program : "", program ? ": " : "", name);
     if (failed()) printf("\n# %s%s%s\n", check_why, check_note[0] ? "; at " : "", check_note);
     else if (check_skip[0]) printf(" # SKIP %s\n", check_skip);
     else printf("\n");

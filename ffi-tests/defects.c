@@ -85,6 +85,13 @@ static void write_behind(void) {
     free(memory);
 }
 
+/* The program itself reads behind the memory of a table. */
+static void past_the_end(void) {
+    volatile unsigned char *memory = kit_memory(256);
+    printf("%u\n", memory[256]);
+    free((void *)memory);
+}
+
 /* A key is said to be longer than it is, and the library hashes it. */
 static void read_behind(void) {
     if (kit_make(&table, kit_spec(1, SECOND, 5), 64, NULL) != 0) abort();
@@ -125,6 +132,7 @@ int main(int argc, char **argv) {
     else if (strcmp(which, "wide") == 0) wide();
     else if (strcmp(which, "two_owners") == 0) two_owners();
     else if (strcmp(which, "write_behind") == 0) write_behind();
+    else if (strcmp(which, "past_the_end") == 0) past_the_end();
     else if (strcmp(which, "read_behind") == 0) read_behind();
     else if (strcmp(which, "unset") == 0) unset();
     else if (strcmp(which, "shift") == 0) shift(31 + argc);

@@ -50,8 +50,9 @@ knows() { echo 'int x;' | $1 -std="$2" -fsyntax-only -x "$3" - 2> /dev/null; }
 # A wrapper that is read under an older standard is one error, which names C++17.
 one_error() {
     printf '#include "tatcell.hpp"\n#include "tatcell.hpp"\nint main() { return 0; }\n' > "$tmp/old.cpp"
-    LC_ALL=C fails $1 -std="$2" -I"$INC" -fsyntax-only "$tmp/old.cpp" > "$tmp/errors" 2>&1 || { cat "$tmp/errors"; return 1; }
-    [ "$(grep -c 'error:' "$tmp/errors")" = 1 ] && grep -q 'error:.*C++17' "$tmp/errors" || { cat "$tmp/errors"; return 1; }
+    LC_ALL=C fails $1 -std="$2" -I"$INC" -fsyntax-only "$tmp/old.cpp" > "$tmp/errors" 2>&1 &&
+        [ "$(grep -c 'error:' "$tmp/errors")" = 1 ] && grep -q 'error:.*C++17' "$tmp/errors" ||
+        { cat "$tmp/errors"; return 1; }
 }
 with_compilers() {
     cc=$1 cxx=$2
@@ -83,7 +84,10 @@ elif have clang && have clang++; then with_compilers clang clang++
 else skip headers_compile_with_clang 'clang is missing: apt-get install clang'; fi
 
 # What must not compile: the line without it does, and with it does not.
-main() { printf '%s\nint main() { %s }\n' "$before" "$1" | $CXX -std=c++20 -Werror=unused-result -I"$INC" -fsyntax-only -x c++ -; }
+main() {
+    printf '%s\nint main() { %s }\n' "$before" "$1" |
+        $CXX -std=c++20 -Werror=unused-result -I"$INC" -fsyntax-only -x c++ -
+}
 before='#include "tatcell.hpp"
 #include <span>
 struct padded { char a; int b; };'
@@ -106,8 +110,8 @@ refused cells_of_32_bits_have_no_exclusive_check \
 refused verdicts_are_looked_at 'tatcell::limit l; tatcell::cell c; c.check(l, tatcell::instant(0));'
 
 # Without any include folder of the system: the kernel and vmlinux.h bring types of their own, and so may a user.
-types='typedef unsigned char uint8_t; typedef unsigned int uint32_t; typedef int int32_t; typedef __INT64_TYPE__ int64_t;
-typedef __UINT64_TYPE__ uint64_t; typedef __SIZE_TYPE__ size_t;'
+types='typedef unsigned char uint8_t; typedef unsigned int uint32_t; typedef int int32_t;
+typedef __INT64_TYPE__ int64_t; typedef __UINT64_TYPE__ uint64_t; typedef __SIZE_TYPE__ size_t;'
 mkdir -p "$tmp/kernel/linux"
 echo "$types" > "$tmp/kernel/linux/types.h"
 no_stdint() {
@@ -141,8 +145,10 @@ EOF
 claim api_alignment_nodiscard_and_asserts_are_the_users_to_define own_macros
 # A verdict that nobody looks at is a warning in C++17; C++14 has no such attribute.
 discarded() {
-    echo '#include "tatcell.h"' > "$tmp/discard.cpp"
-    echo 'void f(tatcell_cell_t *c, const tatcell_limit_t *l) { tatcell_cell_check(c, l, 0, 1, 0); }' >> "$tmp/discard.cpp"
+    cat > "$tmp/discard.cpp" << 'EOF'
+#include "tatcell.h"
+void f(tatcell_cell_t *c, const tatcell_limit_t *l) { tatcell_cell_check(c, l, 0, 1, 0); }
+EOF
     compiles $CXX -std=c++14 -Werror "$tmp/discard.cpp" && fails compiles $CXX -std=c++17 -Werror "$tmp/discard.cpp"
 }
 claim a_discarded_verdict_is_a_warning discarded
