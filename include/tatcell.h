@@ -619,18 +619,7 @@ int32_t tatcell_table_check(const tatcell_table_t *table,
                             uint64_t cost,
                             uint64_t *retry_after);
 
-/**
- * As tatcell_table_check for a hash made before.
- *
- * @param table       handle; not NULL.
- * @param limit       from tatcell_limit_init_table of this table; not NULL.
- * @param now         the caller's clock, ticks.
- * @param hash        from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost        units; 0 looks and never writes.
- * @param retry_after as tatcell_table_check.
- * @retval as tatcell_table_check.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check less the hash. Since 0.1.
- */
+/** As tatcell_table_check, for a hash made by tatcell_table_hash. Since 0.1. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_check_hash(const tatcell_table_t *table,
                                  const tatcell_limit_t *limit,
@@ -640,7 +629,8 @@ int32_t tatcell_table_check_hash(const tatcell_table_t *table,
                                  uint64_t *retry_after);
 
 /**
- * Hashes a key with the table's secret, for the _hash and burst calls.
+ * Hashes a key with the table's secret, for the _hash and burst calls. A table whose caller hashes takes the caller's
+ * own keyed hash there.
  *
  * @param table   handle; not NULL.
  * @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
@@ -1197,20 +1187,7 @@ int32_t tatcell_table_check_ex(const tatcell_table_t *table,
                                tatcell_decision_t *out,
                                tatcell_counters_t *counters);
 
-/**
- * As tatcell_table_check_ex for a hash made before.
- *
- * @param table    handle; not NULL.
- * @param limit    from tatcell_limit_init_table of this table; not NULL.
- * @param now      the caller's clock, ticks.
- * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost     units; 0 looks and never writes.
- * @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
- * @param out      started from TATCELL_DECISION_INIT; not NULL.
- * @param counters this thread's counters; NULL = off.
- * @retval as tatcell_table_check_ex.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check_ex less the hash. Since 0.2.
- */
+/** As tatcell_table_check_ex, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_check_ex_hash(const tatcell_table_t *table,
                                     const tatcell_limit_t *limit,
@@ -1243,18 +1220,7 @@ int32_t tatcell_table_peek(const tatcell_table_t *table,
                            uint64_t cost,
                            tatcell_decision_t *out);
 
-/**
- * As tatcell_table_peek for a hash made before.
- *
- * @param table handle; not NULL.
- * @param limit from tatcell_limit_init_table of this table; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost  units.
- * @param out   started from TATCELL_DECISION_INIT; not NULL.
- * @retval as tatcell_table_peek.
- * Thread: as tatcell_table_peek. Cost: as tatcell_table_peek less the hash. Since 0.2.
- */
+/** As tatcell_table_peek, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_API
 int32_t tatcell_table_peek_hash(const tatcell_table_t *table,
                                 const tatcell_limit_t *limit,
@@ -1287,18 +1253,7 @@ int32_t tatcell_table_charge(const tatcell_table_t *table,
                              uint64_t cost,
                              tatcell_decision_t *out);
 
-/**
- * As tatcell_table_charge for a hash made before.
- *
- * @param table handle; not NULL.
- * @param limit from tatcell_limit_init_table of this table; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost  units; may be above the burst.
- * @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
- * @retval as tatcell_table_charge.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_charge less the hash. Since 0.2.
- */
+/** As tatcell_table_charge, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_API
 int32_t tatcell_table_charge_hash(const tatcell_table_t *table,
                                   const tatcell_limit_t *limit,
@@ -1332,19 +1287,7 @@ int32_t tatcell_table_charge_ex(const tatcell_table_t *table,
                                 tatcell_decision_t *out,
                                 tatcell_counters_t *counters);
 
-/**
- * As tatcell_table_charge_ex for a hash made before.
- *
- * @param table    handle; not NULL.
- * @param limit    from tatcell_limit_init_table of this table; not NULL.
- * @param now      the caller's clock, ticks.
- * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost     units; may be above the burst.
- * @param out      started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
- * @param counters this thread's counters; NULL = off.
- * @retval as tatcell_table_charge_ex.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_charge less the hash. Since 0.2.
- */
+/** As tatcell_table_charge_ex, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_API
 int32_t tatcell_table_charge_ex_hash(const tatcell_table_t *table,
                                      const tatcell_limit_t *limit,
@@ -1385,18 +1328,7 @@ int32_t tatcell_table_reserve(const tatcell_table_t *table,
                               uint64_t cost,
                               tatcell_decision_t *out);
 
-/**
- * As tatcell_table_reserve for a hash made before.
- *
- * @param table handle; not NULL.
- * @param limit from tatcell_limit_init_table of this table, with a max_delay; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost  units, at most the burst.
- * @param out   started from TATCELL_DECISION_INIT; not NULL.
- * @retval as tatcell_table_reserve.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reserve less the hash. Since 0.2.
- */
+/** As tatcell_table_reserve, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_reserve_hash(const tatcell_table_t *table,
                                    const tatcell_limit_t *limit,
@@ -1430,19 +1362,7 @@ int32_t tatcell_table_reserve_ex(const tatcell_table_t *table,
                                  tatcell_decision_t *out,
                                  tatcell_counters_t *counters);
 
-/**
- * As tatcell_table_reserve_ex for a hash made before.
- *
- * @param table    handle; not NULL.
- * @param limit    from tatcell_limit_init_table of this table, with a max_delay; not NULL.
- * @param now      the caller's clock, ticks.
- * @param hash     from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost     units, at most the burst.
- * @param out      started from TATCELL_DECISION_INIT; not NULL.
- * @param counters this thread's counters; NULL = off.
- * @retval as tatcell_table_reserve_ex.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reserve less the hash. Since 0.2.
- */
+/** As tatcell_table_reserve_ex, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_reserve_ex_hash(const tatcell_table_t *table,
                                       const tatcell_limit_t *limit,
@@ -1483,18 +1403,7 @@ int32_t tatcell_table_refund(const tatcell_table_t *table,
                              const tatcell_permit_t *permit,
                              uint64_t *credited);
 
-/**
- * As tatcell_table_refund for a hash made before.
- *
- * @param table    handle; not NULL.
- * @param limit    the limit that it was charged under; not NULL.
- * @param now      the caller's clock, ticks.
- * @param hash     of the key that was charged.
- * @param permit   from a decision; not NULL.
- * @param credited ticks of debt removed, rounded down; NULL = not wanted.
- * @retval as tatcell_table_refund.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_refund less the hash. Since 0.2.
- */
+/** As tatcell_table_refund, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_API
 int32_t tatcell_table_refund_hash(const tatcell_table_t *table,
                                   const tatcell_limit_t *limit,
@@ -1526,19 +1435,9 @@ int32_t tatcell_table_reset(const tatcell_table_t *table,
                             const void *key,
                             size_t key_len);
 
-/**
- * As tatcell_table_reset for a hash made before.
- *
- * @param table handle; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  from tatcell_table_hash, or the caller's own keyed hash.
- * @retval as tatcell_table_reset.
- * Thread: any number, unless the table is exclusive. Cost: as tatcell_table_reset less the hash. Since 0.2.
- */
+/** As tatcell_table_reset, for a hash made by tatcell_table_hash. Since 0.2. */
 TATCELL_API
-int32_t tatcell_table_reset_hash(const tatcell_table_t *table,
-                                 uint64_t now,
-                                 uint64_t hash);
+int32_t tatcell_table_reset_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
 
 /* ==== 6 Bursts: up to 64 keys at one instant, and the next burst prefetched ====================================== */
 
@@ -2164,16 +2063,7 @@ int32_t tatcell_table_ban(const tatcell_table_t *table,
                           size_t key_len,
                           uint64_t until);
 
-/**
- * As tatcell_table_ban for a hash made before.
- *
- * @param table handle of a table of overrides; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  from tatcell_table_hash of this table, or the caller's own keyed hash.
- * @param until as tatcell_table_ban.
- * @retval as tatcell_table_ban.
- * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
- */
+/** As tatcell_table_ban, for a hash made by tatcell_table_hash. Since 0.3. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_ban_hash(const tatcell_table_t *table,
                                uint64_t now,
@@ -2199,16 +2089,7 @@ int32_t tatcell_table_exempt(const tatcell_table_t *table,
                              size_t key_len,
                              uint64_t until);
 
-/**
- * As tatcell_table_exempt for a hash made before.
- *
- * @param table handle of a table of overrides; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  as tatcell_table_ban_hash.
- * @param until as tatcell_table_ban.
- * @retval as tatcell_table_exempt.
- * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
- */
+/** As tatcell_table_exempt, for a hash made by tatcell_table_hash. Since 0.3. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_exempt_hash(const tatcell_table_t *table,
                                   uint64_t now,
@@ -2234,15 +2115,7 @@ int32_t tatcell_table_lift(const tatcell_table_t *table,
                            const void *key,
                            size_t key_len);
 
-/**
- * As tatcell_table_lift for a hash made before.
- *
- * @param table handle of a table of overrides; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  as tatcell_table_ban_hash.
- * @retval as tatcell_table_lift.
- * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
- */
+/** As tatcell_table_lift, for a hash made by tatcell_table_hash. Since 0.3. */
 TATCELL_API
 int32_t tatcell_table_lift_hash(const tatcell_table_t *table, uint64_t now, uint64_t hash);
 
@@ -2269,17 +2142,7 @@ int32_t tatcell_table_overridden(const tatcell_table_t *table,
                                  uint32_t *kind,
                                  uint64_t *left);
 
-/**
- * As tatcell_table_overridden for a hash made before.
- *
- * @param table handle of a table of overrides; not NULL.
- * @param now   the caller's clock, ticks.
- * @param hash  as tatcell_table_ban_hash.
- * @param kind  as tatcell_table_overridden.
- * @param left  as tatcell_table_overridden.
- * @retval as tatcell_table_overridden.
- * Thread: as tatcell_table_ban. Cost: the same without the hash. Since 0.3.
- */
+/** As tatcell_table_overridden, for a hash made by tatcell_table_hash. Since 0.3. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_overridden_hash(const tatcell_table_t *table,
                                       uint64_t now,
@@ -4074,19 +3937,7 @@ int32_t tatcell_table_mark(const tatcell_table_t *table,
                            uint32_t pre,
                            uint32_t *colour);
 
-/**
- * As tatcell_table_mark for a hash made before.
- *
- * @param table  handle; not NULL.
- * @param mark   started from TATCELL_MARK_INIT; not NULL.
- * @param now    the caller's clock, ticks.
- * @param hash   from tatcell_table_hash, or the caller's own keyed hash.
- * @param cost   units; 0 looks and never writes.
- * @param pre    as tatcell_table_mark.
- * @param colour as tatcell_table_mark.
- * @retval as tatcell_table_mark.
- * Thread: as tatcell_table_mark. Cost: the same without the hash. Since 0.3.
- */
+/** As tatcell_table_mark, for a hash made by tatcell_table_hash. Since 0.3. */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_table_mark_hash(const tatcell_table_t *table,
                                 const tatcell_mark_t *mark,

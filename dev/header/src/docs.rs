@@ -2,6 +2,8 @@
 //!
 //! - Function: a first sentence; `@param` for each parameter, in order; `@retval` for each code that it returns, or
 //!   `@return`; `Thread:`, `Cost:`, `Since`.
+//! - Its twin `NAME_hash`, whose only difference is a hash in place of the key: "As NAME, for a hash made by
+//!   tatcell_table_hash.", and `Since`.
 //! - Constant, field of a structure: a comment.
 //!
 //! Codes, constants and functions that a comment names must exist.
@@ -25,8 +27,12 @@ pub fn problems(headers: &[(&str, String)], items: &Items, all: &str, sources: &
         |line: &str| line.strip_prefix("#define ").and_then(|rest| words(rest).next().map(str::to_owned));
     let names: BTreeSet<String> = all.lines().filter_map(defined).collect();
     let mut bad = Vec::new();
-    for function in items.in_order(Kind::Function) {
-        let found = of_function(function, &names, all);
+    let functions = items.in_order(Kind::Function);
+    for function in &functions {
+        let found = match twin_of(function, &functions) {
+            Some(sibling) => of_twin(function, sibling),
+            None => of_function(function, &names, all),
+        };
         if !found.is_empty() {
             let file = source_of(sources, &function.name).unwrap_or_else(|| sources.display().to_string());
             bad.extend(found.into_iter().map(|what| format!("{file}: {}: {what}", function.name)));
@@ -38,6 +44,37 @@ pub fn problems(headers: &[(&str, String)], items: &Items, all: &str, sources: &
         );
     }
     bad
+}
+
+/// The function that takes a key, if the comment of this one refers to it.
+fn twin_of<'a>(function: &Item, functions: &[&'a Item]) -> Option<&'a Item> {
+    let name = function.name.strip_suffix("_hash")?;
+    let says = format!("As {name}, for a hash made by tatcell_table_hash.");
+    function.comment.contains(&says).then(|| functions.iter().find(|other| other.name == name).copied())?
+}
+
+fn of_twin(function: &Item, sibling: &Item) -> Vec<String> {
+    let mut bad = Vec::new();
+    let wanted: Vec<&str> = parameters(sibling)
+        .into_iter()
+        .filter(|name| *name != "key_len")
+        .map(|name| if name == "key" { "hash" } else { name })
+        .collect();
+    let given = parameters(function);
+    if wanted != given {
+        bad.push(format!("its parameters are {given:?}, and those of {} would give {wanted:?}", sibling.name));
+    }
+    if !function.comment.contains("Since ") {
+        bad.push("no 'Since'".to_owned());
+    }
+    bad
+}
+
+/// The names of a function's parameters.
+fn parameters(function: &Item) -> Vec<&str> {
+    let rest = function.text.split_once('(').map_or("", |(_, rest)| rest);
+    let arguments = rest.split(')').next().unwrap_or("").split(',').map(str::trim);
+    arguments.filter(|a| *a != "void").filter_map(|a| words(a).last()).collect()
 }
 
 fn of_function(function: &Item, names: &BTreeSet<String>, all: &str) -> Vec<String> {
@@ -54,9 +91,8 @@ fn of_function(function: &Item, names: &BTreeSet<String>, all: &str) -> Vec<Stri
     if !(first.starts_with(|c: char| c.is_ascii_uppercase()) && first.contains('.')) {
         bad.push("no first sentence".to_owned());
     }
-    let (before, rest) = function.text.split_once('(').unwrap_or((&function.text, ""));
-    let arguments = rest.split(')').next().unwrap_or("").split(',').map(str::trim);
-    let wanted: Vec<&str> = arguments.filter(|a| *a != "void").filter_map(|a| words(a).last()).collect();
+    let before = function.text.split_once('(').map_or(&*function.text, |(before, _)| before);
+    let wanted = parameters(function);
     let given: Vec<&str> = after(&body, "@param").filter_map(|text| words(text).next()).collect();
     if wanted != given {
         bad.push(format!("its parameters are {wanted:?}, @param names {given:?}"));
@@ -167,6 +203,19 @@ mod tests {
             let found = found(&GOOD.replace(part, ""));
             assert_eq!(found, [format!("src/capi: tatcell_do: {said}")], "without {part}");
         }
+    }
+
+    #[test]
+    fn a_twin_refers_to_its_sibling_and_takes_a_hash_for_the_key() {
+        let key = GOOD.replace("@param a  a number", "@param key  bytes\n * @param key_len  how many");
+        let key = key.replace("int32_t a", "const void *key, size_t key_len");
+        let twin = "/**\n * As tatcell_do, for a hash made by tatcell_table_hash. Since 0.1.\n */\n\
+                    int32_t tatcell_do_hash(uint64_t hash);\n";
+        assert_eq!(found(&format!("{key}{twin}")), Vec::<String>::new());
+        let wrong = twin.replace("uint64_t hash", "uint64_t number");
+        assert_eq!(found(&format!("{key}{wrong}")).len(), 1);
+        assert_eq!(found(&format!("{key}{}", twin.replace(" Since 0.1.", ""))).len(), 1);
+        assert!(!found(&twin.replace("As tatcell_do,", "As others,")).is_empty());
     }
 
     #[test]
