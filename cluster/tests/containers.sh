@@ -1,5 +1,5 @@
 #!/bin/sh
-# The container files of the servers, built from a fresh clone and run: `make test-containers`. It speaks TAP.
+# The container files of the servers, built from a fresh clone and run: `make -C cluster test-containers`. It speaks TAP.
 #
 #   clone    what is committed, without what was built beside it
 #   build    each file as it is, by buildah, on the images that it names; where those cannot be had it skips

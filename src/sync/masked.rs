@@ -13,7 +13,7 @@
 //! - `exclusive`: nobody is kept out, and the words are not `Sync`: a `Cell` or `Table` then stays with one owner,
 //!   and the compiler sees to it in Rust. C firmware must see to it by itself.
 //!
-//! What a masked section costs in interrupt latency is measured by `make test-firmware`. No section holds a
+//! What a masked section costs in interrupt latency is measured by `make -C firmware test`. No section holds a
 //! division, a hash or a loop over more than one set of a table.
 #![allow(dead_code)] // what is used depends on the target
 
