@@ -2,8 +2,8 @@
 //! leaves no debt of a refused one.
 //!
 //! All threads of a model share one reading of the clock, so that what is owed can be summed up exactly. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show. One model has clocks apart: it bounds what an undo
-//! that comes late gives back.
+//! `table/loom_kit.rs` for the bounds and for what loom does not show. One model has clocks apart: it bounds what
+//! an undo that comes late gives back.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
