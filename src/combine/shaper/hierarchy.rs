@@ -9,10 +9,10 @@
 //! ```
 //!
 //! A parent is asked when a request gets there, never for a time that lies ahead: a reservation moves the whole limit
-//! to that time, and everybody else's requests behind it. Beside a flow that is overloaded, a tenant that is charged
-//! at its flows' departures lets all its flows wait as long as that flow's queue is
-//! (`tests/combine/shaper/hierarchy.rs`: 189 seconds instead of 7). Charging all limits at arrival ([`Shaper::submit_chain`]) lets nobody wait for it, but what
-//! that flow holds back then leaves when the tenant's time has long been given to others: above the tenant's rate.
+//! to that time, and everybody else's requests behind it. Beside a flow that is overloaded, a tenant that is charged at
+//! its flows' departures lets all its flows wait as long as that flow's queue is (`tests/combine/shaper/hierarchy.rs`:
+//! 189 seconds instead of 7). Charging all limits at arrival ([`Shaper::submit_chain`]) lets nobody wait for it, but
+//! what that flow holds back then leaves when the tenant's time has long been given to others: above the tenant's rate.
 //!
 //! One wheel holds all levels: a handle comes out with its level, and goes in again one higher.
 //!

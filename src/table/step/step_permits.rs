@@ -1,8 +1,8 @@
 //! What permits do not promise: two worlds in which a claim word recurs, each beside worlds that hold.
 //!
 //! A refund lowers a payload, and the permit of the charge that committed a claim leaves that claim out. So no refund
-//! of a permit of the present life of a key lowers its slot to the claim. Two uses of permits do, and each has its world
-//! here. If the shipped code promised more one day, these tests would fail.
+//! of a permit of the present life of a key lowers its slot to the claim. Two uses of permits do, and each has its
+//! world here. If the shipped code promised more one day, these tests would fail.
 
 use super::check::Check;
 use super::search::{breaks, holds};
