@@ -48,8 +48,15 @@ run() {
         failed=1
     fi
     if [ -n "$nextest" ]; then
-        $cargo nextest run --profile "$profile" --run-ignored "$which" --success-output immediate "$@" -E "$filter" ||
-            failed=1
+        # What a test that passed has printed, but for the lines that are the same for every test.
+        {
+            $cargo nextest run --profile "$profile" --run-ignored "$which" --success-output immediate "$@" \
+                -E "$filter" 2>&1 || echo "=failed"
+        } | awk '
+            /^=failed$/ { bad = 1; next }
+            /^ *$/ || /^  std(out|err) ───/ || /^    running 1 test$/ || /^    test .* ok$/ || /^    test result: ok/ { next }
+            { print; fflush() }
+            END { exit bad }' || failed=1
     else
         # shellcheck disable=SC2086
         cargo_test "$@" -- --show-output --test-threads=2 $ignored $names

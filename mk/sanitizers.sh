@@ -85,7 +85,7 @@ thread() {
     sanitizer thread tsan \
         '--test race --test table --test cell' '^threads::|race|^few_threads::|^refusals::' \
         '--lib --test host --test combine' \
-        '^system::|^overrides::|^mark::|^lease::|^chain::|^migrate::drive::|^(algorithms|answer|capi|cell|combine|table)::' <<'DEFECTS'
+        '^(system|overrides|mark|lease|chain)::|^migrate::drive::|^(answer|capi|cell|combine|table)::' <<'DEFECTS'
 a_plain_write_of_a_slot_beside_a_charge ThreadSanitizer: data race|write_plainly
 a_plain_write_of_a_slot_beside_a_search ThreadSanitizer: data race|write_plainly|search/mod.rs
 a_publication_without_release ThreadSanitizer: data race
