@@ -50,7 +50,8 @@ unset CARGO_TARGET_DIR
 # Runs a command in the copy and gives its exit status.
 run() {
     status=0
-    (cd "$tree" && timeout "$limit" sh -c "$1") > "$log" 2>&1 || status=$?
+    # Without the lock's descriptor: what outlives an interrupted run must not keep the next one out.
+    (cd "$tree" && timeout "$limit" sh -c "$1" 9>&-) > "$log" 2>&1 || status=$?
     echo "$status"
 }
 why() {
