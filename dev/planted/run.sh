@@ -79,7 +79,8 @@ for name; do
     clean=$(known_status "$check")
     if [ "$clean" != 0 ]; then
         problem="without the bug its check $(why "$clean")"
-    elif ! git -C "$tree" apply -p1 "$here/$name.patch" 2> "$log"; then
+    # One line of context on each side is enough: the text may change around the place of the bug.
+    elif ! git -C "$tree" apply -p1 -C1 "$here/$name.patch" 2> "$log"; then
         problem='the patch does not apply'
     else
         status=$(run "$check")
