@@ -50,7 +50,8 @@ unset CARGO_TARGET_DIR
 # Runs a command in the copy and gives its exit status.
 run() {
     status=0
-    (cd "$tree" && timeout "$limit" sh -c "$1") > "$log" 2>&1 || status=$?
+    # Without the lock's descriptor: what outlives an interrupted run must not keep the next one out.
+    (cd "$tree" && timeout "$limit" sh -c "$1" 9>&-) > "$log" 2>&1 || status=$?
     echo "$status"
 }
 why() {
@@ -78,7 +79,8 @@ for name; do
     clean=$(known_status "$check")
     if [ "$clean" != 0 ]; then
         problem="without the bug its check $(why "$clean")"
-    elif ! git -C "$tree" apply -p1 "$here/$name.patch" 2> "$log"; then
+    # One line of context on each side is enough: the text may change around the place of the bug.
+    elif ! git -C "$tree" apply -p1 -C1 "$here/$name.patch" 2> "$log"; then
         problem='the patch does not apply'
     else
         status=$(run "$check")
