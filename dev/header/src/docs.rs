@@ -2,6 +2,8 @@
 //!
 //! - Function: a first sentence; `@param` for each parameter, in order; `@retval` for each code that it returns, or
 //!   `@return`; `Thread:`, `Cost:`, `Since`.
+//! - The twin `NAME_hash` of a function `NAME`: one sentence that names `NAME`, and `Since`. Its parameters are those of
+//!   `NAME`, with `hash` for the key.
 //! - Constant, field of a structure: a comment.
 //!
 //! Codes, constants and functions that a comment names must exist.
@@ -26,7 +28,10 @@ pub fn problems(headers: &[(&str, String)], items: &Items, all: &str, sources: &
     let names: BTreeSet<String> = all.lines().filter_map(defined).collect();
     let mut bad = Vec::new();
     for function in items.in_order(Kind::Function) {
-        let found = of_function(function, &names, all);
+        let found = match sibling(function, items) {
+            Some(sibling) => of_twin(function, sibling),
+            None => of_function(function, &names, all),
+        };
         if !found.is_empty() {
             let file = source_of(sources, &function.name).unwrap_or_else(|| sources.display().to_string());
             bad.extend(found.into_iter().map(|what| format!("{file}: {}: {what}", function.name)));
@@ -40,23 +45,50 @@ pub fn problems(headers: &[(&str, String)], items: &Items, all: &str, sources: &
     bad
 }
 
+/// The function that this one is the twin of, by its comment.
+fn sibling<'a>(function: &Item, items: &'a Items) -> Option<&'a Item> {
+    let name = function.name.strip_suffix("_hash")?;
+    let says = format!("As {name}, for a hash made by tatcell_table_hash. Since ");
+    let sibling = items.all.iter().find(|item| item.kind == Kind::Function && item.name == name)?;
+    text_of(&function.comment).trim().starts_with(&says).then_some(sibling)
+}
+
+fn of_twin(function: &Item, sibling: &Item) -> Vec<String> {
+    let mut wanted: Vec<&str> = parameters(sibling).into_iter().filter(|name| *name != "key_len").collect();
+    wanted.iter_mut().filter(|name| **name == "key").for_each(|name| *name = "hash");
+    let given = parameters(function);
+    match wanted == given {
+        true => Vec::new(),
+        false => {
+            vec![format!("its parameters are {given:?}, and should be {wanted:?} as in {}", sibling.name)]
+        }
+    }
+}
+
+/// A comment without its delimiters and stars.
+fn text_of(comment: &str) -> String {
+    let bare = |line: &'_ str| -> String {
+        let line = line.trim().trim_start_matches("/**").trim_start_matches('*').trim_end_matches("*/");
+        line.trim().to_owned()
+    };
+    comment.lines().map(bare).collect::<Vec<_>>().join("\n")
+}
+
+fn parameters(function: &Item) -> Vec<&str> {
+    let (_, rest) = function.text.split_once('(').unwrap_or_default();
+    let arguments = rest.split(')').next().unwrap_or("").split(',').map(str::trim);
+    arguments.filter(|argument| *argument != "void").filter_map(|argument| words(argument).last()).collect()
+}
+
 fn of_function(function: &Item, names: &BTreeSet<String>, all: &str) -> Vec<String> {
-    let body: Vec<&str> = function
-        .comment
-        .lines()
-        .map(|line| {
-            line.trim().trim_start_matches("/**").trim_start_matches('*').trim_end_matches("*/").trim()
-        })
-        .collect();
-    let body = body.join("\n");
+    let body = text_of(&function.comment);
     let mut bad = Vec::new();
     let first = body.trim().split('@').next().unwrap_or("");
     if !(first.starts_with(|c: char| c.is_ascii_uppercase()) && first.contains('.')) {
         bad.push("no first sentence".to_owned());
     }
-    let (before, rest) = function.text.split_once('(').unwrap_or((&function.text, ""));
-    let arguments = rest.split(')').next().unwrap_or("").split(',').map(str::trim);
-    let wanted: Vec<&str> = arguments.filter(|a| *a != "void").filter_map(|a| words(a).last()).collect();
+    let before = function.text.split('(').next().unwrap_or("");
+    let wanted = parameters(function);
     let given: Vec<&str> = after(&body, "@param").filter_map(|text| words(text).next()).collect();
     if wanted != given {
         bad.push(format!("its parameters are {wanted:?}, @param names {given:?}"));
@@ -173,6 +205,20 @@ mod tests {
     fn codes_and_functions_that_do_not_exist_are_named() {
         assert!(found(&GOOD.replace("0  done", "TATCELL_DONE  done")).len() == 2, "as a code, and as a word");
         assert_eq!(found(&GOOD.replace("Does it.", "As tatcell_did.")).len(), 1);
+    }
+
+    #[test]
+    fn a_twin_names_its_sibling_and_has_its_parameters() {
+        let key = GOOD.replace("int32_t a", "const void *key, size_t key_len");
+        let key = key.replace("@param a ", "@param key  it\n * @param key_len ");
+        let hash = "/** A hash. Thread: any. Cost: O(1). Since 0.1.\n * @return it */\nuint64_t tatcell_table_hash(void);\n";
+        let twin = |name: &str, parameter: &str| {
+            let says = "for a hash made by tatcell_table_hash. Since 0.1.";
+            format!("{key}{hash}/** As {name}, {says} */\nint32_t tatcell_do_hash({parameter});\n")
+        };
+        assert_eq!(found(&twin("tatcell_do", "uint64_t hash")), Vec::<String>::new());
+        assert_eq!(found(&twin("tatcell_do", "uint64_t hashed")).len(), 1);
+        assert!(found(&twin("tatcell_done", "uint64_t hash")).len() > 1, "of no function");
     }
 
     #[test]
