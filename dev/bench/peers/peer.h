@@ -1,4 +1,5 @@
-/* What a peer library gives the bench (dev/bench/src/foreign.rs), and the keys, which are those of dev/bench/src/keys.rs.
+/* What a peer library gives the bench (dev/bench/src/foreign.rs), and the keys, which are those of
+ * dev/bench/src/keys.rs.
  *
  * A bed is one limit and the state of all its keys. A run decides a whole visit, so that no call between languages is
  * charged to a single decision. Time is a number that the run moves on. */

@@ -1,6 +1,6 @@
 //! The same decisions through the shared library, as a C program makes them: one indirect call each. The functions and
-//! structures are those of the header, so fixtures and steps are its own too; they do what [`fixtures`](crate::fixtures) and
-//! [`steps`](crate::steps) do.
+//! structures are those of the header, so it has fixtures and steps of its own; they do what
+//! [`fixtures`](crate::fixtures) and [`steps`](crate::steps) do.
 
 use std::cell::RefCell;
 use std::ffi::{c_void, CString};

@@ -193,12 +193,10 @@ fn main() -> ExitCode {
             ("chart", [tsv, svg]) => chart_of(tsv, svg),
             ("loop", [id, n]) => count::one(id, n, lib),
             ("counted", [id, n]) => count::count_alone(id, n, lib),
-            _ => {
-                Err("usage: tatcell-bench run | count | gate FILE | chart TSV SVG | loop ROW N   [--seconds S] [--only TEXT,TEXT] \
-                      [--count] [--rows ROW,ROW] [--write] [--lib SO] [--tsv FILE] [--svg FILE] \
-                      [--baseline FOLDER]"
-                    .into())
-            }
+            _ => Err("usage: tatcell-bench run | count | gate FILE | chart TSV SVG | loop ROW N\n\
+                     options: [--seconds S] [--only TEXT,TEXT] [--count] [--rows ROW,ROW] \
+                     [--write] [--lib SO] [--tsv FILE] [--svg FILE] [--baseline FOLDER]"
+                .into()),
         }
     });
     match done {

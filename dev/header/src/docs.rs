@@ -2,8 +2,8 @@
 //!
 //! - Function: a first sentence; `@param` for each parameter, in order; `@retval` for each code that it returns, or
 //!   `@return`; `Thread:`, `Cost:`, `Since`.
-//! - Its twin `NAME_hash`, whose only difference is a hash in place of the key: "As NAME, for a hash made by
-//!   tatcell_table_hash.", and `Since`.
+//! - The twin `NAME_hash` of a function `NAME`: one sentence that names `NAME`, and `Since`. Its parameters are those of
+//!   `NAME`, with `hash` for the key.
 //! - Constant, field of a structure: a comment.
 //!
 //! Codes, constants and functions that a comment names must exist.
@@ -27,9 +27,8 @@ pub fn problems(headers: &[(&str, String)], items: &Items, all: &str, sources: &
         |line: &str| line.strip_prefix("#define ").and_then(|rest| words(rest).next().map(str::to_owned));
     let names: BTreeSet<String> = all.lines().filter_map(defined).collect();
     let mut bad = Vec::new();
-    let functions = items.in_order(Kind::Function);
-    for function in &functions {
-        let found = match twin_of(function, &functions) {
+    for function in items.in_order(Kind::Function) {
+        let found = match sibling(function, items) {
             Some(sibling) => of_twin(function, sibling),
             None => of_function(function, &names, all),
         };
@@ -46,52 +45,49 @@ pub fn problems(headers: &[(&str, String)], items: &Items, all: &str, sources: &
     bad
 }
 
-/// The function that takes a key, if the comment of this one refers to it.
-fn twin_of<'a>(function: &Item, functions: &[&'a Item]) -> Option<&'a Item> {
+/// The function that this one is the twin of, by its comment.
+fn sibling<'a>(function: &Item, items: &'a Items) -> Option<&'a Item> {
     let name = function.name.strip_suffix("_hash")?;
-    let says = format!("As {name}, for a hash made by tatcell_table_hash.");
-    function.comment.contains(&says).then(|| functions.iter().find(|other| other.name == name).copied())?
+    let says = format!("As {name}, for a hash made by tatcell_table_hash. Since ");
+    let sibling = items.all.iter().find(|item| item.kind == Kind::Function && item.name == name)?;
+    text_of(&function.comment).trim().starts_with(&says).then_some(sibling)
 }
 
 fn of_twin(function: &Item, sibling: &Item) -> Vec<String> {
-    let mut bad = Vec::new();
-    let wanted: Vec<&str> = parameters(sibling)
-        .into_iter()
-        .filter(|name| *name != "key_len")
-        .map(|name| if name == "key" { "hash" } else { name })
-        .collect();
+    let mut wanted: Vec<&str> = parameters(sibling).into_iter().filter(|name| *name != "key_len").collect();
+    wanted.iter_mut().filter(|name| **name == "key").for_each(|name| *name = "hash");
     let given = parameters(function);
-    if wanted != given {
-        bad.push(format!("its parameters are {given:?}, and those of {} would give {wanted:?}", sibling.name));
+    match wanted == given {
+        true => Vec::new(),
+        false => {
+            vec![format!("its parameters are {given:?}, and should be {wanted:?} as in {}", sibling.name)]
+        }
     }
-    if !function.comment.contains("Since ") {
-        bad.push("no 'Since'".to_owned());
-    }
-    bad
 }
 
-/// The names of a function's parameters.
+/// A comment without its delimiters and stars.
+fn text_of(comment: &str) -> String {
+    let bare = |line: &'_ str| -> String {
+        let line = line.trim().trim_start_matches("/**").trim_start_matches('*').trim_end_matches("*/");
+        line.trim().to_owned()
+    };
+    comment.lines().map(bare).collect::<Vec<_>>().join("\n")
+}
+
 fn parameters(function: &Item) -> Vec<&str> {
-    let rest = function.text.split_once('(').map_or("", |(_, rest)| rest);
+    let (_, rest) = function.text.split_once('(').unwrap_or_default();
     let arguments = rest.split(')').next().unwrap_or("").split(',').map(str::trim);
-    arguments.filter(|a| *a != "void").filter_map(|a| words(a).last()).collect()
+    arguments.filter(|argument| *argument != "void").filter_map(|argument| words(argument).last()).collect()
 }
 
 fn of_function(function: &Item, names: &BTreeSet<String>, all: &str) -> Vec<String> {
-    let body: Vec<&str> = function
-        .comment
-        .lines()
-        .map(|line| {
-            line.trim().trim_start_matches("/**").trim_start_matches('*').trim_end_matches("*/").trim()
-        })
-        .collect();
-    let body = body.join("\n");
+    let body = text_of(&function.comment);
     let mut bad = Vec::new();
     let first = body.trim().split('@').next().unwrap_or("");
     if !(first.starts_with(|c: char| c.is_ascii_uppercase()) && first.contains('.')) {
         bad.push("no first sentence".to_owned());
     }
-    let before = function.text.split_once('(').map_or(&*function.text, |(before, _)| before);
+    let before = function.text.split('(').next().unwrap_or("");
     let wanted = parameters(function);
     let given: Vec<&str> = after(&body, "@param").filter_map(|text| words(text).next()).collect();
     if wanted != given {
@@ -206,22 +202,23 @@ mod tests {
     }
 
     #[test]
-    fn a_twin_refers_to_its_sibling_and_takes_a_hash_for_the_key() {
-        let key = GOOD.replace("@param a  a number", "@param key  bytes\n * @param key_len  how many");
-        let key = key.replace("int32_t a", "const void *key, size_t key_len");
-        let twin = "/**\n * As tatcell_do, for a hash made by tatcell_table_hash. Since 0.1.\n */\n\
-                    int32_t tatcell_do_hash(uint64_t hash);\n";
-        assert_eq!(found(&format!("{key}{twin}")), Vec::<String>::new());
-        let wrong = twin.replace("uint64_t hash", "uint64_t number");
-        assert_eq!(found(&format!("{key}{wrong}")).len(), 1);
-        assert_eq!(found(&format!("{key}{}", twin.replace(" Since 0.1.", ""))).len(), 1);
-        assert!(!found(&twin.replace("As tatcell_do,", "As others,")).is_empty());
-    }
-
-    #[test]
     fn codes_and_functions_that_do_not_exist_are_named() {
         assert!(found(&GOOD.replace("0  done", "TATCELL_DONE  done")).len() == 2, "as a code, and as a word");
         assert_eq!(found(&GOOD.replace("Does it.", "As tatcell_did.")).len(), 1);
+    }
+
+    #[test]
+    fn a_twin_names_its_sibling_and_has_its_parameters() {
+        let key = GOOD.replace("int32_t a", "const void *key, size_t key_len");
+        let key = key.replace("@param a ", "@param key  it\n * @param key_len ");
+        let hash = "/** A hash. Thread: any. Cost: O(1). Since 0.1.\n * @return it */\nuint64_t tatcell_table_hash(void);\n";
+        let twin = |name: &str, parameter: &str| {
+            let says = "for a hash made by tatcell_table_hash. Since 0.1.";
+            format!("{key}{hash}/** As {name}, {says} */\nint32_t tatcell_do_hash({parameter});\n")
+        };
+        assert_eq!(found(&twin("tatcell_do", "uint64_t hash")), Vec::<String>::new());
+        assert_eq!(found(&twin("tatcell_do", "uint64_t hashed")).len(), 1);
+        assert!(found(&twin("tatcell_done", "uint64_t hash")).len() > 1, "of no function");
     }
 
     #[test]
