@@ -70,17 +70,20 @@ fn play(nodes: &[Cluster], strict: bool, meanwhile: impl FnOnce()) -> Admitted {
 /// Changes the limit one second into a run; audits before, after, and all of it. Returns units after it a second.
 fn changes(server: &Server, from: (u64, u64), to: (u64, u64), strict: bool) -> f64 {
     let nodes = [0, 1, 2].map(|_| open(&server.url(), limit(from.0, from.1)).expect("a node"));
-    let at = AtomicU64::new(0);
+    // The store made the change between these two readings, which lie far apart where this thread waits for a processor.
+    let (asked, told) = (AtomicU64::new(0), AtomicU64::new(0));
     let admitted = play(&nodes, strict, || {
         std::thread::sleep(SECOND + SECOND / 2);
+        let before = nodes[0].now();
         let after = nodes[1].change(limit(to.0, to.1), SECOND).expect("changed");
-        at.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
+        asked.store(before + after.as_nanos() as u64, Ordering::Relaxed);
+        told.store(nodes[0].now() + after.as_nanos() as u64, Ordering::Relaxed);
         assert!(after > DELAY / 2 && after <= DELAY, "{after:?}");
         std::thread::sleep(after + 2 * SECOND);
     });
     // The nodes agree on it within what a thousandth of the delay and a round trip leave in doubt.
-    let (at, doubt) = (at.into_inner(), 20_000_000);
-    let (before, after) = (audit(&admitted, 0..at - doubt), audit(&admitted, at + doubt..u64::MAX));
+    let (asked, told, doubt) = (asked.into_inner(), told.into_inner(), 20_000_000);
+    let (before, after) = (audit(&admitted, 0..asked - doubt), audit(&admitted, told + doubt..u64::MAX));
     for node in &nodes {
         let x = node.limit("x").expect("it");
         assert_eq!(node.in_force(x), limit(to.0, to.1), "{:?}", node.metrics());

@@ -5,14 +5,14 @@ trap 'rm -f "$log"' EXIT
 
 # claim NAME COMMAND...: passes where the command does; of one that fails the last lines follow. Returns whether it passed.
 claim() {
-    name=$1
+    claimed=$1
     shift
     number=$((number + 1))
     if "$@" > "$log" 2>&1 < /dev/null; then
-        echo "ok $number - $part: $name"
+        echo "ok $number - $part: $claimed"
     else
         failed=1
-        echo "not ok $number - $part: $name"
+        echo "not ok $number - $part: $claimed"
         tail -n 30 "$log" | sed 's/^/# /'
         return 1
     fi

@@ -10,9 +10,13 @@ use super::Random;
 
 pub const SECOND: Duration = Duration::from_secs(1);
 
-pub fn node(url: &str, nodes: u32, limit: SharedLimit, with: impl FnOnce(Builder) -> Builder) -> Cluster {
-    let builder = Cluster::builder(url, nodes).limit(limit).keys(4_096).log(|_| {});
-    with(builder.slot_ttl(Duration::from_millis(300))).open().expect("a node")
+/// Opens a node. On a busy machine a server may take longer to answer than a node waits, so a few times.
+pub fn node(url: &str, nodes: u32, limit: SharedLimit, with: impl Fn(Builder) -> Builder) -> Cluster {
+    let open = || {
+        let builder = Cluster::builder(url, nodes).limit(limit.clone()).keys(4_096).log(|_| {});
+        with(builder.slot_ttl(Duration::from_millis(300))).open()
+    };
+    (0..5).find_map(|_| open().ok()).unwrap_or_else(|| open().expect("a node"))
 }
 
 /// What workers ask for.
