@@ -2,8 +2,8 @@
 //!
 //! - Function: a first sentence; `@param` for each parameter, in order; `@retval` for each code that it returns, or
 //!   `@return`; `Thread:`, `Cost:`, `Since`.
-//! - The twin `NAME_hash` of a function `NAME`: one sentence that names `NAME`, and `Since`. Its parameters are those of
-//!   `NAME`, with `hash` for the key.
+//! - The twin `NAME_hash` of a function `NAME`: one sentence that names `NAME`, and `Since`. Its parameters are those
+//!   of `NAME`, with `hash` for the key.
 //! - Constant, field of a structure: a comment.
 //!
 //! Codes, constants and functions that a comment names must exist.
@@ -211,7 +211,8 @@ mod tests {
     fn a_twin_names_its_sibling_and_has_its_parameters() {
         let key = GOOD.replace("int32_t a", "const void *key, size_t key_len");
         let key = key.replace("@param a ", "@param key  it\n * @param key_len ");
-        let hash = "/** A hash. Thread: any. Cost: O(1). Since 0.1.\n * @return it */\nuint64_t tatcell_table_hash(void);\n";
+        let hash = "/** A hash. Thread: any. Cost: O(1). Since 0.1.\n * @return it */\n\
+                    uint64_t tatcell_table_hash(void);\n";
         let twin = |name: &str, parameter: &str| {
             let says = "for a hash made by tatcell_table_hash. Since 0.1.";
             format!("{key}{hash}/** As {name}, {says} */\nint32_t tatcell_do_hash({parameter});\n")
