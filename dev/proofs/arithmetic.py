@@ -52,7 +52,7 @@ for W in (24, 32, 43, 51, 64):
     signed = If(And(d != 0, ULT(d, 1 << (W - 1))), BitVecVal(0, wide), d)
     obligation(f"decode_never_forgets_a_debt_w{W}", far, UGE(one_test, true_lead), UGE(signed, true_lead))
 
-# ---- the decode of a table's words, without a comparison: src/table/word.rs, lead
+# ---- the decode of a table's words, without a comparison: src/table/layout/word.rs, lead
 for W in (39, 43, 51):
     word, now, window = BitVecs("word now window", 64)
     mask = BitVecVal((1 << W) - 1, 64)
@@ -177,7 +177,7 @@ given = given + [t2 <= between, between <= t3]
 obligation("two_refunds_newest_first_mint_nothing", given, lead(newest_first) >= lead(later(r)),
            lead(oldest_first) >= lead(later(r)))
 
-# ---- claims of a table: src/table/word.rs
+# ---- claims of a table: src/table/layout/word.rs
 for W in (39, 43, 51):
     old, now, life, window = BitVecs("old now life window", 64)
     mask = BitVecVal((1 << W) - 1, 64)

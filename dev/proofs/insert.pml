@@ -1,4 +1,4 @@
-/* The insert protocol of the keyed table, as shipped: src/table/insert.rs, settle.rs, ask.rs, word.rs, one.rs (refund).
+/* The insert protocol of the keyed table, as shipped: src/table/set/insert.rs, settle.rs, ask.rs, word.rs, one.rs (refund).
  *
  *   spin -a insert.pml && cc -O2 -DSAFETY -DCOLLAPSE -o pan pan.c && ./pan -m100000
  *
