@@ -6,7 +6,9 @@
 # It counts TAP, libtest, nextest and lines that begin with PASS, FAIL or SKIP. A Rust test that cannot run here prints
 # "SKIP name: why" and returns; nextest indents that line, and then the pass of that test is taken off. A command that
 # fails without a counted failure, or that runs no test at all, counts as one failure.
-{ "$@" 2>&1; echo "=status $?"; } | awk '
+# mawk waits for a full buffer unless it is told to take each line as it comes.
+case $(awk -W version 2> /dev/null < /dev/null) in mawk*) lines='-W interactive' ;; *) lines= ;; esac
+{ "$@" 2>&1; echo "=status $?"; } | awk $lines '
     /^=status / { status = $2; next }
     { print; fflush() }
     /^ *(ok|not ok) [0-9]+/ { if (/# [Ss][Kk][Ii][Pp]/) skipped++; else if (/^ *ok/) passed++; else failed++; next }
