@@ -221,10 +221,11 @@ fn default_options_admit_at_most_the_bound(ticks: Ticks, ms: u64, seed: u64) -> 
 const HELD_BACK: &str =
     "in none of five runs were all readings used within the skew: the machine is too busy";
 
-/// The same with a skew of one burst time exceeds the bound, of the hot key and of the cell; at most ten runs.
+/// The same with a skew of one burst time exceeds the bound, of the hot key and of the cell; at most 40 runs, since a
+/// busy machine may run no worker beside one that is stopped.
 fn one_burst_time_mints(ticks: Ticks, ms: u64, seed: u64) {
     let (mut hot, mut bytes) = (false, false);
-    for run in (0..10).map(|i| Run::new(ticks, ms, seed + i, true)) {
+    for run in (0..40).map(|i| Run::new(ticks, ms, seed + i, true)) {
         hot |= run.keyed[0] > run.most;
         bytes |= run.bytes > run.most_bytes;
         if hot && bytes {
