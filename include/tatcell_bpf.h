@@ -371,7 +371,7 @@ TATCELL_BPF_INLINE uint32_t tatcell_bpf_tracking(const struct tatcell_bpf_ask *a
     return ask->policy == TATCELL_FULL_SAMPLED ? TATCELL_FORGIVEN : TATCELL_TRACKED;
 }
 
-/* ---- the insert: src/table/set/insert.rs draws its protocol --------------------------------------------------------- */
+/* ---- the insert: src/table/set/insert.rs draws its protocol ------------------------------------------------------*/
 
 /* Weighs one slot of a look, without a branch. */
 TATCELL_BPF_INLINE void tatcell_bpf_weigh(const struct tatcell_bpf_ask *ask, struct tatcell_bpf_look *look,

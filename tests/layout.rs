@@ -126,14 +126,16 @@ const FOLDERS: &[(&str, &str)] = &[
          limit_versions:     sync limit_version lib
          model_change_tests: piece model_tests limit_version
          store:              clock link map random script error endpoint
-         node:               clock sync counts reserve split line lines verdict answers limit_version limit_versions store
+         node:               clock sync counts reserve split line lines verdict answers limit_version \
+                             limit_versions store
          cluster:            sync counts split verdict limit_version node
          mark:               sync counts split script error verdict limit_version store node
          settle:             piece random sync counts demand line script lines verdict limit_version store node
          slot:               script store node
          capi:               cluster lib
          store_thread:       log sync counts script store node mark settle slot
-         open:               clock log random sync tls counts reserve split script error lines verdict answers endpoint limit_version limit_versions store node cluster mark slot store_thread",
+         open:               clock log random sync tls counts reserve split script error lines verdict \
+                             answers endpoint limit_version limit_versions store node cluster mark slot store_thread",
     ),
 ];
 
