@@ -113,7 +113,7 @@ enum Then {
 impl Request {
     pub fn new(table: &Table, now: u64, hash: u64, cost: u64) -> Request {
         let n = &table.numbers;
-        let home = ((hash >> 32) * u64::from(n.lines) >> 32) as usize;
+        let home = (((hash >> 32) * u64::from(n.lines)) >> 32) as usize;
         let set = core::array::from_fn(|i| if i < 8 { home * 8 + i } else { (home ^ 1) * 8 + i - 8 });
         // The low bits of the hash; 0 is the tag of empty slots, so it becomes 1.
         let one = n.mask + 1;

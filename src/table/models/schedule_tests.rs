@@ -372,14 +372,21 @@ fn eight_threads_forgive_no_debt_that_is_inherited() {
     assert!(taken > 100, "hardly a slot was taken over");
 }
 
-#[test]
-#[should_panic(expected = "admitted more than its burst")]
-fn stores_for_swaps_are_seen_by_eight_threads() {
-    run::<Stores>(FullPolicy::Deny, 100_000);
+/// The weakened worlds must fail, and by what the weakening breaks: which rule is broken first depends on the schedule.
+fn fails<A: Access>(broken: &[&str]) {
+    let failed = std::panic::catch_unwind(|| run::<A>(FullPolicy::Deny, 100_000));
+    let panic = failed.expect_err("the weakened world holds");
+    let said = panic.downcast_ref::<std::string::String>().map_or("", |said| said.as_str());
+    let said = panic.downcast_ref::<&str>().copied().unwrap_or(said);
+    assert!(broken.iter().any(|rule| said.contains(rule)), "it failed by something else: {said}");
 }
 
 #[test]
-#[should_panic(expected = "a claim was left behind")]
+fn stores_for_swaps_are_seen_by_eight_threads() {
+    fails::<Stores>(&["admitted more than its burst", "a charge was lost", "two live words of one key"]);
+}
+
+#[test]
 fn claims_that_are_left_are_seen_by_eight_threads() {
-    run::<NoKill>(FullPolicy::Deny, 100_000);
+    fails::<NoKill>(&["a claim was left behind"]);
 }
