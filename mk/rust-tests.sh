@@ -109,7 +109,7 @@ models() {
 
 case ${1:-} in
 check)
-    run 300 default default 'kind(lib)' '' --features "$all" --lib
+    run 220 default default 'kind(lib)' '' --features "$all" --lib
     ;;
 unit)
     if [ -n "$nextest" ]; then
