@@ -6,11 +6,6 @@ MAKEFLAGS += --no-print-directory
 
 CARGO ?= cargo
 CXX ?= c++
-PREFIX ?= /usr/local
-LIBDIR ?= $(PREFIX)/lib
-INCLUDEDIR ?= $(PREFIX)/include
-DESTDIR ?=
-INSTALL ?= install
 DEMO_PORT ?= 47474
 DEMO_SVG ?= demo.svg
 export CARGO CC CXX
