@@ -26,8 +26,7 @@ pub const TATCELL_FLAG_SHADOW: u32 = 2;
 /// decision flags: the request passes inside the elastic room of the call.
 pub const TATCELL_FLAG_ELASTIC: u32 = 4;
 /// decision flags: the request is refused because its key is banned until now + retry_after. Only a chain with a
-/// link of
-/// overrides sets it.
+/// link of overrides sets it.
 pub const TATCELL_FLAG_BANNED: u32 = 8;
 /// decision flags: the request passes because its key is exempt. Nothing is charged. Only a chain with a link of
 /// overrides sets it.
@@ -50,10 +49,8 @@ pub const TATCELL_DECISION_MIN: usize = 144;
 /// The full answer to one request: the verdict, what is left, when to retry, and the permit for a refund.
 ///
 /// Times are ticks after now, except departure, which is a reading of the clock. Amounts are units. Every field is
-/// valid
-/// for every verdict except TATCELL_CONTENDED. A contended call had no consistent reading, so all its amounts
-/// except burst
-/// are 0.
+/// valid for every verdict except TATCELL_CONTENDED. A contended call had no consistent reading, so all its amounts
+/// except burst are 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_decision_t {
@@ -76,8 +73,7 @@ pub struct tatcell_decision_t {
     /// Units that would conform right after this decision, rounded down.
     pub remaining: u64,
     /// Ticks until the same cost conforms: 0 if it conforms, UINT64_MAX if it never does. With TATCELL_FLAG_SHADOW,
-    /// the value
-    /// that a refusal would have reported.
+    /// the value that a refusal would have reported.
     pub retry_after: u64,
     /// Ticks until remaining grows by one; 0 if the burst is full.
     pub next_unit: u64,

@@ -16,8 +16,7 @@ pub const TATCELL_CELL_SIZE: usize = 8;
 pub const TATCELL_CELL_ALIGN: usize = 8;
 
 /// One shared 64-bit cell. All-zero memory (static storage, calloc, TATCELL_CELL_INIT) is a fresh cell with its
-/// full
-/// burst.
+/// full burst.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct tatcell_cell_t {
@@ -176,8 +175,7 @@ pub unsafe extern "C" fn tatcell_cell_check(
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
 /// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict; 0 is charged, and
-///         other
-///         verdicts at most a penalty.
+///         other verdicts at most a penalty.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
@@ -228,8 +226,7 @@ pub unsafe extern "C" fn tatcell_cell_peek(
 }
 
 /// Charges a cost that is known only afterwards. It always charges, until the debt is max_debt of the limit above
-/// the
-/// burst.
+/// the burst.
 ///
 /// @param cell  not NULL.
 /// @param limit 64-bit limit; not NULL.
@@ -256,16 +253,14 @@ pub unsafe extern "C" fn tatcell_cell_charge(
 /// Reserves units for the earliest instant at which they conform, for shaping; out->departure is that instant.
 ///
 /// Departures of one cell rise in the order of their reservations, as long as the callers' clocks do not step back.
-/// If the
-/// reservation is refused, out->retry_after is the time until the same request would be accepted.
+/// If the reservation is refused, out->retry_after is the time until the same request would be accepted.
 ///
 /// @param cell  not NULL.
 /// @param limit 64-bit limit of GCRA with a max_delay; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units, at most the burst.
 /// @param out   started from TATCELL_DECISION_INIT; not NULL. Gets departure, the tick at which the request may
-///              leave, and
-///              the permit for tatcell_cell_refund if the sender gives up.
+///              leave, and the permit for tatcell_cell_refund if the sender gives up.
 /// @retval 0 reserved.
 /// @retval TATCELL_NON_CONFORMING the request would wait longer than max_delay; nothing is charged.
 /// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing is charged.
@@ -286,15 +281,12 @@ pub unsafe extern "C" fn tatcell_cell_reserve(
 }
 
 /// Gives back the part of a charge that has not drained since, as the permit of the charge proves. A permit that is
-/// older
-/// than the limit's horizon gives back nothing.
+/// older than the limit's horizon gives back nothing.
 ///
 /// Use a permit once. If a key has several permits, refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
-/// cell
-/// that was reset does not recognise older permits: give its limit another epoch. If several reservations wait,
-/// give back
-/// only the last one. After a refund from the middle, the next reservation may get the departure that another one
-/// has.
+/// cell that was reset does not recognise older permits: give its limit another epoch. If several reservations
+/// wait, give back only the last one. After a refund from the middle, the next reservation may get the departure
+/// that another one has.
 ///
 /// @param cell     the cell that was charged; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
@@ -334,8 +326,7 @@ pub unsafe extern "C" fn tatcell_cell_refund(
 /// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval TATCELL_ERR_OPTION how is unknown.
 /// @retval TATCELL_ERR_ALGORITHM the old state has no meaning under the new limit. Only TATCELL_CHANGE_RESET is
-///         possible,
-///         unless both limits count units with the same algorithm, period and bits.
+///         possible, unless both limits count units with the same algorithm, period and bits.
 /// @retval others as tatcell_cell_check.
 /// Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
 /// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
@@ -368,8 +359,7 @@ pub unsafe extern "C" fn tatcell_cell_reset(cell: *mut tatcell_cell_t) -> i32 {
 }
 
 /// Decides one request and charges it if it conforms, for a cell with one owner. It equals tatcell_cell_check with
-/// a plain
-/// load and store, without atomic instructions.
+/// a plain load and store, without atomic instructions.
 ///
 /// @param cell        not NULL; no other thread uses it during the call.
 /// @param limit       64-bit limit; not NULL.

@@ -14,10 +14,8 @@ pub const TATCELL_LIMIT_SIZE: usize = 128;
 pub const TATCELL_LIMIT_ALIGN: usize = 8;
 
 /// A validated limit. A tatcell_limit_init or tatcell_limit32_init function initialises it. After that it is
-/// read-only,
-/// and any number of threads may use it at once. It may be copied. The library refuses a zeroed limit, and a limit
-/// of
-/// another version of the library, with TATCELL_ERR_LIMIT.
+/// read-only, and any number of threads may use it at once. It may be copied. The library refuses a zeroed limit,
+/// and a limit of another version of the library, with TATCELL_ERR_LIMIT.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct tatcell_limit_t {
@@ -40,8 +38,7 @@ pub const TATCELL_LIMIT_SHADOW: u32 = 2;
 /// flags: use the resolution of the specification. Without the flag the library chooses one.
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
 /// flags: several refunds of one key are safe in any order, because permits drain from the moment of their charge.
-/// Only
-/// GCRA needs the flag; other algorithms accept it and ignore it.
+/// Only GCRA needs the flag; other algorithms accept it and ignore it.
 pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
 /// flags: fixed windows start at phase, phase + period and so on, at the same times for all keys.
 pub const TATCELL_LIMIT_ALIGNED: u32 = 16;
@@ -56,19 +53,16 @@ const FLAGS: u32 = TATCELL_LIMIT_HEAL
 
 /// algorithm: GCRA. It is exact, and equals a token bucket and a leaky bucket as a meter.
 pub const TATCELL_ALGORITHM_GCRA: u32 = 0;
-/// algorithm: fixed window. At most units pass in a window of period ticks, which starts with its first request. Up
-/// to
-/// twice as many may pass within the length of a window.
+/// algorithm: fixed window. At most `units` pass in a window of `period` ticks, which starts with its first
+/// request. Up to twice as many may pass within the length of a window.
 pub const TATCELL_ALGORITHM_FIXED_WINDOW: u32 = 1;
-/// algorithm: sliding window counter. About units pass in any period ticks, by the counts of two windows. Up to
-/// twice as
-/// many may pass within the length of a window.
+/// algorithm: sliding window counter. About `units` pass in any `period` ticks, by the counts of two windows. Up to
+/// twice as many may pass within the length of a window.
 pub const TATCELL_ALGORITHM_SLIDING_COUNTER: u32 = 2;
-/// algorithm: quota-linear. At most units, the quota, pass in a window of period ticks. A key that uses up the
-/// quota
-/// then gets one unit at a time at the rate units / period, until it pauses.
+/// algorithm: quota-linear. At most `units`, the quota, pass in a window of `period` ticks. A key that uses up the
+/// quota then gets one unit at a time at the rate units / period, until it pauses.
 pub const TATCELL_ALGORITHM_QUOTA_LINEAR: u32 = 3;
-/// algorithm: decay. Each request raises a level that halves in every period; the level stays at most units.
+/// algorithm: decay. Each request raises a level that halves in every period; the level stays at most `units`.
 pub const TATCELL_ALGORITHM_DECAY: u32 = 4;
 /// algorithm of a tatcell_table_info_t: a table of overrides. No limit has this algorithm.
 pub const TATCELL_ALGORITHM_OVERRIDES: u32 = 5;
@@ -106,16 +100,13 @@ pub struct tatcell_limit_spec_t {
     /// Units: a charge call may raise the debt this far beyond the burst.
     pub max_debt: u64,
     /// Units: refused requests are charged too, until the debt is this far beyond the burst. 0 = a refused request
-    /// costs
-    /// nothing.
+    /// costs nothing.
     pub penalty: u64,
     /// Ticks by which one reading of the clock may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE
-    /// = none.
-    /// For a limit of a table, the skew of the table applies instead.
+    /// = none. For a limit of a table, the skew of the table applies instead.
     pub skew: u64,
     /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. For algorithms other than GCRA, a
-    /// unit of
-    /// time in the word is 2^-resolution ticks, -62..0.
+    /// unit of time in the word is 2^-resolution ticks, -62..0.
     pub resolution: i32,
     /// Permits carry this number. A refund of a permit from another epoch credits nothing.
     pub epoch: u32,
@@ -251,14 +242,13 @@ pub(in crate::capi) fn store(made: Result<Params, LimitError>, out: Out<'_, tatc
     }
 }
 
-/// Makes a limit for 64-bit cells: units per period ticks, and at most burst units at one instant after idle.
+/// Makes a limit for 64-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
 ///
 /// The algorithm is GCRA. One unit costs T = period / units ticks. The lead of a key is the time until its debt has
 /// drained. A request conforms iff lead + cost * T <= burst * T, and then adds cost * T to the lead.
 ///
 /// The rate is never exceeded. Rounding lowers it by at most 15.3 ppm; tatcell_limit_info reports by how much. On
-/// error
-/// the limit is not changed.
+/// error the limit is not changed.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.
@@ -312,10 +302,8 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SIZE spec->size is not set.
 /// @retval TATCELL_ERR_OPTION unknown flag or algorithm; resolution out of range; TATCELL_LIMIT_HEAL for a limit
-///         that
-///         does not accept it; TATCELL_LIMIT_ALIGNED for another algorithm than fixed windows; a phase without that
-///         flag;
-///         or the structure is of a newer header and sets a field that this library does not know.
+///         that does not accept it; TATCELL_LIMIT_ALIGNED for another algorithm than fixed windows; a phase without
+///         that flag; or the structure is of a newer header and sets a field that this library does not know.
 /// @retval TATCELL_ERR_SOFT the soft threshold is above the burst.
 /// @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options, or its burst is neither 0 nor
 ///         units.
@@ -344,13 +332,11 @@ pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_
     store(Ok(Limit::UNLIMITED.0), limit)
 }
 
-/// Makes a limit for 32-bit cells: units per period ticks, and at most burst units at one instant after idle.
+/// Makes a limit for 32-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
 ///
 /// A request conforms by the rule of tatcell_limit_init. The rate is never exceeded. Rounding lowers it by at most
-/// 0.1 %.
-/// It is exact if the emission interval is a whole number of q-units; tatcell_limit_info reports it. Prefer
-/// milliseconds
-/// to nanoseconds: horizon and skew must fit 32 bits.
+/// 0.1 %. It is exact if the emission interval is a whole number of q-units; tatcell_limit_info reports it. Prefer
+/// milliseconds to nanoseconds: horizon and skew must fit 32 bits.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.
@@ -397,8 +383,7 @@ pub unsafe extern "C" fn tatcell_limit32_init_rate(
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units; with
-///         TATCELL_LIMIT_RESOLUTION,
-///         not below half of 2^32.
+///         TATCELL_LIMIT_RESOLUTION, not below half of 2^32.
 /// @retval others as tatcell_limit_init_spec.
 /// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]

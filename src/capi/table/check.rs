@@ -239,8 +239,8 @@ pub unsafe extern "C" fn tatcell_table_hash(
 /// @retval TATCELL_ERR_FOREIGN limit is of another table.
 /// @retval TATCELL_ERR_HASH the caller hashes for this table.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument.
-/// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
-/// if it passes; only loads if not. Since 0.1.
+/// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap if
+/// it passes; only loads if not. Since 0.1.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_check(
@@ -307,8 +307,7 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
 /// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict; 0 is charged, and
-///         other
-///         verdicts at most a penalty.
+///         other verdicts at most a penalty.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_OVERLAP out and counters overlap.
 /// @retval others as tatcell_table_check.
@@ -364,8 +363,7 @@ pub unsafe extern "C" fn tatcell_table_check_ex_hash(
 }
 
 /// Reports how a request of this cost would be decided, without charging it. A key that another thread is inserting
-/// reads
-/// as absent.
+/// reads as absent.
 ///
 /// @param table   handle; not NULL.
 /// @param limit   from tatcell_limit_init_table of this table; not NULL.

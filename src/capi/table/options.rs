@@ -25,8 +25,7 @@ pub const TATCELL_FULL_INHERIT: u32 = 1;
 /// policy: if its set is full, a new key is refused.
 pub const TATCELL_FULL_DENY: u32 = 2;
 /// policy: if its set is full, a new key passes untracked. One in 16 takes over the slot with the smallest lead,
-/// whose
-/// debt is forgiven.
+/// whose debt is forgiven.
 pub const TATCELL_FULL_SAMPLED: u32 = 3;
 
 const _: () = assert!(TATCELL_FULL_ADMIT == FullPolicy::Admit as u32);
@@ -39,10 +38,8 @@ pub const TATCELL_HASH_SIPHASH13: u32 = 0;
 /// hash: the caller passes hashes. Use a keyed hash.
 pub const TATCELL_HASH_CALLER: u32 = 1;
 /// hash: four rounds of AES under the table's seed, on processors with AES instructions. It takes a tenth of the
-/// time of
-/// SipHash. Use it for keys of one length: keys of different lengths may collide without the seed if the longer one
-/// ends
-/// in zero bytes.
+/// time of SipHash. Use it for keys of one length: keys of different lengths may collide without the seed if the
+/// longer one ends in zero bytes.
 pub const TATCELL_HASH_AES: u32 = 2;
 
 const _: () = assert!(TATCELL_HASH_SIPHASH13 == HashKind::SipHash13 as u32);
@@ -60,20 +57,17 @@ pub struct tatcell_table_options_t {
     /// Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION, TATCELL_TABLE_ZEROED.
     ///
     /// With TATCELL_TABLE_ZEROED the caller promises that the memory is all zero: from mmap, calloc or static
-    /// storage. Its
-    /// pages are then touched when their first key comes, and init does not wait for them (0.4 to 2.5 s a GiB). If
-    /// no
-    /// decision may wait for a page, touch the memory before the first request. Init refuses a header that is not
-    /// zero. It
-    /// does not read the slots: a slot that is not zero acts as the debt of another key until it drains.
+    /// storage. Its pages are then touched when their first key comes, and init does not wait for them (0.4 to 2.5
+    /// s a GiB). If no decision may wait for a page, touch the memory before the first request. Init refuses a
+    /// header that is not zero. It does not read the slots: a slot that is not zero acts as the debt of another key
+    /// until it drains.
     pub flags: u32,
     /// A TATCELL_FULL_ constant: how the table decides a new key whose set is full.
     pub policy: u32,
     /// A TATCELL_HASH_ constant.
     pub hash: u32,
     /// Bits of the tag of a key, 12..24; 0 = 20. Each bit less doubles the span and the default skew. At full load,
-    /// a new key
-    /// shares the slot of another key with probability 16 * 2^-tag_bits.
+    /// a new key shares the slot of another key with probability 16 * 2^-tag_bits.
     pub tag_bits: u32,
     /// With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
     pub resolution: i32,
@@ -93,16 +87,12 @@ pub struct tatcell_table_options_t {
     /// it.
     pub tick_hz: u64,
     /// For tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or
-    /// skew if that
-    /// is less. The table keeps a slot this much longer than its window.
+    /// skew if that is less. The table keeps a slot this much longer than its window.
     pub guard: u64,
     /// Ticks. If not 0, the table is one of overrides (tatcell_table_ban), which end at most this far ahead. Then
-    /// fastest and
-    /// slowest must be NULL, and policy TATCELL_FULL_DENY or 0. Its unit of time is the finest one with which this
-    /// time fits
-    /// the word. With 20 tag bits that is one tick for less than 2^38 - 1 ticks, and 2^17 ticks (131 us) for a year
-    /// of
-    /// nanoseconds.
+    /// fastest and slowest must be NULL, and policy TATCELL_FULL_DENY or 0. Its unit of time is the finest one with
+    /// which this time fits the word. With 20 tag bits that is one tick for less than 2^38 - 1 ticks, and 2^17
+    /// ticks (131 us) for a year of nanoseconds.
     pub overrides: u64,
 }
 
@@ -116,8 +106,7 @@ const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_o
 const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
 
 /// Options of a process that attaches or restores a table. Start from TATCELL_ATTACH_OPTIONS_INIT. The image must
-/// match
-/// each of the fields that are set, else the call returns TATCELL_ERR_MODE. The options change nothing in the
+/// match each of the fields that are set, else the call returns TATCELL_ERR_MODE. The options change nothing in the
 /// image.
 #[repr(C)]
 pub struct tatcell_attach_options_t {
