@@ -8,7 +8,7 @@ use crate::cell::{LogGate, LogLine};
 pub const TATCELL_LOG_SIZE: usize = 8;
 /// Alignment of a tatcell_log_t.
 pub const TATCELL_LOG_ALIGN: usize = 8;
-/// The largest count of suppressed lines. It means this many or more.
+/// The largest count of lines left out. It means this many or more.
 pub const TATCELL_LOG_MOST: u32 = 1073741824;
 
 /// Lets one log line pass in each interval and counts the others. All-zero memory (static storage,
@@ -20,7 +20,7 @@ pub const TATCELL_LOG_MOST: u32 = 1073741824;
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct tatcell_log_t {
-    /// The time of the next line, and the number of suppressed lines. 0 = fresh.
+    /// The time of the next line, and the number of lines left out. 0 = fresh.
     pub word: u64,
 }
 
