@@ -125,8 +125,8 @@ pub const TATCELL_ERR_LINKS: i32 = -60;
 pub const TATCELL_ERR_TWO_LIMITS: i32 = -61;
 /// The costs of one cell or key together exceed 64 bits.
 pub const TATCELL_ERR_COST: i32 = -62;
-/// A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a multiplier
-/// falls or is 0.
+/// A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a
+/// multiplier falls or is 0.
 pub const TATCELL_ERR_LADDER: i32 = -63;
 /// An address has neither 4 nor 16 bytes.
 pub const TATCELL_ERR_ADDRESS: i32 = -64;

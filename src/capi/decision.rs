@@ -46,7 +46,7 @@ unsafe impl Plain for Permit {}
 /// Bytes of a tatcell_decision_t in its first release: the least size that a library accepts.
 pub const TATCELL_DECISION_MIN: usize = 144;
 
-/// The full answer to one request: the verdict, what is left, when to retry, and the permit for a refund.
+/// The full answer to one request: the verdict, the remaining units, when to retry, and the permit for a refund.
 ///
 /// Times are ticks after now, except departure, which is a reading of the clock. Amounts are units. Every field is
 /// valid for every verdict except TATCELL_CONTENDED. A contended call had no consistent reading, so all its amounts
