@@ -3,7 +3,7 @@
 /// Proves what a charge stored, so that a later refund can give back no more than that.
 ///
 /// A refund gives back the part of the charge that has not drained since. A permit carries the tick of its charge, so
-/// it credits nothing once it is older than the limit's horizon, even if the clock has wrapped. A permit of a table
+/// it credits nothing once it is older than the limit's horizon, however long the clock has run. A permit of a table
 /// carries the table's generation, so it credits nothing after a restore of the table. It also credits nothing after a
 /// reset of its key. The permit of a request that was not charged (refused, untracked, shadow, cost 0) is all zero and
 /// credits nothing.

@@ -21,7 +21,7 @@ pub struct Counters {
     pub never: u64,
     /// Requests without verdict: other threads won every swap.
     pub contended: u64,
-    /// Requests without a slot that the policy for full sets decided.
+    /// Requests without a slot, decided by the policy for full sets.
     pub untracked: u64,
     /// Requests that were measured against an inherited slot.
     pub inherited: u64,
