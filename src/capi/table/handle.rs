@@ -150,8 +150,8 @@ fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
 ///         TATCELL_FULL_DENY, which also fails closed.
 /// @retval TATCELL_ERR_MODE with TATCELL_TABLE_ZEROED: the header is not zero.
 /// @retval a limit's error from fastest or slowest. Nothing is changed on error.
-/// Thread: one, before any other uses the memory. Cost: writes all of it, unless TATCELL_TABLE_ZEROED is set. Since
-/// 0.1.
+/// Thread: one, before any other uses the memory. Cost: writes all of it, unless TATCELL_TABLE_ZEROED is set.
+/// Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_init(
     table: *mut tatcell_table_t,

@@ -189,8 +189,8 @@ pub unsafe extern "C" fn tatcell_table_stats(
 /// @retval 0 found.
 /// @retval TATCELL_END there are no more live slots; out is not written.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: during any other call; each word counts as of its reading. Cost: one load for each slot passed. Since
-/// 0.1.
+/// Thread: during any other call; each word counts as of its reading. Cost: one load for each slot passed.
+/// Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_next(
     table: *const tatcell_table_t,
