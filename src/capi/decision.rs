@@ -64,7 +64,7 @@ pub struct tatcell_decision_t {
     pub tracking: u32,
     /// If one call checks several limits: the index of the limit that decided. 0 otherwise.
     pub policy: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
     /// Units that the request asked for.
     pub cost: u64,

@@ -79,8 +79,8 @@ pub unsafe extern "C" fn tatcell_cell32_check(
 ///                 max_room. 0 = none.
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict; 0 is charged, and
-///         other verdicts at most a penalty.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict. 0 is charged; the
+///         others charge at most a penalty.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_cell32_check.
 /// Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.

@@ -86,7 +86,7 @@ const TATCELL_CHAIN_MIN: usize = 24 + 4 * size_of::<*const u8>();
 pub struct tatcell_chain_t {
     /// sizeof(tatcell_chain_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
     /// Links, 1..8.
     pub count: u32,
@@ -94,7 +94,7 @@ pub struct tatcell_chain_t {
     pub link_size: u32,
     /// With decisions: bytes from one decision to the next, sizeof(tatcell_decision_t).
     pub decision_size: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
     /// The links; not NULL.
     pub links: *const tatcell_link_t,

@@ -40,7 +40,7 @@ const TATCELL_LADDER_SPEC_MIN: usize = 16 + 2 * size_of::<*const u8>();
 pub struct tatcell_ladder_spec_t {
     /// sizeof(tatcell_ladder_spec_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
     /// Number of rungs for IPv4, 1..8; 0 = the defaults.
     pub v4_count: u32,

@@ -38,7 +38,7 @@ const TATCELL_MARK_MIN: usize = 16 + 2 * size_of::<*const u8>();
 pub struct tatcell_mark_t {
     /// sizeof(tatcell_mark_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
     /// TATCELL_METER_RFC2698 or TATCELL_METER_RFC4115. RFC 2697 is not possible, because its buckets fill one
     /// another and need one word: see tatcell_meter_check.

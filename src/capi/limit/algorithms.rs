@@ -59,8 +59,8 @@ pub unsafe extern "C" fn tatcell_limit_init_leaky_bucket(
 /// Makes a fixed window for 64-bit cells: at most `units` in a window of `period` ticks.
 ///
 /// A window starts with the first request after the previous window ended. A request conforms iff the units counted
-/// in its window and its cost together are at most `units`. A refused cost conforms again when the window ends.
-/// With TATCELL_LIMIT_ALIGNED in a specification, windows start at fixed times instead.
+/// in its window and its cost together are at most `units`. A refused cost conforms when the window has ended. With
+/// TATCELL_LIMIT_ALIGNED in a specification, windows start at fixed times instead.
 ///
 /// Up to 2 * units may pass within the length of a window: all of one window at its end, and all of the next one at
 /// its start. The word holds the end of the window and a count; tatcell_limit_info reports span and resolution. A
@@ -117,15 +117,16 @@ pub unsafe extern "C" fn tatcell_limit_init_sliding(
 /// key.
 ///
 /// The window of `period` ticks starts with the first request. Within it a request conforms iff used units + cost
-/// <= quota. A key that uses up its quota gets one unit at a time from the end of the window on, at the rate quota
-/// / period. Its requests then conform by the rule of tatcell_limit_init with burst = quota. Once the key has
-/// paused long enough to have the whole quota again, its next request starts a new window.
+/// <= quota. A key that uses up its quota gets one unit at a time from the end of the window on, at the rate of one
+/// quota per period. Its requests then conform by the rule of tatcell_limit_init with burst = quota. Once the key
+/// has paused long enough to have the whole quota again, its next request starts a new window.
 ///
 /// A greedy key gets exactly the quota in its first window, and no burst after it. A key that stops just short of
 /// its quota may pass up to 2 * quota within the length of a window. A request for the whole quota that starts a
-/// window does not count as using it up, so a quota of 1 passes one request a window. The rate never exceeds quota
-/// / period. The limit can have soft and shadow. It cannot have room, debt, a delay, a penalty or heal, and cannot
-/// be reserved from. A refund credits a window only if its quota is not used up. A full answer costs a division.
+/// window does not count as using it up, so a quota of 1 passes one request a window. The rate never exceeds one
+/// quota per period. The limit can have soft and shadow. It cannot have room, debt, a delay, a penalty or heal, and
+/// cannot be reserved from. A refund credits a window only if its quota is not used up. A full answer costs a
+/// division.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param quota  units per window; not 0.

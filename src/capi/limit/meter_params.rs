@@ -100,7 +100,7 @@ pub struct tatcell_meter_info_t {
     pub committed_k: u32,
     /// A unit of the second rate takes second_m / 2^second_k q-units.
     pub second_k: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
     /// As specified.
     pub cir: u64,

@@ -44,7 +44,7 @@ const TATCELL_HTTP_POLICY_MIN: usize = 24 + 6 * size_of::<*const u8>();
 pub struct tatcell_http_policy_t {
     /// sizeof(tatcell_http_policy_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
     /// Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
     /// string, and ends with a NUL. The call escapes quotes and backslashes. Not NULL.

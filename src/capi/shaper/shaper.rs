@@ -55,7 +55,7 @@ pub struct tatcell_waiting_t {
 pub struct tatcell_shaper_info_t {
     /// sizeof(tatcell_shaper_info_t); never written.
     pub size: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
     /// Number of handles that wait.
     pub waiting: u64,

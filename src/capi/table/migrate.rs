@@ -20,7 +20,7 @@ pub const TATCELL_MIGRATED_MIN: usize = 48;
 pub struct tatcell_migrated_t {
     /// sizeof(tatcell_migrated_t); never written.
     pub size: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
     /// Copies that got a slot of the new table.
     pub copied: u64,

@@ -52,9 +52,9 @@ pub struct tatcell_slot_t {
     pub reset_after: u64,
     /// Tag of the slot's key: the low bits of the hash.
     pub tag: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
-    /// 0.
+    /// Always 0.
     pub more: [u64; 5],
 }
 
