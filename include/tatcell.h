@@ -806,8 +806,8 @@ int32_t tatcell_limit_init_leaky_bucket(tatcell_limit_t *limit,
  * Makes a fixed window for 64-bit cells: at most `units` in a window of `period` ticks.
  *
  * A window starts with the first request after the previous window ended. A request conforms iff the units counted
- * in its window and its cost together are at most `units`. A refused cost conforms again when the window ends.
- * With TATCELL_LIMIT_ALIGNED in a specification, windows start at fixed times instead.
+ * in its window and its cost together are at most `units`. A refused cost conforms when the window has ended. With
+ * TATCELL_LIMIT_ALIGNED in a specification, windows start at fixed times instead.
  *
  * Up to 2 * units may pass within the length of a window: all of one window at its end, and all of the next one at
  * its start. The word holds the end of the window and a count; tatcell_limit_info reports span and resolution. A
@@ -857,15 +857,16 @@ int32_t tatcell_limit_init_sliding(tatcell_limit_t *limit,
  * key.
  *
  * The window of `period` ticks starts with the first request. Within it a request conforms iff used units + cost
- * <= quota. A key that uses up its quota gets one unit at a time from the end of the window on, at the rate quota
- * / period. Its requests then conform by the rule of tatcell_limit_init with burst = quota. Once the key has
- * paused long enough to have the whole quota again, its next request starts a new window.
+ * <= quota. A key that uses up its quota gets one unit at a time from the end of the window on, at the rate of one
+ * quota per period. Its requests then conform by the rule of tatcell_limit_init with burst = quota. Once the key
+ * has paused long enough to have the whole quota again, its next request starts a new window.
  *
  * A greedy key gets exactly the quota in its first window, and no burst after it. A key that stops just short of
  * its quota may pass up to 2 * quota within the length of a window. A request for the whole quota that starts a
- * window does not count as using it up, so a quota of 1 passes one request a window. The rate never exceeds quota
- * / period. The limit can have soft and shadow. It cannot have room, debt, a delay, a penalty or heal, and cannot
- * be reserved from. A refund credits a window only if its quota is not used up. A full answer costs a division.
+ * window does not count as using it up, so a quota of 1 passes one request a window. The rate never exceeds one
+ * quota per period. The limit can have soft and shadow. It cannot have room, debt, a delay, a penalty or heal, and
+ * cannot be reserved from. A refund credits a window only if its quota is not used up. A full answer costs a
+ * division.
  *
  * @param limit  to initialise; not NULL.
  * @param quota  units per window; not 0.
@@ -991,7 +992,7 @@ typedef struct tatcell_decision_t {
     uint32_t tracking;
     /** If one call checks several limits: the index of the limit that decided. 0 otherwise. */
     uint32_t policy;
-    /** 0. */
+    /** Always 0. */
     uint32_t reserved;
     /** Units that the request asked for. */
     uint64_t cost;
@@ -1083,8 +1084,8 @@ int32_t tatcell_counters_add(tatcell_counters_t *counters,
  *                 max_room. 0 = none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict; 0 is charged, and
- *         other verdicts at most a penalty.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict. 0 is charged; the
+ *         others charge at most a penalty.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell_check.
  * Thread: any number on one cell. Cost: as tatcell_cell_check and one division. Since 0.1.
@@ -1246,8 +1247,8 @@ int32_t tatcell_cell_reset(tatcell_cell_t *cell);
  *                 none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict; 0 is charged, and
- *         other verdicts at most a penalty.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict. 0 is charged; the
+ *         others charge at most a penalty.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval TATCELL_ERR_OVERLAP out and counters overlap.
  * @retval others as tatcell_table_check.
@@ -1771,7 +1772,7 @@ typedef struct tatcell_link_t {
 typedef struct tatcell_chain_t {
     /** sizeof(tatcell_chain_t). */
     uint32_t size;
-    /** 0. */
+    /** Must be 0. */
     uint32_t flags;
     /** Links, 1..8. */
     uint32_t count;
@@ -1779,7 +1780,7 @@ typedef struct tatcell_chain_t {
     uint32_t link_size;
     /** With decisions: bytes from one decision to the next, sizeof(tatcell_decision_t). */
     uint32_t decision_size;
-    /** 0. */
+    /** Must be 0. */
     uint32_t reserved;
     /** The links; not NULL. */
     const tatcell_link_t *links;
@@ -1940,7 +1941,7 @@ typedef struct tatcell_rung_t {
 typedef struct tatcell_ladder_spec_t {
     /** sizeof(tatcell_ladder_spec_t). */
     uint32_t size;
-    /** 0. */
+    /** Must be 0. */
     uint32_t flags;
     /** Number of rungs for IPv4, 1..8; 0 = the defaults. */
     uint32_t v4_count;
@@ -2412,7 +2413,7 @@ int32_t tatcell_slip_check_exclusive(tatcell_slip_t *slip,
 typedef struct tatcell_http_policy_t {
     /** sizeof(tatcell_http_policy_t). */
     uint32_t size;
-    /** 0. */
+    /** Must be 0. */
     uint32_t flags;
     /**
      * Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
@@ -2703,9 +2704,9 @@ typedef struct tatcell_slot_t {
     uint64_t reset_after;
     /** Tag of the slot's key: the low bits of the hash. */
     uint32_t tag;
-    /** 0. */
+    /** Always 0. */
     uint32_t reserved;
-    /** 0. */
+    /** Always 0. */
     uint64_t more[5];
 } tatcell_slot_t;
 
@@ -3528,7 +3529,7 @@ int32_t tatcell_shaper_next(tatcell_shaper_t *shaper, uint64_t *departure);
 typedef struct tatcell_shaper_info_t {
     /** sizeof(tatcell_shaper_info_t); never written. */
     uint32_t size;
-    /** 0. */
+    /** Always 0. */
     uint32_t reserved;
     /** Number of handles that wait. */
     uint64_t waiting;
@@ -3976,7 +3977,7 @@ typedef struct tatcell_meter_info_t {
     uint32_t committed_k;
     /** A unit of the second rate takes second_m / 2^second_k q-units. */
     uint32_t second_k;
-    /** 0. */
+    /** Always 0. */
     uint32_t reserved;
     /** As specified. */
     uint64_t cir;
@@ -4045,7 +4046,7 @@ int32_t tatcell_meter_params_info(const tatcell_meter_params_t *params,
 typedef struct tatcell_mark_t {
     /** sizeof(tatcell_mark_t). */
     uint32_t size;
-    /** 0. */
+    /** Must be 0. */
     uint32_t flags;
     /**
      * TATCELL_METER_RFC2698 or TATCELL_METER_RFC4115. RFC 2697 is not possible, because its buckets fill one
@@ -4169,7 +4170,7 @@ int32_t tatcell_table_mark_burst(const tatcell_table_t *table,
 typedef struct tatcell_migrated_t {
     /** sizeof(tatcell_migrated_t); never written. */
     uint32_t size;
-    /** 0. */
+    /** Always 0. */
     uint32_t reserved;
     /** Copies that got a slot of the new table. */
     uint64_t copied;
@@ -4342,8 +4343,8 @@ int32_t tatcell_cell32_check(tatcell_cell32_t *cell,
  *                 max_room. 0 = none.
  * @param out      started from TATCELL_DECISION_INIT; not NULL.
  * @param counters this thread's counters; NULL = off.
- * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict; 0 is charged, and
- *         other verdicts at most a penalty.
+ * @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict. 0 is charged; the
+ *         others charge at most a penalty.
  * @retval TATCELL_ERR_SIZE out->size is not set.
  * @retval others as tatcell_cell32_check.
  * Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
