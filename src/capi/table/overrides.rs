@@ -60,8 +60,9 @@ fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
 /// key for a banned or exempt one with a probability of about (m / 2^tag_bits)^2, where m is the number of live
 /// slots in a set of 16: 4e-12 at m = 2, 2e-10 if all are full.
 ///
-/// If until is earlier than the end of the override that it replaces, or of one that was lifted just before, the
-/// new end is at least six units of time away. A ban then ends at that time, and an exemption ends at once.
+/// An end that is earlier than that of the override it replaces, or of one that was lifted just before, cannot be
+/// less than six units of time away. If until is less, a ban ends after at most six units, and an exemption ends at
+/// once.
 ///
 /// @param table   handle of a table of overrides; not NULL.
 /// @param now     the caller's clock, ticks.
