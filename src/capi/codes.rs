@@ -6,13 +6,14 @@ use crate::answer::Verdict;
 use crate::limit::{LimitError, MeterError};
 use crate::table::TableError;
 
-/// Passes: conforming, or let through by a soft threshold or shadow mode (see the flags of a decision).
+/// The request passes. It conforms, or a soft threshold or shadow mode lets it pass (see the flags of a decision).
 pub const TATCELL_PASS: i32 = 0;
-/// Does not pass now; the retry time tells when it would.
+/// The request does not pass now; retry_after is the time until it would.
 pub const TATCELL_NON_CONFORMING: i32 = 1;
-/// Can never pass: the cost is greater than the burst.
+/// The request can never pass: its cost is greater than the burst.
 pub const TATCELL_NEVER: i32 = 2;
-/// No verdict: other threads won every attempt. Nothing was charged; ask again or decide yourself.
+/// There is no verdict, because other threads won every attempt. Nothing was charged; ask again, or decide
+/// yourself.
 pub const TATCELL_CONTENDED: i32 = 3;
 /// There is nothing more: an iteration is over, or nothing waits or is due.
 pub const TATCELL_END: i32 = 4;
@@ -21,7 +22,7 @@ pub const TATCELL_END: i32 = 4;
 pub const TATCELL_ERR_NULL: i32 = -1;
 /// A pointer is not aligned for its type (table memory: TATCELL_TABLE_MEMORY_ALIGN).
 pub const TATCELL_ERR_ALIGN: i32 = -2;
-/// A structure's size field is not one that any header gives it: start from its _INIT macro.
+/// The size field of a structure has a value that no header gives it: start from its _INIT macro.
 pub const TATCELL_ERR_SIZE: i32 = -3;
 /// The rate is 0.
 pub const TATCELL_ERR_RATE: i32 = -4;
@@ -31,9 +32,9 @@ pub const TATCELL_ERR_PERIOD: i32 = -5;
 pub const TATCELL_ERR_BURST: i32 = -6;
 /// Rate or burst cannot be represented at this resolution.
 pub const TATCELL_ERR_REPRESENT: i32 = -7;
-/// Burst and allowances together are too long for the word.
+/// The burst and the allowances together are too long for the word.
 pub const TATCELL_ERR_HORIZON: i32 = -8;
-/// The limit was not initialised by this version of the library, or for another kind of word.
+/// The limit was not initialised by this version of the library, or it is for another kind of word.
 pub const TATCELL_ERR_LIMIT: i32 = -9;
 /// The limit was made for a table with another resolution, horizon, skew or claim lifetime.
 pub const TATCELL_ERR_FOREIGN: i32 = -10;
@@ -42,11 +43,11 @@ pub const TATCELL_ERR_OPTION: i32 = -11;
 /// A keyed hash needs 16 secret bytes.
 pub const TATCELL_ERR_SEED: i32 = -12;
 // -13 was TATCELL_ERR_MEMORY of ABI 0, which meant all of -30 to -34 and -36.
-/// Fastest and slowest limit do not fit one slot word: use fewer tag bits.
+/// The fastest and the slowest limit do not fit one slot word: use fewer tag bits.
 pub const TATCELL_ERR_SPAN: i32 = -14;
-/// The handle, of a table, a sliding log, a shaper or a queue, was not initialised by this version of the library.
+/// The handle of a table, a sliding log, a shaper or a queue was not initialised by this version of the library.
 pub const TATCELL_ERR_HANDLE: i32 = -15;
-/// Its creator is not done yet: the memory holds no table image. Ask again.
+/// The memory holds no table image yet, because its creator is not done: ask again.
 pub const TATCELL_ERR_NOT_READY: i32 = -16;
 /// The image has another layout version, or a feature or algorithm that this library does not know.
 pub const TATCELL_ERR_VERSION: i32 = -17;
@@ -54,20 +55,20 @@ pub const TATCELL_ERR_VERSION: i32 = -17;
 pub const TATCELL_ERR_GEOMETRY: i32 = -18;
 /// The image was made with another seed.
 pub const TATCELL_ERR_WRONG_SEED: i32 = -19;
-/// The image is exclusive or shared, or has a policy or clock frequency, other than was asked for; or memory that
+/// The image is exclusive or shared, or has a policy or clock frequency, contrary to the options; or memory that
 /// should be zero is not.
 pub const TATCELL_ERR_MODE: i32 = -20;
-/// The caller hashes for this table (TATCELL_HASH_CALLER) and the call brought a key.
+/// The caller hashes for this table (TATCELL_HASH_CALLER), but the call has a key.
 pub const TATCELL_ERR_HASH: i32 = -21;
-/// More than 64 keys in a burst.
+/// A burst has more than 64 keys.
 pub const TATCELL_ERR_COUNT: i32 = -22;
 /// The soft threshold is above the burst.
 pub const TATCELL_ERR_SOFT: i32 = -23;
-/// This processor cannot compute the hash that was asked for, or that the image uses.
+/// This processor cannot compute the hash of the options or of the image.
 pub const TATCELL_ERR_HASH_UNAVAILABLE: i32 = -24;
 /// A system call failed; the errno is in system_error.
 pub const TATCELL_ERR_SYSTEM: i32 = -25;
-/// This system or processor does not have it.
+/// This system or processor does not support the function.
 pub const TATCELL_ERR_UNSUPPORTED: i32 = -26;
 /// A name is neither "/name" nor an absolute path to a file, or it is too long.
 pub const TATCELL_ERR_NAME: i32 = -27;
@@ -75,10 +76,10 @@ pub const TATCELL_ERR_NAME: i32 = -27;
 pub const TATCELL_ERR_EXISTS: i32 = -28;
 /// Nothing with this name exists.
 pub const TATCELL_ERR_ABSENT: i32 = -29;
-/// A length is too small: of a table's memory below two header lines and one set (256 bytes), of an image below its
+/// A length is too small: memory of a table below two header lines and one set (256 bytes), an image below its
 /// header, or 0 where bytes are needed.
 pub const TATCELL_ERR_TOO_SMALL: i32 = -30;
-/// A length is more than half of the address space, than a table can have, or than the function takes.
+/// A length exceeds half of the address space, the largest table, or the most that the function accepts.
 pub const TATCELL_ERR_TOO_LARGE: i32 = -31;
 /// Two objects of one call overlap, and the call writes one of them.
 pub const TATCELL_ERR_OVERLAP: i32 = -32;
@@ -86,56 +87,57 @@ pub const TATCELL_ERR_OVERLAP: i32 = -32;
 pub const TATCELL_ERR_KEY_LENGTH: i32 = -33;
 /// The buffer is too small for the image.
 pub const TATCELL_ERR_BUFFER: i32 = -34;
-/// The limit is faster, or has a longer horizon, than the table's options provided for.
+/// The limit is faster, or has a longer horizon, than the table's options provide for.
 pub const TATCELL_ERR_TOO_FAST: i32 = -35;
-/// The memory has another size than the image, or than was asked for.
+/// The length of the memory differs from that of the image, or from the expected one.
 pub const TATCELL_ERR_WRONG_SIZE: i32 = -36;
-/// The folder that a file would be made in does not exist, or is not a folder.
+/// The folder of a file to be created does not exist, or is not a folder.
 pub const TATCELL_ERR_FOLDER: i32 = -37;
-/// The limit's algorithm does not have this option or operation, or this kind of word or this table does not have the
-/// algorithm.
+/// The limit's algorithm does not support this option or operation, or this kind of word or this table does not
+/// support the algorithm.
 pub const TATCELL_ERR_ALGORITHM: i32 = -38;
-/// The phase of aligned windows is not below the window.
+/// The phase of aligned windows is not below the length of a window.
 pub const TATCELL_ERR_PHASE: i32 = -39;
-/// The limit counts more units than the word has bits for beside the time: count in larger units, or use fewer tag
-/// bits.
+/// The limit counts more units than the bits next to the time in the word can hold: count in larger units, or use
+/// fewer tag bits.
 pub const TATCELL_ERR_UNITS: i32 = -40;
-/// A count cannot be inherited, and an override cannot be dropped: use TATCELL_FULL_DENY.
+/// A new key cannot inherit a count, and an override cannot be dropped: use TATCELL_FULL_DENY.
 pub const TATCELL_ERR_INHERIT: i32 = -41;
-/// An override does not end after now, or it ends further ahead than the table's options provided for.
+/// An override does not end after now, or it ends further ahead than the table's options provide for.
 pub const TATCELL_ERR_UNTIL: i32 = -42;
-/// The set of the key is full, in a table of overrides: this one is not stored.
+/// The set of the key is full, in a table of overrides: this override is not stored.
 pub const TATCELL_ERR_FULL_SET: i32 = -43;
-/// The override of another key lies where this one would, by chance. Neither is changed.
+/// The override of another key occupies the place of this one, by chance. Neither is changed.
 pub const TATCELL_ERR_CLASH: i32 = -44;
 /// The peak rate of a meter or a mark is below its committed rate.
 pub const TATCELL_ERR_PEAK: i32 = -50;
-/// The word of a meter cannot have the span that was asked for: ask for less, or take smaller bursts.
+/// The word of a meter cannot have the span of the specification: ask for a shorter span, or use smaller bursts.
 pub const TATCELL_ERR_SHORT_SPAN: i32 = -51;
-/// A name or unit of a policy has a byte that a structured-field string cannot have.
+/// The name or unit of a policy has a byte that a structured-field string cannot have.
 pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
 /// A clock has 0 ticks a second.
 pub const TATCELL_ERR_FREQUENCY: i32 = -56;
-/// More than 8 policies in a response.
+/// A response has more than 8 policies.
 pub const TATCELL_ERR_POLICIES: i32 = -57;
 /// A chain has no link, or more than 8.
 pub const TATCELL_ERR_LINKS: i32 = -60;
-/// One cell or key stands under two limits in a chain: they would share one debt.
+/// One cell or key has two limits in a chain, which would share one debt.
 pub const TATCELL_ERR_TWO_LIMITS: i32 = -61;
-/// The costs of one cell or key exceed 64 bits together.
+/// The costs of one cell or key together exceed 64 bits.
 pub const TATCELL_ERR_COST: i32 = -62;
-/// A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a multiplier
-/// falls or is 0.
+/// A family of a ladder has more than 8 rungs, a prefix is longer than an address, lengths do not fall, or a
+/// multiplier falls or is 0.
 pub const TATCELL_ERR_LADDER: i32 = -63;
 /// An address has neither 4 nor 16 bytes.
 pub const TATCELL_ERR_ADDRESS: i32 = -64;
-/// As many handles wait in a shaper or a queue as its memory holds.
+/// A shaper or a queue holds as many handles as its memory allows.
 pub const TATCELL_ERR_FULL: i32 = -65;
-/// What is long due was not taken out of a shaper, and its slots do not reach from there to the new departure.
+/// A shaper holds handles that are long due, and its slots do not reach from there to the new departure.
 pub const TATCELL_ERR_BEHIND: i32 = -66;
-/// The slots of a wheel are not a power of two from 64 to 4096, their ticks are none, or are too many.
+/// The number of slots is not a power of two from 64 to 4096, or the ticks of a slot are not a power of two, or are
+/// too many.
 pub const TATCELL_ERR_WHEEL: i32 = -67;
-/// A departure may lie beyond the horizon of a shaper: of a limit, its max_delay does.
+/// A departure may lie beyond the horizon of a shaper; for a limit, its max_delay does.
 pub const TATCELL_ERR_TOO_FAR: i32 = -68;
 
 /// Version of the library: major * 10000 + minor * 100 + patch.
@@ -163,7 +165,7 @@ const fn number(text: &str) -> u32 {
     all.wrapping_add(part)
 }
 
-/// Gives the version of the linked library, to compare with TATCELL_VERSION.
+/// Returns the version of the linked library, to compare with TATCELL_VERSION.
 ///
 /// @return major * 10000 + minor * 100 + patch.
 /// Thread: any. Cost: none. Since 0.1.
@@ -172,7 +174,7 @@ pub extern "C" fn tatcell_version() -> u32 {
     TATCELL_VERSION
 }
 
-/// Gives the ABI version of the linked library, to compare with TATCELL_ABI_VERSION.
+/// Returns the ABI version of the linked library, to compare with TATCELL_ABI_VERSION.
 ///
 /// @return the ABI version.
 /// Thread: any. Cost: none. Since 0.1.
@@ -265,7 +267,7 @@ describe! {
     TATCELL_ERR_TOO_FAR "departure may lie beyond the horizon of the shaper"
 }
 
-/// Describes a result or error code.
+/// Returns the description of a result or error code.
 ///
 /// @param code any value that a function of this library returned.
 /// @return static text, never NULL; "unknown code" for others.
@@ -275,7 +277,7 @@ pub extern "C" fn tatcell_strerror(code: i32) -> *const c_char {
     text_of(code).map_or(c"unknown code".as_ptr(), |text| text.as_ptr().cast())
 }
 
-/// Names a result or error code as this header does, "TATCELL_ERR_NULL" for instance.
+/// Returns the name of a result or error code in this header, such as "TATCELL_ERR_NULL".
 ///
 /// @param code any value that a function of this library returned.
 /// @return static text, never NULL; "unknown" for others.

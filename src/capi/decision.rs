@@ -4,13 +4,14 @@ use super::codes::{verdict_code, TATCELL_CONTENDED, TATCELL_NON_CONFORMING, TATC
 use super::pointers::contract::{Grows, Out, Plain, Report};
 use crate::answer::{Decision, Outcome, Permit, Tracking};
 
-/// tracking: the key has its own slot; the answer is exact.
+/// tracking: the key has its own slot. The answer is exact.
 pub const TATCELL_TRACKED: u32 = 0;
-/// tracking: the set was full and the policy decided; nothing stored.
+/// tracking: the set was full and the table's policy decided. Nothing is stored.
 pub const TATCELL_UNTRACKED: u32 = 1;
-/// tracking: the key took over, or was measured against, the smallest debt of a full set.
+/// tracking: the set was full. The key took over the slot with the smallest debt, or was measured against that
+/// debt.
 pub const TATCELL_INHERITED: u32 = 2;
-/// tracking: the key took over a slot of a full set, whose debt was forgiven.
+/// tracking: the set was full. The key took over a slot, and its debt was forgiven.
 pub const TATCELL_FORGIVEN: u32 = 3;
 
 const _: () = assert!(TATCELL_TRACKED == Tracking::Tracked as u32);
@@ -18,15 +19,17 @@ const _: () = assert!(TATCELL_UNTRACKED == Tracking::Untracked as u32);
 const _: () = assert!(TATCELL_INHERITED == Tracking::Inherited as u32);
 const _: () = assert!(TATCELL_FORGIVEN == Tracking::Forgiven as u32);
 
-/// decision flags: passes, above the soft threshold.
+/// decision flags: the request passes above the soft threshold.
 pub const TATCELL_FLAG_SOFT: u32 = 1;
-/// decision flags: passes only because the limit is in shadow mode; uncharged.
+/// decision flags: the request passes only because the limit is in shadow mode. It is not charged.
 pub const TATCELL_FLAG_SHADOW: u32 = 2;
-/// decision flags: passes inside the elastic room of the call.
+/// decision flags: the request passes inside the elastic room of the call.
 pub const TATCELL_FLAG_ELASTIC: u32 = 4;
-/// flags: refused because its key is banned until now + retry_after (a chain with a link of overrides).
+/// decision flags: the request is refused because its key is banned until now + retry_after. Only a chain with a
+/// link of overrides sets it.
 pub const TATCELL_FLAG_BANNED: u32 = 8;
-/// flags: passed because its key is exempt; nothing was charged (likewise).
+/// decision flags: the request passes because its key is exempt. Nothing is charged. Only a chain with a link of
+/// overrides sets it.
 pub const TATCELL_FLAG_EXEMPT: u32 = 16;
 
 const _: () = assert!(TATCELL_FLAG_SOFT == Decision::SOFT);
@@ -35,18 +38,19 @@ const _: () = assert!(TATCELL_FLAG_ELASTIC == Decision::ELASTIC);
 const _: () = assert!(TATCELL_FLAG_BANNED == Decision::BANNED);
 const _: () = assert!(TATCELL_FLAG_EXEMPT == Decision::EXEMPT);
 
-/// Bytes of a tatcell_permit_t; it never grows.
+/// Bytes of a tatcell_permit_t. This size never changes.
 pub const TATCELL_PERMIT_SIZE: usize = 64;
 const _: () = assert!(size_of::<Permit>() == TATCELL_PERMIT_SIZE);
 // SAFETY: numbers without padding (asserted).
 unsafe impl Plain for Permit {}
-/// Bytes of a tatcell_decision_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_decision_t in its first release: the least size that a library accepts.
 pub const TATCELL_DECISION_MIN: usize = 144;
 
-/// Everything about one request: verdict, what is left, when to come back, and the permit for a refund.
+/// The full answer to one request: the verdict, the remaining units, when to retry, and the permit for a refund.
 ///
-/// Times are ticks after now, but for departure; amounts are units. Every field is true on every verdict except
-/// contended, where nothing was read consistently and all amounts but the burst are 0.
+/// Times are ticks after now, except departure, which is a reading of the clock. Amounts are units. Every field is
+/// valid for every verdict except TATCELL_CONTENDED. A contended call had no consistent reading, so all its amounts
+/// except burst are 0.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_decision_t {
@@ -56,28 +60,28 @@ pub struct tatcell_decision_t {
     pub verdict: i32,
     /// Any of the TATCELL_FLAG_ flags.
     pub flags: u32,
-    /// How the table accounted for it: a constant of TATCELL_TRACKED to TATCELL_FORGIVEN.
+    /// How the table accounted for the request: a constant of TATCELL_TRACKED to TATCELL_FORGIVEN.
     pub tracking: u32,
-    /// Index of the limit that decided, for several limits in one call; 0 otherwise.
+    /// If one call checks several limits: the index of the limit that decided. 0 otherwise.
     pub policy: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
     /// Units that the request asked for.
     pub cost: u64,
-    /// The burst: most units at one instant after idle.
+    /// The burst: the most units that conform at one instant after idle.
     pub burst: u64,
     /// Units that would conform right after this decision, rounded down.
     pub remaining: u64,
-    /// 0 when conforming, UINT64_MAX when never; otherwise ticks until the same cost conforms. With the shadow flag
-    /// it is what would have been answered.
+    /// Ticks until the same cost conforms: 0 if it conforms, UINT64_MAX if it never does. With TATCELL_FLAG_SHADOW,
+    /// the value that a refusal would have reported.
     pub retry_after: u64,
-    /// Ticks until remaining grows by one; 0 when the burst is full.
+    /// Ticks until remaining grows by one; 0 if the burst is full.
     pub next_unit: u64,
     /// Ticks until the whole burst is available again, rounded up.
     pub reset_after: u64,
-    /// Tick at which the request may leave: now, or later for a reservation; 0 when it does not pass.
+    /// Tick at which the request may leave: now, or later for a reservation; 0 if it does not pass.
     pub departure: u64,
-    /// What was charged, for a refund.
+    /// The proof of what was charged, for a refund.
     pub permit: Permit,
 }
 
@@ -165,7 +169,7 @@ pub(super) fn finish_done(done: bool) -> i32 {
     }
 }
 
-/// Gives sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE.
+/// Returns sizeof(tatcell_permit_t) of the linked library, to compare with TATCELL_PERMIT_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.2.

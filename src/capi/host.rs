@@ -11,25 +11,25 @@ use super::codes::{
 use super::pointers::contract::{args, Contract, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
 
-/// clock: CLOCK_MONOTONIC, slewed by NTP; stops while the system sleeps. On every Unix.
+/// clock: CLOCK_MONOTONIC. NTP slews it, and it stops while the system sleeps. Every Unix has it.
 pub const TATCELL_HOST_CLOCK_MONOTONIC: u32 = 0;
-/// clock: CLOCK_MONOTONIC_RAW, the bare oscillator. Linux, Apple.
+/// clock: CLOCK_MONOTONIC_RAW, the oscillator without corrections. Linux and Apple have it.
 pub const TATCELL_HOST_CLOCK_RAW: u32 = 1;
-/// clock: CLOCK_MONOTONIC_COARSE, as of the last timer tick; cheapest. Linux.
+/// clock: CLOCK_MONOTONIC_COARSE, the time of the last timer tick. It is the cheapest one. Linux has it.
 pub const TATCELL_HOST_CLOCK_COARSE: u32 = 2;
-/// clock: CLOCK_BOOTTIME, runs while the system sleeps. Linux.
+/// clock: CLOCK_BOOTTIME, which runs while the system sleeps. Linux has it.
 pub const TATCELL_HOST_CLOCK_BOOTTIME: u32 = 3;
 
-/// flags: ask for huge pages; bytes are rounded up to 2 MiB.
+/// flags: ask for huge pages. The length is rounded up to 2 MiB.
 pub const TATCELL_HOST_HUGE: u32 = 1;
-/// flags: share with processes forked later instead of giving them a copy.
+/// flags: share the memory with processes that are forked later. Without the flag they get a copy.
 pub const TATCELL_HOST_FORK_SHARED: u32 = 2;
 
-/// pages: of the usual size.
+/// pages: pages of the usual size.
 pub const TATCELL_HOST_PAGES_NORMAL: u32 = 0;
-/// pages: the kernel was asked for huge pages where it can; see tatcell_host_memory_huge_bytes.
+/// pages: the kernel was asked to use huge pages where it can; see tatcell_host_memory_huge_bytes.
 pub const TATCELL_HOST_PAGES_ADVISED: u32 = 1;
-/// pages: all of it lies on huge pages from the reserved pool.
+/// pages: all of the memory lies on huge pages from the reserved pool.
 pub const TATCELL_HOST_PAGES_HUGE: u32 = 2;
 
 const _: () = assert!(TATCELL_HOST_PAGES_NORMAL == Pages::Normal as u32);
@@ -47,13 +47,13 @@ pub struct tatcell_host_memory_t {
     pub size: u32,
     /// A TATCELL_HOST_PAGES_ constant.
     pub pages: u32,
-    /// Where it starts, aligned to a page; NULL = nothing is mapped.
+    /// Start of the memory, aligned to a page; NULL = nothing is mapped.
     pub memory: *mut c_void,
-    /// Bytes that are mapped.
+    /// Number of mapped bytes.
     pub bytes: usize,
     /// The errno of the system call that failed, with TATCELL_ERR_SYSTEM; otherwise 0.
     pub system_error: i32,
-    /// Not for use.
+    /// Private to the library.
     pub reserved: i32,
 }
 
@@ -151,12 +151,12 @@ fn give(made: Result<Memory, HostError>, bytes: usize, (now, out): Place<'_>) ->
 /// Reads one of the system's monotonic clocks.
 ///
 /// @param clock        a TATCELL_HOST_CLOCK_ constant.
-/// @param now          nanoseconds since a moment that is fixed until the next boot; not NULL.
-/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @param now          gets nanoseconds since a moment that stays fixed until the next boot; not NULL.
+/// @param system_error gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_OPTION unknown clock; TATCELL_ERR_UNSUPPORTED not on this system.
-/// @retval TATCELL_ERR_SYSTEM the system refuses.
+/// @retval TATCELL_ERR_OPTION unknown clock; TATCELL_ERR_UNSUPPORTED this system does not have the clock.
+/// @retval TATCELL_ERR_SYSTEM the system call failed.
 /// Thread: any. Cost: one clock_gettime, 3 to 30 ns; read it once per burst. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_clock(clock: u32, now: *mut u64, system_error: *mut i32) -> i32 {
@@ -164,11 +164,11 @@ pub unsafe extern "C" fn tatcell_host_clock(clock: u32, now: *mut u64, system_er
     finish(host::now_ns(clock), Some(now), system_error)
 }
 
-/// Tells how fine a clock is.
+/// Reports the resolution of a clock.
 ///
 /// @param clock        a TATCELL_HOST_CLOCK_ constant.
-/// @param nanoseconds  between two of its values; not NULL.
-/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @param nanoseconds  gets the time between two values of the clock; not NULL.
+/// @param system_error gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
 /// @retval as tatcell_host_clock.
 /// Thread: any. Cost: one clock_getres. Since 0.1.
 #[no_mangle]
@@ -186,28 +186,29 @@ pub unsafe extern "C" fn tatcell_host_clock_resolution(
     finish(host::resolution_ns(clock), Some(out), system_error)
 }
 
-/// Reads the processor's counter (TSC, CNTVCT), which tatcell_host_ticks_calibrate has found fit to be a clock.
+/// Reads the processor's counter (TSC, CNTVCT). Use it only after tatcell_host_ticks_calibrate has accepted it as a
+/// clock.
 ///
-/// @return ticks; 0 on processors without one.
+/// @return ticks; 0 on processors without such a counter.
 /// Thread: any. Cost: one instruction, 5 to 10 ns. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_host_ticks() -> u64 {
     host::counter()
 }
 
-/// Finds the rate of the processor's counter, for tatcell_limit_init_rate; spins meanwhile.
+/// Finds the rate of the processor's counter, for tatcell_limit_init_rate. It spins meanwhile.
 ///
-/// On x86 the TSC, if invariant, is measured against CLOCK_MONOTONIC_RAW: 10 ms give about 10 ppm, 100 ms about 1. On
-/// aarch64 the processor tells the rate and no time is spent.
+/// On x86 an invariant TSC is measured against CLOCK_MONOTONIC_RAW: 10 ms give about 10 ppm, 100 ms about 1. On
+/// aarch64 the processor reports the rate, so the call takes no time.
 ///
-/// @param interval_ns      how long, 1000000 (1 ms) to 1000000000 (1 s).
-/// @param ticks_per_second rate; not NULL.
-/// @param uncertainty_ppb  how far it may be off, in parts per billion of itself; 0 where the processor told it.
-///                         NULL = not wanted.
-/// @param system_error     the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @param interval_ns      how long to measure, 1000000 (1 ms) to 1000000000 (1 s).
+/// @param ticks_per_second gets the rate; not NULL.
+/// @param uncertainty_ppb  gets the possible error of the rate, in billionths of it; 0 if the processor reports the
+///                         rate. NULL = not wanted.
+/// @param system_error     gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_UNSUPPORTED no counter of constant rate: use tatcell_host_clock.
-/// @retval TATCELL_ERR_OPTION interval out of range.
+/// @retval TATCELL_ERR_UNSUPPORTED there is no counter of constant rate: use tatcell_host_clock.
+/// @retval TATCELL_ERR_OPTION interval_ns is out of range.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_SYSTEM the clock cannot be read.
 /// Thread: any. Cost: the interval. Since 0.1.
@@ -231,11 +232,11 @@ pub unsafe extern "C" fn tatcell_host_ticks_calibrate(
     finish(made.map(|clock| clock.ticks_per_sec()), Some(rate), system_error)
 }
 
-/// Converts ticks to nanoseconds, rounded up, as a retry time should be.
+/// Converts ticks to nanoseconds. It rounds up, as a retry time needs.
 ///
 /// @param ticks            of a clock.
-/// @param ticks_per_second its rate.
-/// @return nanoseconds; UINT64_MAX where they do not fit or the rate is 0.
+/// @param ticks_per_second rate of the clock.
+/// @return nanoseconds; UINT64_MAX if they do not fit or the rate is 0.
 /// Thread: any. Cost: one 128-bit division. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_host_ticks_to_ns(ticks: u64, ticks_per_second: u64) -> u64 {
@@ -246,26 +247,27 @@ pub extern "C" fn tatcell_host_ticks_to_ns(ticks: u64, ticks_per_second: u64) ->
 ///
 /// @param ns               nanoseconds.
 /// @param ticks_per_second rate of the clock.
-/// @return ticks; UINT64_MAX where they do not fit.
+/// @return ticks; UINT64_MAX if they do not fit.
 /// Thread: any. Cost: one 128-bit division. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_host_ticks_from_ns(ns: u64, ticks_per_second: u64) -> u64 {
     host::scale(ns, ticks_per_second, 1_000_000_000)
 }
 
-/// Takes secret bytes from the system: 16 are a seed for tatcell_table_options_t.
+/// Gets secret random bytes from the system. 16 bytes are a seed for tatcell_table_options_t.
 ///
-/// Processes that share a table need the same bytes: one takes them and gives them to the others, on a way that
-/// strangers cannot read. While a system that has just started has no secrets yet, this waits.
+/// Processes that share a table need the same seed. One process gets the bytes and passes them to the others,
+/// through a channel that others cannot read. Shortly after boot, the call waits until the system has enough
+/// entropy.
 ///
-/// @param bytes        to fill; not NULL.
+/// @param bytes        buffer to fill; not NULL.
 /// @param count        bytes, 1..256.
-/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @param system_error gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE count is 0, or above 256.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_SYSTEM the system has none to give; some bytes may have been written. There is no weaker
-///         answer.
+/// @retval TATCELL_ERR_SYSTEM the system has no random bytes; some bytes may have been written. The call never
+///         falls back to a weaker source.
 /// Thread: any. Cost: one system call. Since 0.2.
 #[no_mangle]
 #[must_use]
@@ -282,18 +284,18 @@ pub unsafe extern "C" fn tatcell_host_random(
     }
 }
 
-/// Maps zeroed memory of this process for a table; not from the heap.
+/// Maps zeroed memory of this process for a table. The memory is not from the heap.
 ///
-/// @param bytes  at least; not 0.
-/// @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the reserved pool is
-///               asked first, then the kernel is advised (transparent huge pages), then pages are normal;
-///               memory->pages tells which.
+/// @param bytes  least length; not 0.
+/// @param flags  0 or any of TATCELL_HOST_HUGE, TATCELL_HOST_FORK_SHARED. With TATCELL_HOST_HUGE the call first
+///               asks the reserved pool, then advises the kernel (transparent huge pages), and else takes normal
+///               pages. memory->pages reports which.
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL. Unmap it with tatcell_host_memory_unmap.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_TOO_SMALL bytes are 0; TATCELL_ERR_TOO_LARGE more than half of the address space.
+/// @retval TATCELL_ERR_TOO_SMALL bytes is 0; TATCELL_ERR_TOO_LARGE it is more than half of the address space.
 /// @retval TATCELL_ERR_OPTION unknown flag.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
-/// @retval TATCELL_ERR_SYSTEM mmap failed; errno in memory->system_error (ENOMEM: none left).
+/// @retval TATCELL_ERR_SYSTEM mmap failed; the errno is in memory->system_error (ENOMEM: no memory left).
 /// Thread: any. Cost: one to four system calls. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_map(
@@ -309,27 +311,29 @@ pub unsafe extern "C" fn tatcell_host_memory_map(
     give(Memory::new(bytes, huge, shared), bytes, out)
 }
 
-/// Creates memory with a name, exclusively, for tatcell_table_init; other processes attach to it.
+/// Creates memory with a name, exclusively, for tatcell_table_init. Other processes attach to it.
 ///
-/// All of it is allocated here: a full file system is an error now and not a signal later. The creator then calls
-/// tatcell_table_init. Others call tatcell_host_memory_attach and tatcell_table_attach, and ask again while either
-/// says TATCELL_ERR_NOT_READY. A creator that dies in between leaves the name behind: tatcell_host_memory_unlink.
+/// The call allocates all of the memory, so a full file system is an error now and not a signal later. The creator
+/// then calls tatcell_table_init. Other processes call tatcell_host_memory_attach and tatcell_table_attach, and
+/// retry while either returns TATCELL_ERR_NOT_READY. If the creator dies in between, the name remains: remove it
+/// with tatcell_host_memory_unlink.
 ///
-/// @param name   one of two forms, not NULL: a name, "/limits" (shared memory that vanishes with the system; one
-///               slash, the first; at most 255 bytes), or an absolute path, "/run/app/limits" (a file, or in a
-///               hugetlbfs memory on huge pages if bytes are whole ones; its folder must exist; at most 1023 bytes;
-///               not "//" first). In both, what follows the last slash is not empty, "." or "..".
-/// @param bytes  at least; not 0.
-/// @param mode   permission bits, less the umask; 0 = 0600, this user alone.
+/// @param name   one of two forms, not NULL. Either a name, "/limits": shared memory that vanishes with the system,
+///               with one slash, at the start, and at most 255 bytes. Or an absolute path, "/run/app/limits": a
+///               file, or, in a hugetlbfs, memory on huge pages if bytes is a whole number of them. The folder of
+///               the path must exist. A path has at most 1023 bytes and does not start with "//". In both forms,
+///               the part after the last slash is not empty, "." or "..".
+/// @param bytes  least length; not 0.
+/// @param mode   permission bits, less the umask; 0 = 0600, only this user.
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
-/// @retval 0 done: this process is the one that initialises.
-/// @retval TATCELL_ERR_EXISTS another was first: attach.
-/// @retval TATCELL_ERR_FOLDER make the folder of the path first.
+/// @retval 0 done: this process must initialise the table.
+/// @retval TATCELL_ERR_EXISTS another process was first: attach.
+/// @retval TATCELL_ERR_FOLDER the folder of the path does not exist: make it first.
 /// @retval TATCELL_ERR_UNSUPPORTED this system has no shared memory with names: use a path.
 /// @retval TATCELL_ERR_NAME, TATCELL_ERR_OPTION bad name or mode.
 /// @retval TATCELL_ERR_TOO_SMALL, TATCELL_ERR_TOO_LARGE as tatcell_host_memory_map.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
-/// @retval TATCELL_ERR_SYSTEM errno in memory->system_error (ENOSPC: no room). Nothing is left behind.
+/// @retval TATCELL_ERR_SYSTEM the errno is in memory->system_error (ENOSPC: no room). Nothing is left behind.
 /// Thread: any. Cost: some system calls; allocates the file. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_create(
@@ -347,18 +351,19 @@ pub unsafe extern "C" fn tatcell_host_memory_create(
 
 /// Attaches to memory that another process has created, for tatcell_table_attach.
 ///
-/// A table trusts nothing that is in it. But whoever may write the file may also cut it short, and touching what is
-/// gone ends a process (SIGBUS): use names in places where only trusted users can write.
+/// A table trusts none of the content of its memory. But a process that may write the file may also truncate it,
+/// and an access beyond its end then kills the process (SIGBUS). Use names in places where only trusted users can
+/// write.
 ///
-/// @param name   that it was created with; not NULL.
-/// @param bytes  that it was created with; 0 = whatever it has, then in memory->bytes.
+/// @param name   the name that the memory was created with; not NULL.
+/// @param bytes  the length that it was created with; 0 = any length, which is then in memory->bytes.
 /// @param memory started from TATCELL_HOST_MEMORY_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
-/// @retval TATCELL_ERR_WRONG_SIZE it has another size.
+/// @retval TATCELL_ERR_ABSENT there is no such name; TATCELL_ERR_NOT_READY its creator is not done: ask again.
+/// @retval TATCELL_ERR_WRONG_SIZE it has another length.
 /// @retval TATCELL_ERR_NAME bad name.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
-/// @retval TATCELL_ERR_SYSTEM errno in memory->system_error (EACCES: not allowed).
+/// @retval TATCELL_ERR_SYSTEM the errno is in memory->system_error (EACCES: not allowed).
 /// Thread: any. Cost: four system calls. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_attach(
@@ -370,14 +375,15 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
     give(Memory::attach(name, bytes), bytes, out)
 }
 
-/// Unmaps memory; its name, if it has one, stays.
+/// Unmaps memory. If it has a name, the name stays.
 ///
-/// @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. Emptied. If it is empty, nothing
-///               is done.
+/// @param memory filled in by tatcell_host_memory_map, _create or _attach; not NULL. The call empties the
+///               structure. If it is empty already, the call does nothing.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
-/// @retval TATCELL_ERR_SYSTEM munmap failed; errno in memory->system_error: it does not describe a mapping.
-/// Thread: one, when no thread uses the memory or a table in it any more. Cost: one system call. Since 0.1.
+/// @retval TATCELL_ERR_SYSTEM munmap failed, because the structure does not describe a mapping; the errno is in
+///         memory->system_error.
+/// Thread: one, once no thread uses the memory or a table in it. Cost: one system call. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_memory_t) -> i32 {
     args!(c, (now, out) = c.place(memory));
@@ -393,14 +399,14 @@ pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_mem
     code
 }
 
-/// Removes a name. Processes that have the memory mapped keep it; it is freed when the last of them unmaps it.
+/// Removes a name. Processes that have the memory mapped keep it. The system frees it when the last one unmaps it.
 ///
 /// @param name         not NULL.
-/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @param system_error gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_ABSENT no such name; TATCELL_ERR_NAME bad name.
+/// @retval TATCELL_ERR_ABSENT there is no such name; TATCELL_ERR_NAME bad name.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_SYSTEM the system refuses.
+/// @retval TATCELL_ERR_SYSTEM the system call failed.
 /// Thread: any. Cost: one system call. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unlink(name: *const c_char, system_error: *mut i32) -> i32 {
@@ -408,14 +414,14 @@ pub unsafe extern "C" fn tatcell_host_memory_unlink(name: *const c_char, system_
     finish(host::unlink(name).map(|()| 0), None, system_error)
 }
 
-/// Counts how much of a mapping lies on huge pages, as the kernel tells. Memory that was never touched lies on none;
-/// tatcell_table_init touches all of it.
+/// Reports how many bytes of a mapping lie on huge pages, as the kernel counts them. Memory that was never touched
+/// lies on none; tatcell_table_init touches all of it.
 ///
 /// @param memory       filled in; not NULL.
-/// @param bytes        on huge pages; not NULL.
-/// @param system_error the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
+/// @param bytes        gets the bytes on huge pages; not NULL.
+/// @param system_error gets the errno with TATCELL_ERR_SYSTEM, else 0. NULL = not wanted.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_UNSUPPORTED this system does not tell.
+/// @retval TATCELL_ERR_UNSUPPORTED this system does not report it.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
 /// @retval TATCELL_ERR_SYSTEM /proc/self/smaps cannot be read.
 /// Thread: any. Cost: reads a file of the kernel; not for the hot path. Since 0.1.

@@ -2,33 +2,34 @@
 
 use crate::answer::{Decision, Tracking, Verdict};
 
-/// Counts decisions. Caller-owned, one per thread, so that no cache line is shared; all zero is a valid start.
+/// Counts decisions. The caller owns the counters. Use one for each thread, so that threads share no cache line.
+/// All-zero memory is a valid start.
 ///
 /// The layout is part of the C ABI. Counters wrap.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Counters {
-    /// Passed and charged (soft, elastic and untracked ones too).
+    /// Requests that conform and are charged, including soft, elastic and untracked ones.
     pub conforming: u64,
-    /// Of the conforming: above the soft threshold.
+    /// Conforming requests above the soft threshold.
     pub soft: u64,
-    /// Passed only because the limit is in shadow mode.
+    /// Requests that pass only because the limit is in shadow mode.
     pub shadow: u64,
-    /// Refused for now.
+    /// Requests that are refused for now.
     pub non_conforming: u64,
-    /// Refused for ever: cost above the burst.
+    /// Requests that are refused for ever: their cost is above the burst.
     pub never: u64,
-    /// No verdict: every swap lost to rivals.
+    /// Requests without verdict: other threads won every swap.
     pub contended: u64,
-    /// Decided by the full-set policy without a slot.
+    /// Requests without a slot, decided by the policy for full sets.
     pub untracked: u64,
-    /// Measured against an inherited slot.
+    /// Requests that were measured against an inherited slot.
     pub inherited: u64,
-    /// Took a slot over and forgave its debt.
+    /// Requests that took over a slot and forgave its debt.
     pub forgiven: u64,
     /// New keys that got a slot.
     pub inserted: u64,
-    /// 0; room for counts to come.
+    /// 0; reserved for later counts.
     pub reserved: [u64; 6],
 }
 

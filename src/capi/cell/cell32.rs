@@ -14,15 +14,15 @@ pub const TATCELL_CELL32_SIZE: usize = 4;
 /// Alignment of a tatcell_cell32_t.
 pub const TATCELL_CELL32_ALIGN: usize = 4;
 
-/// One shared 32-bit cell. All zero (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its full
-/// burst.
+/// One shared 32-bit cell. All-zero memory (static storage, calloc, TATCELL_CELL32_INIT) is a fresh cell with its
+/// full burst.
 ///
-/// The clock wraps after 2^32 q-units: a cell idle for nearly that long may read as a debt of at most horizon and
-/// skew until it drains. Reset idle cells once per span (tatcell_limit_info) where that matters.
+/// The clock wraps after 2^32 q-units. A cell that was idle for nearly that long may read as a debt of at most
+/// horizon and skew until it drains. If that matters, reset idle cells once per span (tatcell_limit_info).
 #[derive(Debug)]
 #[repr(C, align(4))]
 pub struct tatcell_cell32_t {
-    /// The state word; copy it to save a cell. 0 = fresh.
+    /// The state word. Copy it to save a cell. 0 = fresh.
     pub word: u32,
 }
 
@@ -47,14 +47,15 @@ impl<'a> Contract<'a> {
 /// @param cell        not NULL.
 /// @param limit       32-bit limit; not NULL.
 /// @param now         the caller's clock, ticks.
-/// @param cost        units; 0 looks and never writes.
-/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
-///                    NULL = not wanted. Not written on error.
-/// @retval 0 passes, charged.
-/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
+/// @param cost        units; 0 only peeks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 if it passes or is contended, UINT64_MAX if it never
+///                    conforms. NULL = not wanted. Not written on error.
+/// @retval 0 passes, and is charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged except a
+///         penalty.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_LIMIT limit not initialised for 32-bit cells.
-/// Thread: any number on one cell. Cost: one compare-and-swap when it charges, else one load. Since 0.1.
+/// @retval TATCELL_ERR_LIMIT limit is not initialised for 32-bit cells.
+/// Thread: any number on one cell. Cost: one compare-and-swap if it charges, else one load. Since 0.1.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_cell32_check(
@@ -68,17 +69,18 @@ pub unsafe extern "C" fn tatcell_cell32_check(
     finish(cell.check(limit, now, u64::from(cost)), retry)
 }
 
-/// Decides one request with the full answer.
+/// Decides one request, charges it if it conforms, and returns the full answer.
 ///
 /// @param cell     not NULL.
 /// @param limit    32-bit limit; not NULL.
 /// @param now      the caller's clock, ticks.
-/// @param cost     units; 0 looks and never writes.
+/// @param cost     units; 0 only peeks and never writes.
 /// @param room     elastic room in units above the burst for this call; more than the limit's max_room counts as
-///                 that. 0 = none.
+///                 max_room. 0 = none.
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict. 0 is charged; the
+///         others charge at most a penalty.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_cell32_check.
 /// Thread: any number on one cell. Cost: as tatcell_cell32_check and one division. Since 0.1.
@@ -107,7 +109,7 @@ pub unsafe extern "C" fn tatcell_cell32_check_ex(
     fill(&made, out)
 }
 
-/// Tells what a request of this cost would be answered, without charging it.
+/// Reports how a request of this cost would be decided, without charging it.
 ///
 /// @param cell  not NULL.
 /// @param limit 32-bit limit; not NULL.
@@ -128,15 +130,17 @@ pub unsafe extern "C" fn tatcell_cell32_peek(
     fill(&cell.peek(limit, now, u64::from(cost)), out)
 }
 
-/// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+/// Charges a cost that is known only afterwards. It always charges, until the debt is max_debt of the limit above
+/// the burst.
 ///
 /// @param cell  not NULL.
 /// @param limit 32-bit limit; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units; may be above the burst.
-/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+/// @param out   started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+///              wanted.
 /// @retval 0 charged, perhaps less than cost.
-/// @retval TATCELL_CONTENDED nothing charged, ask again.
+/// @retval TATCELL_CONTENDED nothing is charged; ask again.
 /// @retval others as tatcell_cell32_check_ex.
 /// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
 #[no_mangle]
@@ -151,20 +155,20 @@ pub unsafe extern "C" fn tatcell_cell32_charge(
     fill_if(&cell.charge(limit, now, u64::from(cost)), out)
 }
 
-/// Reserves units for the earliest conforming instant, for shaping: out->departure.
+/// Reserves units for the earliest instant at which they conform, for shaping; out->departure is that instant.
 ///
-/// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks do not step
-/// back. When refused, out->retry_after is the time until the same request would be accepted.
+/// Departures of one cell rise in the order of their reservations, as long as the callers' clocks do not step back.
+/// If the reservation is refused, out->retry_after is the time until the same request would be accepted.
 ///
 /// @param cell  not NULL.
 /// @param limit 32-bit limit with a max_delay; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param cost  units, at most the burst.
-/// @param out   started from TATCELL_DECISION_INIT: the tick at which the request may leave (departure) and the
-///              permit for tatcell_cell32_refund should the sender give up. Not NULL.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL. Gets departure, the tick at which the request may
+///              leave, and the permit for tatcell_cell32_refund if the sender gives up.
 /// @retval 0 reserved.
-/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged.
-/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
+/// @retval TATCELL_NON_CONFORMING the request would wait longer than max_delay; nothing is charged.
+/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing is charged.
 /// @retval others as tatcell_cell32_check_ex.
 /// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
 #[no_mangle]
@@ -180,18 +184,21 @@ pub unsafe extern "C" fn tatcell_cell32_reserve(
     fill(&cell.reserve(limit, now, u64::from(cost)), out)
 }
 
-/// Gives back what a permit proves was charged and has not drained since; nothing once it is older than the limit's
-/// horizon. Use a permit once; of several of one key refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
-/// cell that was reset does not know older permits: give its limit another epoch. Of a line of reservations give back
-/// the last one only: from the middle of it, the next to reserve is told to leave together with one that was told.
+/// Gives back the part of a charge that has not drained since, as the permit of the charge proves. A permit that is
+/// older than the limit's horizon gives back nothing.
+///
+/// Use a permit once. If a key has several permits, refund the newest first, or set TATCELL_LIMIT_STRICT_REFUNDS. A
+/// cell that was reset does not recognise older permits: give its limit another epoch. If several reservations
+/// wait, give back only the last one. After a refund from the middle, the next reservation may get the departure
+/// that another one has.
 ///
 /// @param cell     the cell that was charged; not NULL.
 /// @param limit    the limit that it was charged under; not NULL.
 /// @param now      the caller's clock, ticks.
 /// @param permit   from a decision; not NULL.
-/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @param credited gets the ticks of debt removed, rounded down; NULL = not wanted.
 /// @retval 0 done (perhaps nothing was left to give back).
-/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval others as tatcell_cell32_check.
 /// Thread: any number on one cell. Cost: one compare-and-swap. Since 0.1.
 #[no_mangle]
@@ -212,7 +219,7 @@ pub unsafe extern "C" fn tatcell_cell32_refund(
     finish_refund(cell.refund(limit, now, permit), credited)
 }
 
-/// Moves a cell from one limit to another, from now on; nothing is earned or lost for the past.
+/// Moves a cell from one limit to another, from now on. The key neither gains nor loses anything for the past.
 ///
 /// @param cell      not NULL.
 /// @param old_limit the limit so far; not NULL.
@@ -220,10 +227,10 @@ pub unsafe extern "C" fn tatcell_cell32_refund(
 /// @param now       the caller's clock, ticks.
 /// @param how       a TATCELL_CHANGE_ constant.
 /// @retval 0 done.
-/// @retval TATCELL_CONTENDED nothing changed, ask again.
-/// @retval TATCELL_ERR_OPTION unknown how.
+/// @retval TATCELL_CONTENDED nothing is changed; ask again.
+/// @retval TATCELL_ERR_OPTION how is unknown.
 /// @retval others as tatcell_cell32_check.
-/// Thread: any number on one cell; while others still check with the old limit, both limits must have the same
+/// Thread: any number on one cell. If other threads still check with the old limit, both limits must have the same
 /// resolution. Cost: one compare-and-swap, one 128-bit division. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_cell32_change(
@@ -246,7 +253,7 @@ pub unsafe extern "C" fn tatcell_cell32_change(
     }
 }
 
-/// Makes a cell fresh again: its full burst is available.
+/// Makes a cell fresh again, with its full burst.
 ///
 /// @param cell not NULL.
 /// @retval 0 done.
@@ -259,7 +266,7 @@ pub unsafe extern "C" fn tatcell_cell32_reset(cell: *mut tatcell_cell32_t) -> i3
     finish_done(true)
 }
 
-/// Gives sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE.
+/// Returns sizeof(tatcell_cell32_t) of the linked library, to compare with TATCELL_CELL32_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.1.

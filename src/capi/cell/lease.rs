@@ -11,30 +11,31 @@ use crate::cell::Cell;
 use crate::cell::Lease;
 use crate::limit::Limit;
 
-/// Bytes of a tatcell_lease_t; it never grows.
+/// Bytes of a tatcell_lease_t. This size never changes.
 pub const TATCELL_LEASE_SIZE: usize = 64;
-/// Alignment of a tatcell_lease_t. A cache line of its own (64) is better where each core has one.
+/// Alignment of a tatcell_lease_t. If each core has a lease, a cache line of its own (64) is better.
 pub const TATCELL_LEASE_ALIGN: usize = 8;
 
-/// Units of a shared cell, taken ahead by one owner (a core or thread) and spent without touching the cell, so that
-/// one limit scales with cores. All zero (static storage, TATCELL_LEASE_INIT) holds nothing and is valid.
+/// Units that one owner (a core or thread) takes from a shared cell in advance. The owner spends them without
+/// touching the cell, so that one limit scales with cores. All-zero memory (static storage, TATCELL_LEASE_INIT) is
+/// a valid lease that holds nothing.
 ///
-/// Any number of leases on one cell, of any batch, admit together exactly what the cell alone would: in every window
-/// of d ticks at most burst + d / T units. A unit that is not spent lapses when the cell would have regained it, so
-/// what a silent core holds comes back by itself. A request is refused only when the cell itself cannot give the
-/// part that the lease is missing; other leases may hold up to their batches for the moment.
+/// Any number of leases on one cell, with any batches, together admit exactly what the cell alone would admit: in
+/// every window of d ticks at most burst + d / T units. An unspent unit lapses when the cell would have regained
+/// it, so the units that an idle core holds return by themselves. A request is refused only if the cell itself
+/// cannot give the units that the lease lacks. At that moment other leases may hold up to their batches.
 ///
-/// A lease belongs to the cell at the address that it was used with. Before that cell is replaced by another at the
-/// same address, or reset, zero the lease or call tatcell_lease_return: otherwise what it holds is admitted once
-/// more. The same goes for refunds to the cell and for a change to a smaller debt. Never copy a lease that is in use:
-/// both copies would spend the same units.
+/// A lease belongs to the cell at the address that it was used with. Before you replace that cell at the same
+/// address, or reset it, zero the lease or call tatcell_lease_return. Otherwise the units that it holds are
+/// admitted once more. The same applies to refunds to the cell and to a change to a smaller debt. Never copy a
+/// lease that is in use: both copies would spend the same units.
 #[repr(C, align(8))]
 pub struct tatcell_lease_t {
-    /// Most units to take ahead of a request; 0 = a sixteenth of the burst. May be set at any time by the owner.
+    /// Most units to take in advance; 0 = a sixteenth of the burst. The owner may set it at any time.
     pub batch: u32,
-    /// Not for use.
+    /// Private to the library.
     pub reserved: u32,
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 7],
 }
 
@@ -100,25 +101,27 @@ fn ask(
     finish(lease.ask(cell, limit, now, cost), retry_after)
 }
 
-/// Decides one request, from what the lease holds or, for what is missing, from the cell.
+/// Decides one request from the units that the lease holds, and takes missing units from the cell.
 ///
-/// A lease may be used with another cell or limit at any time: what it held of another cell, or in another
-/// resolution, lapses.
+/// A lease may be used with another cell or limit at any time. Units that it held of another cell, or in another
+/// resolution, then lapse.
 ///
 /// @param lease       of the calling core or thread; not NULL.
 /// @param cell        shared by all; not NULL.
-/// @param limit       64-bit limit; not NULL. Heal, shadow, penalty and every algorithm but GCRA make this the plain
-///                    tatcell_cell_check.
+/// @param limit       64-bit limit; not NULL. With heal, shadow, a penalty or an algorithm other than GCRA, the
+///                    call is a plain tatcell_cell_check.
 /// @param now         the caller's clock, ticks.
-/// @param cost        units; 0 looks and charges nothing.
-/// @param retry_after ticks until the same cost conforms: 0 when it passes, UINT64_MAX when never. NULL = not wanted.
-/// @retval 0 passes, charged.
-/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
+/// @param cost        units; 0 only peeks and charges nothing.
+/// @param retry_after ticks until the same cost conforms: 0 if it passes, UINT64_MAX if it never conforms. NULL =
+///                    not wanted.
+/// @retval 0 passes, and is charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged except a
+///         penalty.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells.
+/// @retval TATCELL_ERR_LIMIT limit is not initialised for 64-bit cells.
 /// @retval TATCELL_ERR_OVERLAP the lease overlaps cell or limit.
-/// Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease can pay, else
-/// one compare-and-swap, or one load when refused. Since 0.1.
+/// Thread: one at a time on one lease, any number on the cell. Cost: no shared memory while the lease holds enough
+/// units, else one compare-and-swap, or one load if refused. Since 0.1.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_lease_check(
@@ -136,16 +139,16 @@ pub unsafe extern "C" fn tatcell_lease_check(
     }
 }
 
-/// Gives what is left back to the cell, before a core goes idle or the cell is reset; afterwards the lease holds
-/// nothing.
+/// Returns the remaining units to the cell, before a core goes idle or the cell is reset. Afterwards the lease
+/// holds nothing.
 ///
-/// Only units that nobody was charged after can be given back; others lapse with time.
+/// Units can be returned only if no other charge of the cell came after them; other units lapse with time.
 ///
 /// @param lease of the calling core or thread; not NULL.
-/// @param cell  that it was used with; not NULL.
-/// @param limit that it was used with; not NULL.
+/// @param cell  the cell that the lease was used with; not NULL.
+/// @param limit the limit that it was used with; not NULL.
 /// @param now   the caller's clock, ticks.
-/// @param given ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
+/// @param given gets the ticks of debt removed from the cell, rounded down; 0 if none. NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OVERLAP as tatcell_lease_check.
 /// Thread: as tatcell_lease_check. Cost: one compare-and-swap or one load. Since 0.2.
@@ -165,13 +168,13 @@ pub unsafe extern "C" fn tatcell_lease_return(
     TATCELL_PASS
 }
 
-/// Tells how many units a lease could spend without asking the cell.
+/// Reports how many units a lease could spend without touching the cell.
 ///
 /// @param lease of the calling core or thread; not NULL.
-/// @param cell  that it was used with; not NULL.
-/// @param limit that it was used with; not NULL.
+/// @param cell  the cell that the lease was used with; not NULL.
+/// @param limit the limit that it was used with; not NULL.
 /// @param now   the caller's clock, ticks.
-/// @param units rounded down; not NULL.
+/// @param units gets the number, rounded down; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT, TATCELL_ERR_OVERLAP as tatcell_lease_check.
 /// Thread: as tatcell_lease_check. Cost: one division. Since 0.1.
@@ -188,7 +191,7 @@ pub unsafe extern "C" fn tatcell_lease_held(
     TATCELL_PASS
 }
 
-/// Gives sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
+/// Returns sizeof(tatcell_lease_t) of the linked library, to compare with TATCELL_LEASE_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.1.

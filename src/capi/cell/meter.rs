@@ -11,9 +11,9 @@ pub const TATCELL_METER_SIZE: usize = 8;
 /// Alignment of a tatcell_meter_t.
 pub const TATCELL_METER_ALIGN: usize = 8;
 
-/// A packet within the committed rate and burst; and what a meter that is colour-blind takes every packet for.
+/// A packet within the committed rate and burst. A colour-blind meter treats every incoming packet as green.
 pub const TATCELL_GREEN: u32 = 0;
-/// A packet above them, within the second rate and burst.
+/// A packet above the committed rate and burst, within the second rate and burst.
 pub const TATCELL_YELLOW: u32 = 1;
 /// A packet above both.
 pub const TATCELL_RED: u32 = 2;
@@ -22,11 +22,12 @@ const _: () = assert!(TATCELL_GREEN == Colour::Green as u32);
 const _: () = assert!(TATCELL_YELLOW == Colour::Yellow as u32);
 const _: () = assert!(TATCELL_RED == Colour::Red as u32);
 
-/// One shared meter. All zero (static storage, calloc, TATCELL_METER_INIT) is a meter whose buckets are full.
+/// One shared meter. All-zero memory (static storage, calloc, TATCELL_METER_INIT) is a meter whose buckets are
+/// full.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct tatcell_meter_t {
-    /// The state word; copy it to save a meter. 0 = full.
+    /// The state word. Copy it to save a meter. 0 = full.
     pub word: u64,
 }
 
@@ -67,25 +68,25 @@ pub(in crate::capi) fn finish(marking: Marking, out: Option<Out<'_, u32>>) -> i3
     verdict_code(marking.verdict)
 }
 
-/// Marks one packet and charges it unless it is red.
+/// Marks one packet green, yellow or red, and charges it unless it is red.
 ///
 /// Sources: RFC 2697, RFC 2698, RFC 4115; MEF 10.3 for TATCELL_METER_COUPLED.
 ///
 /// @param meter  not NULL.
 /// @param params of this meter; not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param cost   units: the bytes of the packet; 0 looks and never writes.
-/// @param pre    the colour that the packet came with, TATCELL_GREEN for a meter that is colour-blind.
-/// @param colour the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
-///               without verdict. NULL = not wanted. Not written on error.
+/// @param cost   units: the bytes of the packet; 0 only peeks and never writes.
+/// @param pre    the colour that the packet came with; TATCELL_GREEN for a colour-blind meter.
+/// @param colour gets the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED. A packet without verdict
+///               is red. NULL = not wanted. Not written on error.
 /// @retval 0 green or yellow; charged unless cost is 0.
-/// @retval TATCELL_NON_CONFORMING red, also every packet that came red; nothing charged.
+/// @retval TATCELL_NON_CONFORMING red, as is every packet that came red; nothing is charged.
 /// @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
-/// @retval TATCELL_CONTENDED no verdict; nothing charged.
+/// @retval TATCELL_CONTENDED no verdict; nothing is charged.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_LIMIT params not initialised.
-/// @retval TATCELL_ERR_OPTION pre is no colour.
-/// Thread: any number on one meter. Cost: one compare-and-swap when it charges, else one load. Since 0.3.
+/// @retval TATCELL_ERR_LIMIT params is not initialised.
+/// @retval TATCELL_ERR_OPTION pre is not a colour.
+/// Thread: any number on one meter. Cost: one compare-and-swap if it charges, else one load. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_meter_check(
@@ -106,14 +107,15 @@ pub unsafe extern "C" fn tatcell_meter_check(
     finish(meter.check(limit, now, cost, pre), out)
 }
 
-/// As tatcell_meter_check for a meter with one owner: plain load and store, no atomic instruction.
+/// Marks one packet and charges it unless it is red, for a meter with one owner. It equals tatcell_meter_check with
+/// a plain load and store, without atomic instructions.
 ///
-/// @param meter  not NULL; nobody else uses it during the call.
+/// @param meter  not NULL; no other thread uses it during the call.
 /// @param params of this meter; not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param cost   units; 0 looks and never writes.
-/// @param pre    as tatcell_meter_check.
-/// @param colour as tatcell_meter_check.
+/// @param cost   units; 0 only peeks and never writes.
+/// @param pre    the colour that the packet came with; TATCELL_GREEN for a colour-blind meter.
+/// @param colour gets the packet's colour, as for tatcell_meter_check; NULL = not wanted.
 /// @retval as tatcell_meter_check; never TATCELL_CONTENDED.
 /// Thread: one at a time on one meter. Cost: one load, one store. Since 0.3.
 #[no_mangle]
@@ -136,14 +138,14 @@ pub unsafe extern "C" fn tatcell_meter_check_exclusive(
     finish(meter.check(limit, now, cost, pre), out)
 }
 
-/// Tells how a packet would be marked, without charging it.
+/// Reports how a packet would be marked, without charging it.
 ///
 /// @param meter  not NULL.
 /// @param params of this meter; not NULL.
 /// @param now    the caller's clock, ticks.
 /// @param cost   units.
-/// @param pre    as tatcell_meter_check.
-/// @param colour as tatcell_meter_check.
+/// @param pre    the colour that the packet came with; TATCELL_GREEN for a colour-blind meter.
+/// @param colour gets the packet's colour, as for tatcell_meter_check; NULL = not wanted.
 /// @retval as tatcell_meter_check; never TATCELL_CONTENDED.
 /// Thread: any number on one meter; only reads. Cost: one load. Since 0.3.
 #[no_mangle]
@@ -165,16 +167,19 @@ pub unsafe extern "C" fn tatcell_meter_peek(
     finish(meter.peek(limit, now, cost, pre), out)
 }
 
-/// Forgets a word that every reading of the clock within the skew finds full, so that its wrap shows no false debt. For
-/// meters that may rest: once within each sweep_interval of tatcell_meter_info_t. Changes no colour.
+/// Empties the word of a meter that is full for every reading of the clock within the skew, so that the word cannot
+/// wrap into a false debt.
+///
+/// A meter that may be idle needs one sweep within each sweep_interval of tatcell_meter_info_t. A sweep changes no
+/// colour.
 ///
 /// @param meter  not NULL.
 /// @param params of this meter; not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param swept  1 if there was something to forget, else 0. NULL = not wanted.
+/// @param swept  gets 1 if the word was emptied, else 0. NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT bad argument.
-/// Thread: any number on one meter. Cost: one load, and one compare-and-swap where it forgets. Since 0.3.
+/// Thread: any number on one meter. Cost: one load, and one compare-and-swap if it empties the word. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_meter_sweep(
     meter: *mut tatcell_meter_t,
@@ -190,7 +195,7 @@ pub unsafe extern "C" fn tatcell_meter_sweep(
     TATCELL_PASS
 }
 
-/// Makes both buckets of a meter full. The way to other parameters, too, while nobody checks.
+/// Makes both buckets of a meter full. Use it also to change to other parameters, while no thread checks.
 ///
 /// @param meter not NULL.
 /// @retval 0 done.
@@ -203,7 +208,7 @@ pub unsafe extern "C" fn tatcell_meter_reset(meter: *mut tatcell_meter_t) -> i32
     TATCELL_PASS
 }
 
-/// Gives sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
+/// Returns sizeof(tatcell_meter_t) of the linked library, to compare with TATCELL_METER_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

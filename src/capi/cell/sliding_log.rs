@@ -12,21 +12,22 @@ use crate::cell::{ExclusiveSlidingLog, SlidingLog};
 use crate::limit::LimitError;
 use crate::table::Counters;
 
-/// Bytes of a tatcell_sliding_log_t: the handle, not the stamps. It never grows.
+/// Bytes of a tatcell_sliding_log_t: of the handle, not of the stamps. This size never changes.
 pub const TATCELL_SLIDING_LOG_SIZE: usize = 64;
 /// Alignment of a tatcell_sliding_log_t.
 pub const TATCELL_SLIDING_LOG_ALIGN: usize = 8;
 
-/// Handle of a sliding log: at most N units in every window, exactly, for requests of one unit. All state is in N cells
-/// of yours, a stamp each; 8 of them, aligned to 64 bytes, are one cache line. The handle is private to a process and
-/// read-only after its init call, and then any number of threads may use it at once. A zeroed one, and one of another
-/// version of the library, is refused with TATCELL_ERR_HANDLE.
+/// Handle of a sliding log: at most N units in every window, exactly, for requests of one unit. All state is in N
+/// cells that you own, one stamp in each. 8 cells that are aligned to 64 bytes are one cache line. The handle is
+/// private to one process. After its init call it is read-only, and any number of threads may use it at once. The
+/// library refuses a zeroed handle, and a handle of another version of the library, with TATCELL_ERR_HANDLE.
 ///
-/// For "at most 8 logins in any 10 minutes", where no border and no approximation will do. A decision looks at up to N
-/// stamps, a refusal at all: for weighted costs, large N and most limits take a tatcell_limit_t and one cell.
+/// Use it for promises such as "at most 8 logins in any 10 minutes", for which a fixed window or an approximation
+/// is not good enough. A decision reads up to N stamps, and a refusal reads all of them. For weighted costs, a
+/// large N and most other limits, use a tatcell_limit_t and one cell.
 #[repr(C, align(8))]
 pub struct tatcell_sliding_log_t {
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 8],
 }
 
@@ -94,22 +95,25 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// Makes the handle of a log of as many units in every window as there are stamps. Does not touch the stamps: zeroed
-/// ones are an empty log, and several handles, of several processes too, may use the same ones with the same window.
+/// Makes the handle of a sliding log. In every window, the log admits as many units as there are stamps.
 ///
-/// @param log    handle to initialise, not among the stamps; not NULL.
+/// The call does not touch the stamps. Zeroed stamps are an empty log. Several handles, also of several processes,
+/// may use the same stamps with the same window.
+///
+/// @param log    handle to initialise, outside the stamps; not NULL.
 /// @param stamps cells that belong to the log from now on; not NULL. Aligned to 64 bytes is better.
-/// @param count  of stamps: most units in a window.
+/// @param count  number of stamps: the most units in a window.
 /// @param window ticks of the caller's clock.
 /// @param skew   ticks by which a reading may be older than another; an older one finds the log empty. 0 = 2^61,
 ///               TATCELL_SKEW_NONE = none.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_OVERLAP the handle lies among the stamps.
-/// @retval TATCELL_ERR_RATE no stamps; TATCELL_ERR_UNITS 2^32 or more, where TATCELL_ERR_TOO_LARGE does not come first.
+/// @retval TATCELL_ERR_RATE there are no stamps; TATCELL_ERR_UNITS there are 2^32 or more, unless
+///         TATCELL_ERR_TOO_LARGE comes first.
 /// @retval TATCELL_ERR_PERIOD the window is 0.
 /// @retval TATCELL_ERR_HORIZON window and skew together are 2^63 ticks or more.
-/// Thread: one writer, nobody reading the handle. Cost: a few comparisons. Since 0.3.
+/// Thread: one writer, no reader of the handle. Cost: a few comparisons. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_sliding_log_init(
     log: *mut tatcell_sliding_log_t,
@@ -133,18 +137,20 @@ pub unsafe extern "C" fn tatcell_sliding_log_init(
     }
 }
 
-/// Decides one request of one unit and charges it if it conforms: iff fewer units than there are stamps were charged in
-/// the window up to now, units of clocks ahead included.
+/// Decides one request of one unit and charges it if it conforms.
+///
+/// The request conforms iff fewer units than there are stamps were charged in the window up to now. Units that were
+/// charged by a clock ahead of now count as well.
 ///
 /// @param log         not NULL.
 /// @param now         the caller's clock, ticks.
-/// @param retry_after ticks until the next unit leaves, 0 when it passes or is contended. Beside rivals it may be too
-///                    short. NULL = not wanted. Not written on error.
-/// @retval 0 passes, charged.
-/// @retval TATCELL_NON_CONFORMING, TATCELL_CONTENDED does not pass; nothing charged.
+/// @param retry_after ticks until the next unit leaves the window, 0 if the request passes or is contended. If
+///                    other threads charge meanwhile, it may be too short. NULL = not wanted. Not written on error.
+/// @retval 0 passes, and is charged.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_CONTENDED does not pass; nothing is charged.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_HANDLE log not initialised.
-/// Thread: any number on one log. Cost: loads of up to all stamps, of all when refused; one compare-and-swap when it
+/// @retval TATCELL_ERR_HANDLE log is not initialised.
+/// Thread: any number on one log. Cost: loads of up to all stamps, of all if refused; one compare-and-swap if it
 /// charges. Since 0.3.
 #[no_mangle]
 #[must_use]
@@ -157,11 +163,13 @@ pub unsafe extern "C" fn tatcell_sliding_log_check(
     finish(log.check(now), retry)
 }
 
-/// As tatcell_sliding_log_check for stamps with one owner: plain loads and stores, no atomic instruction.
+/// Decides one request of one unit and charges it if it conforms, for stamps with one owner. It equals
+/// tatcell_sliding_log_check with plain loads and stores, without atomic instructions.
 ///
-/// @param log         not NULL; nobody else uses its stamps during the call.
+/// @param log         not NULL; no other thread uses its stamps during the call.
 /// @param now         the caller's clock, ticks.
-/// @param retry_after as tatcell_sliding_log_check.
+/// @param retry_after ticks until the next unit leaves the window, as for tatcell_sliding_log_check; NULL = not
+///                    wanted.
 /// @retval as tatcell_sliding_log_check; never TATCELL_CONTENDED.
 /// Thread: one at a time on one log. Cost: as tatcell_sliding_log_check, with a store. Since 0.3.
 #[no_mangle]
@@ -175,17 +183,17 @@ pub unsafe extern "C" fn tatcell_sliding_log_check_exclusive(
     finish(log.check(now), retry)
 }
 
-/// Decides one request of one unit with the full answer: remaining, next_unit and reset_after are exact, as the stamps
-/// were read.
+/// Decides one request of one unit, charges it if it conforms, and returns the full answer. remaining, next_unit
+/// and reset_after are exact for the stamps as they were read.
 ///
 /// @param log      not NULL.
 /// @param now      the caller's clock, ticks.
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_CONTENDED as out->verdict; charged if 0.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_CONTENDED equal to out->verdict; charged if 0.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval others as tatcell_sliding_log_check.
-/// Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap when it charges. Since 0.3.
+/// Thread: any number on one log. Cost: loads of all stamps, one compare-and-swap if it charges. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_sliding_log_check_ex(
@@ -202,7 +210,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_check_ex(
     fill(&made, out)
 }
 
-/// Tells what a request would be answered, without charging it.
+/// Reports how a request of one unit would be decided, without charging it.
 ///
 /// @param log not NULL.
 /// @param now the caller's clock, ticks.
@@ -219,15 +227,16 @@ pub unsafe extern "C" fn tatcell_sliding_log_peek(
     fill(&log.peek(now), out)
 }
 
-/// Takes the unit of a permit out of the log, if it is in the window still. Use a permit once, and none of before a
-/// reset.
+/// Takes the unit of a permit out of the log, if it is still in the window.
 ///
-/// @param log      that was charged; not NULL.
+/// Use a permit once. Do not use a permit from before a reset.
+///
+/// @param log      the log that was charged; not NULL.
 /// @param now      the caller's clock, ticks.
 /// @param permit   from a decision; not NULL.
-/// @param credited units given back, 1 or 0; NULL = not wanted.
-/// @retval 0 done (perhaps the unit had left).
-/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @param credited gets the units given back, 1 or 0; NULL = not wanted.
+/// @retval 0 done (perhaps the unit had left the window).
+/// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval others as tatcell_sliding_log_check.
 /// Thread: any number on one log. Cost: one compare-and-swap. Since 0.3.
 #[no_mangle]
@@ -254,7 +263,7 @@ pub unsafe extern "C" fn tatcell_sliding_log_reset(log: *const tatcell_sliding_l
     finish_done(true)
 }
 
-/// Gives sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
+/// Returns sizeof(tatcell_sliding_log_t) of the linked library, to compare with TATCELL_SLIDING_LOG_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

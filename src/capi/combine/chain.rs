@@ -24,33 +24,35 @@ use crate::table::Counters;
 pub const TATCELL_CHAIN_MAX: u32 = 8;
 const _: () = assert!(TATCELL_CHAIN_MAX as usize == MAX_LINKS);
 
-/// link flags: the key of the table is given by its hash.
+/// link flags: the link names the key of its table by a hash.
 pub const TATCELL_LINK_HASH: u32 = 1;
-/// link flags: the table is one of overrides, and limit is NULL. The chain is refused while the key is banned there,
-/// and passes without charging anything while it is exempt; a ban by any link outweighs an exemption by another.
+/// link flags: the table is one of overrides, and limit is NULL. While the key is banned in it, the chain is
+/// refused. While the key is exempt, the chain passes and charges nothing. A ban by any link outweighs an exemption
+/// by another.
 pub const TATCELL_LINK_OVERRIDES: u32 = 2;
 
 /// Bytes of a tatcell_link_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_LINK_MIN: usize = 32 + 6 * size_of::<*const u8>();
 
-/// One limit of a chain: a cell or the key of a table, the limit it stands under, and the cost in its units. Set
-/// one of cell, cell32 and table; everything else may be 0.
+/// One limit of a chain: a cell or the key of a table, its limit, and the cost in units of that limit. Set one of
+/// cell, cell32 and table. Every other field may be 0.
 #[repr(C)]
 pub struct tatcell_link_t {
-    /// sizeof(tatcell_link_t). Not read in a chain, which says how far its links are apart; read where a call takes one
-    /// link.
+    /// sizeof(tatcell_link_t). A chain does not read it, because link_size of the chain gives the distance between
+    /// links. A call that takes one link reads it.
     pub size: u32,
-    /// 0, or with a table any of TATCELL_LINK_HASH, TATCELL_LINK_OVERRIDES.
+    /// 0, or for a table any of TATCELL_LINK_HASH and TATCELL_LINK_OVERRIDES.
     pub flags: u32,
-    /// Units; 0 only looks: the chain passes if a cost of 0 does.
+    /// Units. 0 only peeks: the link refuses if a cost of 0 does not conform.
     pub cost: u64,
-    /// Units that are charged in addition once the chain has passed. They refuse nothing, end at the burst (and the
-    /// limit's max_debt), and are not given back. A fresh random number of a small range, 0 to 2 for instance, keeps
-    /// an aggregate from telling how many requests of others it has counted; the rate falls by the mean of it.
+    /// Units that are charged in addition once the chain has passed. They cannot cause a refusal, they stop at the
+    /// burst (and the limit's max_debt), and they are not refunded. A fresh random number from a small range, such
+    /// as 0 to 2, keeps an aggregate from revealing how many requests of others it has counted. The rate falls by
+    /// the mean of that number.
     pub extra: u64,
     /// With TATCELL_LINK_HASH: the hash of the key.
     pub hash: u64,
-    /// Of the kind that cell or table need; not NULL, but for TATCELL_LINK_OVERRIDES.
+    /// The limit, of the kind that the cell or table needs; not NULL, except with TATCELL_LINK_OVERRIDES.
     pub limit: *const tatcell_limit_t,
     /// A 64-bit cell; or NULL.
     pub cell: *mut tatcell_cell_t,
@@ -58,7 +60,7 @@ pub struct tatcell_link_t {
     pub cell32: *mut tatcell_cell32_t,
     /// A table; or NULL.
     pub table: *const tatcell_table_t,
-    /// With a table, but for TATCELL_LINK_HASH: the bytes of the key; not NULL, even when empty.
+    /// For a table without TATCELL_LINK_HASH: the bytes of the key; not NULL, even when empty.
     pub key: *const c_void,
     /// Bytes of the key.
     pub key_len: usize,
@@ -73,34 +75,36 @@ const _: () = assert!(size_of::<tatcell_link_t>() == TATCELL_LINK_MIN && TATCELL
 /// Bytes of a tatcell_chain_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_CHAIN_MIN: usize = 24 + 4 * size_of::<*const u8>();
 
-/// Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT; only read by the calls, so it
+/// Up to 8 limits that one request must meet together. Start from TATCELL_CHAIN_INIT. The calls only read it, so it
 /// may be used again and again.
 ///
-/// Order matters for speed and for the index that is reported: the most specific limit, or the most likely to
-/// refuse, first; an aggregate over all last. Links of one cell, or of one key of a table, are one charge of all
-/// their costs, reported as the first of them; they must stand under one limit.
+/// The order of the links affects the speed and the reported index. Put the most specific limit first, or the one
+/// that is most likely to refuse, and an aggregate over all keys last. Links of one cell, or of one key of a table,
+/// become one charge of all their costs, which is reported as the first of these links. They must have the same
+/// limit.
 #[repr(C)]
 pub struct tatcell_chain_t {
     /// sizeof(tatcell_chain_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
     /// Links, 1..8.
     pub count: u32,
     /// Bytes from one link to the next, sizeof(tatcell_link_t).
     pub link_size: u32,
-    /// With decisions: bytes from one to the next, sizeof(tatcell_decision_t).
+    /// With decisions: bytes from one decision to the next, sizeof(tatcell_decision_t).
     pub decision_size: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
-    /// What is charged; not NULL.
+    /// The links; not NULL.
     pub links: *const tatcell_link_t,
-    /// One a link, for tatcell_chain_refund: what the last check or reserve charged. NULL = not wanted.
+    /// One permit for each link, for tatcell_chain_refund: what the last check or reserve charged. NULL = not
+    /// wanted.
     pub permits: *mut Permit,
-    /// Gets the decision of each link by itself, decision_size bytes apart; their size fields are neither read nor
+    /// Gets the decision of each single link, decision_size bytes apart. Their size fields are neither read nor
     /// written. NULL = not wanted.
     pub decisions: *mut tatcell_decision_t,
-    /// This thread's counters: one decision a chain, and each key inserted. NULL = off.
+    /// This thread's counters. They count one decision for a chain, and each key that it inserts. NULL = off.
     pub counters: *mut Counters,
 }
 
@@ -233,40 +237,42 @@ impl<'a> Work<'a> {
 
 /// Decides one request under several limits: charges all of them if it conforms to all, else none.
 ///
-/// All links are looked at first, then charged in order; if one refuses after all (a race was lost, or a set of a
-/// table is full), those before it are given back in reverse. No limit ever passes more than it allows, whatever
-/// others do meanwhile; they may be refused while a charge waits to be given back.
+/// The call first peeks at all links and then charges them in order. If a link then refuses (another thread won the
+/// race, or a set of a table is full), the call refunds the earlier links in reverse order. No limit ever passes
+/// more than it allows, even if other threads charge meanwhile. Those threads may be refused while a charge waits
+/// for its refund.
 ///
-/// out->policy is the index of a link. When the request passes it is the tightest one, whose remaining units are
-/// worth the fewest requests like this one (with equal costs: the smallest remaining); when not, the first that can
-/// never pass, else the first that refuses. cost, burst, remaining, next_unit and reset_after are of that link.
-/// retry_after is the longest of all links: at now + retry_after every link passes if nothing else comes, and not a
-/// tick before. (What only a race or a full set refused has the retry time of the link that refused.) The permit is
-/// zero: each link has its own, chain->permits. Of a refused chain they are zero, but where giving back was
-/// contended to its bound.
+/// out->policy is the index of a link. If the request passes, it is the tightest link: the one whose remaining
+/// units are worth the fewest requests like this one (with equal costs, the smallest remaining). If it does not
+/// pass, it is the first link that can never pass, else the first one that refuses. cost, burst, remaining,
+/// next_unit and reset_after are those of that link. retry_after is the longest of all links: at now + retry_after
+/// every link passes if nothing else comes, and not a tick before. (If only a race or a full set refused, it is the
+/// retry time of the link that refused.) The permit is zero, because each link has its own in chain->permits. The
+/// permits of a refused chain are zero, unless a refund was contended until its last attempt.
 ///
-/// Of a refused chain nothing stays charged but the penalty of the link that refused after the look; what a charge
-/// under TATCELL_FULL_SAMPLED stored; and of a key that was inserted and given back a claim lifetime and a q-unit.
+/// A refused chain leaves nothing charged, with three exceptions: the penalty of a link that refused after the
+/// peek; the charge that TATCELL_FULL_SAMPLED stored; and, for a key that was inserted and refunded, a claim
+/// lifetime and a q-unit.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_DECISION_INIT; NULL = not wanted.
-/// @retval 0 passes, all are charged.
+/// @retval 0 passes; all links are charged.
 /// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged.
-/// @retval TATCELL_ERR_ALGORITHM a link of overrides whose table has none.
+/// @retval TATCELL_ERR_ALGORITHM a link has TATCELL_LINK_OVERRIDES, and its table is not one of overrides.
 /// @retval TATCELL_ERR_LINKS no link, or more than 8.
-/// @retval TATCELL_ERR_TWO_LIMITS one cell or key stands under two limits, which would share one debt.
-/// @retval TATCELL_ERR_COST the costs of one cell or key exceed 64 bits together.
+/// @retval TATCELL_ERR_TWO_LIMITS one cell or key has two limits in the chain, which would share one debt.
+/// @retval TATCELL_ERR_COST the costs of one cell or key together exceed 64 bits.
 /// @retval TATCELL_ERR_SIZE size, link_size, decision_size or out->size is not set.
 /// @retval TATCELL_ERR_OPTION an unknown flag, a link with more than one of cell, cell32 and table, or a hash
 ///         without a table.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or a link without cell and table.
-/// @retval TATCELL_ERR_OVERLAP what the call writes (out, permits, decisions, counters) overlaps each other or what
-///         it reads (chain, links).
-/// @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH of a
-///         link, as tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
-/// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a look and a
-/// compare-and-swap a link when it passes, only loads when the look refuses; about 5 KiB of stack. Since 0.3.
+/// @retval TATCELL_ERR_OVERLAP objects that the call writes (out, permits, decisions, counters) overlap each other,
+///         or objects that it reads (chain, links).
+/// @retval TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH a
+///         link is wrong, as for tatcell_cell_check and tatcell_table_check. Nothing is changed on error.
+/// Thread: any number on the same cells and tables, unless a table is exclusive. Cost: a peek and a
+/// compare-and-swap for each link if it passes, only loads if the peek refuses; about 5 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_check(
@@ -283,14 +289,14 @@ pub unsafe extern "C" fn tatcell_chain_check(
     fill_if(&made, to)
 }
 
-/// Tells what tatcell_chain_check would answer, without charging anything. Permits, decisions and counters are left
-/// alone.
+/// Reports how tatcell_chain_check would decide, without charging anything. It does not write permits, decisions or
+/// counters.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param out   started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_chain_check; never TATCELL_CONTENDED.
-/// Thread: as tatcell_chain_check; only reads. Cost: a look a link. Since 0.3.
+/// Thread: as tatcell_chain_check; only reads. Cost: a peek for each link. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_chain_peek(
     chain: *const tatcell_chain_t,
@@ -301,22 +307,27 @@ pub unsafe extern "C" fn tatcell_chain_peek(
     fill(&work.chain.peek(now), to)
 }
 
-/// Reserves all links for the earliest instant at which all conform, for shaping: out->departure, the latest of the
-/// links'. Each is charged at arrival, so an aggregate is never charged at a future time. What one link holds back
-/// leaves later than the others have counted it: a limit that many chains share may then send more than it allows, by
-/// what they hold back. tatcell_shaper_forward asks each limit when a request gets there, and does not.
+/// Reserves all links for the earliest instant at which all conform, for shaping; out->departure is the latest
+/// departure of the links.
 ///
-/// A request that would wait longer than the max_delay of any link is refused and charges nothing; out->retry_after
-/// is the time until all links would accept it. Every link is asked, and given back where another refuses.
+/// Each link is charged at arrival, so an aggregate is never charged at a future time. A request that one link
+/// delays leaves later than the other links have counted it. A limit that many chains share may then send more than
+/// it allows, by the amount that the chains delay. tatcell_shaper_forward avoids this: it charges each limit when a
+/// request reaches it.
+///
+/// A request that would wait longer than the max_delay of any link is refused and charges nothing. out->retry_after
+/// is then the time until all links would accept it. The call reserves every link, and refunds it if another link
+/// refuses.
 ///
 /// @param chain started from TATCELL_CHAIN_INIT; not NULL.
 /// @param now   the caller's clock, ticks.
-/// @param out   started from TATCELL_DECISION_INIT: departure, and the rest as for tatcell_chain_check. Not NULL.
-/// @retval 0 reserved, all are charged.
-/// @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA, which alone knows when a request may leave; nothing is
-///         changed.
-/// @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also where it would wait longer than a max_delay.
-/// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link, and another where it is given back. Since 0.3.
+/// @param out   started from TATCELL_DECISION_INIT; not NULL. Gets departure, and the other fields as for
+///              tatcell_chain_check.
+/// @retval 0 reserved; all links are charged.
+/// @retval TATCELL_ERR_ALGORITHM a limit is not of GCRA; other algorithms cannot reserve. Nothing is changed.
+/// @retval others as tatcell_chain_check; TATCELL_NON_CONFORMING also if the request would wait longer than a
+///         max_delay.
+/// Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link, and another one for a refund. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_chain_reserve(
@@ -333,15 +344,17 @@ pub unsafe extern "C" fn tatcell_chain_reserve(
     fill(&made, to)
 }
 
-/// Gives back what the permits of the links prove was charged and has not drained since, the last link first. Each
-/// that was given back becomes zero, so that none is used twice. Extras are not given back.
+/// Gives back the parts of the links' charges that have not drained since, as their permits prove, the last link
+/// first.
 ///
-/// @param chain with the links and permits of a check or a reserve; not NULL, nor its permits.
+/// Each refunded permit becomes zero, so that none is used twice. Extras are not refunded.
+///
+/// @param chain with the links and permits of a check or a reserve; not NULL, and its permits not NULL.
 /// @param now   the caller's clock, ticks.
 /// @retval 0 done (perhaps nothing was left to give back).
-/// @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
+/// @retval TATCELL_CONTENDED the charges whose permits are not zero are still charged; ask again.
 /// @retval others as tatcell_chain_check.
-/// Thread: as tatcell_chain_check. Cost: a compare-and-swap a link. Since 0.3.
+/// Thread: as tatcell_chain_check. Cost: a compare-and-swap for each link. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_chain_refund(chain: *const tatcell_chain_t, now: u64) -> i32 {
     args!(c, work = Work::new(c, chain, core::ptr::null()));

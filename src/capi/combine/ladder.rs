@@ -21,9 +21,9 @@ use crate::table::Counters;
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_rung_t {
-    /// Bits of the prefix: 0 (all addresses of the family) to 32 or 128.
+    /// Length of the prefix in bits: 0 (all addresses of the family) to 32 or 128.
     pub bits: u32,
-    /// How many times the limit of one address all addresses of such a prefix have together; not 0.
+    /// The limit of all addresses with one prefix together is this many times the limit of one address; not 0.
     pub multiplier: u32,
 }
 
@@ -33,22 +33,22 @@ unsafe impl Plain for tatcell_rung_t {}
 /// Bytes of a tatcell_ladder_spec_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_LADDER_SPEC_MIN: usize = 16 + 2 * size_of::<*const u8>();
 
-/// The prefix lengths that have limits, the longest first. Lengths must fall from rung to rung, multipliers must
-/// not. A family without rungs has the defaults: IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1, /64 x2,
-/// /56 x3, /48 x4, /32 x64.
+/// The prefix lengths that have limits, the longest first. From rung to rung, lengths must fall and multipliers
+/// must not fall. A family without rungs has the defaults: IPv4 /32 x1, /24 x32, /20 x256, /18 x768; IPv6 /128 x1,
+/// /64 x2, /56 x3, /48 x4, /32 x64.
 #[repr(C)]
 pub struct tatcell_ladder_spec_t {
     /// sizeof(tatcell_ladder_spec_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
-    /// Rungs of IPv4, 1..8; 0 = the defaults.
+    /// Number of rungs for IPv4, 1..8; 0 = the defaults.
     pub v4_count: u32,
-    /// Rungs of IPv6, 1..8; 0 = the defaults.
+    /// Number of rungs for IPv6, 1..8; 0 = the defaults.
     pub v6_count: u32,
-    /// The rungs of IPv4; NULL with a count of 0.
+    /// The rungs for IPv4; NULL if v4_count is 0.
     pub v4: *const tatcell_rung_t,
-    /// The rungs of IPv6; NULL with a count of 0.
+    /// The rungs for IPv6; NULL if v6_count is 0.
     pub v6: *const tatcell_rung_t,
 }
 
@@ -60,17 +60,17 @@ const _: () = assert!(
     size_of::<tatcell_ladder_spec_t>() == TATCELL_LADDER_SPEC_MIN && TATCELL_LADDER_SPEC_MIN % 8 == 0
 );
 
-/// Bytes of a tatcell_ladder_t; it never grows.
+/// Bytes of a tatcell_ladder_t. This size never changes.
 pub const TATCELL_LADDER_SIZE: usize = 2304;
 /// Alignment of a tatcell_ladder_t.
 pub const TATCELL_LADDER_ALIGN: usize = 8;
 
-/// The limits of all tiers of a ladder, for one table. Initialise it with tatcell_ladder_init; read-only afterwards,
-/// and then any number of threads may use it at once. A zeroed one, and one of another version of the library, is
-/// refused with TATCELL_ERR_HANDLE.
+/// The limits of all tiers of a ladder, for one table. tatcell_ladder_init initialises it. After that it is
+/// read-only, and any number of threads may use it at once. The library refuses a zeroed ladder, and a ladder of
+/// another version of the library, with TATCELL_ERR_HANDLE.
 #[repr(C, align(8))]
 pub struct tatcell_ladder_t {
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 288],
 }
 
@@ -184,13 +184,13 @@ fn with_units(given: &tatcell_limit_spec_t, units: &LimitSpec) -> tatcell_limit_
     }
 }
 
-/// Tells what a table must provide for to have a ladder over this limit of one address: its options' fastest and
-/// slowest.
+/// Computes the table options for a ladder over this limit of one address: the options fastest and slowest.
 ///
 /// @param spec    the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @param rungs   started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
-/// @param fastest the limit of the shortest prefix; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
-/// @param slowest a limit that is longer than that of every tier; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+/// @param fastest gets the limit of the shortest prefix; started from TATCELL_LIMIT_SPEC_INIT, not NULL.
+/// @param slowest gets a limit that is longer than that of every tier; started from TATCELL_LIMIT_SPEC_INIT, not
+///                NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_LADDER a family has more than 8 rungs, a prefix is too long, lengths do not fall, or a
 ///         multiplier falls or is 0.
@@ -221,19 +221,21 @@ pub unsafe extern "C" fn tatcell_ladder_table_specs(
     TATCELL_PASS
 }
 
-/// Makes the limits of all tiers of a ladder for one table: spec for one address; units, burst and every other
-/// amount of units times the multiplier for each prefix.
+/// Makes the limits of all tiers of a ladder for one table.
+///
+/// spec is the limit of one address. For each prefix length, units, burst and every other amount of units are
+/// multiplied by the multiplier of its rung.
 ///
 /// @param ladder to initialise; not NULL.
-/// @param table  handle; not NULL. tatcell_ladder_table_specs tells what its options must provide for.
+/// @param table  handle; not NULL. Its options must be those that tatcell_ladder_table_specs computes.
 /// @param spec   the limit of one address, started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @param rungs  started from TATCELL_LADDER_SPEC_INIT; NULL = the defaults.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_TOO_FAST the table's options do not provide for a tier.
-/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_HANDLE table is not initialised.
 /// @retval others as tatcell_ladder_table_specs and tatcell_limit_init_table. Nothing is changed on error.
-/// Thread: one writer, nobody reading. Cost: as many limits as there are rungs, and about 10 KiB of stack; not for the
-/// hot path. Since 0.3.
+/// Thread: one writer, no reader. Cost: one limit for each rung, and about 10 KiB of stack; not for the hot path.
+/// Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_init(
     ladder: *mut tatcell_ladder_t,
@@ -256,26 +258,27 @@ pub unsafe extern "C" fn tatcell_ladder_init(
 
 /// Decides one request of an address: charges all its prefixes if it conforms to the limit of each, else none.
 ///
-/// out->policy is the number of a tier, the longest prefix being 0; tatcell_ladder_rung tells which. All else is as
-/// for tatcell_chain_check. An IPv4 address may come inside an IPv6 address: see tatcell_address_canonical.
+/// out->policy is the number of a tier; the longest prefix is 0. tatcell_ladder_rung returns the prefix length of a
+/// tier. Everything else is as for tatcell_chain_check. An IPv4 address may be written as an IPv6 address: see
+/// tatcell_address_canonical.
 ///
 /// @param ladder      from tatcell_ladder_init; not NULL.
-/// @param table       handle of the table that it was made for; not NULL.
+/// @param table       handle of the table that the ladder was made for; not NULL.
 /// @param now         the caller's clock, ticks.
 /// @param address     in network order, as in in_addr and in6_addr; not NULL.
 /// @param address_len bytes: 4 or 16.
-/// @param cost        units; 0 looks and never writes.
+/// @param cost        units; 0 only peeks and never writes.
 /// @param out         started from TATCELL_DECISION_INIT; NULL = not wanted.
-/// @param permits     TATCELL_CHAIN_MAX of them, for tatcell_ladder_refund; NULL = not wanted.
+/// @param permits     an array of TATCELL_CHAIN_MAX permits, for tatcell_ladder_refund; NULL = not wanted.
 /// @param counters    this thread's counters; NULL = off.
 /// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as tatcell_chain_check.
 /// @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
-/// @retval TATCELL_ERR_HANDLE ladder or table not initialised; TATCELL_ERR_FOREIGN made for another table.
+/// @retval TATCELL_ERR_HANDLE ladder or table is not initialised; TATCELL_ERR_FOREIGN ladder is for another table.
 /// @retval TATCELL_ERR_HASH the caller hashes for this table.
 /// @retval TATCELL_ERR_OVERLAP out, permits and counters overlap.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer. Nothing is changed on error.
-/// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two looks at one or two cache
+/// Thread: any number, unless the table is exclusive. Cost: for each tier a hash, two scans of one or two cache
 /// lines and a compare-and-swap; about 5 KiB of stack. Since 0.3.
 #[no_mangle]
 #[must_use]
@@ -314,17 +317,17 @@ pub unsafe extern "C" fn tatcell_ladder_check(
     fill_if(&made, out)
 }
 
-/// Tells what tatcell_ladder_check would answer, without charging anything.
+/// Reports how tatcell_ladder_check would decide, without charging anything.
 ///
 /// @param ladder      from tatcell_ladder_init; not NULL.
-/// @param table       handle of the table that it was made for; not NULL.
+/// @param table       handle of the table that the ladder was made for; not NULL.
 /// @param now         the caller's clock, ticks.
 /// @param address     in network order; not NULL.
 /// @param address_len bytes: 4 or 16.
 /// @param cost        units.
 /// @param out         started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_ladder_check; never TATCELL_CONTENDED.
-/// Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a look. Since 0.3.
+/// Thread: as tatcell_ladder_check; only reads. Cost: for each tier a hash and a scan. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_ladder_peek(
     ladder: *const tatcell_ladder_t,
@@ -346,17 +349,17 @@ pub unsafe extern "C" fn tatcell_ladder_peek(
     fill(&chain.peek(now), out)
 }
 
-/// Gives back what the permits of an address's tiers prove was charged and has not drained since; those given back
-/// become zero.
+/// Gives back the parts of an address's charges that have not drained since, as its permits prove. Each refunded
+/// permit becomes zero.
 ///
 /// @param ladder      from tatcell_ladder_init; not NULL.
 /// @param table       handle of the table that was charged; not NULL.
 /// @param now         the caller's clock, ticks.
 /// @param address     the address that was charged; not NULL.
 /// @param address_len bytes: 4 or 16.
-/// @param permits     TATCELL_CHAIN_MAX of them, from tatcell_ladder_check; not NULL.
+/// @param permits     the TATCELL_CHAIN_MAX permits from tatcell_ladder_check; not NULL.
 /// @retval 0 done (perhaps nothing was left to give back).
-/// @retval TATCELL_CONTENDED what is left in the permits is still charged; ask again.
+/// @retval TATCELL_CONTENDED the charges whose permits are not zero are still charged; ask again.
 /// @retval others as tatcell_ladder_check.
 /// Thread: as tatcell_ladder_check. Cost: for each tier a hash and a compare-and-swap. Since 0.3.
 #[no_mangle]
@@ -379,13 +382,13 @@ pub unsafe extern "C" fn tatcell_ladder_refund(
     finish_done(chain.refund(now, permits))
 }
 
-/// Tells which prefix a decision's policy means.
+/// Returns the prefix length that the policy of a decision stands for.
 ///
 /// @param ladder      from tatcell_ladder_init; not NULL.
 /// @param address     the address that was decided; not NULL.
 /// @param address_len bytes: 4 or 16.
-/// @param policy      of the decision.
-/// @param rung        its length and multiplier; not NULL.
+/// @param policy      policy of the decision.
+/// @param rung        gets length and multiplier; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_END the ladder has no such tier for this address.
 /// @retval TATCELL_ERR_ADDRESS, TATCELL_ERR_HANDLE, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN as tatcell_ladder_check.
@@ -404,16 +407,19 @@ pub unsafe extern "C" fn tatcell_ladder_rung(
     TATCELL_PASS
 }
 
-/// Gives the canonical form of an address: an IPv4 address that is written in IPv6 is that IPv4 address. That is so
-/// for IPv4-mapped addresses (::ffff:0:0/96, RFC 4291), the well-known prefix of NAT64 (64:ff9b::/96, RFC 6052) and
-/// 6to4 (2002::/16, RFC 3056: the router's address, one for all hosts behind it). Teredo and all others stay as
-/// they are. The ladder calls do this by themselves.
+/// Returns the canonical form of an address. An IPv4 address that is written as an IPv6 address becomes the IPv4
+/// address.
+///
+/// This applies to IPv4-mapped addresses (::ffff:0:0/96, RFC 4291), to the well-known prefix of NAT64
+/// (64:ff9b::/96, RFC 6052) and to 6to4 (2002::/16, RFC 3056). For 6to4 it is the router's address, the same for
+/// all hosts behind it. Teredo and all other addresses stay as they are. The ladder calls apply this function
+/// themselves.
 ///
 /// @param address       in network order; not NULL.
 /// @param address_len   bytes: 4 or 16.
-/// @param canonical     16 bytes; the first canonical_len are the address, the rest 0. May be address itself. Not
-///                      NULL.
-/// @param canonical_len 4 or 16; not NULL.
+/// @param canonical     gets 16 bytes: the first canonical_len are the address, the rest are 0. May be address
+///                      itself. Not NULL.
+/// @param canonical_len gets 4 or 16; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_ADDRESS address_len is neither 4 nor 16.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -438,7 +444,7 @@ pub unsafe extern "C" fn tatcell_address_canonical(
     TATCELL_PASS
 }
 
-/// Gives sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
+/// Returns sizeof(tatcell_ladder_t) of the linked library, to compare with TATCELL_LADDER_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

@@ -21,32 +21,34 @@ use crate::table::{Counters, MAX_BURST};
 /// Bytes of a tatcell_mark_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_MARK_MIN: usize = 16 + 2 * size_of::<*const u8>();
 
-/// How the packets of every key of a table are marked: by two limits of it. Start from TATCELL_MARK_INIT; only read
-/// by the calls.
+/// The rule that marks the packets of every key of a table, by two limits of the table. Start from
+/// TATCELL_MARK_INIT. The calls only read it.
 ///
-/// The committed debt of a key lies in the table at the hash of the key, the second one at tatcell_hash_second of
-/// that. Each limit is asked as tatcell_table_check asks it, its options included: one in shadow mode never
-/// refuses, and a penalty is charged where its limit refuses, which under RFC 4115 it does for yellow packets, too.
-/// Counters count what a shadow limit lets through as conforming.
+/// The committed debt of a key lies in the table at the hash of the key. Its second debt lies at
+/// tatcell_hash_second of that hash. Each limit decides as in tatcell_table_check, with its options. A limit in
+/// shadow mode never refuses. A penalty is charged when its limit refuses; under RFC 4115 the committed limit also
+/// refuses yellow packets. Counters count a packet that a shadow limit lets pass as conforming.
 ///
-/// TATCELL_METER_RFC2698: what the second limit, the peak, refuses is red; what it lets pass is green where the
-/// committed limit lets it pass as well, else yellow. TATCELL_METER_RFC4115: what the committed limit lets pass is
-/// green; of what it refuses the second limit, the excess, makes yellow what it lets pass, and the rest is red.
+/// TATCELL_METER_RFC2698: a packet that the second limit, the peak, refuses is red. A packet that it passes is
+/// green if the committed limit passes it as well, else yellow. TATCELL_METER_RFC4115: a packet that the committed
+/// limit passes is green. Of the others, a packet that the second limit, the excess, passes is yellow, and the rest
+/// are red.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_mark_t {
     /// sizeof(tatcell_mark_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
-    /// TATCELL_METER_RFC2698 or TATCELL_METER_RFC4115. (The buckets of RFC 2697 fill one another and need one word:
-    /// see tatcell_meter_check.)
+    /// TATCELL_METER_RFC2698 or TATCELL_METER_RFC4115. RFC 2697 is not possible, because its buckets fill one
+    /// another and need one word: see tatcell_meter_check.
     pub kind: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
     /// The committed limit, from tatcell_limit_init_table of the table; not NULL.
     pub committed: *const tatcell_limit_t,
-    /// The peak limit (RFC 2698, at least as fast as committed) or the excess limit; likewise.
+    /// The peak limit (RFC 2698, at least as fast as committed) or the excess limit, from tatcell_limit_init_table
+    /// of the table; not NULL.
     pub second: *const tatcell_limit_t,
 }
 
@@ -87,10 +89,10 @@ fn mark_one(
 
 /// Marks one packet of a key green, yellow or red, and charges the limits of its colour.
 ///
-/// Each limit is exact on every interleaving: of RFC 2698 the peak limit for green and yellow together and the
-/// committed one for green, of RFC 4115 the committed one for green and the excess one for yellow. RFC 4115 gives
-/// the colours of some order of the packets, RFC 2698 where they have one reading of the clock. A key owes in two
-/// slots; a set that is full is decided by the policy of the table.
+/// Each limit is exact on every interleaving of threads. Under RFC 2698 the peak limit is exact for green and
+/// yellow together, and the committed one for green. Under RFC 4115 the committed limit is exact for green, and the
+/// excess one for yellow. RFC 4115 gives the colours of some order of the packets; RFC 2698 does so for packets
+/// with one reading of the clock. A key uses two slots. If a set is full, the policy of the table decides.
 ///
 /// Sources: RFC 2698, RFC 4115.
 ///
@@ -99,18 +101,18 @@ fn mark_one(
 /// @param now     the caller's clock, ticks.
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
-/// @param cost    units: the bytes of the packet; 0 looks and never writes.
-/// @param pre     the colour that the packet came with, TATCELL_GREEN where marking is colour-blind. Colours never
-///                get better.
-/// @param colour  the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED, which is also that of a packet
-///                without verdict. NULL = not wanted. Not written on error.
+/// @param cost    units: the bytes of the packet; 0 only peeks and never writes.
+/// @param pre     the colour that the packet came with; TATCELL_GREEN for colour-blind marking. A colour never gets
+///                better.
+/// @param colour  gets the packet's colour: TATCELL_GREEN, TATCELL_YELLOW or TATCELL_RED. A packet without verdict
+///                is red. NULL = not wanted. Not written on error.
 /// @retval 0 green or yellow; charged unless cost is 0.
-/// @retval TATCELL_NON_CONFORMING red, also every packet that came red; nothing charged but a penalty.
+/// @retval TATCELL_NON_CONFORMING red, as is every packet that came red; nothing is charged except a penalty.
 /// @retval TATCELL_NEVER red, and always will be: the cost is above every burst that its incoming colour may use.
-/// @retval TATCELL_CONTENDED no verdict; nothing charged but a penalty.
+/// @retval TATCELL_CONTENDED no verdict; nothing is charged except a penalty.
 /// @retval TATCELL_ERR_SIZE the size of mark is not set.
-/// @retval TATCELL_ERR_OPTION kind is neither of both, a flag is unknown, or pre is no colour.
-/// @retval TATCELL_ERR_PEAK RFC 2698, and second is slower than committed.
+/// @retval TATCELL_ERR_OPTION kind is neither of the two, a flag is unknown, or pre is not a colour.
+/// @retval TATCELL_ERR_PEAK kind is RFC 2698, and second is slower than committed.
 /// @retval TATCELL_ERR_ALGORITHM the limits are not of GCRA.
 /// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_LIMIT, TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_NULL,
 ///         TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH as tatcell_table_check. Nothing is changed on error.
@@ -165,30 +167,30 @@ pub unsafe extern "C" fn tatcell_table_mark_hash(
     finish(made, out)
 }
 
-/// Marks up to 64 packets at one now, in order. Hashes and prefetches the keys of the next burst before that.
+/// Marks up to 64 packets at one now, in order. Before that it hashes and prefetches the keys of the next burst.
 ///
-/// The colours, and what is charged, equal those of tatcell_table_mark for each packet in the same order, repeated
-/// keys included. burst and next are as for tatcell_table_check_burst, but for what is said here; bit i of
-/// burst->pass is 1 where packet i is green or yellow. Of burst->counters those of verdicts count each packet once;
-/// inserted, untracked, inherited and forgiven count each debt, of which a key has two.
+/// The colours and the charges equal those of tatcell_table_mark for each packet in the same order, including
+/// repeated keys. burst and next are as for tatcell_table_check_burst, with the differences below. Bit i of
+/// burst->pass is 1 if packet i is green or yellow. In burst->counters, the counts of verdicts count each packet
+/// once. The counts inserted, untracked, inherited and forgiven count each debt, and a key has two debts.
 ///
 /// @param table   handle; not NULL.
-/// @param burst   what is marked, its costs being the bytes of the packets; without limit, limits and decisions.
-///                Not NULL.
+/// @param burst   the burst to mark; its costs are the bytes of the packets. Its limit, limits and decisions are
+///                NULL. Not NULL.
 /// @param mark    started from TATCELL_MARK_INIT; not NULL.
 /// @param pre     the colour that each packet came with, one byte each; NULL = all green, colour-blind.
-/// @param colours gets the colour of each packet, one byte each, TATCELL_RED where it is contended; not NULL unless
+/// @param colours gets the colour of each packet, one byte each, TATCELL_RED if it is contended; not NULL unless
 ///                the burst is empty. May be pre.
-/// @param counts  three counts, of green, yellow and red packets, which grow by those of this burst. NULL = off.
-/// @param next    what will be marked or decided by the next call, under the same table. NULL = nothing follows.
+/// @param counts  three counts, of green, yellow and red packets; the call adds those of this burst. NULL = off.
+/// @param next    the burst that the next call will mark or decide, under the same table. NULL = nothing follows.
 /// @retval 0 marked.
 /// @retval TATCELL_ERR_OPTION as tatcell_table_check_burst and tatcell_table_mark, or burst has a limit, limits or
 ///         decisions.
-/// @retval TATCELL_ERR_OVERLAP what the call writes (both bursts, colours, counts, counters) overlaps something
-///         else of it.
-/// @retval others as tatcell_table_check_burst and tatcell_table_mark. Nothing is marked, hashed or changed on
-///         error.
-/// Thread: any number with bursts of their own, unless the table is exclusive. Cost: as single calls, with the
+/// @retval TATCELL_ERR_OVERLAP an object that the call writes (both bursts, colours, counts, counters) overlaps
+///         another object of the call.
+/// @retval others as tatcell_table_check_burst and tatcell_table_mark. On error nothing is marked, hashed or
+///         changed.
+/// Thread: any number, each with its own bursts, unless the table is exclusive. Cost: as single calls, with the
 /// cache misses of both debts of all packets overlapped. Since 0.3.
 #[no_mangle]
 #[must_use]

@@ -13,25 +13,25 @@ use crate::keys::second_hash;
 use crate::limit::TableLimit;
 use crate::table::Counters;
 
-/// Decides up to 64 requests at one now, in order, each under two limits of its key, bytes and packets for instance:
-/// both are charged, or none. Hashes and prefetches the keys of the next burst before that.
+/// Decides up to 64 requests at one now, in order, each under two limits of its key, such as bytes and packets.
 ///
-/// The first debt of a key lies in the table at the hash of the key, the second at tatcell_hash_second of that. The
-/// verdicts, and what is charged, equal those of a chain of both (tatcell_chain_check) for each request in the same
-/// order. burst and next are as for tatcell_table_check_burst, but for what is said here.
+/// Both limits are charged, or none. The first debt of a key lies in the table at the hash of the key, the second
+/// one at tatcell_hash_second of that hash. The verdicts and the charges equal those of a chain of both limits
+/// (tatcell_chain_check) for each request in the same order. Before it decides, the call hashes and prefetches the
+/// keys of the next burst. burst and next are as for tatcell_table_check_burst, with the differences below.
 ///
 /// @param table        handle; not NULL.
-/// @param burst        what is decided; its limit and costs are the first of each request. Without limits, one a
-///                     request, and without decisions. Not NULL.
-/// @param second       the second limit of all requests; from tatcell_limit_init_table, not NULL unless the burst is
-///                     empty.
+/// @param burst        the burst to decide; its limit and costs are the first of each request. Its limits (one for
+///                     each request) and decisions are NULL. Not NULL.
+/// @param second       the second limit of all requests, from tatcell_limit_init_table; not NULL unless the burst
+///                     is empty.
 /// @param second_costs units of each request under the second limit; NULL = 1 each.
-/// @param next         what will be decided by the next call, under the same table. NULL = nothing follows.
-/// @retval 0 decided; see burst->pass. Contended requests have bit 0.
+/// @param next         the burst that the next call will decide, under the same table. NULL = nothing follows.
+/// @retval 0 decided; see burst->pass. A contended request has bit 0.
 /// @retval TATCELL_ERR_OPTION as tatcell_table_check_burst, or burst has limits or decisions.
-/// @retval others as tatcell_table_check_burst. Nothing is decided, hashed or changed on error.
-/// Thread: any number with bursts of their own, unless the table is exclusive. Cost: two looks and two
-/// compare-and-swaps a request that passes, with the cache misses of all overlapped. Since 0.3.
+/// @retval others as tatcell_table_check_burst. On error nothing is decided, hashed or changed.
+/// Thread: any number, each with its own bursts, unless the table is exclusive. Cost: two scans and two
+/// compare-and-swaps for a request that passes, with the cache misses of all requests overlapped. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_check_pairs(
@@ -160,8 +160,8 @@ pub(in crate::capi) fn hash_both<'b>(
     Ok((hashes, ahead))
 }
 
-/// Gives the hash of a key's second debt, from that of its first: where tatcell_table_check_pairs keeps it. For single
-/// calls on it.
+/// Returns the hash of a key's second debt, computed from the hash of its first one. tatcell_table_check_pairs
+/// keeps the second debt there. Use it for single calls on the second debt.
 ///
 /// @param hash from tatcell_table_hash, or the caller's own keyed hash.
 /// @return the hash of the second debt.

@@ -8,18 +8,18 @@ use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked, Out
 use crate::limit::params::{is_of, Kind, Params, FINGERPRINT_CELL32, FINGERPRINT_CELL64};
 use crate::limit::{Algorithm, Limit, Limit32, LimitError, LimitSpec, TableLimit};
 
-/// Bytes of a tatcell_limit_t; it never grows.
+/// Bytes of a tatcell_limit_t. This size never changes.
 pub const TATCELL_LIMIT_SIZE: usize = 128;
 /// Alignment of a tatcell_limit_t.
 pub const TATCELL_LIMIT_ALIGN: usize = 8;
 
-/// A validated limit. Initialise it with a tatcell_limit_init or tatcell_limit32_init function; read-only afterwards,
-/// and then any number of threads may use it at once. It may be copied. A zeroed one, and one of another version of
-/// the library, is refused with TATCELL_ERR_LIMIT.
+/// A validated limit. A tatcell_limit_init or tatcell_limit32_init function initialises it. After that it is
+/// read-only, and any number of threads may use it at once. It may be copied. The library refuses a zeroed limit,
+/// and a limit of another version of the library, with TATCELL_ERR_LIMIT.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct tatcell_limit_t {
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 16],
 }
 
@@ -29,18 +29,18 @@ const _: () =
     assert!(size_of::<Params>() <= TATCELL_LIMIT_SIZE && align_of::<Params>() <= TATCELL_LIMIT_ALIGN);
 const _: () = assert!(core::mem::offset_of!(Params, fingerprint) == 0);
 
-/// flags: a word ahead of now by more than horizon and skew counts as a full debt of one burst instead of none. For
-/// 64-bit cells with a resolution of at most 9 only, whose span exceeds a year of nanoseconds; else
-/// TATCELL_ERR_OPTION.
+/// flags: a word that is ahead of now by more than horizon and skew counts as a full debt of one burst. Without the
+/// flag it counts as no debt. Only 64-bit cells with a resolution of at most 9, whose span exceeds a year of
+/// nanoseconds, accept the flag; other limits return TATCELL_ERR_OPTION.
 pub const TATCELL_LIMIT_HEAL: u32 = 1;
-/// flags: pass what would not conform, flagged and uncharged.
+/// flags: a request that does not conform passes. It carries TATCELL_FLAG_SHADOW and is not charged.
 pub const TATCELL_LIMIT_SHADOW: u32 = 2;
-/// flags: use the given resolution instead of choosing one.
+/// flags: use the resolution of the specification. Without the flag the library chooses one.
 pub const TATCELL_LIMIT_RESOLUTION: u32 = 4;
-/// flags: several refunds of one key are safe in any order; permits drain from the moment of their charge on. GCRA
-/// alone: other algorithms take the flag and need it not.
+/// flags: several refunds of one key are safe in any order, because permits drain from the moment of their charge.
+/// Only GCRA needs the flag; other algorithms accept it and ignore it.
 pub const TATCELL_LIMIT_STRICT_REFUNDS: u32 = 8;
-/// flags: fixed windows start at phase, phase + period and so on, for all keys alike.
+/// flags: fixed windows start at phase, phase + period and so on, at the same times for all keys.
 pub const TATCELL_LIMIT_ALIGNED: u32 = 16;
 /// skew: tolerate no backward step at all.
 pub(in crate::capi) const TATCELL_SKEW_NONE: u64 = u64::MAX;
@@ -51,20 +51,20 @@ const FLAGS: u32 = TATCELL_LIMIT_HEAL
     | TATCELL_LIMIT_STRICT_REFUNDS
     | TATCELL_LIMIT_ALIGNED;
 
-/// algorithm: GCRA, which is a token bucket and a leaky bucket as a meter; exact.
+/// algorithm: GCRA. It is exact, and equals a token bucket and a leaky bucket as a meter.
 pub const TATCELL_ALGORITHM_GCRA: u32 = 0;
-/// algorithm: at most units in a window of period ticks, which starts with its first request; up to twice as many in a
-/// window's length.
+/// algorithm: fixed window. At most `units` pass in a window of `period` ticks, which starts with its first
+/// request. Up to twice as many may pass within the length of a window.
 pub const TATCELL_ALGORITHM_FIXED_WINDOW: u32 = 1;
-/// algorithm: about units in any period ticks, from the counts of two windows; up to twice as many in a window's
-/// length.
+/// algorithm: sliding window counter. About `units` pass in any `period` ticks, by the counts of two windows. Up to
+/// twice as many may pass within the length of a window.
 pub const TATCELL_ALGORITHM_SLIDING_COUNTER: u32 = 2;
-/// algorithm: units in a window of period ticks, and who uses them up gets one after the other at that rate until it
-/// pauses; units is the quota.
+/// algorithm: quota-linear. At most `units`, the quota, pass in a window of `period` ticks. A key that uses up the
+/// quota then gets one unit at a time at the rate units / period, until it pauses.
 pub const TATCELL_ALGORITHM_QUOTA_LINEAR: u32 = 3;
-/// algorithm: at most units of a level that halves in every period.
+/// algorithm: decay. Each request raises a level that halves in every period; the level stays at most `units`.
 pub const TATCELL_ALGORITHM_DECAY: u32 = 4;
-/// algorithm of tatcell_table_info_t: a table of overrides. No limit has it.
+/// algorithm of a tatcell_table_info_t: a table of overrides. No limit has this algorithm.
 pub const TATCELL_ALGORITHM_OVERRIDES: u32 = 5;
 
 const _: () = assert!(TATCELL_ALGORITHM_GCRA == Algorithm::Gcra as u32);
@@ -74,46 +74,47 @@ const _: () = assert!(TATCELL_ALGORITHM_QUOTA_LINEAR == Algorithm::QuotaLinear a
 const _: () = assert!(TATCELL_ALGORITHM_DECAY == Algorithm::Decay as u32);
 const _: () = assert!(TATCELL_ALGORITHM_OVERRIDES == Algorithm::Overrides as u32);
 
-/// Bytes of a tatcell_limit_spec_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_limit_spec_t in its first release: the least size that a library accepts.
 pub const TATCELL_LIMIT_SPEC_MIN: usize = 88;
 
-/// A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT; a field left 0 is off or the default.
+/// A limit with all its options. Start from TATCELL_LIMIT_SPEC_INIT. A field that is 0 is off or has its default.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_limit_spec_t {
     /// sizeof(tatcell_limit_spec_t).
     pub size: u32,
-    /// Any of the TATCELL_LIMIT_ flags.
+    /// Any of the TATCELL_LIMIT_ flags, combined.
     pub flags: u32,
     /// Units per period.
     pub units: u64,
-    /// Ticks of the caller's clock.
+    /// The period, in ticks of the caller's clock.
     pub period: u64,
-    /// Most units at one instant after idle. Algorithms other than GCRA: 0, or units.
+    /// Most units that conform at one instant after idle. Algorithms other than GCRA: 0, or the value of units.
     pub burst: u64,
-    /// Units: passes above this debt carry TATCELL_FLAG_SOFT. 0 = off; at most burst.
+    /// Units: a request that passes above this debt carries TATCELL_FLAG_SOFT. 0 = off; at most burst.
     pub soft: u64,
-    /// Units: most elastic room a call may ask for.
+    /// Units: the most elastic room that a call may ask for.
     pub max_room: u64,
-    /// Ticks: reserve refuses departures further away.
+    /// Ticks: a reserve call refuses a departure that is further away.
     pub max_delay: u64,
-    /// Units: charge may go this far beyond the burst.
+    /// Units: a charge call may raise the debt this far beyond the burst.
     pub max_debt: u64,
-    /// Units: denied requests are charged too, until this far beyond the burst. 0 = denied requests cost nothing.
+    /// Units: refused requests are charged too, until the debt is this far beyond the burst. 0 = a refused request
+    /// costs nothing.
     pub penalty: u64,
-    /// Ticks by which a reading may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE = none. In a
-    /// table the table's counts.
+    /// Ticks by which one reading of the clock may be older than another. 0 = default (see TIME), TATCELL_SKEW_NONE
+    /// = none. For a limit of a table, the skew of the table applies instead.
     pub skew: u64,
-    /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. Algorithms other than GCRA: -62..0, a
-    /// unit of time of the word being 2^-resolution ticks.
+    /// With TATCELL_LIMIT_RESOLUTION: one q-unit is 2^-resolution ticks, -63..63. For algorithms other than GCRA, a
+    /// unit of time in the word is 2^-resolution ticks, -62..0.
     pub resolution: i32,
-    /// Permits carry it; a refund of another epoch credits nothing.
+    /// Permits carry this number. A refund of a permit from another epoch credits nothing.
     pub epoch: u32,
     /// A TATCELL_ALGORITHM_ constant.
     pub algorithm: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
-    /// With TATCELL_LIMIT_ALIGNED: a tick at which a window starts; below period.
+    /// With TATCELL_LIMIT_ALIGNED: a tick at which a window starts. It must be below period.
     pub phase: u64,
 }
 
@@ -241,9 +242,13 @@ pub(in crate::capi) fn store(made: Result<Params, LimitError>, out: Out<'_, tatc
     }
 }
 
-/// Makes a limit for 64-bit cells: units per period ticks, at most burst units at one instant after idle.
+/// Makes a limit for 64-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
 ///
-/// The rate is never exceeded; it is at most 15.3 ppm lower (tatcell_limit_info tells). Not changed on error.
+/// The algorithm is GCRA. One unit costs T = period / units ticks. The lead of a key is the time until its debt has
+/// drained. A request conforms iff lead + cost * T <= burst * T, and then adds cost * T to the lead.
+///
+/// The rate is never exceeded. Rounding lowers it by at most 15.3 ppm; tatcell_limit_info reports by how much. On
+/// error the limit is not changed.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.
@@ -252,9 +257,9 @@ pub(in crate::capi) fn store(made: Result<Params, LimitError>, out: Out<'_, tatc
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_RATE, TATCELL_ERR_PERIOD, TATCELL_ERR_BURST a value is 0.
-/// @retval TATCELL_ERR_REPRESENT too fast for the clock, or burst too large.
-/// @retval TATCELL_ERR_HORIZON too long for the word.
-/// Thread: one writer, nobody reading. Cost: a few 128-bit divisions; not for the hot path. Since 0.1.
+/// @retval TATCELL_ERR_REPRESENT the rate is too fast for the clock, or the burst is too large.
+/// @retval TATCELL_ERR_HORIZON the longest debt does not fit the word.
+/// Thread: one writer, no reader. Cost: a few 128-bit divisions; not for the hot path. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init(
     limit: *mut tatcell_limit_t,
@@ -266,15 +271,17 @@ pub unsafe extern "C" fn tatcell_limit_init(
     store(Limit::new(units, period, burst).map(|l| l.0), limit)
 }
 
-/// Makes a limit for 64-bit cells from a rate and the frequency of the caller's clock.
+/// Makes a limit for 64-bit cells from a rate per second and the frequency of the caller's clock.
+///
+/// A request conforms by the rule of tatcell_limit_init.
 ///
 /// @param limit            to initialise; not NULL.
-/// @param units_per_second not 0.
+/// @param units_per_second the rate; not 0.
 /// @param ticks_per_second frequency of the clock that now is read from; not 0.
 /// @param burst            units, at least 1.
 /// @retval 0 done.
 /// @retval others as tatcell_limit_init.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
+/// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_rate(
     limit: *mut tatcell_limit_t,
@@ -286,21 +293,24 @@ pub unsafe extern "C" fn tatcell_limit_init_rate(
     store(Limit::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
 }
 
-/// Makes a limit for 64-bit cells with options.
+/// Makes a limit for 64-bit cells from a specification with options.
+///
+/// The field algorithm selects the rule by which a request conforms; the constructor of each algorithm states it.
 ///
 /// @param limit to initialise; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SIZE spec->size is not set.
-/// @retval TATCELL_ERR_OPTION unknown flag or algorithm, resolution out of range, TATCELL_LIMIT_HEAL where it cannot
-///         be, TATCELL_LIMIT_ALIGNED for another algorithm than fixed windows, or a phase without it; or the structure
-///         is of a newer header and uses what this library does not know.
-/// @retval TATCELL_ERR_SOFT soft threshold above the burst.
-/// @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options, or a burst other than 0 and units.
+/// @retval TATCELL_ERR_OPTION unknown flag or algorithm; resolution out of range; TATCELL_LIMIT_HEAL for a limit
+///         that does not accept it; TATCELL_LIMIT_ALIGNED for another algorithm than fixed windows; a phase without
+///         that flag; or the structure is of a newer header and sets a field that this library does not know.
+/// @retval TATCELL_ERR_SOFT the soft threshold is above the burst.
+/// @retval TATCELL_ERR_ALGORITHM the algorithm does not have one of the options, or its burst is neither 0 nor
+///         units.
 /// @retval TATCELL_ERR_PHASE phase is not below period.
-/// @retval TATCELL_ERR_UNITS more units than the word has bits for beside the time.
+/// @retval TATCELL_ERR_UNITS the bits of the word next to the time cannot count so high.
 /// @retval others as tatcell_limit_init.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.1.
+/// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_spec(
     limit: *mut tatcell_limit_t,
@@ -310,22 +320,23 @@ pub unsafe extern "C" fn tatcell_limit_init_spec(
     store(spec.build().map(|l| l.0), limit)
 }
 
-/// Makes a limit for 64-bit cells that everything conforms to.
+/// Makes an unlimited limit for 64-bit cells: every request conforms to it.
 ///
 /// @param limit to initialise; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: one writer, nobody reading. Cost: none. Since 0.1.
+/// Thread: one writer, no reader. Cost: none. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
     args!(c, limit = c.result(limit));
     store(Ok(Limit::UNLIMITED.0), limit)
 }
 
-/// Makes a limit for 32-bit cells: units per period ticks, at most burst units at one instant after idle.
+/// Makes a limit for 32-bit cells: `units` per `period` ticks, and at most `burst` units at one instant after idle.
 ///
-/// The rate is never exceeded; it is at most 0.1 % lower, and exact where the emission interval is a whole number of
-/// q-units (tatcell_limit_info tells). Choose milliseconds rather than nanoseconds: horizon and skew must fit 32 bits.
+/// A request conforms by the rule of tatcell_limit_init. The rate is never exceeded. Rounding lowers it by at most
+/// 0.1 %. It is exact if the emission interval is a whole number of q-units; tatcell_limit_info reports it. Prefer
+/// milliseconds to nanoseconds: horizon and skew must fit 32 bits.
 ///
 /// @param limit  to initialise; not NULL.
 /// @param units  units per period; not 0.
@@ -334,7 +345,7 @@ pub unsafe extern "C" fn tatcell_limit_init_unlimited(limit: *mut tatcell_limit_
 /// @retval 0 done.
 /// @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units.
 /// @retval others as tatcell_limit_init.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit32_init(
     limit: *mut tatcell_limit_t,
@@ -346,15 +357,15 @@ pub unsafe extern "C" fn tatcell_limit32_init(
     store(Limit32::new(units, period, burst).map(|l| l.0), limit)
 }
 
-/// Makes a limit for 32-bit cells from a rate and the frequency of the caller's clock.
+/// Makes a limit for 32-bit cells from a rate per second and the frequency of the caller's clock.
 ///
 /// @param limit            to initialise; not NULL.
-/// @param units_per_second not 0.
+/// @param units_per_second the rate; not 0.
 /// @param ticks_per_second frequency of the clock that now is read from; not 0.
 /// @param burst            units, at least 1.
 /// @retval 0 done.
 /// @retval others as tatcell_limit32_init.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit32_init_rate(
     limit: *mut tatcell_limit_t,
@@ -366,15 +377,15 @@ pub unsafe extern "C" fn tatcell_limit32_init_rate(
     store(Limit32::from_rate(units_per_second, ticks_per_second, burst).map(|l| l.0), limit)
 }
 
-/// Makes a limit for 32-bit cells with options.
+/// Makes a limit for 32-bit cells from a specification with options.
 ///
 /// @param limit to initialise; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_HORIZON horizon and skew must stay below an eighth of 2^32 q-units, or half of it with
-///         TATCELL_LIMIT_RESOLUTION.
+/// @retval TATCELL_ERR_HORIZON horizon and skew are not below an eighth of 2^32 q-units; with
+///         TATCELL_LIMIT_RESOLUTION, not below half of 2^32.
 /// @retval others as tatcell_limit_init_spec.
-/// Thread: one writer, nobody reading. Cost: as tatcell_limit_init. Since 0.2.
+/// Thread: one writer, no reader. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit32_init_spec(
     limit: *mut tatcell_limit_t,
@@ -384,19 +395,19 @@ pub unsafe extern "C" fn tatcell_limit32_init_spec(
     store(spec.build32().map(|l| l.0), limit)
 }
 
-/// Makes a limit for 32-bit cells that everything conforms to.
+/// Makes an unlimited limit for 32-bit cells: every request conforms to it.
 ///
 /// @param limit to initialise; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: one writer, nobody reading. Cost: none. Since 0.2.
+/// Thread: one writer, no reader. Cost: none. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_limit32_init_unlimited(limit: *mut tatcell_limit_t) -> i32 {
     args!(c, limit = c.result(limit));
     store(Ok(Limit32::UNLIMITED.0), limit)
 }
 
-/// Gives sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
+/// Returns sizeof(tatcell_limit_t) of the linked library, to compare with TATCELL_LIMIT_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.1.
@@ -405,7 +416,7 @@ pub extern "C" fn tatcell_limit_size() -> usize {
     TATCELL_LIMIT_SIZE
 }
 
-/// Gives TATCELL_SKEW_NONE, for languages that do not read the macros of this header.
+/// Returns TATCELL_SKEW_NONE, for languages that cannot read the macros of this header.
 ///
 /// @return ticks that mean "no skew".
 /// Thread: any. Cost: none. Since 0.2.

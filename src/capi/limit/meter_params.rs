@@ -6,29 +6,32 @@ use crate::capi::pointers::contract::{args, inside, Contract, Grows, Marked};
 use crate::limit::meter::params::{MeterParams, FINGERPRINT_METER};
 use crate::limit::{MeterLimit, MeterSpec};
 
-/// Bytes of a tatcell_meter_params_t; it never grows.
+/// Bytes of a tatcell_meter_params_t. This size never changes.
 pub const TATCELL_METER_PARAMS_SIZE: usize = 192;
 /// Alignment of a tatcell_meter_params_t.
 pub const TATCELL_METER_PARAMS_ALIGN: usize = 8;
 
-/// kind: one rate, two bursts (RFC 2697). What overflows the committed burst fills the excess burst.
+/// kind: one rate, two bursts (RFC 2697). Units that overflow the committed burst fill the excess burst.
 pub const TATCELL_METER_RFC2697: u32 = 2697;
-/// kind: committed and peak rate (RFC 2698). Green and yellow pay the peak burst, green the committed one as well.
+/// kind: committed and peak rate (RFC 2698). Green and yellow packets are charged to the peak burst, and green ones
+/// also to the committed burst.
 pub const TATCELL_METER_RFC2698: u32 = 2698;
-/// kind: committed and excess rate (RFC 4115). Green pays the committed burst, yellow the excess one.
+/// kind: committed and excess rate (RFC 4115). Green packets are charged to the committed burst, and yellow ones to
+/// the excess burst.
 pub const TATCELL_METER_RFC4115: u32 = 4115;
 
-/// flags: what overflows the committed burst fills the excess burst, as the coupling flag CF = 1 of MEF 10.3 has it.
-/// For TATCELL_METER_RFC4115 only; with an excess rate of 0 the meter is that of RFC 2697.
+/// flags: units that overflow the committed burst fill the excess burst, as with the coupling flag CF = 1 of MEF
+/// 10.3. Only for TATCELL_METER_RFC4115. With an excess rate of 0 the meter is that of RFC 2697.
 pub const TATCELL_METER_COUPLED: u32 = 1;
 
-/// The validated rates and bursts of meters. Initialise it with tatcell_meter_params_init; read-only afterwards, and
-/// then any number of threads and meters may use it at once. It may be copied. A zeroed one, and one of another version
-/// of the library, is refused with TATCELL_ERR_LIMIT. A meter belongs to one: to change it, reset the meter.
+/// The validated rates and bursts of meters. tatcell_meter_params_init initialises it. After that it is read-only,
+/// and any number of threads and meters may use it at once. It may be copied. The library refuses zeroed
+/// parameters, and parameters of another version of the library, with TATCELL_ERR_LIMIT. A meter belongs to one set
+/// of parameters: to change it, reset the meter.
 #[derive(Clone, Copy)]
 #[repr(C, align(8))]
 pub struct tatcell_meter_params_t {
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 24],
 }
 
@@ -38,13 +41,13 @@ const _: () = assert!(size_of::<MeterParams>() <= TATCELL_METER_PARAMS_SIZE);
 const _: () = assert!(align_of::<MeterParams>() <= TATCELL_METER_PARAMS_ALIGN);
 const _: () = assert!(core::mem::offset_of!(MeterParams, fingerprint) == 0);
 
-/// Bytes of a tatcell_meter_spec_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_meter_spec_t in its first release: the least size that a library accepts.
 pub const TATCELL_METER_SPEC_MIN: usize = 72;
-/// Bytes of a tatcell_meter_info_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_meter_info_t in its first release: the least size that a library accepts.
 pub const TATCELL_METER_INFO_MIN: usize = 136;
 
-/// A meter as its RFC describes it. Start from TATCELL_METER_SPEC_INIT. Rates are units a second, bursts units: bytes
-/// as the RFCs have it, or packets where the cost of each is 1.
+/// A meter as its RFC describes it. Start from TATCELL_METER_SPEC_INIT. Rates are units a second, and bursts are
+/// units. Units are bytes as in the RFCs, or packets if the cost of each is 1.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_meter_spec_t {
@@ -54,7 +57,7 @@ pub struct tatcell_meter_spec_t {
     pub flags: u32,
     /// A TATCELL_METER_RFC constant; there is no default.
     pub kind: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
     /// The committed information rate.
     pub cir: u64,
@@ -66,11 +69,11 @@ pub struct tatcell_meter_spec_t {
     pub burst2: u64,
     /// Ticks per second of the clock that now is read from; not 0.
     pub tick_hz: u64,
-    /// Ticks for which a meter may rest without a sweep. 0 = eight seconds where that can be had; another number that
-    /// cannot is TATCELL_ERR_SHORT_SPAN. Longer spans round more.
+    /// Ticks for which a meter may be idle without a sweep. 0 = eight seconds if possible. Any other span that is
+    /// not possible returns TATCELL_ERR_SHORT_SPAN. Longer spans round more.
     pub span: u64,
     /// Ticks by which a reading may be older than another. 0 = default (the horizon, or a 64th of the word's range
-    /// where that is longer), TATCELL_SKEW_NONE = none.
+    /// if that is longer), TATCELL_SKEW_NONE = none.
     pub skew: u64,
 }
 
@@ -80,7 +83,7 @@ unsafe impl Grows for tatcell_meter_spec_t {
 }
 const _: () = assert!(size_of::<tatcell_meter_spec_t>() == 4 * 4 + 7 * 8);
 
-/// What a meter came out as; times are ticks.
+/// The numbers of a meter. Times are ticks.
 #[repr(C)]
 pub struct tatcell_meter_info_t {
     /// sizeof(tatcell_meter_info_t); never written.
@@ -89,7 +92,7 @@ pub struct tatcell_meter_info_t {
     pub flags: u32,
     /// A TATCELL_METER_RFC constant; TATCELL_METER_RFC2697 for a coupled meter with an excess rate of 0.
     pub kind: u32,
-    /// Bits of the word that hold the later time; the others hold the difference.
+    /// Bits of the word that hold the later time. The other bits hold the difference.
     pub word_bits: u32,
     /// One q-unit is 2^-resolution ticks.
     pub resolution: i32,
@@ -97,17 +100,17 @@ pub struct tatcell_meter_info_t {
     pub committed_k: u32,
     /// A unit of the second rate takes second_m / 2^second_k q-units.
     pub second_k: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
-    /// As asked for.
+    /// As specified.
     pub cir: u64,
-    /// As asked for; 0 where no rate fills it.
+    /// As specified; 0 if no rate fills it.
     pub cbs: u64,
-    /// As asked for.
+    /// As specified.
     pub rate2: u64,
-    /// As asked for; 0 where no rate fills it.
+    /// As specified; 0 if no rate fills it.
     pub burst2: u64,
-    /// Ticks per second, as said.
+    /// Ticks per second, as specified.
     pub tick_hz: u64,
     /// See committed_k.
     pub committed_m: u64,
@@ -115,16 +118,16 @@ pub struct tatcell_meter_info_t {
     pub second_m: u64,
     /// H, the longest debt that a store can make.
     pub horizon: u64,
-    /// S: a reading older than another by more than this finds the meter full.
+    /// S. A reading that is older than another by more than this finds the meter full.
     pub skew: u64,
-    /// After so many ticks an untouched meter may read as a debt again, for at most horizon and skew.
+    /// Ticks after which an untouched meter may read as a debt again, for at most horizon and skew.
     pub span: u64,
-    /// Within so many ticks a meter that may rest wants one tatcell_meter_sweep.
+    /// A meter that may be idle needs one tatcell_meter_sweep within this many ticks.
     pub sweep_interval: u64,
-    /// The most that a charge of the committed bucket takes too much, in billionths of a unit: one q-unit. 0 where a
-    /// unit takes a whole number of q-units.
+    /// The most by which rounding raises a charge of the committed bucket, in billionths of a unit: one q-unit. 0
+    /// if a unit takes a whole number of q-units.
     pub committed_rounding_ppb: u64,
-    /// The same of the second bucket.
+    /// The same for the second bucket.
     pub second_rounding_ppb: u64,
 }
 
@@ -174,27 +177,29 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// Makes the parameters of a meter. Not changed on error.
+/// Makes the parameters of a meter. On error they are not changed.
 ///
-/// No rate is ever exceeded; what rounding takes, tatcell_meter_params_info tells.
+/// No rate is ever exceeded. Rounding may lower a rate; tatcell_meter_params_info reports by how much.
 ///
 /// @param params to initialise; not NULL.
 /// @param spec   started from TATCELL_METER_SPEC_INIT; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_SIZE spec->size is not set.
-/// @retval TATCELL_ERR_OPTION unknown kind or flag, a second rate for RFC 2697, or TATCELL_METER_COUPLED for another
-///         kind than RFC 4115; or the structure is of a newer header and uses what this library does not know.
-/// @retval TATCELL_ERR_RATE a rate is 0 that the RFC needs: cir for RFC 2697, one of both for RFC 2698, both for RFC
-///         4115.
-/// @retval TATCELL_ERR_BURST a burst is 0 that the RFC needs: both for RFC 2697, one of both for RFC 2698, that of a
-///         rate for RFC 4115.
+/// @retval TATCELL_ERR_OPTION unknown kind or flag; a second rate for RFC 2697; TATCELL_METER_COUPLED for another
+///         kind than RFC 4115; or the structure is of a newer header and sets a field that this library does not
+///         know.
+/// @retval TATCELL_ERR_RATE a rate that the RFC needs is 0: cir for RFC 2697, one of both for RFC 2698, both for
+///         RFC 4115.
+/// @retval TATCELL_ERR_BURST a burst that the RFC needs is 0: both for RFC 2697, one of both for RFC 2698, that of
+///         a rate for RFC 4115.
 /// @retval TATCELL_ERR_PERIOD tick_hz is 0.
 /// @retval TATCELL_ERR_PEAK the peak rate is below the committed rate.
-/// @retval TATCELL_ERR_REPRESENT too fast for the clock, too large, or rates too far from each other.
+/// @retval TATCELL_ERR_REPRESENT a rate is too fast for the clock, a value is too large, or the rates are too far
+///         apart.
 /// @retval TATCELL_ERR_HORIZON bursts and skew are too long for the word.
-/// @retval TATCELL_ERR_SHORT_SPAN the word cannot have the span that was asked for.
-/// Thread: one writer, nobody reading. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.3.
+/// @retval TATCELL_ERR_SHORT_SPAN the word cannot have this span.
+/// Thread: one writer, no reader. Cost: about a thousand 128-bit divisions; not for the hot path. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_meter_params_init(
     params: *mut tatcell_meter_params_t,
@@ -210,12 +215,12 @@ pub unsafe extern "C" fn tatcell_meter_params_init(
     }
 }
 
-/// Tells what a meter came out as: its word, its times, and what rounding takes.
+/// Reports the numbers of a meter: its word, its times, and by how much rounding raises a charge.
 ///
 /// @param params not NULL.
 /// @param info   started from TATCELL_METER_INFO_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_LIMIT params not initialised.
+/// @retval TATCELL_ERR_LIMIT params is not initialised.
 /// @retval TATCELL_ERR_SIZE info->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// Thread: any. Cost: two 128-bit divisions. Since 0.3.
@@ -252,7 +257,7 @@ pub unsafe extern "C" fn tatcell_meter_params_info(
     TATCELL_PASS
 }
 
-/// Gives sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
+/// Returns sizeof(tatcell_meter_params_t) of the linked library, to compare with TATCELL_METER_PARAMS_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

@@ -14,15 +14,15 @@ use crate::capi::pointers::places::Span;
 use crate::capi::pointers::texts::Room;
 use crate::http::{Field, Fields, HttpError, Policy, Said, Text, MAX_POLICIES};
 
-/// field: RateLimit, what is left and for how long.
+/// field: RateLimit, the units that are left and for how long.
 pub const TATCELL_HTTP_RATELIMIT: u32 = 1;
-/// field: RateLimit-Policy, the quotas; the same in every response.
+/// field: RateLimit-Policy, the quotas. It is the same in every response.
 pub const TATCELL_HTTP_RATELIMIT_POLICY: u32 = 2;
 /// field: Retry-After, in seconds.
 pub const TATCELL_HTTP_RETRY_AFTER: u32 = 4;
 /// field: X-RateLimit-Limit, the burst.
 pub const TATCELL_HTTP_X_LIMIT: u32 = 8;
-/// field: X-RateLimit-Remaining, what is left.
+/// field: X-RateLimit-Remaining, the units that are left.
 pub const TATCELL_HTTP_X_REMAINING: u32 = 16;
 /// field: X-RateLimit-Reset, seconds from now.
 pub const TATCELL_HTTP_X_RESET: u32 = 32;
@@ -36,35 +36,36 @@ const _: () = assert!(TATCELL_HTTP_POLICIES_MAX as usize == MAX_POLICIES);
 /// Bytes of a tatcell_http_policy_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_HTTP_POLICY_MIN: usize = 24 + 6 * size_of::<*const u8>();
 
-/// A limit as clients know it, and what was decided by it. Start from TATCELL_HTTP_POLICY_INIT and set name; several
-/// stand in an array. Name, unit and partition have at most 1024 bytes each. Nothing is kept after the call.
+/// A limit as clients know it, and a decision under it. Start from TATCELL_HTTP_POLICY_INIT and set name. Several
+/// policies are an array. name, unit and partition have at most 1024 bytes each. The library keeps no pointer after
+/// the call.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_http_policy_t {
     /// sizeof(tatcell_http_policy_t).
     pub size: u32,
-    /// 0.
+    /// Must be 0.
     pub flags: u32,
-    /// Tells this policy from others: text of the bytes 0x20 to 0x7e, which a structured-field string can have, ended
-    /// by a NUL; quotes and backslashes are escaped. Not NULL.
+    /// Distinguishes this policy from others. It is text of the bytes 0x20 to 0x7e, as in a structured-field
+    /// string, and ends with a NUL. The call escapes quotes and backslashes. Not NULL.
     pub name: *const c_char,
-    /// What a unit is, where it is no request: "content-bytes", "concurrent-requests" or another of the registry; text
-    /// as name. NULL = not said.
+    /// Names the unit if it is not a request: "content-bytes", "concurrent-requests" or another name of the
+    /// registry. Text as for name. NULL = not stated.
     pub unit: *const c_char,
-    /// Which part of the clients, users or resources the quota is for: any bytes, shown to the client in Base64.
-    /// NULL = not said.
+    /// The part of the clients, users or resources that the quota is for. It may be any bytes, and clients see it
+    /// in Base64. NULL = not stated.
     pub partition: *const c_void,
     /// Bytes of partition.
     pub partition_len: usize,
-    /// Gives quota (its burst) and window: the time in which a whole burst drains, of windows their length, of a
-    /// decaying level none. Of any kind. NULL = quota and window do.
+    /// Gives the quota (its burst) and the window: the time in which a whole burst drains, or the length of a
+    /// window algorithm's window. A decaying level has none. The limit may be of any kind. NULL = the fields quota
+    /// and window apply.
     pub limit: *const tatcell_limit_t,
-    /// What was decided; its verdict must be that of a call that gave no error. NULL = the policy stands in
-    /// RateLimit-Policy alone.
+    /// The decision, from a call that returned no error. NULL = the policy appears only in RateLimit-Policy.
     pub decision: *const tatcell_decision_t,
-    /// Without limit: units in a window. 0 = not said: then the policy is not in RateLimit-Policy.
+    /// Without limit: units in a window. 0 = not stated; the policy then does not appear in RateLimit-Policy.
     pub quota: u64,
-    /// Without limit: ticks. 0 = not said.
+    /// Without limit: ticks. 0 = not stated.
     pub window: u64,
 }
 
@@ -193,34 +194,35 @@ fn written(mut room: Room<'_>, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result)
     room.end() as i32
 }
 
-/// Writes the value of one header field: what the client is told of the limits that its request met.
+/// Writes the value of one header field, which informs the client about the limits that applied to its request.
 ///
-/// Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy; Retry-After is
-/// the longest wait of all refusals; X-RateLimit speaks of the policy that refused for longest, or has least left. A
-/// field has no value, and 0 is returned, where there is nothing to say: Retry-After of a request that passes, or can
-/// never pass; all but Retry-After (1) of a contended decision; all but RateLimit-Policy of one with
-/// TATCELL_FLAG_SHADOW; everything of an unlimited limit.
+/// Seconds are rounded up and units down. RateLimit is `"name";r=3;t=4` with a member for each policy. Retry-After
+/// is the longest wait of all refusals. The X-RateLimit fields describe the policy that refused for longest, or has
+/// least left. A field has no value in these cases, and the call returns 0: Retry-After of a request that passes,
+/// or can never pass; all fields except Retry-After (1) of a contended decision; all fields except RateLimit-Policy
+/// of a decision with TATCELL_FLAG_SHADOW; all fields of an unlimited limit.
 ///
 /// Source: draft-ietf-httpapi-ratelimit-headers-11, RFC 9651 (structured fields), RFC 9110 section 10.2.3.
 ///
-/// @param policies         count of them, one behind the other; NULL only if count is 0.
+/// @param policies         array of count policies; NULL only if count is 0.
 /// @param count            0..TATCELL_HTTP_POLICIES_MAX.
 /// @param ticks_per_second of the clock that the decisions were made with; not 0.
 /// @param field            one TATCELL_HTTP_ constant.
-/// @param buffer           gets the text and a NUL, cut where it ends. NULL only if bytes is 0.
+/// @param buffer           gets the text and a NUL, truncated to bytes. NULL only if bytes is 0.
 /// @param bytes            of buffer. 0 = nothing is written.
-/// @retval 0 or more: the length of the whole text, without its NUL; what is not less than bytes was cut.
+/// @retval 0 or more: the length of the whole text, without its NUL. If it is not less than bytes, the text was
+///         truncated.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_SIZE a structure's size is not set, or not that of the first.
+/// @retval TATCELL_ERR_SIZE a structure's size is not set, or differs from that of the first.
 /// @retval TATCELL_ERR_POLICIES more than 8 policies.
 /// @retval TATCELL_ERR_FREQUENCY ticks_per_second is 0.
 /// @retval TATCELL_ERR_HTTP_NAME a name or unit has a byte outside of 0x20..0x7e.
 /// @retval TATCELL_ERR_LIMIT a limit is not initialised.
-/// @retval TATCELL_ERR_OPTION field is not one field, flags is not 0, limit comes with quota or window, or a decision
-///         was not made by a call.
-/// @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes than can be.
-/// @retval TATCELL_ERR_OVERLAP the buffer overlaps what is read. Nothing is written on error.
-/// Thread: any. Cost: one division a number. Since 0.3.
+/// @retval TATCELL_ERR_OPTION field is not one field, flags is not 0, limit is set together with quota or window,
+///         or a decision was not made by a call.
+/// @retval TATCELL_ERR_TOO_LARGE name, unit or partition is longer than 1024 bytes, or bytes is impossibly large.
+/// @retval TATCELL_ERR_OVERLAP the buffer overlaps an object that the call reads. Nothing is written on error.
+/// Thread: any. Cost: one division for each number. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_http_value(
     policies: *const tatcell_http_policy_t,
@@ -240,8 +242,10 @@ pub unsafe extern "C" fn tatcell_http_value(
     written(room, |out| fields.value(field, out))
 }
 
-/// Writes header fields as whole lines, "Name: value" and CR LF each, in the order RateLimit-Policy, RateLimit,
-/// Retry-After, X-RateLimit-Limit, -Remaining, -Reset. Fields without a value are left out.
+/// Writes header fields as whole lines: "Name: value" with CR LF each. Fields without a value are left out.
+///
+/// The order is RateLimit-Policy, RateLimit, Retry-After, X-RateLimit-Limit, X-RateLimit-Remaining,
+/// X-RateLimit-Reset.
 ///
 ///     tatcell_http_policy_t policy = TATCELL_HTTP_POLICY_INIT;
 ///     policy.name = "burst", policy.limit = &limit, policy.decision = &decision;
@@ -249,16 +253,16 @@ pub unsafe extern "C" fn tatcell_http_value(
 ///     int32_t length = tatcell_http_lines(&policy, 1, 1000000000, TATCELL_HTTP_ALL, lines, sizeof lines);
 ///     if (length < 0 || (size_t)length >= sizeof lines) lines[0] = 0;
 ///
-/// @param policies         as tatcell_http_value.
-/// @param count            as tatcell_http_value.
-/// @param ticks_per_second as tatcell_http_value.
-/// @param fields           any TATCELL_HTTP_ constants together.
-/// @param buffer           as tatcell_http_value.
-/// @param bytes            as tatcell_http_value.
-/// @retval 0 or more: as tatcell_http_value.
+/// @param policies         array of count policies; NULL only if count is 0.
+/// @param count            0..TATCELL_HTTP_POLICIES_MAX.
+/// @param ticks_per_second of the clock that the decisions were made with; not 0.
+/// @param fields           any TATCELL_HTTP_ constants, combined.
+/// @param buffer           gets the text and a NUL, truncated to bytes. NULL only if bytes is 0.
+/// @param bytes            of buffer. 0 = nothing is written.
+/// @retval 0 or more: the length of the whole text, as for tatcell_http_value.
 /// @retval TATCELL_ERR_OPTION an unknown field, or as tatcell_http_value.
 /// @retval others as tatcell_http_value.
-/// Thread: any. Cost: one division a number. Since 0.3.
+/// Thread: any. Cost: one division for each number. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_http_lines(
     policies: *const tatcell_http_policy_t,

@@ -8,18 +8,19 @@ use crate::cell::{LogGate, LogLine};
 pub const TATCELL_LOG_SIZE: usize = 8;
 /// Alignment of a tatcell_log_t.
 pub const TATCELL_LOG_ALIGN: usize = 8;
-/// The largest count of lines left out: it means so many or more.
+/// The largest count of lines left out. It means this many or more.
 pub const TATCELL_LOG_MOST: u32 = 1073741824;
 
-/// Lets one log line an interval be written and counts the others. All zero (static storage, TATCELL_LOG_INIT) is
-/// fresh: the first line is written.
+/// Lets one log line pass in each interval and counts the others. All-zero memory (static storage,
+/// TATCELL_LOG_INIT) is a fresh gate, which lets the first line be written.
 ///
-/// One gate has one interval. For many keys make an array and choose the gate by a hash of the key (tatcell_table_hash,
-/// so that strangers cannot choose whose they share): two keys of one gate have their lines merged, and nothing worse.
+/// One gate has one interval. For many keys, make an array and choose the gate by a hash of the key. Use
+/// tatcell_table_hash, so that clients cannot choose whose gate they share. Two keys with one gate have their lines
+/// merged; nothing worse happens.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct tatcell_log_t {
-    /// When the next line may be written, and how many were left out. 0 = fresh.
+    /// The time of the next line, and the number of lines left out. 0 = fresh.
     pub word: u64,
 }
 
@@ -31,7 +32,7 @@ const _: () = assert!(TATCELL_LOG_MOST == LogGate::MOST_LEFT_OUT);
 // SAFETY: an atomic number.
 unsafe impl Plain for LogGate {}
 
-/// Decides one log line: to be written, or counted and left out.
+/// Decides whether to write one log line, or to count it and leave it out.
 ///
 ///     static tatcell_log_t gates[256];
 ///     uint32_t more;
@@ -40,21 +41,22 @@ unsafe impl Plain for LogGate {}
 ///         else fprintf(stderr, "%s refused\n", address);
 ///     }
 ///
-/// Lines that are written are at least one interval apart, and at most 0.3 % more; intervals below 2048 ticks are
-/// exact. Each line is written or counted exactly once, and each count told by exactly one written line. A reading of
-/// the clock that is older than another by more than one interval writes a line too many. A gate that rests for 2^21
-/// intervals or more may, with a chance of 2^-20, leave lines out for two intervals more.
+/// Written lines are at least one interval apart, and at most 0.3 % more than that; intervals below 2048 ticks are
+/// exact. Each line is written or counted exactly once, and exactly one written line reports each count. A reading
+/// of the clock that is older than another by more than one interval may write one line too many. A gate that was
+/// unused for 2^21 intervals or more may, with a probability of 2^-20, leave out lines for two more intervals.
 ///
 /// @param log      not NULL.
 /// @param interval ticks from one written line to the next; 0 writes every line. The same in all calls.
 /// @param now      the caller's clock, ticks.
-/// @param left_out lines left out since the last one that was written; 0 where this one is. TATCELL_LOG_MOST means so
-///                 many or more. NULL = not wanted: then the count of a written line is lost.
+/// @param left_out gets the number of lines left out since the last written one; 0 if this line is left out, too.
+///                 TATCELL_LOG_MOST means this many or more. NULL = not wanted; the count of a written line is then
+///                 lost.
 /// @retval 0 write the line.
 /// @retval TATCELL_NON_CONFORMING do not write it: it is counted.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number on one gate. Cost: a load and an atomic addition where it is left out, one compare-and-swap
-/// where it is written. Since 0.3.
+/// Thread: any number on one gate. Cost: a load and an atomic addition if the line is left out, one
+/// compare-and-swap if it is written. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_log_check(
@@ -74,15 +76,16 @@ pub unsafe extern "C" fn tatcell_log_check(
     code
 }
 
-/// Takes the count of lines left out, for a line that a timer or the end of the program writes about them. When the
-/// next line may be written stays as it is.
+/// Takes the count of lines left out, for a summary line from a timer or at the end of the program. It does not
+/// change when the next line may be written.
 ///
 /// @param log      not NULL.
-/// @param left_out lines left out and not told before; TATCELL_LOG_MOST means so many or more. Not NULL.
-/// @retval 0 taken; also where the count was 0.
-/// @retval TATCELL_CONTENDED nothing was taken, ask again; left_out is 0.
+/// @param left_out gets the number of lines left out and not reported before; TATCELL_LOG_MOST means this many or
+///                 more. Not NULL.
+/// @retval 0 taken; also if the count was 0.
+/// @retval TATCELL_CONTENDED nothing was taken and left_out is 0; ask again.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number on one gate. Cost: one compare-and-swap, or one load where the count is 0. Since 0.3.
+/// Thread: any number on one gate. Cost: one compare-and-swap, or one load if the count is 0. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_log_take(log: *mut tatcell_log_t, left_out: *mut u32) -> i32 {
     args!(c, log = c.input::<LogGate>(inside(log)), out = c.result(left_out));
@@ -94,7 +97,7 @@ pub unsafe extern "C" fn tatcell_log_take(log: *mut tatcell_log_t, left_out: *mu
     }
 }
 
-/// Gives sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
+/// Returns sizeof(tatcell_log_t) of the linked library, to compare with TATCELL_LOG_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

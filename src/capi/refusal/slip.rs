@@ -9,13 +9,13 @@ pub const TATCELL_SLIP_SIZE: usize = 8;
 /// Alignment of a tatcell_slip_t.
 pub const TATCELL_SLIP_ALIGN: usize = 8;
 
-/// Counts refusals, so that every n-th gets a cheap answer: a truncated one of a DNS server (TC=1), which makes an
-/// honest client ask again by TCP and gives a forger nothing. All zero (static storage, TATCELL_SLIP_INIT) is fresh:
-/// the first refusal is flagged.
+/// Counts refusals, so that every n-th one gets a cheap answer. A DNS server, for example, sends a truncated one
+/// (TC=1): an honest client retries by TCP, and a client with a forged address gains nothing. All-zero memory
+/// (static storage, TATCELL_SLIP_INIT) is a fresh counter, which flags the first refusal.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct tatcell_slip_t {
-    /// Refusals so far; may be read at any time.
+    /// Number of refusals so far. It may be read at any time.
     pub word: u64,
 }
 
@@ -34,11 +34,12 @@ const fn code(flagged: bool) -> i32 {
     }
 }
 
-/// Counts one refusal and says whether it gets the cheap answer. Of any n in a row exactly one does, among all threads
-/// that share the counter.
+/// Counts one refusal and reports whether it gets the cheap answer. Exactly one of any n refusals in a row does,
+/// among all threads that share the counter.
 ///
 /// @param slip not NULL.
-/// @param n    one refusal in so many; 0 = none, and none is counted; 1 = every one. The same in all calls.
+/// @param n    one refusal in n gets the answer; 1 = every one; 0 = none, and none is counted. The same in all
+///             calls.
 /// @retval 0 send the cheap answer.
 /// @retval TATCELL_NON_CONFORMING send nothing.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
@@ -50,10 +51,11 @@ pub unsafe extern "C" fn tatcell_slip_check(slip: *mut tatcell_slip_t, n: u32) -
     code(slip.check(n))
 }
 
-/// As tatcell_slip_check for a counter with one owner, of a thread for instance: no atomic instruction.
+/// Counts one refusal and reports whether it gets the cheap answer, for a counter with one owner, such as a thread.
+/// It equals tatcell_slip_check without atomic instructions.
 ///
-/// @param slip not NULL; nobody else uses it during the call.
-/// @param n    as tatcell_slip_check.
+/// @param slip not NULL; no other thread uses it during the call.
+/// @param n    one refusal in n gets the answer, as for tatcell_slip_check.
 /// @retval as tatcell_slip_check.
 /// Thread: one at a time on one counter. Cost: one load, one store, one division. Since 0.3.
 #[no_mangle]
@@ -63,7 +65,7 @@ pub unsafe extern "C" fn tatcell_slip_check_exclusive(slip: *mut tatcell_slip_t,
     code(slip.check_exclusive(n))
 }
 
-/// Gives sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
+/// Returns sizeof(tatcell_slip_t) of the linked library, to compare with TATCELL_SLIP_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

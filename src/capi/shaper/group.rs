@@ -10,12 +10,13 @@ pub const TATCELL_GROUP_SIZE: usize = 8;
 /// Alignment of a tatcell_group_t.
 pub const TATCELL_GROUP_ALIGN: usize = 8;
 
-/// A group of flows that leave in the order in which they became eligible (IEEE 802.1Qcr): the latest departure that
-/// any of them was given. All zero (static storage, TATCELL_GROUP_INIT) is a fresh group. Its clock must not wrap.
+/// A group of flows that leave in the order in which they became eligible (IEEE 802.1Qcr). Its word is the latest
+/// departure of any of its flows. All-zero memory (static storage, TATCELL_GROUP_INIT) is a fresh group. Its clock
+/// must not wrap.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct tatcell_group_t {
-    /// Ticks; 0 = fresh.
+    /// The latest departure, in ticks; 0 = fresh.
     pub word: u64,
 }
 
@@ -33,20 +34,22 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// Reserves a request of a flow of this group: as tatcell_cell_reserve at the later of now and the group's latest
-/// departure, which becomes that of this one.
+/// Reserves a request of a flow of this group, at the later of now and the group's latest departure.
 ///
-/// The wait, from now to out->departure, is at most the limit's max_delay; one that would be longer charges nothing and
-/// leaves the group as it is. tatcell_shaper_submit does this and keeps a handle until then.
+/// The reservation is that of tatcell_cell_reserve at that time. Its departure becomes the latest departure of the
+/// group. The wait, from now to out->departure, is at most the limit's max_delay. A request that would wait longer
+/// charges nothing and does not change the group. tatcell_shaper_submit does the same and keeps a handle until
+/// then.
 ///
-/// @param group the flow's; not NULL.
+/// @param group the group of the flow; not NULL.
 /// @param now   the caller's clock, ticks.
-/// @param link  started from TATCELL_LINK_INIT: the flow's cell or key, its limit with a max_delay, and the cost; not
-///              NULL.
-/// @param out   started from TATCELL_DECISION_INIT; departure, or retry_after. Not NULL.
+/// @param link  started from TATCELL_LINK_INIT: the flow's cell or key, its limit with a max_delay, and the cost;
+///              not NULL.
+/// @param out   started from TATCELL_DECISION_INIT; gets departure, or retry_after. Not NULL.
 /// @retval 0 reserved.
-/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER, TATCELL_CONTENDED. Nothing charged.
-/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, which alone knows when a request may leave.
+/// @retval TATCELL_NON_CONFORMING the request would wait longer than max_delay; TATCELL_NEVER, TATCELL_CONTENDED.
+///         Nothing is charged.
+/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA; other algorithms cannot reserve.
 /// @retval others as a link of tatcell_chain_check. Nothing is changed on error.
 /// Thread: any number on groups, cells and tables. Cost: a load, the reservation, an atomic maximum. Since 0.3.
 #[no_mangle]
@@ -71,7 +74,7 @@ pub unsafe extern "C" fn tatcell_group_reserve(
     }
 }
 
-/// Gives sizeof(tatcell_group_t) of the linked library, to compare with TATCELL_GROUP_SIZE.
+/// Returns sizeof(tatcell_group_t) of the linked library, to compare with TATCELL_GROUP_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

@@ -11,23 +11,24 @@ use crate::capi::pointers::contract::{args, inside, possible, Contract, Marked, 
 use crate::capi::pointers::places::Span;
 use crate::combine::{ring_words, LeakyQueue, NotQueued, Ring};
 
-/// Bytes of a tatcell_leaky_queue_t: the handle, not its memory (see tatcell_leaky_queue_bytes). It never grows.
+/// Bytes of a tatcell_leaky_queue_t: of the handle, not of its memory (see tatcell_leaky_queue_bytes). This size
+/// never changes.
 pub const TATCELL_LEAKY_QUEUE_SIZE: usize = 256;
 /// Alignment of a tatcell_leaky_queue_t, and of its memory.
 pub const TATCELL_LEAKY_QUEUE_ALIGN: usize = 8;
 
-/// Handle of a leaky bucket as a queue: one flow, its limit, its cell, and handles of its payloads, first in, first
-/// out, each from its departure on.
+/// Handle of a leaky bucket as a queue. It has one flow with its limit and its cell, and the handles of the flow's
+/// payloads. They leave first in, first out, each from its departure on.
 ///
-/// No process empties it: the departure is known at arrival. A max_delay of Q * T is a queue of Q; one that is full
-/// before, by its memory, refuses as well. With a burst of B the first B after idle do not wait; the textbook's queue
-/// is B = 1. For many flows there is tatcell_shaper_t.
+/// No background process empties it, because the departure is known at arrival. A max_delay of Q * T is a queue of
+/// Q. A queue whose memory is full earlier refuses as well. With a burst of B, the first B payloads after idle do
+/// not wait; the textbook's queue has B = 1. For many flows, use tatcell_shaper_t.
 ///
-/// One owner uses a queue and its memory. A zeroed handle, and one of another version of the library, is refused with
-/// TATCELL_ERR_HANDLE; it must not be copied.
+/// One owner uses a queue and its memory. The library refuses a zeroed handle, and a handle of another version of
+/// the library, with TATCELL_ERR_HANDLE. Do not copy the handle.
 #[repr(C, align(8))]
 pub struct tatcell_leaky_queue_t {
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 32],
 }
 
@@ -61,10 +62,10 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// Gives the bytes of memory for so many payloads: TATCELL_LEAKY_QUEUE_BYTES at run time.
+/// Returns the bytes of memory for this many payloads, as TATCELL_LEAKY_QUEUE_BYTES does.
 ///
-/// @param handles that can wait at once.
-/// @return bytes; SIZE_MAX where that is more than a size can say.
+/// @param handles most payloads that can wait at once.
+/// @return bytes; SIZE_MAX if the number does not fit a size_t.
 /// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_leaky_queue_bytes(handles: u32) -> usize {
@@ -73,17 +74,17 @@ pub extern "C" fn tatcell_leaky_queue_bytes(handles: u32) -> usize {
 
 /// Makes an empty queue under a limit.
 ///
-/// @param queue  handle to initialise, not in the memory; not NULL.
-/// @param memory aligned to 8 bytes; not NULL. Belongs to the queue from now on.
+/// @param queue  handle to initialise, outside the memory; not NULL.
+/// @param memory aligned to 8 bytes; not NULL. It belongs to the queue from now on.
 /// @param bytes  of memory, 16 a payload; see tatcell_leaky_queue_bytes and TATCELL_LEAKY_QUEUE_BYTES.
 /// @param limit  64-bit limit with a max_delay; not NULL. Copied.
 /// @param now    the caller's clock, ticks.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// @retval TATCELL_ERR_LIMIT limit not initialised for 64-bit cells; TATCELL_ERR_ALGORITHM it is not of GCRA.
-/// @retval TATCELL_ERR_TOO_SMALL the memory holds no payload; TATCELL_ERR_TOO_LARGE half of the address space.
-/// @retval TATCELL_ERR_OVERLAP handle, memory and limit overlap.
-/// Nothing is changed on error.
+/// @retval TATCELL_ERR_LIMIT limit is not initialised for 64-bit cells; TATCELL_ERR_ALGORITHM it is not of GCRA.
+/// @retval TATCELL_ERR_TOO_SMALL the memory holds no payload; TATCELL_ERR_TOO_LARGE it is half of the address
+///         space.
+/// @retval TATCELL_ERR_OVERLAP handle, memory and limit overlap. Nothing is changed on error.
 /// Thread: one. Cost: none. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_leaky_queue_init(
@@ -113,17 +114,18 @@ pub unsafe extern "C" fn tatcell_leaky_queue_init(
     }
 }
 
-/// Queues a payload: tatcell_leaky_queue_pop gives its handle from its departure on.
+/// Queues a payload. From its departure on, tatcell_leaky_queue_pop returns its handle.
 ///
 /// @param queue       not NULL.
-/// @param now         the caller's clock, ticks. One that lies behind that of an earlier push counts as that one.
+/// @param now         the caller's clock, ticks. A reading before that of an earlier push counts as the earlier
+///                    one's.
 /// @param cost        units, at most the burst.
 /// @param handle      yours.
-/// @param departure   gets the tick from which on it is given out, where it is queued; NULL = not wanted.
-/// @param retry_after gets the ticks until it would be queued, 0 where it is; NULL = not wanted.
+/// @param departure   if queued, gets the tick from which on the payload may leave; NULL = not wanted.
+/// @param retry_after gets the ticks until the payload would be queued, 0 if it is; NULL = not wanted.
 /// @retval 0 queued.
-/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER the cost is above the burst. Nothing
-///         is charged.
+/// @retval TATCELL_NON_CONFORMING the payload would wait longer than max_delay; TATCELL_NEVER the cost is above the
+///         burst. Nothing is charged.
 /// @retval TATCELL_ERR_FULL the memory holds no more payloads. Nothing is charged.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: one at a time on a queue. Cost: O(1), a division. Since 0.3.
@@ -161,7 +163,7 @@ fn put(found: Option<u64>, out: Out<'_, u64>) -> i32 {
     }
 }
 
-/// Takes the first payload out if it is due.
+/// Removes the first payload if it is due.
 ///
 /// @param queue  not NULL.
 /// @param now    the caller's clock, ticks.
@@ -180,7 +182,7 @@ pub unsafe extern "C" fn tatcell_leaky_queue_pop(
     put(own.queue.pop(now), out)
 }
 
-/// Takes the first payload out, whether it is due or not, for shutting down. What was charged for it stays charged.
+/// Removes the first payload even if it is not due, for shutting down. Its charge stays.
 ///
 /// @param queue  not NULL.
 /// @param handle gets its handle; not NULL.
@@ -197,10 +199,10 @@ pub unsafe extern "C" fn tatcell_leaky_queue_take(
     put(own.queue.take(), out)
 }
 
-/// Tells when to come back: the departure of the first payload.
+/// Reports the departure of the first payload, for a timer.
 ///
 /// @param queue     not NULL.
-/// @param departure ticks; not NULL.
+/// @param departure gets the tick; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_END nothing waits.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
@@ -214,11 +216,11 @@ pub unsafe extern "C" fn tatcell_leaky_queue_next(
     put(own.queue.next_departure(), out)
 }
 
-/// Tells how many payloads wait, and how many can.
+/// Reports how many payloads wait, and how many can wait.
 ///
 /// @param queue    not NULL.
-/// @param waiting  gets how many wait; NULL = not wanted.
-/// @param capacity gets how many the memory holds; NULL = not wanted.
+/// @param waiting  gets the number that wait; NULL = not wanted.
+/// @param capacity gets the number that the memory holds; NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// Thread: one at a time on a queue. Cost: none. Since 0.3.
@@ -239,7 +241,7 @@ pub unsafe extern "C" fn tatcell_leaky_queue_count(
     TATCELL_PASS
 }
 
-/// Gives sizeof(tatcell_leaky_queue_t) of the linked library, to compare with TATCELL_LEAKY_QUEUE_SIZE.
+/// Returns sizeof(tatcell_leaky_queue_t) of the linked library, to compare with TATCELL_LEAKY_QUEUE_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

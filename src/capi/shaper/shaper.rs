@@ -11,39 +11,40 @@ use crate::capi::pointers::contract::{args, inside, possible, Contract, Grows, M
 use crate::capi::pointers::places::Span;
 use crate::combine::{wheel_words, Shaper, ShaperError, Waiting};
 
-/// Bytes of a tatcell_shaper_t: the handle, not its memory (see tatcell_shaper_bytes). It never grows.
+/// Bytes of a tatcell_shaper_t: of the handle, not of its memory (see tatcell_shaper_bytes). This size never
+/// changes.
 pub const TATCELL_SHAPER_SIZE: usize = 256;
 /// Alignment of a tatcell_shaper_t, and of its memory.
 pub const TATCELL_SHAPER_ALIGN: usize = 8;
-/// Bytes of a tatcell_waiting_t; it never grows.
+/// Bytes of a tatcell_waiting_t. This size never changes.
 pub const TATCELL_WAITING_SIZE: usize = 24;
-/// Bytes of a tatcell_shaper_info_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_shaper_info_t in its first release: the least size that a library accepts.
 pub const TATCELL_SHAPER_INFO_MIN: usize = 40;
 
-/// Handle of a shaper: reserves for each request the earliest instant at which it conforms, and keeps a handle of
-/// yours until then. The leaky bucket as a queue, for any number of keys.
+/// Handle of a shaper. A shaper reserves for each request the earliest instant at which it conforms, and keeps a
+/// handle of yours until then. It is the leaky bucket as a queue, for any number of keys.
 ///
-/// One owner uses a shaper and its memory, a core for instance: no call on it runs beside another. The cells and tables
-/// behind it may be shared with other shapers. A zeroed handle, and one of another version of the library, is refused
-/// with TATCELL_ERR_HANDLE; it must not be copied.
+/// One owner uses a shaper and its memory, such as a core: no two calls on it may run at the same time. Shapers may
+/// share their cells and tables. The library refuses a zeroed handle, and a handle of another version of the
+/// library, with TATCELL_ERR_HANDLE. Do not copy the handle.
 ///
-/// The memory is a timing wheel: slots of `granularity` ticks. What waits is given out at a now at or after its
-/// departure, late by less than a slot, each flow in its order.
+/// The memory is a timing wheel with slots of `granularity` ticks. A waiting handle is released at a now at or
+/// after its departure, late by less than a slot. Each flow is released in its order.
 #[repr(C, align(8))]
 pub struct tatcell_shaper_t {
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 32],
 }
 
-/// What waits in a shaper.
+/// A handle that waits in a shaper.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub struct tatcell_waiting_t {
-    /// Yours: an index, a pointer, a file descriptor.
+    /// Your handle: an index, a pointer, a file descriptor.
     pub handle: u64,
-    /// The tick from which on it may leave.
+    /// The tick from which on the handle may leave.
     pub departure: u64,
-    /// Limits that it has passed through, for tatcell_shaper_forward; 0 is the first.
+    /// Number of limits that the request has passed, for tatcell_shaper_forward; 0 is the first level.
     pub level: u32,
     /// 0.
     pub reserved: u32,
@@ -54,15 +55,15 @@ pub struct tatcell_waiting_t {
 pub struct tatcell_shaper_info_t {
     /// sizeof(tatcell_shaper_info_t); never written.
     pub size: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
-    /// Handles that wait.
+    /// Number of handles that wait.
     pub waiting: u64,
     /// Most handles that can wait.
     pub capacity: u64,
     /// Ticks of a slot.
     pub granularity: u64,
-    /// How far ahead of now a departure may lie, in ticks: one slot less than all of them.
+    /// How far ahead of now a departure may lie, in ticks: the span of all slots except one.
     pub horizon: u64,
 }
 
@@ -136,11 +137,11 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// Gives the bytes of memory for so many handles: TATCELL_SHAPER_BYTES at run time.
+/// Returns the bytes of memory for this many slots and handles, as TATCELL_SHAPER_BYTES does.
 ///
 /// @param slots   a power of two from 64 to 4096.
-/// @param handles that can wait at once.
-/// @return bytes; SIZE_MAX where that is more than a size can say.
+/// @param handles most handles that can wait at once.
+/// @return bytes; SIZE_MAX if the number does not fit a size_t.
 /// Thread: any. Cost: none. Since 0.3.
 #[no_mangle]
 pub extern "C" fn tatcell_shaper_bytes(slots: u32, handles: u32) -> usize {
@@ -149,23 +150,23 @@ pub extern "C" fn tatcell_shaper_bytes(slots: u32, handles: u32) -> usize {
 
 /// Makes an empty shaper.
 ///
-/// Choose the granularity by how late a request may leave, and the slots so that (slots - 1) * granularity exceeds the
-/// longest max_delay by as long as you may fail to come back.
+/// Choose the granularity by how late a request may leave. Choose the slots such that (slots - 1) * granularity
+/// exceeds the longest max_delay. The excess is the longest time for which you may fail to call
+/// tatcell_shaper_release.
 ///
-/// @param shaper      handle to initialise, not in the memory; not NULL.
-/// @param memory      aligned to 8 bytes; not NULL. Belongs to the shaper from now on.
-/// @param bytes       of memory; see tatcell_shaper_bytes and TATCELL_SHAPER_BYTES. What is left of it beside the slots
-///                    holds handles.
+/// @param shaper      handle to initialise, outside the memory; not NULL.
+/// @param memory      aligned to 8 bytes; not NULL. It belongs to the shaper from now on.
+/// @param bytes       of memory; see tatcell_shaper_bytes and TATCELL_SHAPER_BYTES. The bytes next to the slots
+///                    hold handles.
 /// @param slots       a power of two from 64 to 4096.
 /// @param granularity ticks of a slot, a power of two.
 /// @param now         the caller's clock, ticks.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// @retval TATCELL_ERR_WHEEL slots or granularity is no such power of two, or slots * granularity is 2^62 or more.
-/// @retval TATCELL_ERR_TOO_SMALL the memory holds no handle; TATCELL_ERR_TOO_LARGE for 2^32 - 1 handles, or more than
-///         half of the address space.
-/// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
-/// Nothing is changed on error.
+/// @retval TATCELL_ERR_TOO_SMALL the memory holds no handle; TATCELL_ERR_TOO_LARGE it holds 2^32 - 1 handles, or is
+///         more than half of the address space.
+/// @retval TATCELL_ERR_OVERLAP the handle lies in the memory. Nothing is changed on error.
 /// Thread: one. Cost: writes 8 bytes for every 64 slots. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_shaper_init(
@@ -193,13 +194,14 @@ pub unsafe extern "C" fn tatcell_shaper_init(
     }
 }
 
-/// Keeps a handle whose departure was decided elsewhere.
+/// Inserts a handle whose departure was decided elsewhere.
 ///
 /// @param shaper  not NULL.
 /// @param now     the caller's clock, ticks.
 /// @param waiting handle, departure and level; not NULL.
 /// @retval 0 it waits; a departure that has passed is due at once.
-/// @retval TATCELL_ERR_FULL, TATCELL_ERR_BEHIND as tatcell_shaper_submit; TATCELL_ERR_TOO_FAR beyond the horizon.
+/// @retval TATCELL_ERR_FULL, TATCELL_ERR_BEHIND as tatcell_shaper_submit; TATCELL_ERR_TOO_FAR departure is beyond
+///         the horizon.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument. Nothing is changed on error.
 /// Thread: one at a time on a shaper. Cost: O(1), three words of the memory. Since 0.3.
 #[no_mangle]
@@ -212,17 +214,17 @@ pub unsafe extern "C" fn tatcell_shaper_insert(
     shaper.insert(now, waiting.into()).map_or_else(shaper_code, |()| TATCELL_PASS)
 }
 
-/// Takes out what is due, in order, up to `most` handles.
+/// Removes the handles that are due, in order, up to `most` of them.
 ///
 /// @param shaper not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param due    gets what is due, not in the shaper or its memory; not NULL unless most is 0.
-/// @param most   of them; what else is due stays for the next call.
-/// @param count  gets how many were taken out; not NULL. Fewer than most: nothing else is due.
+/// @param due    gets the removed handles; outside the shaper and its memory; not NULL unless most is 0.
+/// @param most   most handles to remove; other due handles stay for the next call.
+/// @param count  gets the number of removed handles; not NULL. If it is less than most, nothing else is due.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
 /// @retval TATCELL_ERR_OVERLAP due lies in the shaper or its memory. Nothing is changed on error.
-/// Thread: one at a time on a shaper. Cost: O(1) for each handle taken out, and once more. Since 0.3.
+/// Thread: one at a time on a shaper. Cost: O(1) for each removed handle, and once more. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_shaper_release(
     shaper: *mut tatcell_shaper_t,
@@ -250,10 +252,10 @@ pub unsafe extern "C" fn tatcell_shaper_release(
     TATCELL_PASS
 }
 
-/// Takes out the first handle, whether it is due or not, for shutting down. What was charged for it stays charged.
+/// Removes the first handle even if it is not due, for shutting down. Its charge stays.
 ///
 /// @param shaper not NULL.
-/// @param first  gets it; not NULL.
+/// @param first  gets the handle; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_END nothing waits.
 /// @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
@@ -274,10 +276,10 @@ pub unsafe extern "C" fn tatcell_shaper_take(
     }
 }
 
-/// Tells when to come back: the departure of the handle that is given out next. Nothing is due before.
+/// Reports the departure of the next handle, for a timer. Nothing is due before it.
 ///
 /// @param shaper    not NULL.
-/// @param departure ticks; not NULL.
+/// @param departure gets the tick; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_END nothing waits.
 /// @retval TATCELL_ERR_OVERLAP the result lies in the shaper or its memory.
@@ -295,7 +297,7 @@ pub unsafe extern "C" fn tatcell_shaper_next(shaper: *mut tatcell_shaper_t, depa
     }
 }
 
-/// Tells the numbers of a shaper.
+/// Reports the numbers of a shaper.
 ///
 /// @param shaper not NULL.
 /// @param info   started from TATCELL_SHAPER_INFO_INIT; not NULL.
@@ -321,7 +323,7 @@ pub unsafe extern "C" fn tatcell_shaper_info(
     TATCELL_PASS
 }
 
-/// Gives sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE.
+/// Returns sizeof(tatcell_shaper_t) of the linked library, to compare with TATCELL_SHAPER_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.3.

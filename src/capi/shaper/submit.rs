@@ -19,31 +19,32 @@ fn finish_submit(made: Result<Decision, ShaperError>, out: Report<'_, tatcell_de
 
 /// Reserves a request under one limit and keeps its handle until out->departure.
 ///
-/// Every request goes through the wheel, one that may leave at once too, so that none overtakes another of its flow. A
-/// limit's max_delay is its queue's length in time: Q jobs of one unit are Q * T. The wheel is looked at first, so what
-/// is refused has reserved nothing, and what is reserved has its place. A now that lies behind one at which a request
-/// was taken in counts as that one.
+/// Every request goes through the wheel, even if it may leave at once, so that no request overtakes another one of
+/// its flow. A limit's max_delay is the length of its queue in time: Q jobs of one unit are Q * T. The call first
+/// checks that the wheel has room, so a refused request has reserved nothing, and a reserved request has its place.
+/// If now is before the reading of an earlier accepted request, it counts as that reading.
 ///
 /// @param shaper not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param link   started from TATCELL_LINK_INIT: the cell or key, its limit with a max_delay, and the cost; not NULL.
-/// @param group  whose flow it is: it leaves no earlier than any of the group before it, and its delay counts from now
-///               all the same (IEEE 802.1Qcr). NULL = none.
-/// @param handle yours; comes out when it is due.
-/// @param out    started from TATCELL_DECISION_INIT, not in the shaper or its memory: departure, or retry_after; not
+/// @param link   started from TATCELL_LINK_INIT: the cell or key, its limit with a max_delay, and the cost; not
 ///               NULL.
+/// @param group  the group of its flow: the request leaves no earlier than any earlier one of the group, and its
+///               delay still counts from now (IEEE 802.1Qcr). NULL = none.
+/// @param handle yours; tatcell_shaper_release returns it when it is due.
+/// @param out    started from TATCELL_DECISION_INIT, outside the shaper and its memory; gets departure, or
+///               retry_after; not NULL.
 /// @retval 0 reserved; the handle waits.
-/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; TATCELL_NEVER the cost is above the burst;
-///         TATCELL_CONTENDED ask again. Nothing is charged, the handle does not wait.
-/// @retval TATCELL_ERR_FULL as many wait as the memory holds.
+/// @retval TATCELL_NON_CONFORMING the request would wait longer than max_delay; TATCELL_NEVER the cost is above the
+///         burst; TATCELL_CONTENDED ask again. Nothing is charged, and the handle does not wait.
+/// @retval TATCELL_ERR_FULL the shaper holds as many handles as its memory allows.
 /// @retval TATCELL_ERR_TOO_FAR the limit's max_delay is longer than the horizon.
-/// @retval TATCELL_ERR_BEHIND what is long due was not taken out: release first.
-/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, which alone knows when a request may leave.
-/// @retval TATCELL_ERR_HANDLE shaper not initialised.
+/// @retval TATCELL_ERR_BEHIND handles that are long due are still in the shaper: release them first.
+/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA; other algorithms cannot reserve.
+/// @retval TATCELL_ERR_HANDLE shaper is not initialised.
 /// @retval TATCELL_ERR_OVERLAP out lies in the shaper or its memory.
 /// @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT,
-///         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check.
-/// Nothing is changed on error.
+///         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check. Nothing
+///         is changed on error.
 /// Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and three
 /// words of the memory. Since 0.3.
 #[no_mangle]
@@ -71,19 +72,20 @@ pub unsafe extern "C" fn tatcell_shaper_submit(
     finish_submit(made, to)
 }
 
-/// As tatcell_shaper_submit under all limits of a chain: departs at the latest of theirs, all charged now.
+/// Reserves a request under all limits of a chain and keeps its handle until out->departure, the latest departure
+/// of the links. All links are charged now.
 ///
-/// Where one limit is shared by many flows, tatcell_shaper_forward keeps that limit's rate exactly; this does not: what
-/// one flow holds back leaves later than the shared limit has counted it.
+/// If many flows share one limit, tatcell_shaper_forward keeps the rate of that limit exactly, and this call does
+/// not: a request that its flow delays leaves later than the shared limit has counted it.
 ///
 /// @param shaper not NULL.
 /// @param now    the caller's clock, ticks.
-/// @param chain  started from TATCELL_CHAIN_INIT; its permits, decisions and counters are filled in as
+/// @param chain  started from TATCELL_CHAIN_INIT; the call fills in its permits, decisions and counters as
 ///               tatcell_chain_reserve does. Not NULL.
-/// @param handle yours; comes out when it is due.
+/// @param handle yours; tatcell_shaper_release returns it when it is due.
 /// @param out    started from TATCELL_DECISION_INIT; not NULL.
-/// @retval as tatcell_chain_reserve, and TATCELL_ERR_FULL, TATCELL_ERR_TOO_FAR, TATCELL_ERR_BEHIND, TATCELL_ERR_HANDLE
-///         as tatcell_shaper_submit. Nothing is changed on error.
+/// @retval as tatcell_chain_reserve, and TATCELL_ERR_FULL, TATCELL_ERR_TOO_FAR, TATCELL_ERR_BEHIND,
+///         TATCELL_ERR_HANDLE as tatcell_shaper_submit. Nothing is changed on error.
 /// Thread: as tatcell_shaper_submit. Cost: that of tatcell_chain_reserve, and three words. Since 0.3.
 #[no_mangle]
 #[must_use]
@@ -104,16 +106,16 @@ pub unsafe extern "C" fn tatcell_shaper_submit_chain(
     finish_submit(made, to)
 }
 
-/// Reserves what has come out at one level under the limit of the next, now, and lets it wait there: it comes out again
-/// with its level one higher. A hierarchy: flow within tenant within port.
+/// Reserves a released request under the limit of the next level, and keeps it until its departure there. When
+/// released again, its level is one higher. This makes a hierarchy: flow within tenant within port.
 ///
-/// A parent is asked when a request gets there, never for a time that lies ahead, which would let everybody else wait
-/// behind it. The place that the handle came out of is free until something else is put in: forward first, submit then.
-/// What a parent refuses is lost there; what its flow was charged has been used.
+/// A parent limit is charged when a request reaches it, never for a future time, which would let all other requests
+/// wait behind it. The place that the handle left stays free until another handle is put in: forward first, then
+/// submit. A request that a parent refuses is lost there; the charge of its flow stays.
 ///
 /// @param shaper  not NULL.
 /// @param now     the caller's clock, ticks.
-/// @param waiting what tatcell_shaper_release gave; not NULL.
+/// @param waiting an entry that tatcell_shaper_release returned; not NULL.
 /// @param link    of the next level, started from TATCELL_LINK_INIT; not NULL.
 /// @param out     started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_shaper_submit.

@@ -18,59 +18,61 @@ use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
 pub const TATCELL_BURST_MAX: u32 = 64;
 const _: () = assert!(TATCELL_BURST_MAX as usize == MAX_BURST);
 
-/// Flag of a burst, while it is decided: its lines were asked for (tatcell_table_prefetch), so they are not asked for
-/// again. Changes no verdict. For hashes: a burst that was next of a call needs no flag. Since 0.4.
+/// flags of a burst, when it is decided: its lines were prefetched already (tatcell_table_prefetch), so the call
+/// does not prefetch them again. It changes no verdict. Use it with hashes; a burst that was the next one of a call
+/// does not need it. Since 0.4.
 pub const TATCELL_BURST_PREFETCHED: u32 = 1;
 
 /// Bytes of a tatcell_burst_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_BURST_MIN: usize = 48 + 10 * size_of::<*const u8>() + 8 * MAX_BURST;
 
-/// Up to 64 requests at one instant. Start from TATCELL_BURST_INIT; it may be used again and again.
+/// Up to 64 requests at one instant. Start from TATCELL_BURST_INIT. It may be used again and again.
 ///
-/// Keys come in one of three forms: keys (the first one, and stride bytes from each to the next), key_pointers (one
-/// pointer each), or hashes. Set one of the three and leave the others NULL.
+/// Keys have one of three forms: keys (the first key, with stride bytes from each key to the next), key_pointers
+/// (one pointer for each key), or hashes. Set one of the three and leave the others NULL.
 #[repr(C)]
 pub struct tatcell_burst_t {
     /// sizeof(tatcell_burst_t).
     pub size: u32,
     /// 0, or TATCELL_BURST_PREFETCHED.
     pub flags: u32,
-    /// Requests, 0..64. An empty burst needs nothing else.
+    /// Number of requests, 0..64. An empty burst needs no other field.
     pub count: u32,
-    /// With decisions: bytes from one to the next, sizeof(tatcell_decision_t).
+    /// With decisions: bytes from one decision to the next, sizeof(tatcell_decision_t).
     pub decision_size: u32,
-    /// The caller's clock, ticks: one clock read per burst. Not read before the burst is decided.
+    /// The caller's clock, ticks: read the clock once per burst. The call that has this burst as its next does not
+    /// read it.
     pub now: u64,
-    /// Result: bit i = 1: request i passes. Unchanged on error. Before that it is a hint: what a burst before this
-    /// one answered, or 0.
+    /// Result: bit i is 1 if request i passes. Unchanged on error. Before the call it is a hint: the result of an
+    /// earlier burst, or 0.
     pub pass: u64,
-    /// Set by the call that has this burst as its next, cleared by deciding it: its keys are hashed. Set it to 0 to
-    /// have them hashed again.
+    /// Shows that the keys are hashed. The call that has this burst as its next sets it, and the call that decides
+    /// the burst clears it. Set it to 0 to have the keys hashed again.
     pub prepared: u64,
-    /// Bytes from one key to the next; may be negative, or 0 for one key many times.
+    /// Bytes from one key to the next. It may be negative, or 0 to use one key many times.
     pub stride: i64,
-    /// The limit of all requests; or NULL, with limits. From tatcell_limit_init_table.
+    /// The limit of all requests, from tatcell_limit_init_table. NULL if limits is set.
     pub limit: *const tatcell_limit_t,
-    /// One limit a request; or NULL, with limit.
+    /// One limit for each request. NULL if limit is set.
     pub limits: *const *const tatcell_limit_t,
-    /// Key i is at (const char *)keys + i * stride: keys may lie inside larger structures.
+    /// Key i is at (const char *)keys + i * stride, so keys may lie inside larger structures.
     pub keys: *const c_void,
     /// Key i is at key_pointers[i].
     pub key_pointers: *const *const c_void,
-    /// From tatcell_table_hash, or the caller's own keyed hashes.
+    /// Hashes from tatcell_table_hash, or the caller's own keyed hashes.
     pub hashes: *const u64,
-    /// Bytes of each key; NULL = key_len each.
+    /// Bytes of each key; NULL = key_len for every key.
     pub key_lens: *const usize,
-    /// Bytes of every key, unless key_lens says them one by one. Keys of 4 and 16 bytes are fastest.
+    /// Bytes of every key, unless key_lens is set. Keys of 4 and 16 bytes are fastest.
     pub key_len: usize,
     /// Units of each request; NULL = 1 each.
     pub costs: *const u32,
-    /// Gets the full answers, decision_size bytes apart; their size fields are neither read nor written. NULL = not
+    /// Gets the full answers, decision_size bytes apart. Their size fields are neither read nor written. NULL = not
     /// wanted.
     pub decisions: *mut tatcell_decision_t,
     /// This thread's counters; NULL = off.
     pub counters: *mut Counters,
-    /// Not for use: the hashes of a prepared burst.
+    /// Private to the library: the hashes of a prepared burst.
     pub scratch: [u64; 64],
 }
 
@@ -80,12 +82,12 @@ unsafe impl Grows for tatcell_burst_t {
 }
 const _: () = assert!(size_of::<tatcell_burst_t>() == TATCELL_BURST_MIN && TATCELL_BURST_MIN % 8 == 0);
 
-/// Decides up to 64 requests at one now, in order, and hashes and prefetches the keys of the next burst meanwhile.
+/// Decides up to 64 requests at one now, in order. Meanwhile it hashes and prefetches the keys of the next burst.
 ///
-/// The verdicts equal those of single calls in the same order, repeated keys included. Alone, a burst is hashed and
-/// prefetched first, so its cache misses overlap. In a loop that receives a burst while it decides the one before it,
-/// give both: the misses of the one pass while the other is decided. The first call decides an empty burst, the last
-/// one has nothing next:
+/// The verdicts equal those of single calls in the same order, including repeated keys. A burst without a next one
+/// is hashed and prefetched first, so that its cache misses overlap. A loop that receives one burst while it
+/// decides the previous one passes both: the cache misses of the next burst are served while this one is decided.
+/// The first call decides an empty burst, and the last one has an empty next:
 ///
 ///     tatcell_burst_t b[2] = {TATCELL_BURST_INIT, TATCELL_BURST_INIT};
 ///     b[0].limit = b[1].limit = &limit;
@@ -100,24 +102,25 @@ const _: () = assert!(size_of::<tatcell_burst_t>() == TATCELL_BURST_MIN && TATCE
 ///         forward(burst->pass, burst->count);
 ///     }
 ///
-/// The keys of the next burst are hashed first, and its lines are fetched while this one is decided; with a limit of
-/// its own for each request, or with decisions, before that.
+/// The keys of the next burst are hashed first. Its lines are prefetched while this burst is decided, or before
+/// that if each request has its own limit or if decisions is set.
 ///
 /// @param table handle; not NULL.
-/// @param burst what is decided; not NULL.
-/// @param next  what will be decided by the next call, under the same table; its keys (not its limit, costs or now)
-///              are read now. Its pass, if set, is a hint: where most of the burst before this one passed, lines are
-///              fetched to be written. NULL = nothing follows.
-/// @retval 0 decided; see burst->pass. Contended requests have bit 0.
-/// @retval TATCELL_ERR_COUNT more than 64.
+/// @param burst the burst to decide; not NULL.
+/// @param next  the burst that the next call will decide, under the same table. This call reads its keys, but not
+///              its limit, costs or now. Its pass, if set, is a hint: if most of the previous burst passed, lines
+///              are prefetched for writing. NULL = nothing follows.
+/// @retval 0 decided; see burst->pass. A contended request has bit 0.
+/// @retval TATCELL_ERR_COUNT more than 64 requests.
 /// @retval TATCELL_ERR_SIZE size or decision_size is not set.
-/// @retval TATCELL_ERR_OPTION a flag is unknown, both are the same burst, or there are two forms of keys or of
-///         limits.
+/// @retval TATCELL_ERR_OPTION a flag is unknown, burst and next are the same, or two forms of keys or of limits are
+///         set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer, or neither keys nor hashes, or no limit.
-/// @retval TATCELL_ERR_OVERLAP what the call writes (both bursts, decisions, counters) overlaps something else of it.
-/// @retval others as tatcell_table_check. Nothing is decided, hashed or changed on error.
-/// Thread: any number with bursts of their own, unless the table is exclusive. Cost: as single calls, with the cache
-/// misses overlapped; fastest without decisions. Since 0.2.
+/// @retval TATCELL_ERR_OVERLAP an object that the call writes (both bursts, decisions, counters) overlaps another
+///         object of the call.
+/// @retval others as tatcell_table_check. On error nothing is decided, hashed or changed.
+/// Thread: any number, each with its own bursts, unless the table is exclusive. Cost: as single calls, with the
+/// cache misses overlapped; fastest without decisions. Since 0.2.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_check_burst(

@@ -55,7 +55,8 @@ fn refund(
     }
 }
 
-/// Charges after the fact: always, until the debt is the limit's max_debt beyond the burst.
+/// Charges a key a cost that is known only afterwards. It always charges, until the debt is max_debt of the limit
+/// above the burst.
 ///
 /// @param table   handle; not NULL.
 /// @param limit   from tatcell_limit_init_table of this table; not NULL.
@@ -63,9 +64,10 @@ fn refund(
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
 /// @param cost    units; may be above the burst.
-/// @param out     started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+/// @param out     started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL = not
+///                wanted.
 /// @retval 0 charged, perhaps less than cost.
-/// @retval TATCELL_CONTENDED nothing charged, ask again.
+/// @retval TATCELL_CONTENDED nothing is charged; ask again.
 /// @retval others as tatcell_table_check_ex.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
 #[no_mangle]
@@ -103,7 +105,7 @@ pub unsafe extern "C" fn tatcell_table_charge_hash(
     charge(table, limit, (now, hash, cost), out, None)
 }
 
-/// As tatcell_table_charge, and counts.
+/// Charges a key a cost that is known only afterwards, as tatcell_table_charge does, and counts the decision.
 ///
 /// @param table    handle; not NULL.
 /// @param limit    from tatcell_limit_init_table of this table; not NULL.
@@ -111,7 +113,8 @@ pub unsafe extern "C" fn tatcell_table_charge_hash(
 /// @param key      bytes of the key; not NULL, even when empty.
 /// @param key_len  bytes.
 /// @param cost     units; may be above the burst.
-/// @param out      started from TATCELL_DECISION_INIT; out->permit.stored tells what was charged. NULL = not wanted.
+/// @param out      started from TATCELL_DECISION_INIT; out->permit.stored is the amount that was charged. NULL =
+///                 not wanted.
 /// @param counters this thread's counters; NULL = off.
 /// @retval as tatcell_table_charge.
 /// @retval TATCELL_ERR_OVERLAP out and counters overlap.
@@ -162,10 +165,12 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
     charge(table, limit, (now, hash, cost), out, counters)
 }
 
-/// Reserves units of a key for the earliest conforming instant, for shaping: out->departure.
+/// Reserves units of a key for the earliest instant at which they conform, for shaping; out->departure is that
+/// instant.
 ///
-/// Departures of one key are monotone as long as the callers' clocks do not step back. A key that finds its set full
-/// is told to leave at once, uncharged, under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED.
+/// Departures of one key rise in the order of their reservations, as long as the callers' clocks do not step back.
+/// If the set of the key is full, TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED let the request leave at once,
+/// uncharged.
 ///
 /// @param table   handle; not NULL.
 /// @param limit   from tatcell_limit_init_table of this table, with a max_delay; not NULL.
@@ -173,13 +178,13 @@ pub unsafe extern "C" fn tatcell_table_charge_ex_hash(
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
 /// @param cost    units, at most the burst.
-/// @param out     started from TATCELL_DECISION_INIT; not NULL. The tick at which it may leave is out->departure, and
-///                out->permit is for tatcell_table_refund should the sender give up.
+/// @param out     started from TATCELL_DECISION_INIT; not NULL. Gets departure, the tick at which the request may
+///                leave, and the permit for tatcell_table_refund if the sender gives up.
 /// @retval 0 reserved.
-/// @retval TATCELL_NON_CONFORMING would wait longer than max_delay; nothing charged. When to ask again is
-///         out->retry_after.
-/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing charged.
-/// @retval TATCELL_ERR_ALGORITHM only GCRA knows when a request may leave.
+/// @retval TATCELL_NON_CONFORMING the request would wait longer than max_delay; nothing is charged.
+///         out->retry_after is the time until the same request would be accepted.
+/// @retval TATCELL_NEVER, TATCELL_CONTENDED nothing is charged.
+/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA; other algorithms cannot reserve.
 /// @retval others as tatcell_table_check_ex.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.1.
 #[no_mangle]
@@ -219,7 +224,8 @@ pub unsafe extern "C" fn tatcell_table_reserve_hash(
     reserve(table, limit, (now, hash, cost), out, None)
 }
 
-/// As tatcell_table_reserve, and counts.
+/// Reserves units of a key for the earliest instant at which they conform, as tatcell_table_reserve does, and
+/// counts the decision.
 ///
 /// @param table    handle; not NULL.
 /// @param limit    from tatcell_limit_init_table of this table, with a max_delay; not NULL.
@@ -280,24 +286,25 @@ pub unsafe extern "C" fn tatcell_table_reserve_ex_hash(
     reserve(table, limit, (now, hash, cost), out, counters)
 }
 
-/// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
+/// Gives back the part of a charge that has not drained since and still lies in the key's slot, as the permit of
+/// the charge proves.
 ///
-/// Nothing is credited for a permit older than the limit's horizon, of before a restore of the table, for a key that
-/// is in another slot than the one charged, as it is after a reset, or under TATCELL_FULL_SAMPLED, where nothing can be
-/// proved. The permit of the charge that brought a key into the table covers up to one claim lifetime and one q-unit
-/// less than was charged. Use a permit once, and of several of one key the newest first (or set
-/// TATCELL_LIMIT_STRICT_REFUNDS): refunded oldest first, the newer one can give back what has drained. Of a line of
-/// reservations give back the last one only: see tatcell_cell_refund.
+/// The call credits nothing for a permit that is older than the limit's horizon or than a restore of the table; for
+/// a key that is in another slot than the charged one, as it is after a reset; or under TATCELL_FULL_SAMPLED, under
+/// which nothing can be proved. The permit of the charge that inserted a key covers up to one claim lifetime and
+/// one q-unit less than the charge. Use a permit once. If a key has several permits, refund the newest first, or
+/// set TATCELL_LIMIT_STRICT_REFUNDS: with the oldest first, the newer permit can give back units that have drained.
+/// If several reservations wait, give back only the last one: see tatcell_cell_refund.
 ///
 /// @param table    handle; not NULL.
-/// @param limit    the limit that it was charged under; not NULL.
+/// @param limit    the limit that the key was charged under; not NULL.
 /// @param now      the caller's clock, ticks.
-/// @param key      of the request that was charged; not NULL.
+/// @param key      bytes of the key that was charged; not NULL.
 /// @param key_len  bytes.
 /// @param permit   from a decision; not NULL.
-/// @param credited ticks of debt removed, rounded down; NULL = not wanted.
+/// @param credited gets the ticks of debt removed, rounded down; NULL = not wanted.
 /// @retval 0 done (perhaps nothing was left to give back).
-/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval others as tatcell_table_check.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check; never inserts. Since 0.1.
 #[no_mangle]
@@ -342,18 +349,18 @@ pub unsafe extern "C" fn tatcell_table_refund_hash(
     refund(table, limit, (now, hash), permit, credited)
 }
 
-/// Makes one key full again at once. An absent key is full already.
+/// Makes the full burst of one key available at once. An absent key has it already.
 ///
-/// Its slot is nobody's until the debt that it held has drained, at most one horizon, and no permit of before the
-/// reset is worth anything meanwhile. A key that has drained by now is full already and is left as it is: to a clock
-/// behind now the rest of its debt still counts.
+/// No key uses the slot until its old debt has drained, which takes at most one horizon. Until then, permits from
+/// before the reset credit nothing. A key whose debt has drained by now is left unchanged: to a clock behind now
+/// the rest of its debt still counts.
 ///
 /// @param table   handle; not NULL.
 /// @param now     the caller's clock, ticks.
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
 /// @retval 0 done.
-/// @retval TATCELL_CONTENDED nothing changed, ask again.
+/// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval TATCELL_ERR_HASH the caller hashes for this table.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_KEY_LENGTH bad argument.
 /// Thread: any number, unless the table is exclusive. Cost: as tatcell_table_check. Since 0.2.

@@ -191,18 +191,18 @@ fn check_other(
     check_any(table, limit, now, key, retry, cost)
 }
 
-/// Hashes a key with the table's secret, for the _hash and burst calls. A table whose caller hashes takes the caller's
-/// own keyed hash there.
+/// Hashes a key with the table's secret seed, for the _hash calls and for bursts. For a table made with
+/// TATCELL_HASH_CALLER, pass your own keyed hash there instead.
 ///
 /// @param table   handle; not NULL.
-/// @param key     bytes of the key; not NULL, even when empty. Identifying bytes only: padding would make new keys.
+/// @param key     bytes of the key; not NULL, even when empty. Pass only identifying bytes: padding makes new keys.
 /// @param key_len bytes.
-/// @param hash    the 64-bit hash: high 32 bits choose the line, low bits are the tag. Not NULL.
+/// @param hash    the 64-bit hash: the high 32 bits choose the line, the low bits are the tag. Not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_HASH the caller hashes for this table.
-/// @retval TATCELL_ERR_KEY_LENGTH longer than half of the address space.
+/// @retval TATCELL_ERR_KEY_LENGTH key_len is more than half of the address space.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: any. Cost: of 16 bytes about 1 ns (AES) or 6 ns (SipHash-1-3). Since 0.1.
+/// Thread: any. Cost: about 1 ns (AES) or 6 ns (SipHash-1-3) for 16 bytes. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_hash(
     table: *const tatcell_table_t,
@@ -228,18 +228,19 @@ pub unsafe extern "C" fn tatcell_table_hash(
 /// @param now         the caller's clock, ticks.
 /// @param key         bytes of the key; not NULL, even when empty.
 /// @param key_len     bytes.
-/// @param cost        units; 0 looks and never writes.
-/// @param retry_after ticks until the same cost conforms: 0 when it passes or is contended, UINT64_MAX when never.
-///                    NULL = not wanted. Not written on error.
-/// @retval 0 passes, charged (or untracked, by the policy of the table, when its set is full).
-/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing charged but a penalty.
-/// @retval TATCELL_ERR_HANDLE table not initialised.
-/// @retval TATCELL_ERR_LIMIT limit not initialised, or not for a table.
-/// @retval TATCELL_ERR_FOREIGN limit of another table.
+/// @param cost        units; 0 only peeks and never writes.
+/// @param retry_after ticks until the same cost conforms: 0 if it passes or is contended, UINT64_MAX if it never
+///                    conforms. NULL = not wanted. Not written on error.
+/// @retval 0 passes, and is charged. If the set of the key is full, the table's policy may pass it untracked.
+/// @retval TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED does not pass; nothing is charged except a
+///         penalty.
+/// @retval TATCELL_ERR_HANDLE table is not initialised.
+/// @retval TATCELL_ERR_LIMIT limit is not initialised, or not for a table.
+/// @retval TATCELL_ERR_FOREIGN limit is of another table.
 /// @retval TATCELL_ERR_HASH the caller hashes for this table.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad argument.
-/// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap
-/// when it passes; only loads when not. Since 0.1.
+/// Thread: any number, unless the table is exclusive. Cost: a hash, one or two cache lines, one compare-and-swap if
+/// it passes; only loads if not. Since 0.1.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_check(
@@ -293,18 +294,20 @@ pub unsafe extern "C" fn tatcell_table_check_hash(
     }
 }
 
-/// Decides one request with the full answer.
+/// Decides one request of a key, charges it if it conforms, and returns the full answer.
 ///
 /// @param table    handle; not NULL.
 /// @param limit    from tatcell_limit_init_table of this table; not NULL.
 /// @param now      the caller's clock, ticks.
 /// @param key      bytes of the key; not NULL, even when empty.
 /// @param key_len  bytes.
-/// @param cost     units; 0 looks and never writes.
-/// @param room     elastic room in units above the burst; more than the limit's max_room counts as that. 0 = none.
+/// @param cost     units; 0 only peeks and never writes.
+/// @param room     elastic room in units above the burst; more than the limit's max_room counts as max_room. 0 =
+///                 none.
 /// @param out      started from TATCELL_DECISION_INIT; not NULL.
 /// @param counters this thread's counters; NULL = off.
-/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED as out->verdict; charged if 0, or a penalty.
+/// @retval 0, TATCELL_NON_CONFORMING, TATCELL_NEVER, TATCELL_CONTENDED equal to out->verdict. 0 is charged; the
+///         others charge at most a penalty.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_OVERLAP out and counters overlap.
 /// @retval others as tatcell_table_check.
@@ -359,7 +362,8 @@ pub unsafe extern "C" fn tatcell_table_check_ex_hash(
     check_ex(table, (&Request { limit, now, cost, room }, hash), out, counters)
 }
 
-/// Tells what a request of this cost would be answered, without charging it. An insert in progress reads as absent.
+/// Reports how a request of this cost would be decided, without charging it. A key that another thread is inserting
+/// reads as absent.
 ///
 /// @param table   handle; not NULL.
 /// @param limit   from tatcell_limit_init_table of this table; not NULL.

@@ -13,19 +13,20 @@ use crate::limit::params::{self, Kind};
 use crate::limit::TableLimit;
 use crate::table::{Access, Exclusive, Line, Shared, Table, TableError};
 
-/// Bytes of a tatcell_table_t: the handle, not the table (see tatcell_table_bytes). It never grows.
+/// Bytes of a tatcell_table_t: of the handle, not of the table (see tatcell_table_bytes). This size never changes.
 pub const TATCELL_TABLE_HANDLE_SIZE: usize = 512;
 /// Alignment of a tatcell_table_t.
 pub const TATCELL_TABLE_HANDLE_ALIGN: usize = 8;
 /// Alignment of table memory.
 pub const TATCELL_TABLE_MEMORY_ALIGN: usize = 64;
 
-/// Handle of a table: private to a process, small, holds the secret. All state is in the table memory. Read-only
-/// after its init call, and then any number of threads may use it at once. A zeroed one, and one of another version
-/// of the library, is refused with TATCELL_ERR_HANDLE.
+/// Handle of a table. It is small, private to one process, and holds the secret seed. All state is in the table
+/// memory. An init call initialises the handle. After that it is read-only, and any number of threads may use it at
+/// once. The library refuses a zeroed handle, and a handle of another version of the library, with
+/// TATCELL_ERR_HANDLE.
 #[repr(C, align(8))]
 pub struct tatcell_table_t {
-    /// Not for use.
+    /// Private to the library.
     pub opaque: [u64; 64],
 }
 
@@ -128,27 +129,29 @@ fn ticket<M: Access>(table: &Table<'_, M>) -> u64 {
     params::fingerprint(Kind::Table, [g.seed_check, g.hash as u64, g.lines as u64, g.fingerprint])
 }
 
-/// Formats memory as a fresh table: all keys absent.
+/// Formats memory as a fresh table, in which all keys are absent.
 ///
-/// @param table   handle to initialise, not in the memory; not NULL.
-/// @param memory  aligned to 64 bytes; not NULL. Belongs to the table from now on, at this or any other address.
+/// @param table   handle to initialise, outside the memory; not NULL.
+/// @param memory  aligned to 64 bytes; not NULL. It belongs to the table from now on, at this or any other address.
 /// @param bytes   of memory; see tatcell_table_bytes and TATCELL_TABLE_BYTES.
 /// @param options started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field.
-/// @retval TATCELL_ERR_TOO_SMALL less than two header lines and one set (256 bytes); TATCELL_ERR_TOO_LARGE.
+/// @retval TATCELL_ERR_TOO_SMALL less than two header lines and one set (256 bytes); TATCELL_ERR_TOO_LARGE too
+///         large.
 /// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
-/// @retval TATCELL_ERR_SEED no seed; TATCELL_ERR_HASH_UNAVAILABLE no such hash on this processor.
-/// @retval TATCELL_ERR_OPTION a value is unknown or out of range, there is a limit beside overrides, or the claim
-///         lifetime is above half of the shortest emission interval, or, where words hold a count, above one unit
-///         of time.
+/// @retval TATCELL_ERR_SEED there is no seed; TATCELL_ERR_HASH_UNAVAILABLE this processor cannot compute the hash.
+/// @retval TATCELL_ERR_OPTION a value is unknown or out of range; a table of overrides has a limit; or the claim
+///         lifetime is above half of the shortest emission interval, or, if words hold a count, above one unit of
+///         time.
 /// @retval TATCELL_ERR_SPAN fastest and slowest limit do not fit one word: use fewer tag bits or a smaller burst.
 /// @retval TATCELL_ERR_ALGORITHM fastest and slowest have different algorithms.
-/// @retval TATCELL_ERR_INHERIT counts cannot be inherited, nor overrides dropped: TATCELL_FULL_DENY fails closed,
-///         too.
+/// @retval TATCELL_ERR_INHERIT a new key cannot inherit a count, and an override cannot be dropped: use
+///         TATCELL_FULL_DENY, which also fails closed.
 /// @retval TATCELL_ERR_MODE with TATCELL_TABLE_ZEROED: the header is not zero.
 /// @retval a limit's error from fastest or slowest. Nothing is changed on error.
-/// Thread: one, before anybody uses the memory. Cost: writes all of it, but with TATCELL_TABLE_ZEROED. Since 0.1.
+/// Thread: one, before any other uses the memory. Cost: writes all of it, unless TATCELL_TABLE_ZEROED is set.
+/// Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_init(
     table: *mut tatcell_table_t,
@@ -172,21 +175,23 @@ pub unsafe extern "C" fn tatcell_table_init(
     publish(made, out)
 }
 
-/// Uses a table that another process (or this one) has initialised in this memory.
+/// Attaches to a table that another process (or this one) has initialised in this memory.
 ///
-/// @param table   handle to initialise, not in the memory; not NULL.
+/// @param table   handle to initialise, outside the memory; not NULL.
 /// @param memory  the image, aligned to 64 bytes; not NULL.
 /// @param bytes   the same number that it was initialised with.
 /// @param options started from TATCELL_ATTACH_OPTIONS_INIT; not NULL. Copied.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_NOT_READY no image yet: ask again once the other process is done.
+/// @retval TATCELL_ERR_NOT_READY there is no image yet: ask again once the other process is done.
 /// @retval TATCELL_ERR_VERSION another image layout, or a feature or algorithm that this library does not know.
-/// @retval TATCELL_ERR_GEOMETRY damaged, or bytes is another number.
-/// @retval TATCELL_ERR_SEED the table hashes, and there is no seed; TATCELL_ERR_WRONG_SEED made with another.
+/// @retval TATCELL_ERR_GEOMETRY the image is damaged, or bytes is another number.
+/// @retval TATCELL_ERR_SEED the table hashes, and there is no seed; TATCELL_ERR_WRONG_SEED it was made with another
+///         seed.
 /// @retval TATCELL_ERR_HASH_UNAVAILABLE this processor cannot compute the table's hash.
-/// @retval TATCELL_ERR_MODE exclusive and a shared one was asked for, or the other way round; another policy or
-///         tick_hz.
-/// @retval TATCELL_ERR_TOO_SMALL not even a header; TATCELL_ERR_TOO_LARGE more than half of the address space.
+/// @retval TATCELL_ERR_MODE the image is exclusive and the options ask for a shared one, or the reverse; or it has
+///         another policy or tick_hz.
+/// @retval TATCELL_ERR_TOO_SMALL bytes is less than a header; TATCELL_ERR_TOO_LARGE more than half of the address
+///         space.
 /// @retval TATCELL_ERR_OVERLAP the handle lies in the memory.
 /// @retval TATCELL_ERR_OPTION unknown flag or value.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_SIZE bad pointer or size field. Nothing is changed on
@@ -214,20 +219,20 @@ pub unsafe extern "C" fn tatcell_table_attach(
     publish(made, out)
 }
 
-/// Fills memory from an image written by tatcell_table_save. Permits of before are worth nothing afterwards.
+/// Fills memory from an image that tatcell_table_save wrote. Older permits credit nothing afterwards.
 ///
-/// @param table        handle to initialise, not in the memory; not NULL.
+/// @param table        handle to initialise, outside the memory; not NULL.
 /// @param memory       aligned to 64 bytes, not overlapping the image; not NULL.
-/// @param bytes        as many as the image, rounded down to whole sets.
+/// @param bytes        length of the image, rounded down to whole sets.
 /// @param image        the saved image, aligned to 8 bytes; not NULL.
-/// @param image_bytes  its length.
-/// @param options      as tatcell_table_attach; not NULL.
-/// @param clock_offset what the new clock reads less what the old clock would read now, ticks.
+/// @param image_bytes  length of the image.
+/// @param options      started from TATCELL_ATTACH_OPTIONS_INIT, as for tatcell_table_attach; not NULL. Copied.
+/// @param clock_offset reading of the new clock minus the reading that the old clock would have now, ticks.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_WRONG_SIZE memory and image differ in length.
 /// @retval TATCELL_ERR_OVERLAP memory overlaps image or handle.
 /// @retval others as tatcell_table_attach. Nothing is changed on error.
-/// Thread: one, before anybody uses the memory. Cost: writes all of it. Since 0.1.
+/// Thread: one, before any other uses the memory. Cost: writes all of it. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_restore(
     table: *mut tatcell_table_t,
@@ -272,18 +277,18 @@ pub(in crate::capi) fn own_memory(handle: &Handle) -> Span {
     Span::bytes(slots.as_ptr().wrapping_byte_sub(header), bytes)
 }
 
-/// Copies the image of a table, each word whole; what has expired at now is left out.
+/// Copies the image of a table, each word whole. Keys that have expired at now are left out.
 ///
 /// @param table handle; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param image buffer outside the table's memory, aligned to 8 bytes; not NULL.
-/// @param bytes its length; image_bytes of tatcell_table_info_t are enough.
-/// @param used  gets the bytes written; NULL = not wanted.
+/// @param bytes length of the buffer; image_bytes of tatcell_table_info_t is enough.
+/// @param used  gets the number of bytes written; NULL = not wanted.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_BUFFER buffer too small; nothing written.
+/// @retval TATCELL_ERR_BUFFER the buffer is too small; nothing is written.
 /// @retval TATCELL_ERR_OVERLAP the buffer overlaps the table's memory or the handle.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE, TATCELL_ERR_TOO_LARGE bad argument.
-/// Thread: beside any other call; a live table is saved word by word. Cost: reads all of it. Since 0.1.
+/// Thread: during any other call; a live table is saved word by word. Cost: reads all of it. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_save(
     table: *const tatcell_table_t,
@@ -311,7 +316,7 @@ pub unsafe extern "C" fn tatcell_table_save(
     }
 }
 
-/// Gives sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
+/// Returns sizeof(tatcell_table_t) of the linked library, to compare with TATCELL_TABLE_HANDLE_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.1.

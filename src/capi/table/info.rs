@@ -11,13 +11,13 @@ use crate::capi::pointers::contract::{args, Grows};
 use crate::combine::link::either;
 use crate::limit::params::{Params, FLAG_ALIGNED, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 
-/// Bytes of a tatcell_limit_info_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_limit_info_t in its first release: the least size that a library accepts.
 pub const TATCELL_LIMIT_INFO_MIN: usize = 80;
-/// Bytes of a tatcell_limit_numbers_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_limit_numbers_t in its first release: the least size that a library accepts.
 pub const TATCELL_LIMIT_NUMBERS_MIN: usize = 104;
-/// Bytes of a tatcell_table_info_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_table_info_t in its first release: the least size that a library accepts.
 pub const TATCELL_TABLE_INFO_MIN: usize = 112;
-/// Bytes of a tatcell_table_numbers_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_table_numbers_t in its first release: the least size that a library accepts.
 pub const TATCELL_TABLE_NUMBERS_MIN: usize = 80;
 
 /// The numbers of a limit, in ticks and units.
@@ -25,33 +25,34 @@ pub const TATCELL_TABLE_NUMBERS_MIN: usize = 80;
 pub struct tatcell_limit_info_t {
     /// sizeof(tatcell_limit_info_t); never written.
     pub size: u32,
-    /// Any of the TATCELL_LIMIT_ flags but TATCELL_LIMIT_RESOLUTION.
+    /// Any of the TATCELL_LIMIT_ flags except TATCELL_LIMIT_RESOLUTION.
     pub flags: u32,
-    /// Bits of the word that it is for: 64, 32, or those of a table's slot.
+    /// Bits of the word that the limit is for: 64, 32, or those of a table's slot.
     pub bits: u32,
     /// One q-unit is 2^-resolution ticks.
     pub resolution: i32,
-    /// Units per period, as asked for; 0 when unlimited.
+    /// Units per period, as specified; 0 if unlimited.
     pub units: u64,
-    /// Ticks, as asked for; 0 when unlimited.
+    /// Ticks, as specified; 0 if unlimited.
     pub period: u64,
-    /// Most units at one instant after idle; UINT64_MAX when unlimited.
+    /// Most units that conform at one instant after idle; UINT64_MAX if unlimited.
     pub burst: u64,
-    /// T, the emission interval, in q-units; 0 when unlimited, 1 where units are counted in windows that know no T (all
-    /// but quota-linear).
+    /// T, the emission interval, in q-units; 0 if unlimited. 1 for algorithms that count units in windows without a
+    /// T: all of them except quota-linear.
     pub emission_q: u64,
-    /// H, the longest debt that a store can make, in ticks: a permit older than this is worth nothing.
+    /// H, the longest debt that a store can make, in ticks. A permit older than this credits nothing.
     pub horizon: u64,
-    /// S: a reading older than another by more than this finds the key expired and full, in ticks.
+    /// S, in ticks. A reading that is older than another by more than this finds the key expired, with its full
+    /// burst.
     pub skew: u64,
     /// Ticks after which an untouched word may read as a debt again, for at most horizon and skew.
     pub span: u64,
-    /// How much slower the rate is than the one asked for, or how much longer the window, in billionths, rounded up;
-    /// never faster or shorter.
+    /// By how much the rate is lower than the specified one, or the window longer, in billionths, rounded up. The
+    /// rate is never higher, and the window never shorter.
     pub rate_error_ppb: u64,
     /// A TATCELL_ALGORITHM_ constant.
     pub algorithm: u32,
-    /// Bits of the word that count units beside the time; 0 for GCRA and decay.
+    /// Bits of the word that count units, next to the time; 0 for GCRA and decay.
     pub count_bits: u32,
 }
 
@@ -61,41 +62,41 @@ unsafe impl Grows for tatcell_limit_info_t {
 }
 const _: () = assert!(size_of::<tatcell_limit_info_t>() == 6 * 4 + 8 * 8);
 
-/// The numbers that decide a request, in q-units, for a program that decides by itself (BPF): the key conforms iff
-/// lead + cost * emission_q <= burst_q.
+/// The numbers that decide a request, in q-units, for a program that decides without the library (BPF). The key
+/// conforms iff lead + cost * emission_q <= burst_q.
 #[repr(C)]
 pub struct tatcell_limit_numbers_t {
     /// sizeof(tatcell_limit_numbers_t); never written.
     pub size: u32,
-    /// Any of the TATCELL_LIMIT_ flags but TATCELL_LIMIT_RESOLUTION.
+    /// Any of the TATCELL_LIMIT_ flags except TATCELL_LIMIT_RESOLUTION.
     pub flags: u32,
     /// Bits of the word that hold the TAT.
     pub bits: u32,
-    /// A tick is 2^shift_left q-units.
+    /// One tick is 2^shift_left q-units.
     pub shift_left: u32,
-    /// A q-unit is 2^shift_right ticks; one of both shifts is 0.
+    /// One q-unit is 2^shift_right ticks. One of the two shifts is 0.
     pub shift_right: u32,
-    /// Permits carry it.
+    /// The epoch that permits carry.
     pub epoch: u32,
-    /// T, the emission interval; 0 when unlimited: then everything conforms.
+    /// T, the emission interval; 0 if unlimited, and then every request conforms.
     pub emission_q: u64,
-    /// The debt of a whole burst.
+    /// The debt of a full burst.
     pub burst_q: u64,
-    /// H.
+    /// H, the longest debt.
     pub horizon_q: u64,
-    /// H + S: a word is live iff 1 <= TAT - now <= this.
+    /// H + S. A word is live iff 1 <= TAT - now <= this.
     pub window_q: u64,
-    /// A pass above this lead is soft; UINT64_MAX = off.
+    /// A request that passes above this lead is soft; UINT64_MAX = off.
     pub soft_q: u64,
-    /// Most lead that a reservation may build beyond the burst.
+    /// The most lead that a reservation may add beyond the burst.
     pub delay_q: u64,
-    /// Most lead that a charge may build, burst included.
+    /// The most lead that a charge may make, including the burst.
     pub debt_q: u64,
-    /// Most lead that a denied request may build, burst included; 0 = denied requests cost nothing.
+    /// The most lead that a refused request may make, including the burst; 0 = a refused request costs nothing.
     pub penalty_q: u64,
     /// Units: the largest cost that can ever conform.
     pub burst: u64,
-    /// Units: most elastic room of a call.
+    /// Units: the most elastic room of a call.
     pub room: u64,
 }
 
@@ -120,34 +121,35 @@ pub struct tatcell_table_info_t {
     pub tag_bits: u32,
     /// One q-unit is 2^-resolution ticks.
     pub resolution: i32,
-    /// Slots.
+    /// Number of slots.
     pub slots: u64,
-    /// Lines of 8 slots, without the header.
+    /// Number of lines of 8 slots, without the header.
     pub lines: u64,
-    /// Bytes of the image, header included: what tatcell_table_save needs.
+    /// Bytes of the image, including the header: the length that tatcell_table_save needs.
     pub image_bytes: u64,
     /// H, the longest debt that a slot can hold.
     pub horizon: u64,
-    /// S: a reading older than another by more than this finds the key expired and full, and mints up to a burst.
+    /// S. A reading that is older than another by more than this finds the key expired, and up to a burst passes
+    /// once more.
     pub skew: u64,
-    /// H + S: how long a false debt can last.
+    /// H + S: the longest time that a false debt lasts.
     pub window: u64,
-    /// After so many ticks an untouched slot may read as a debt again.
+    /// Ticks after which an untouched slot may read as a debt again.
     pub span: u64,
-    /// Within so many ticks every slot should be swept once: a key that stays away longer may, for a small share of
-    /// idle times, meet a false debt that drains.
+    /// Sweep every slot once within this many ticks. Otherwise a key that stays away longer may, for a small share
+    /// of idle times, find a false debt that drains.
     pub sweep_interval: u64,
-    /// For so long a thread that was stopped inside an insert keeps the slot.
+    /// Ticks for which a thread that stopped inside an insert keeps the slot.
     pub claim_lifetime: u64,
-    /// Ticks per second, as the table's maker said; 0 = unsaid.
+    /// Ticks per second, as in the options of tatcell_table_init; 0 = not stated.
     pub tick_hz: u64,
-    /// How often the table was restored, and one; permits carry it.
+    /// One more than the number of restores of the table. Permits carry it.
     pub generation: u64,
-    /// A TATCELL_ALGORITHM_ constant: that of all its limits.
+    /// A TATCELL_ALGORITHM_ constant: the algorithm of all limits of the table.
     pub algorithm: u32,
-    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
+    /// Bits of a slot that count units, next to the time; 0 for GCRA and decay.
     pub count_bits: u32,
-    /// Aligned windows: ticks by which callers' clocks may differ; else 0.
+    /// For aligned windows: ticks by which callers' clocks may differ; otherwise 0.
     pub guard: u64,
 }
 
@@ -157,8 +159,8 @@ unsafe impl Grows for tatcell_table_info_t {
 }
 const _: () = assert!(size_of::<tatcell_table_info_t>() == 8 * 4 + 12 * 8);
 
-/// The numbers that read and write a table's slots, for a program that does it by itself (BPF). The seed is not among
-/// them: it is the caller's.
+/// The numbers for reading and writing a table's slots, for a program that does it without the library (BPF). The
+/// seed is not among them, because the caller has it.
 #[repr(C)]
 pub struct tatcell_table_numbers_t {
     /// sizeof(tatcell_table_numbers_t); never written.
@@ -169,25 +171,25 @@ pub struct tatcell_table_numbers_t {
     pub policy: u32,
     /// A TATCELL_HASH_ constant.
     pub hash: u32,
-    /// A tick is 2^shift_left q-units.
+    /// One tick is 2^shift_left q-units.
     pub shift_left: u32,
-    /// A q-unit is 2^shift_right ticks; one of both shifts is 0.
+    /// One q-unit is 2^shift_right ticks. One of the two shifts is 0.
     pub shift_right: u32,
-    /// Lines of 8 slots, without the header: the home line of a hash is (hash >> 32) * lines >> 32.
+    /// Number of lines of 8 slots, without the header. The home line of a hash is (hash >> 32) * lines >> 32.
     pub lines: u32,
-    /// Bytes of the header, which the slots follow.
+    /// Bytes of the header. The slots follow it.
     pub header_bytes: u32,
-    /// The payload's bits of a slot word; above it lie the tag, and the claim bit on top.
+    /// The bits of a slot word that hold the payload. Above them lies the tag, and at the top the claim bit.
     pub mask: u64,
-    /// H.
+    /// H, the longest debt.
     pub horizon_q: u64,
-    /// H + S: a slot is live iff 1 <= payload - now <= this.
+    /// H + S. A slot is live iff 1 <= payload - now <= this.
     pub window_q: u64,
     /// The claim lifetime.
     pub claim_lifetime_q: u64,
-    /// How far an empty slot's version may lie ahead and still be taken.
+    /// How far the version of an empty slot may be ahead of now, for the slot to be taken.
     pub grace_q: u64,
-    /// Permits carry it.
+    /// The generation that permits carry.
     pub generation: u64,
 }
 
@@ -208,12 +210,12 @@ fn limit_flags(p: &Params) -> u32 {
     all.iter().fold(0, |flags, &(inside, outside)| if p.has(inside) { flags | outside } else { flags })
 }
 
-/// Tells what a limit came out as: its numbers, its span, and how far its rate is from the one asked for.
+/// Reports the numbers of a limit, its span, and how far its rate is from the specified one.
 ///
 /// @param limit of any kind; not NULL.
 /// @param info  started from TATCELL_LIMIT_INFO_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_LIMIT limit not initialised.
+/// @retval TATCELL_ERR_LIMIT limit is not initialised.
 /// @retval TATCELL_ERR_SIZE info->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
 /// Thread: any. Cost: one 128-bit division. Since 0.2.
@@ -243,12 +245,12 @@ pub unsafe extern "C" fn tatcell_limit_info(
     TATCELL_PASS
 }
 
-/// Gives the numbers of a limit in q-units, for a program that decides by itself.
+/// Exports the numbers of a limit in q-units, for a program that decides without the library.
 ///
 /// @param limit   of any kind; not NULL.
 /// @param numbers started from TATCELL_LIMIT_NUMBERS_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA, and these numbers are.
+/// @retval TATCELL_ERR_ALGORITHM the limit is not of GCRA; there are numbers only for GCRA.
 /// @retval others as tatcell_limit_info.
 /// Thread: any. Cost: none. Since 0.2.
 #[no_mangle]
@@ -278,7 +280,7 @@ pub unsafe extern "C" fn tatcell_limit_export(
     TATCELL_PASS
 }
 
-/// Tells what a table came out as: its size, span, skew and sweep interval.
+/// Reports the numbers of a table: its size, span, skew, sweep interval and others.
 ///
 /// @param table handle; not NULL.
 /// @param info  started from TATCELL_TABLE_INFO_INIT; not NULL.
@@ -318,12 +320,12 @@ pub unsafe extern "C" fn tatcell_table_info(
     TATCELL_PASS
 }
 
-/// Gives the numbers of a table in q-units, for a program that reads and writes slots by itself.
+/// Exports the numbers of a table in q-units, for a program that reads and writes slots without the library.
 ///
 /// @param table   handle; not NULL.
 /// @param numbers started from TATCELL_TABLE_NUMBERS_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA, and these numbers are.
+/// @retval TATCELL_ERR_ALGORITHM the table's algorithm is not GCRA; there are numbers only for GCRA.
 /// @retval others as tatcell_table_info.
 /// Thread: any. Cost: none. Since 0.2.
 #[no_mangle]

@@ -6,19 +6,21 @@ use crate::capi::limit::limit::{spec, store, tatcell_limit_spec_t, tatcell_limit
 use crate::capi::pointers::contract::args;
 use crate::combine::link::either;
 
-/// Makes a limit for use with one table. Different keys may have different limits.
+/// Makes a limit for the keys of one table. Different keys may have different limits.
 ///
-/// In a table the rate is at most 0.1 % lower than asked for (1 / 1024; tatcell_limit_info tells), and exact where
-/// the emission interval is a whole number of q-units. It holds for every table with the same resolution, horizon, skew
-/// and claim lifetime; others refuse it with TATCELL_ERR_FOREIGN.
+/// In a table the rate is never exceeded. Rounding lowers it by at most 0.1 % (1 / 1024); tatcell_limit_info
+/// reports by how much. It is exact if the emission interval is a whole number of q-units. The limit is valid for
+/// every table with the same resolution, horizon, skew and claim lifetime. Other tables refuse it with
+/// TATCELL_ERR_FOREIGN.
 ///
 /// @param limit to initialise; not NULL.
 /// @param table handle; not NULL.
 /// @param spec  started from TATCELL_LIMIT_SPEC_INIT; not NULL.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_TOO_FAST faster, with a longer horizon, or counting more, than the table's options provided for.
-/// @retval TATCELL_ERR_ALGORITHM of another algorithm than the table.
-/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_TOO_FAST the limit is faster, has a longer horizon, or counts more than the table's options
+///         provide for.
+/// @retval TATCELL_ERR_ALGORITHM the limit has another algorithm than the table.
+/// @retval TATCELL_ERR_HANDLE table is not initialised.
 /// @retval others as tatcell_limit_init_spec.
 /// Thread: one writer of limit. Cost: as tatcell_limit_init. Since 0.2.
 #[no_mangle]
@@ -38,7 +40,7 @@ pub unsafe extern "C" fn tatcell_limit_init_table(
     store(Ok(made.0), limit)
 }
 
-/// Makes a limit of one table that everything conforms to, for exempt keys. No slot is used for them.
+/// Makes an unlimited limit for one table, for exempt keys: every request conforms to it. These keys use no slot.
 ///
 /// @param limit to initialise; not NULL.
 /// @param table handle; not NULL.

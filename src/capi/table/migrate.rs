@@ -10,27 +10,28 @@ use crate::capi::pointers::places::Span;
 use crate::combine::link::either;
 use crate::table::{Exclusive, Line, Migrated, Shared};
 
-/// Bytes of a tatcell_migrated_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_migrated_t in its first release: the least size that a library accepts.
 pub const TATCELL_MIGRATED_MIN: usize = 48;
 
-/// What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
-/// new table; copied, merged and dropped add up to all copies. Nothing was forgiven if dropped, clamped and opened
-/// are 0.
+/// Report of a migration: what happened to the debts of the old table. The new table gets one copy of a debt for
+/// each set that its key may belong to. copied, merged and dropped add up to all copies. Nothing was forgiven if
+/// dropped, clamped and opened are 0.
 #[repr(C)]
 pub struct tatcell_migrated_t {
     /// sizeof(tatcell_migrated_t); never written.
     pub size: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
-    /// Copies that have a slot of the new table.
+    /// Copies that got a slot of the new table.
     pub copied: u64,
-    /// Copies that share the slot of a larger debt of the same tag.
+    /// Copies that share the slot of a larger debt with the same tag.
     pub merged: u64,
-    /// Copies that found their set full of larger debts: forgiven under TATCELL_FULL_ADMIT and TATCELL_FULL_SAMPLED.
+    /// Copies whose set was full of larger debts. Their debt is forgiven under TATCELL_FULL_ADMIT and
+    /// TATCELL_FULL_SAMPLED.
     pub dropped: u64,
-    /// Copies with a debt above the new table's horizon, which was cut to that.
+    /// Copies whose debt was above the new table's horizon, and was cut to it.
     pub clamped: u64,
-    /// Sets of the new table whose absent keys may have owed something to the old one, and owe nothing now.
+    /// Sets of the new table whose absent keys may have had a debt in the old table, and have none now.
     pub opened: u64,
 }
 
@@ -45,15 +46,15 @@ fn tell(made: &Migrated, out: Report<'_, tatcell_migrated_t>) {
     out.put(&tatcell_migrated_t { size: 0, reserved: 0, copied, merged, dropped, clamped, opened });
 }
 
-/// Formats memory as a fresh table that knows the debts of another one, in another geometry: other size, policy,
-/// resolution, horizon, skew, fewer tag bits; the same seed and hash.
+/// Formats memory as a fresh table that carries over the debts of another one. The new table may have another size,
+/// policy, resolution, horizon or skew, and fewer tag bits. Its seed and hash must be the same.
 ///
-/// Every key owes there at least what it owed, but for what the report calls dropped, clamped or opened. A whole
-/// multiple of the slots drops nothing. Permits of the old table are worth nothing in the new one; limits are made
-/// anew.
+/// In the new table every key owes at least what it owed, except for what the report counts as dropped, clamped or
+/// opened. A new table with a whole multiple of the slots drops nothing. Permits of the old table credit nothing in
+/// the new one. Make its limits anew.
 ///
-/// @param table    handle to initialise, not in the memory; not NULL.
-/// @param memory   aligned to 64 bytes, outside the old table's; not NULL. What was in it is gone.
+/// @param table    handle to initialise, outside the memory; not NULL.
+/// @param memory   aligned to 64 bytes, outside the old table's; not NULL. Its content is lost.
 /// @param bytes    of memory.
 /// @param options  of the new table, started from TATCELL_TABLE_OPTIONS_INIT; not NULL. Copied.
 /// @param from     handle of the old table; not NULL.
@@ -62,11 +63,11 @@ fn tell(made: &Migrated, out: Report<'_, tatcell_migrated_t>) {
 /// @retval 0 done.
 /// @retval TATCELL_ERR_HASH, TATCELL_ERR_WRONG_SEED the tables do not hash alike.
 /// @retval TATCELL_ERR_OPTION as tatcell_table_init, or more tag bits than the old table has.
-/// @retval TATCELL_ERR_MODE both name a frequency of the clock, and not the same.
-/// @retval TATCELL_ERR_OVERLAP the memory overlaps the old table's or a handle.
+/// @retval TATCELL_ERR_MODE both tables state a frequency of the clock, and the two differ.
+/// @retval TATCELL_ERR_OVERLAP the memory overlaps the old table's memory or a handle.
 /// @retval others as tatcell_table_init. Nothing is changed on error.
-/// Thread: one, before anybody uses the memory; whoever still decides by the old table meanwhile may be forgiven what
-/// it charges. Cost: reads the old table once or twice, writes the new one. Since 0.2.
+/// Thread: one, before any other uses the memory. Charges that other threads make to the old table meanwhile may be
+/// lost. Cost: reads the old table once or twice, writes the new one. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_migrate(
     table: *mut tatcell_table_t,
@@ -105,7 +106,7 @@ pub unsafe extern "C" fn tatcell_table_migrate(
     }
 }
 
-/// Tells what tatcell_table_migrate would report, without memory for it.
+/// Reports what tatcell_table_migrate would report, without memory for the new table.
 ///
 /// @param from     handle of the old table; not NULL.
 /// @param bytes    of the memory that the new table would have.
@@ -114,7 +115,7 @@ pub unsafe extern "C" fn tatcell_table_migrate(
 /// @param migrated started from TATCELL_MIGRATED_INIT; not NULL.
 /// @retval 0 done.
 /// @retval others as tatcell_table_migrate.
-/// Thread: beside any other call. Cost: as tatcell_table_migrate, but only reads. Since 0.2.
+/// Thread: during any other call. Cost: as tatcell_table_migrate, but it only reads. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_migrate_foresee(
     from: *const tatcell_table_t,

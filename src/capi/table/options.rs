@@ -8,23 +8,24 @@ use crate::capi::pointers::contract::{Contract, Grows};
 use crate::keys::HashKind;
 use crate::table::{AttachOptions, FullPolicy, TableOptions};
 
-/// flags: one owner at a time; plain loads and stores.
+/// flags: one owner at a time uses the table; it uses plain loads and stores.
 pub const TATCELL_TABLE_EXCLUSIVE: u32 = 1;
-/// flags of table options: use the given resolution instead of choosing one.
+/// flags of table options: use the resolution of the options. Without the flag the library chooses one.
 pub const TATCELL_TABLE_RESOLUTION: u32 = 2;
-/// flags of attach options: the image must have the given policy.
+/// flags of attach options: the image must have the policy of the options.
 pub const TATCELL_TABLE_POLICY: u32 = 4;
 
-/// flags of table options: the memory is all zero, as the system gives it; init writes the header alone. Since 0.4.
+/// flags of table options: the memory is all zero, as from the system; init writes only the header. Since 0.4.
 pub const TATCELL_TABLE_ZEROED: u32 = 8;
 
-/// policy: admit a new key untracked when its set is full.
+/// policy: if its set is full, a new key passes untracked.
 pub const TATCELL_FULL_ADMIT: u32 = 0;
-/// policy: take over the slot with the smallest lead, debt included.
+/// policy: if its set is full, a new key takes over the slot with the smallest lead, and inherits that debt.
 pub const TATCELL_FULL_INHERIT: u32 = 1;
-/// policy: refuse a new key when its set is full.
+/// policy: if its set is full, a new key is refused.
 pub const TATCELL_FULL_DENY: u32 = 2;
-/// policy: admit; one in 16 takes over the slot with the smallest lead and forgives its debt.
+/// policy: if its set is full, a new key passes untracked. One in 16 takes over the slot with the smallest lead,
+/// whose debt is forgiven.
 pub const TATCELL_FULL_SAMPLED: u32 = 3;
 
 const _: () = assert!(TATCELL_FULL_ADMIT == FullPolicy::Admit as u32);
@@ -34,10 +35,11 @@ const _: () = assert!(TATCELL_FULL_SAMPLED == FullPolicy::Sampled as u32);
 
 /// hash: SipHash-1-3 under the table's seed.
 pub const TATCELL_HASH_SIPHASH13: u32 = 0;
-/// hash: the caller brings hashes; use a keyed hash.
+/// hash: the caller passes hashes. Use a keyed hash.
 pub const TATCELL_HASH_CALLER: u32 = 1;
-/// hash: four rounds of AES under the table's seed, where the processor has AES; a tenth of the time of SipHash.
-/// For keys of one length: keys of several lengths may collide without the seed where the longer ends in zero bytes.
+/// hash: four rounds of AES under the table's seed, on processors with AES instructions. It takes a tenth of the
+/// time of SipHash. Use it for keys of one length: keys of different lengths may collide without the seed if the
+/// longer one ends in zero bytes.
 pub const TATCELL_HASH_AES: u32 = 2;
 
 const _: () = assert!(TATCELL_HASH_SIPHASH13 == HashKind::SipHash13 as u32);
@@ -47,47 +49,50 @@ const _: () = assert!(TATCELL_HASH_AES == HashKind::Aes as u32);
 /// Bytes of a tatcell_table_options_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_TABLE_OPTIONS_MIN: usize = 48 + 4 * size_of::<*const u8>();
 
-/// Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT; a field left 0 is the default.
+/// Options of a table. Start from TATCELL_TABLE_OPTIONS_INIT. A field that is 0 has its default.
 #[repr(C)]
 pub struct tatcell_table_options_t {
     /// sizeof(tatcell_table_options_t).
     pub size: u32,
     /// Any of TATCELL_TABLE_EXCLUSIVE, TATCELL_TABLE_RESOLUTION, TATCELL_TABLE_ZEROED.
     ///
-    /// ZEROED promises memory that is all zero, from mmap, calloc or static storage: its pages are then touched when
-    /// their first key comes, and init does not wait for them (0.4 to 2.5 s a GiB). Touch the memory before the first
-    /// request where no decision may wait for a page. A header that is not zero is refused; slots are not looked at,
-    /// and those that are not zero are debts of strangers until they drain.
+    /// With TATCELL_TABLE_ZEROED the caller promises that the memory is all zero: from mmap, calloc or static
+    /// storage. Its pages are then touched when their first key comes, and init does not wait for them (0.4 to 2.5
+    /// s a GiB). If no decision may wait for a page, touch the memory before the first request. Init refuses a
+    /// header that is not zero. It does not read the slots: a slot that is not zero acts as the debt of another key
+    /// until it drains.
     pub flags: u32,
-    /// A TATCELL_FULL_ constant.
+    /// A TATCELL_FULL_ constant: how the table decides a new key whose set is full.
     pub policy: u32,
     /// A TATCELL_HASH_ constant.
     pub hash: u32,
-    /// 12..24; 0 = 20. Each bit less doubles the span and with it the default skew; a new key then shares the slot of
-    /// another, at full load, with chance 16 * 2^-tag_bits.
+    /// Bits of the tag of a key, 12..24; 0 = 20. Each bit less doubles the span and the default skew. At full load,
+    /// a new key shares the slot of another key with probability 16 * 2^-tag_bits.
     pub tag_bits: u32,
     /// With TATCELL_TABLE_RESOLUTION: one q-unit is 2^-resolution ticks.
     pub resolution: i32,
-    /// The fastest limit that will be used; not NULL, but for overrides.
+    /// The fastest limit that the table will serve. Not NULL, except for a table of overrides.
     pub fastest: *const tatcell_limit_spec_t,
     /// The limit with the longest horizon; NULL = fastest.
     pub slowest: *const tatcell_limit_spec_t,
-    /// 16 secret bytes from the system's random source (tatcell_host_random); NULL only with TATCELL_HASH_CALLER.
+    /// 16 secret bytes from the system's random source (tatcell_host_random). NULL only with TATCELL_HASH_CALLER.
     pub seed: *const u8,
-    /// NULL.
+    /// Must be NULL.
     pub reserved: *const c_void,
-    /// Ticks by which callers' readings may be apart or step back; 0 = max(horizon, min(span / 64, 2^30)).
+    /// Ticks by which callers' readings may differ or step back; 0 = max(horizon, min(span / 64, 2^30)).
     pub skew: u64,
-    /// Ticks for which a thread stopped inside an insert keeps a slot, at least two q-units; 0 = one tick.
+    /// Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick.
     pub claim_lifetime: u64,
-    /// Ticks per second of the callers' clock, for those who attach; 0 = unsaid. Nothing is computed from it.
+    /// Ticks per second of the callers' clock, for processes that attach; 0 = not stated. The library only stores
+    /// it.
     pub tick_hz: u64,
-    /// Tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or skew where
-    /// that is less. A slot is kept this much longer than its window.
+    /// For tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or
+    /// skew if that is less. The table keeps a slot this much longer than its window.
     pub guard: u64,
-    /// Ticks; not 0 makes a table of overrides (tatcell_table_ban) that end at most so far ahead. Then fastest and
-    /// slowest are NULL, and policy is TATCELL_FULL_DENY or 0. Its unit of time is the finest in which that fits the
-    /// word: with 20 tag bits a tick below 2^38 - 1 of them, 2^17 ticks (131 us) for a year of nanoseconds.
+    /// Ticks. If not 0, the table is one of overrides (tatcell_table_ban), which end at most this far ahead. Then
+    /// fastest and slowest must be NULL, and policy TATCELL_FULL_DENY or 0. Its unit of time is the finest one with
+    /// which this time fits the word. With 20 tag bits that is one tick for less than 2^38 - 1 ticks, and 2^17
+    /// ticks (131 us) for a year of nanoseconds.
     pub overrides: u64,
 }
 
@@ -100,23 +105,25 @@ const _: () = assert!(size_of::<tatcell_table_options_t>() == 6 * 4 + 4 * size_o
 /// Bytes of a tatcell_attach_options_t in its first release. (The header has it in terms of sizeof.)
 const TATCELL_ATTACH_OPTIONS_MIN: usize = 24 + 2 * size_of::<*const u8>();
 
-/// What an attaching or restoring process brings and expects. Start from TATCELL_ATTACH_OPTIONS_INIT. What it names
-/// must be so in the image (else TATCELL_ERR_MODE); nothing in the image is overridden.
+/// Options of a process that attaches or restores a table. Start from TATCELL_ATTACH_OPTIONS_INIT. The image must
+/// match each of the fields that are set, else the call returns TATCELL_ERR_MODE. The options change nothing in the
+/// image.
 #[repr(C)]
 pub struct tatcell_attach_options_t {
     /// sizeof(tatcell_attach_options_t).
     pub size: u32,
-    /// TATCELL_TABLE_EXCLUSIVE for an exclusive image; TATCELL_TABLE_POLICY where policy is asked for.
+    /// TATCELL_TABLE_EXCLUSIVE for an exclusive image; TATCELL_TABLE_POLICY if the image must have the policy
+    /// below.
     pub flags: u32,
     /// With TATCELL_TABLE_POLICY: a TATCELL_FULL_ constant; otherwise 0.
     pub policy: u32,
-    /// 0.
+    /// Must be 0.
     pub reserved: u32,
     /// The 16 secret bytes that the table was made with; NULL if the caller hashes.
     pub seed: *const u8,
-    /// NULL.
+    /// Must be NULL.
     pub reserved_pointer: *const c_void,
-    /// Ticks per second that the table must have been made for; 0 = any.
+    /// Ticks per second that the table must have been made with; 0 = any.
     pub tick_hz: u64,
 }
 
@@ -213,13 +220,13 @@ impl Contract<'_> {
     }
 }
 
-/// Tells whether this processor can compute a hash.
+/// Reports whether this processor can compute a hash.
 ///
 /// @param hash a TATCELL_HASH_ constant.
 /// @retval 0 it can.
 /// @retval TATCELL_ERR_HASH_UNAVAILABLE it cannot.
-/// @retval TATCELL_ERR_OPTION no such constant.
-/// Thread: any. Cost: the processor may be asked, some 20 us on a virtual machine. Since 0.2.
+/// @retval TATCELL_ERR_OPTION there is no such constant.
+/// Thread: any. Cost: may query the processor, about 20 us on a virtual machine. Since 0.2.
 #[no_mangle]
 pub extern "C" fn tatcell_hash_available(hash: u32) -> i32 {
     match hash_kind(hash) {

@@ -9,11 +9,11 @@ use crate::capi::pointers::contract::{args, Contract};
 use crate::combine::link::either;
 use crate::table::Override;
 
-/// kind: the limits decide.
+/// kind: no override; the limits decide.
 pub const TATCELL_OVERRIDE_NONE: u32 = 0;
-/// kind: nothing of the key passes.
+/// kind: no request of the key passes.
 pub const TATCELL_OVERRIDE_BAN: u32 = 1;
-/// kind: everything of the key passes, and nothing is charged.
+/// kind: every request of the key passes, and nothing is charged.
 pub const TATCELL_OVERRIDE_EXEMPT: u32 = 2;
 
 /// The handle and the hash of a key.
@@ -51,17 +51,18 @@ fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
     }
 }
 
-/// Bans a key until a time: nothing of it passes at a now before until, which is rounded up to the table's unit of
-/// time. Whatever override the key had is replaced.
+/// Bans a key until a time: no request of it passes at a now before until. until is rounded up to the table's unit
+/// of time. The ban replaces an earlier override of the key.
 ///
-/// Overrides lie in a table of their own, made with options.overrides, which is asked before the limits: by
-/// tatcell_table_overridden, or by the link of a chain (TATCELL_LINK_OVERRIDES). They end by themselves. Sweeping,
-/// statistics, saving and sharing are those of every table; a key takes two slots. A stranger is taken for a key
-/// with a chance of about (m / 2^tag_bits)^2, m being the live slots of a set of 16: 4e-12 at m = 2, 2e-10 where
-/// all are full.
+/// Overrides live in a table of their own, made with options.overrides. Your program checks it before the limits,
+/// with tatcell_table_overridden or with a link of a chain (TATCELL_LINK_OVERRIDES). Overrides end by themselves.
+/// Sweeping, statistics, saving and sharing work as for every table. A key takes two slots. The table takes another
+/// key for a banned or exempt one with a probability of about (m / 2^tag_bits)^2, where m is the number of live
+/// slots in a set of 16: 4e-12 at m = 2, 2e-10 if all are full.
 ///
-/// An end that is earlier than that of the override it replaces, or of one that was lifted just before, is at least
-/// six units of time away: a ban ends then, an exemption at once.
+/// An end that is earlier than that of the override it replaces, or of one that was lifted just before, cannot be
+/// less than six units of time away. If until is less, a ban ends after at most six units, and an exemption ends at
+/// once.
 ///
 /// @param table   handle of a table of overrides; not NULL.
 /// @param now     the caller's clock, ticks.
@@ -69,16 +70,16 @@ fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
 /// @param key_len bytes.
 /// @param until   a reading of the clock after now, at most options.overrides ahead.
 /// @retval 0 done.
-/// @retval TATCELL_CONTENDED nothing changed; ask again.
+/// @retval TATCELL_CONTENDED nothing is changed; ask again.
 /// @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
 /// @retval TATCELL_ERR_UNTIL until is not after now, or too far ahead.
-/// @retval TATCELL_ERR_FULL_SET the set of the key is full: the ban is not stored. Other overrides are as they were.
-/// @retval TATCELL_ERR_CLASH the override of another key lies in this place, by chance. Neither is changed; more
-///         tag bits make that rarer, another seed moves all keys.
+/// @retval TATCELL_ERR_FULL_SET the set of the key is full: the ban is not stored. Other overrides are unchanged.
+/// @retval TATCELL_ERR_CLASH the override of another key occupies this place, by chance. Neither is changed. More
+///         tag bits make this rarer; another seed moves all keys.
 /// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
 ///         argument.
-/// Thread: any number, beside any other call, unless the table is exclusive. Cost: two inserts, or two swaps where
-/// the key has an override. Since 0.3.
+/// Thread: any number, during any other call, unless the table is exclusive. Cost: two inserts, or two swaps if the
+/// key has an override. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_ban(
@@ -105,15 +106,15 @@ pub unsafe extern "C" fn tatcell_table_ban_hash(
     ban(table, now, hash, until)
 }
 
-/// Exempts a key until a time: everything of it passes at a now before until, which is rounded down to the table's
-/// unit of time, and nothing is charged. Whatever override the key had is replaced.
+/// Exempts a key until a time: every request of it passes at a now before until, and nothing is charged. until is
+/// rounded down to the table's unit of time. The exemption replaces an earlier override of the key.
 ///
 /// @param table   handle of a table of overrides; not NULL.
 /// @param now     the caller's clock, ticks.
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
-/// @param until   as tatcell_table_ban.
-/// @retval as tatcell_table_ban; TATCELL_ERR_UNTIL also where until lies within the current unit of time.
+/// @param until   a reading of the clock after now, at most options.overrides ahead; see tatcell_table_ban.
+/// @retval as tatcell_table_ban; TATCELL_ERR_UNTIL also if until lies within the current unit of time.
 /// Thread: as tatcell_table_ban. Cost: the same. Since 0.3.
 #[no_mangle]
 #[must_use]
@@ -141,18 +142,18 @@ pub unsafe extern "C" fn tatcell_table_exempt_hash(
     exempt(table, now, hash, until)
 }
 
-/// Ends a key's override at once. One of its two slots stays taken until it would have ended, and is used again for
-/// the same key.
+/// Ends a key's override at once. One of its two slots stays taken until the override would have ended; the same
+/// key can use it again.
 ///
 /// @param table   handle of a table of overrides; not NULL.
 /// @param now     the caller's clock, ticks.
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
-/// @retval 0 ended.
-/// @retval TATCELL_END there was none.
-/// @retval TATCELL_CONTENDED nothing changed; ask again.
-/// @retval others as tatcell_table_ban, but for TATCELL_ERR_UNTIL, TATCELL_ERR_FULL_SET and TATCELL_ERR_CLASH.
-/// Thread: as tatcell_table_ban. Cost: a look and a compare-and-swap. Since 0.3.
+/// @retval 0 the override has ended.
+/// @retval TATCELL_END the key had none.
+/// @retval TATCELL_CONTENDED nothing is changed; ask again.
+/// @retval others as tatcell_table_ban, except TATCELL_ERR_UNTIL, TATCELL_ERR_FULL_SET and TATCELL_ERR_CLASH.
+/// Thread: as tatcell_table_ban. Cost: a scan and a compare-and-swap. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_lift(
     table: *const tatcell_table_t,
@@ -171,19 +172,20 @@ pub unsafe extern "C" fn tatcell_table_lift_hash(table: *const tatcell_table_t, 
     lift(table, now, hash)
 }
 
-/// Tells whether a key is banned or exempt, and for how long. Reads only.
+/// Reports whether a key is banned or exempt, and for how long. It only reads.
 ///
 /// @param table   handle of a table of overrides; not NULL.
 /// @param now     the caller's clock, ticks.
 /// @param key     bytes of the key; not NULL, even when empty.
 /// @param key_len bytes.
-/// @param kind    TATCELL_OVERRIDE_NONE, TATCELL_OVERRIDE_BAN or TATCELL_OVERRIDE_EXEMPT; not NULL.
-/// @param left    ticks until it is over, of a ban the retry time; 0 where there is none. NULL = not wanted.
-/// @retval 0 told; nothing is written otherwise.
+/// @param kind    gets TATCELL_OVERRIDE_NONE, TATCELL_OVERRIDE_BAN or TATCELL_OVERRIDE_EXEMPT; not NULL.
+/// @param left    gets the ticks until the override ends, for a ban the retry time; 0 if there is none. NULL = not
+///                wanted.
+/// @retval 0 kind and left are written; on any other result neither is.
 /// @retval TATCELL_ERR_ALGORITHM the table was not made for overrides.
 /// @retval TATCELL_ERR_HANDLE, TATCELL_ERR_HASH, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_KEY_LENGTH bad
 ///         argument.
-/// Thread: as tatcell_table_ban. Cost: a hash, and one or two cache lines of a key without override. Since 0.3.
+/// Thread: as tatcell_table_ban. Cost: a hash, and one or two cache lines for a key without override. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_table_overridden(

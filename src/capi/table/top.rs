@@ -12,19 +12,19 @@ unsafe impl Plain for tatcell_slot_t {}
 
 /// Finds the live slots with the longest debts, the longest first.
 ///
-/// A table keeps no keys: feed a small sample of hashes with their keys, of requests that were refused for instance,
-/// and ask tatcell_table_may_be which of them a slot is. Where words hold a count, slots whose windows end last come
-/// first.
+/// A table keeps no keys. To name a slot, keep a small sample of hashes with their keys, from refused requests for
+/// instance, and call tatcell_table_may_be for each of them. If words hold a count, the slots whose windows end
+/// last come first.
 ///
 /// @param table handle; not NULL.
 /// @param now   the caller's clock, ticks.
 /// @param top   gets up to count slots; not NULL unless count is 0.
 /// @param count 0..64.
-/// @param found how many were written; not NULL.
+/// @param found gets the number of slots written; not NULL.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_COUNT more than 64.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: beside any other call; each word as of its reading. Cost: reads all of the table. Since 0.3.
+/// Thread: during any other call; each word counts as of its reading. Cost: reads all of the table. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_top(
     table: *const tatcell_table_t,
@@ -52,11 +52,11 @@ pub unsafe extern "C" fn tatcell_table_top(
     TATCELL_PASS
 }
 
-/// Tells whether the key of a hash may be the one in a slot; wrongly for one stranger in 2^tag_bits * sets.
+/// Reports whether the key of a hash may be the one in a slot. It is wrong for one other key in 2^tag_bits * sets.
 ///
 /// @param table handle; not NULL.
 /// @param slot  from tatcell_table_top or tatcell_table_next of this table; not NULL.
-/// @param hash  from tatcell_table_hash, or the caller's own.
+/// @param hash  from tatcell_table_hash, or the caller's own hash.
 /// @retval 0 it may be.
 /// @retval TATCELL_END it is not.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.

@@ -7,33 +7,33 @@ use crate::capi::pointers::places::apart;
 use crate::combine::link::either;
 use crate::table::{full_set_ppb, lines_for, lines_for_load, Counters, Line};
 
-/// Bytes of a tatcell_counters_t; it never grows.
+/// Bytes of a tatcell_counters_t. This size never changes.
 pub const TATCELL_COUNTERS_SIZE: usize = 128;
 const _: () = assert!(size_of::<Counters>() == TATCELL_COUNTERS_SIZE);
 // SAFETY: numbers without padding (asserted).
 unsafe impl Plain for Counters {}
-/// Bytes of a tatcell_slot_t; it never grows.
+/// Bytes of a tatcell_slot_t. This size never changes.
 pub const TATCELL_SLOT_SIZE: usize = 64;
 const _: () = assert!(size_of::<tatcell_slot_t>() == TATCELL_SLOT_SIZE);
-/// Bytes of a tatcell_stats_t in its first release: the least that a library takes.
+/// Bytes of a tatcell_stats_t in its first release: the least size that a library accepts.
 pub const TATCELL_STATS_MIN: usize = 104;
 
-/// What a scan of the slots found.
+/// Statistics from a scan of the slots.
 #[repr(C)]
 pub struct tatcell_stats_t {
     /// sizeof(tatcell_stats_t); never written.
     pub size: u32,
     /// Load alpha in millionths: live slots / slots.
     pub load_ppm: u32,
-    /// Slots looked at.
+    /// Slots scanned.
     pub slots: u64,
     /// Slots with a live key.
     pub live: u64,
-    /// Inserts in progress (or abandoned and not yet reused).
+    /// Inserts in progress, and abandoned ones whose slot is not used again yet.
     pub claims: u64,
-    /// Slots whose key has drained; as good as empty.
+    /// Slots whose key's debt has drained; they count as empty.
     pub expired: u64,
-    /// Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads.
+    /// Live slots by lead. Element k counts leads in (H / 2^(k+1), H / 2^k]; the last one counts all smaller leads.
     pub debt: [u64; 8],
 }
 
@@ -43,26 +43,26 @@ unsafe impl Grows for tatcell_stats_t {
 }
 const _: () = assert!(size_of::<tatcell_stats_t>() == 2 * 4 + 12 * 8);
 
-/// One live slot, as of its reading.
+/// One live slot, at the time when it was read.
 #[repr(C)]
 pub struct tatcell_slot_t {
     /// Number of the slot.
     pub number: u64,
     /// Ticks until the key's burst is full again.
     pub reset_after: u64,
-    /// Tag of its key: the low bits of the hash.
+    /// Tag of the slot's key: the low bits of the hash.
     pub tag: u32,
-    /// 0.
+    /// Always 0.
     pub reserved: u32,
-    /// 0.
+    /// Always 0.
     pub more: [u64; 5],
 }
 
-/// Gives the bytes of memory for a table of at least this many slots, header included: 8 bytes a slot. For static
-/// memory TATCELL_TABLE_BYTES says the same.
+/// Returns the bytes of memory for a table of at least this many slots: 8 bytes a slot, and the header. For static
+/// memory, TATCELL_TABLE_BYTES gives the same number.
 ///
-/// @param slots at least; rounded up to whole sets of 16.
-/// @return bytes, or 0 where that is more than a size_t holds.
+/// @param slots least number of slots; rounded up to whole sets of 16.
+/// @return bytes, or 0 if the number does not fit a size_t.
 /// Thread: any. Cost: none. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_table_bytes(slots: u64) -> usize {
@@ -72,19 +72,20 @@ pub extern "C" fn tatcell_table_bytes(slots: u64) -> usize {
     }
 }
 
-/// Gives the bytes of memory for an expected load, so that a new key seldom finds its set full.
+/// Returns the bytes of memory for an expected load, such that a new key seldom finds its set full.
 ///
-/// @param slots_busy keys that hold a slot at the same time: new keys per second times the seconds that each stays in
-///                   debt (one emission interval for a key that sends one unit), plus keys that are always in debt.
-/// @param target_ppb tolerated chance of a full set, in billionths; 1000 is one in a million.
-/// @return bytes, or 0 where no table is large enough.
+/// @param slots_busy keys that hold a slot at the same time. That is new keys per second times the seconds that
+///                   each stays in debt (one emission interval for a key that sends one unit), plus keys that are
+///                   always in debt.
+/// @param target_ppb tolerated probability of a full set, in billionths; 1000 is one in a million.
+/// @return bytes, or 0 if no table is large enough.
 /// Thread: any. Cost: some hundred divisions. Since 0.1.
 #[no_mangle]
 pub extern "C" fn tatcell_table_size_for(slots_busy: u64, target_ppb: u64) -> usize {
     lines_for_load(slots_busy, target_ppb).checked_mul(size_of::<Line>()).unwrap_or(0)
 }
 
-/// Gives the chance that a new key finds its set full (Erlang B, 16 servers).
+/// Returns the probability that a new key finds its set full (Erlang B, 16 servers).
 ///
 /// @param load_ppm live slots / slots, in millionths: load_ppm of tatcell_stats_t.
 /// @return billionths.
@@ -94,17 +95,19 @@ pub extern "C" fn tatcell_table_full_ppb(load_ppm: u64) -> u64 {
     full_set_ppb(load_ppm)
 }
 
-/// Starts loading the lines of up to 64 hashes, for calls that come next. (tatcell_table_check_burst does it by
-/// itself, and again, unless the burst has TATCELL_BURST_PREFETCHED.)
+/// Prefetches the lines of up to 64 hashes, for the calls that follow.
+///
+/// tatcell_table_check_burst prefetches by itself. It does so even after this call, unless the burst has
+/// TATCELL_BURST_PREFETCHED.
 ///
 /// @param table  handle; not NULL.
 /// @param hashes from tatcell_table_hash, or the caller's own keyed hashes; not NULL unless count is 0.
 /// @param count  0..64.
 /// @retval 0 done.
-/// @retval TATCELL_ERR_COUNT more than 64.
-/// @retval TATCELL_ERR_HANDLE table not initialised.
+/// @retval TATCELL_ERR_COUNT more than 64 hashes.
+/// @retval TATCELL_ERR_HANDLE table is not initialised.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: any number. Cost: one prefetch a line; changes nothing. Since 0.2.
+/// Thread: any number. Cost: one prefetch for each line; changes nothing. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_prefetch(
     table: *const tatcell_table_t,
@@ -116,17 +119,17 @@ pub unsafe extern "C" fn tatcell_table_prefetch(
     TATCELL_PASS
 }
 
-/// Empties expired slots, a few at a time. Needed at most once per sweep_interval of tatcell_table_info_t; changes no
-/// decision.
+/// Empties expired slots, a few at a time. A table needs one sweep of all slots per sweep_interval of
+/// tatcell_table_info_t at most. A sweep changes no decision.
 ///
 /// @param table handle; not NULL.
 /// @param now   the caller's clock, ticks.
-/// @param from  slot to start at: 0, or what the last call put into next.
-/// @param count slots to look at.
-/// @param next  gets the slot to continue from, 0 after the last; NULL = not wanted.
+/// @param from  slot to start at: 0, or the value of next from the last call.
+/// @param count slots to scan.
+/// @param next  gets the slot to continue from, 0 after the last one; NULL = not wanted.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: beside any other call, unless the table is exclusive. Cost: one load a slot. Since 0.1.
+/// Thread: during any other call, unless the table is exclusive. Cost: one load for each slot. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_sweep(
     table: *const tatcell_table_t,
@@ -148,7 +151,7 @@ fn whole(slots: u64) -> usize {
     usize::try_from(slots).unwrap_or(usize::MAX)
 }
 
-/// Scans all slots and sums up: live keys, load, debts.
+/// Scans all slots and sums up live keys, load and debts.
 ///
 /// @param table handle; not NULL.
 /// @param now   the caller's clock, ticks.
@@ -156,7 +159,7 @@ fn whole(slots: u64) -> usize {
 /// @retval 0 done.
 /// @retval TATCELL_ERR_SIZE out->size is not set.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: beside any other call; each word as of its reading. Cost: reads all of it. Since 0.1.
+/// Thread: during any other call; each word counts as of its reading. Cost: reads all of the table. Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_stats(
     table: *const tatcell_table_t,
@@ -177,16 +180,17 @@ pub unsafe extern "C" fn tatcell_table_stats(
     TATCELL_PASS
 }
 
-/// Finds the next live slot at or after a number; continue from out->number + 1.
+/// Finds the next live slot at or after a number. Continue from out->number + 1.
 ///
 /// @param table handle; not NULL.
 /// @param now   the caller's clock, ticks.
-/// @param from  slot number to start at.
+/// @param from  number of the slot to start at.
 /// @param out   gets the slot; not NULL.
 /// @retval 0 found.
-/// @retval TATCELL_END no more live slots; out is not written.
+/// @retval TATCELL_END there are no more live slots; out is not written.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument.
-/// Thread: beside any other call; each word as of its reading. Cost: one load a slot passed. Since 0.1.
+/// Thread: during any other call; each word counts as of its reading. Cost: one load for each slot passed.
+/// Since 0.1.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_table_next(
     table: *const tatcell_table_t,
@@ -205,14 +209,14 @@ pub unsafe extern "C" fn tatcell_table_next(
     }
 }
 
-/// Adds the counts of another thread to these.
+/// Adds the counts of another thread to these counters.
 ///
 /// @param counters gets the sum; not NULL.
-/// @param more     what is added; not NULL, and not the same.
+/// @param more     counters to add; not NULL, and not the same object.
 /// @retval 0 done.
 /// @retval TATCELL_ERR_OVERLAP they overlap.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
-/// Thread: while nobody counts in either. Cost: some additions. Since 0.2.
+/// Thread: while no other thread counts in either. Cost: some additions. Since 0.2.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_counters_add(counters: *mut Counters, more: *const Counters) -> i32 {
     args!(c, () = apart(counters, more), sum = c.owned(counters), more = c.input(more));
@@ -220,7 +224,7 @@ pub unsafe extern "C" fn tatcell_counters_add(counters: *mut Counters, more: *co
     TATCELL_PASS
 }
 
-/// Gives sizeof(tatcell_counters_t) of the linked library, to compare with TATCELL_COUNTERS_SIZE.
+/// Returns sizeof(tatcell_counters_t) of the linked library, to compare with TATCELL_COUNTERS_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.2.
@@ -229,7 +233,7 @@ pub extern "C" fn tatcell_counters_size() -> usize {
     TATCELL_COUNTERS_SIZE
 }
 
-/// Gives sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE.
+/// Returns sizeof(tatcell_slot_t) of the linked library, to compare with TATCELL_SLOT_SIZE.
 ///
 /// @return bytes.
 /// Thread: any. Cost: none. Since 0.2.
