@@ -2146,6 +2146,8 @@ int32_t tatcell_address_canonical(const void *address,
  *
  * Overrides live in a table of their own, made with options.overrides. Your program checks it before the limits,
  * with tatcell_table_overridden or with a link of a chain (TATCELL_LINK_OVERRIDES). Overrides end by themselves.
+ * Sweep such a table at least once in its sweep interval (tatcell_table_info): an exemption that is never swept would
+ * exempt again after a whole span.
  * Sweeping, statistics, saving and sharing work as for every table. A key takes two slots. The table takes another
  * key for a banned or exempt one with a probability of about (m / 2^tag_bits)^2, where m is the number of live
  * slots in a set of 16: 4e-12 at m = 2, 2e-10 if all are full.
