@@ -29,7 +29,7 @@ test-packages: install-packages ## Install, build with pkg-config and CMake, mov
 test-long: install-packages ## The long forms of the Rust tests, sanitizers, Miri (hours); TATCELL_QUICK=1: minutes
 	$(COUNT) $(LONG)
 
-lint: ## Formatting, clippy, rustdoc and rules of words, without a warning
+lint: ## Formatting, clippy, rustdoc, ORDERING comments and long lines
 	@mk/count.sh mk/lint.sh .
 
 bench: lib ## Time tatcell and its peers, count instructions, judge the goals (minutes); make -C dev help has more
