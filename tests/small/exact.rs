@@ -137,6 +137,19 @@ fn small_tables_answer_as_an_exact_bucket_per_key() {
 }
 
 #[test]
+fn a_small_table_spreads_its_keys_over_all_its_sets() {
+    let limit = SmallLimit32::new(1, 10, 1).unwrap();
+    let mut slots = [SmallSlot::EMPTY; 256];
+    let mut table = SmallTable::new(&mut slots, limit, FullPolicy::Deny).unwrap();
+    table.seed(*b"any seed");
+    // 4 keys a set of 16 slots on the average: none is full, unless some sets are not used.
+    for id in 0..64u64 {
+        assert!(table.check(0, &id.to_be_bytes(), 1).unwrap().passes(), "{id}");
+    }
+    assert_eq!(table.full(), 0);
+}
+
+#[test]
 fn a_full_set_admits_what_its_slots_hold() {
     cases(300, |rng| {
         let b = bucket(rng);
