@@ -1,5 +1,5 @@
 /* mark.c - three-colour marking of the keys of a table: the first colours, bursts as single calls, and every bad
- * argument. tests/mark.rs has the RFCs' buckets and threads. */
+ * argument. tests/combine/mark.rs has the RFCs' buckets and threads. */
 #include "kit.h"
 
 enum { G = TATCELL_GREEN, Y = TATCELL_YELLOW, R = TATCELL_RED, FLOWS = 16 };

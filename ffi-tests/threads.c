@@ -1,5 +1,5 @@
 /* threads.c - whatever the schedule, exactly the limit is admitted: on a key, in bursts, by two handles, with refunds,
- * and next to upkeep. tests/threads.rs and tests/race.rs have cells of both widths, clocks apart, and inserts.
+ * and next to upkeep. tests/processes/{threads,race}.rs have cells of both widths, clocks apart, and inserts.
  *
  * Usage: threads [PERCENT]. Time stands still unless a test says otherwise, so the total must be exact. */
 #include <pthread.h>

@@ -210,7 +210,7 @@ TEST(itu_t_vector) {
 }
 
 /* Hashes of the keys 30 31 32 .. under the seed 00 01 .. 0f: SipHash-1-3 by its paper, and the AES hash by FIPS 197 and
- * the drawing in the documents. tests/table_hash.rs works them out for keys of every length. */
+ * the drawing in the documents. tests/table/hash.rs works them out for keys of every length. */
 static const struct { uint32_t length; uint64_t siphash, aes; } hashes[] = {
     {0, UINT64_C(0xabac0158050fc4dc), UINT64_C(0x436b947de963ee26)},
     {3, UINT64_C(0xfebff5ea7ce50a70), UINT64_C(0x4f45d940e090cabc)},
