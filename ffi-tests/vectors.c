@@ -1,6 +1,6 @@
 /* vectors.c - replays vectors from other projects' tests (tests/data/vectors.tsv) through a cell and a table; all
- * stated columns must be exact. Usage: vectors FILE. tests/cell/vectors.rs has every form, and property.c holds each form
- * in C to an exact bucket. */
+ * stated columns must be exact. Usage: vectors FILE. tests/cell/vectors.rs has every form, and property.c holds each
+ * form in C to an exact bucket. */
 #include "kit.h"
 
 typedef struct row {
