@@ -173,15 +173,6 @@ TEST(reset_makes_a_cell_fresh) {
     EQ(ask(0, 5), 0);
 }
 
-TEST(a_saved_word_is_the_whole_cell) {
-    fresh();
-    EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
-    EQ(ask(0, 3), 0);
-    tatcell_cell_t copy = cell;
-    EQ(tatcell_cell_check(&copy, &limit, 0, 2, NULL), 0);
-    EQ(tatcell_cell_check(&copy, &limit, 0, 1, NULL), TATCELL_NON_CONFORMING);
-}
-
 /* ---- The table ---- */
 
 static void table(uint64_t burst, uint64_t slots, uint32_t policy) {
@@ -192,23 +183,6 @@ static void table(uint64_t burst, uint64_t slots, uint32_t policy) {
     s.max_delay = burst * T;
     fresh();
     EQ(kit_make(&k, s, slots, &o), 0);
-}
-
-TEST(keys_may_have_different_limits) {
-    tatcell_limit_spec_t slow = kit_spec(1, 60 * T, 3);
-    tatcell_table_options_t o = kit_options(NULL);
-    tatcell_limit_t l;
-    uint64_t retry;
-    o.slowest = &slow;
-    EQ(kit_make(&k, kit_spec(1, T, 5), 64, &o), 0);
-    EQ(tatcell_limit_init_table(&l, &k.table, &slow), 0);
-    EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 5, NULL), 0);
-    EQ(tatcell_table_check(&k.table, &l, 0, "slow", 4, 3, NULL), 0);
-    EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 1, &retry), TATCELL_NON_CONFORMING);
-    EQ(retry, T);
-    EQ(tatcell_table_check(&k.table, &l, 0, "slow", 4, 1, &retry), TATCELL_NON_CONFORMING);
-    EQ(retry, 60 * T);
-    kit_free(&k);
 }
 
 TEST(exempt_keys_take_no_slot) {
@@ -545,8 +519,6 @@ int main(void) {
     RUN(refund_of_another_epoch_credits_nothing);
     RUN(change_keeps_time_or_tokens_or_nothing);
     RUN(reset_makes_a_cell_fresh);
-    RUN(a_saved_word_is_the_whole_cell);
-    RUN(keys_may_have_different_limits);
     RUN(exempt_keys_take_no_slot);
     RUN(hash_and_key_calls_are_the_same);
     RUN(reset_key_makes_one_key_full_again);
