@@ -256,8 +256,8 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     kit_free(&other);
 }
 
-/* What C hands over: costs of each limit, keys or hashes, a burst that is prepared. tests/table/pair_burst.rs has chains
- * of both limits beside such bursts. */
+/* What C hands over: costs of each limit, keys or hashes, a burst that is prepared. tests/table/pair_burst.rs has
+ * chains of both limits beside such bursts. */
 TEST(pairs_take_costs_of_both_limits_and_keys_or_hashes) {
     static const uint32_t keys[4] = {1, 2, 3, 1}, packets[4] = {1, 5, 2, 3}, sizes[4] = {200, 1, 301, 100};
     tatcell_limit_spec_t bytes = kit_spec(1, 1 << 12, 300), slow = kit_spec(1, 1 << 18, 4);
