@@ -256,63 +256,37 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     kit_free(&other);
 }
 
-/* Bursts of keys under two limits against chains of both, in every form of keys and with a look ahead. */
-TEST(pairs_answer_as_chains_do) {
-    enum { ROUNDS = 200 };
-    static kit_table singles, bursts;
-    tatcell_limit_spec_t bytes = kit_spec(1, 1 << 12, 300), packets = kit_spec(1, 1 << 18, 4);
+/* What C hands over: costs of each limit, keys or hashes, a burst that is prepared. tests/table/pair_burst.rs has
+ * chains of both limits beside such bursts. */
+TEST(pairs_take_costs_of_both_limits_and_keys_or_hashes) {
+    static const uint32_t keys[4] = {1, 2, 3, 1}, packets[4] = {1, 5, 2, 3}, sizes[4] = {200, 1, 301, 100};
+    tatcell_limit_spec_t bytes = kit_spec(1, 1 << 12, 300), slow = kit_spec(1, 1 << 18, 4);
     tatcell_table_options_t o = kit_options(NULL);
-    o.slowest = &packets;
-    EQ(kit_make(&singles, bytes, 256, &o), 0);
-    EQ(kit_make(&bursts, bytes, 256, &o), 0);
-    tatcell_limit_t one, two;
-    EQ(tatcell_limit_init_table(&one, &singles.table, &packets), 0);
-    EQ(tatcell_limit_init_table(&two, &singles.table, &bytes), 0);
-    unsigned long long random = 7;
-    static uint32_t keys[2][64], sizes[2][64];
-    static uint64_t hashes[2][64];
-    tatcell_burst_t b[2] = {TATCELL_BURST_INIT, TATCELL_BURST_INIT};
-    tatcell_counters_t counted = TATCELL_COUNTERS_INIT, wanted = TATCELL_COUNTERS_INIT;
-    uint64_t now = 1 << 20, passed = 0;
-    for (int round = 0; round < ROUNDS; round++) {
-        tatcell_burst_t *burst = &b[round & 1], *next = &b[~round & 1];
-        int n = ~round & 1;
-        next->count = (uint32_t)(check_random(&random) % 65);
-        for (uint32_t k = 0; k < next->count; k++) {
-            keys[n][k] = (uint32_t)(check_random(&random) % 20);
-            sizes[n][k] = (uint32_t)(check_random(&random) % 200);
-            EQ(tatcell_table_hash(&bursts.table, &keys[n][k], 4, &hashes[n][k]), 0);
-        }
-        int by_hash = round % 5 == 0;
-        next->keys = by_hash ? NULL : keys[n];
-        next->hashes = by_hash ? hashes[n] : NULL;
-        next->key_len = 4, next->stride = 4;
-        burst->limit = next->limit = &one, burst->counters = next->counters = &counted;
-        burst->now = now += check_random(&random) % (1 << 17);
-        uint64_t expected = 0;
-        for (uint32_t k = 0; k < burst->count; k++) {
-            uint64_t hash = hashes[round & 1][k];
-            tatcell_link_t both[2] = {
-                {.flags = TATCELL_LINK_HASH, .table = &singles.table, .limit = &one, .hash = hash, .cost = 1},
-                {.flags = TATCELL_LINK_HASH, .table = &singles.table, .limit = &two, .hash = tatcell_hash_second(hash),
-                 .cost = sizes[round & 1][k]},
-            };
-            tatcell_chain_t c = TATCELL_CHAIN_INIT;
-            c.links = both, c.link_size = sizeof *both, c.count = 2, c.counters = &wanted;
-            int32_t rc = tatcell_chain_check(&c, now, NULL);
-            EXPECT(rc >= 0);
-            expected |= (uint64_t)(rc == 0) << k;
-        }
-        NOTE("round %d", round);
-        EQ(tatcell_table_check_pairs(&bursts.table, burst, &two, sizes[round & 1], round % 7 ? next : NULL), 0);
-        EQ(burst->pass, expected);
-        passed += (uint64_t)__builtin_popcountll(expected);
+    tatcell_limit_t first;
+    uint64_t hashes[4];
+    o.slowest = &slow;
+    EQ(kit_make(&k, bytes, 256, &o), 0);
+    EQ(tatcell_limit_init_table(&first, &k.table, &slow), 0);
+    for (int i = 0; i < 4; i++) EQ(tatcell_table_hash(&k.table, &keys[i], 4, &hashes[i]), 0);
+    for (uint64_t turn = 1; turn <= 2; turn++) {
+        NOTE("turn %d", (int)turn);
+        const uint64_t now = turn << 30;
+        tatcell_counters_t c = TATCELL_COUNTERS_INIT;
+        tatcell_burst_t none = TATCELL_BURST_INIT, b = kit_burst(&first, now, keys, 4, 4, 4);
+        if (turn == 2) b.keys = NULL, b.hashes = hashes;
+        b.costs = packets, b.counters = &c;
+        EQ(tatcell_table_check_pairs(&k.table, &none, &k.limit, NULL, &b), 0);
+        EQ(tatcell_table_check_pairs(&k.table, &b, &k.limit, sizes, NULL), 0);
+        EQ(b.pass, 9); /* the second has more packets than the burst, the third more bytes */
+        EQ(c.conforming, 2);
+        EQ(c.never, 2);
+        d.size = sizeof d;
+        EQ(tatcell_table_check_ex_hash(&k.table, &first, now, hashes[0], 0, 0, &d, NULL), 0);
+        EQ(d.remaining, 0);
+        EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, now, tatcell_hash_second(hashes[0]), 0, 0, &d, NULL), 0);
+        EQ(d.remaining, 0);
     }
-    EXPECT(passed > 300 && wanted.non_conforming > 300);
-    EQ(memcmp(&counted, &wanted, sizeof counted), 0);
-    EQ(memcmp((char *)singles.memory + 128, (char *)bursts.memory + 128, singles.bytes - 128), 0);
-    kit_free(&singles);
-    kit_free(&bursts);
+    kit_free(&k);
 }
 
 TEST(bad_pairs_are_refused_and_change_nothing) {
@@ -371,7 +345,7 @@ int main(void) {
     RUN(an_extra_is_charged_once_it_has_passed);
     RUN(a_reservation_departs_at_the_latest_of_its_links);
     RUN(bad_arguments_are_refused_and_change_nothing);
-    RUN(pairs_answer_as_chains_do);
+    RUN(pairs_take_costs_of_both_limits_and_keys_or_hashes);
     RUN(bad_pairs_are_refused_and_change_nothing);
     return check_end();
 }

@@ -272,37 +272,6 @@ TEST(bursts_take_costs_limits_decisions_and_counters) {
     EQ(counters.conforming, 3);
 }
 
-// The loop in the comment of check_burst: every burst is decided as alone, and none twice.
-TEST(a_look_ahead_changes_no_verdict) {
-    static std::uint32_t traffic[40][8];
-    unsigned long long random = 5;
-    std::size_t lengths[40];
-    for (std::size_t i = 0; i < 40; i++) {
-        lengths[i] = i == 39 ? 0 : 1 + check_random(&random) % 8;
-        for (std::uint32_t &k : traffic[i]) k = static_cast<std::uint32_t>(check_random(&random) % 12);
-    }
-    std::uint64_t alone[40] = {};
-    tatcell::table table;
-    tatcell::table_limit limit;
-    DO(make(table, limit, limit_spec(1, 1s, 3)));
-    for (std::size_t i = 0; i < 40; i++) {
-        tatcell::burst burst;
-        EXPECT(table.check_burst(start + 100ms * i, burst.limit(limit).keys(traffic[i], lengths[i])));
-        alone[i] = burst.pass();
-    }
-    DO(make(table, limit, limit_spec(1, 1s, 3)));
-    tatcell::burst bursts[2];
-    for (std::size_t i = 0;; i++) {
-        auto &ready = bursts[i & 1].limit(limit), &next = bursts[(i & 1) ^ 1];
-        next.keys(traffic[std::min<std::size_t>(i, 39)], i < 40 ? lengths[i] : 0);
-        if (ready.size() + next.size() == 0) break;
-        NOTE("burst %d", static_cast<int>(i));
-        EXPECT(table.check_burst(start + 100ms * (i - 1), ready, next));
-        if (i > 0) EQ(ready.pass(), alone[i - 1]);
-    }
-    EXPECT(table.check_burst(start, bursts[0], bursts[0]) == code::err_option);
-}
-
 TEST(new_keys_in_a_prepared_burst_are_hashed_again) {
     tatcell::table table;
     tatcell::table_limit limit;
@@ -312,6 +281,7 @@ TEST(new_keys_in_a_prepared_burst_are_hashed_again) {
     EXPECT(table.check_burst(start, empty, burst.limit(limit).keys(one)) && burst.get()->prepared != 0);
     EXPECT(table.check_burst(start, burst.keys(two)) && burst.pass() == 1);
     EXPECT(table.check(limit, start, one) && !table.check(limit, start, two));
+    EXPECT(table.check_burst(start, burst, burst) == code::err_option);
 }
 
 // ---- Upkeep ----
@@ -487,7 +457,6 @@ int main() {
     RUN(bursts_give_a_bit_per_key);
     RUN(keys_in_structures_at_pointers_and_as_hashes_are_the_same_keys);
     RUN(bursts_take_costs_limits_decisions_and_counters);
-    RUN(a_look_ahead_changes_no_verdict);
     RUN(new_keys_in_a_prepared_burst_are_hashed_again);
     RUN(another_handle_attaches_to_the_same_memory);
     RUN(a_restored_table_knows_its_debts_under_another_clock);

@@ -1,8 +1,8 @@
-/* mark.c - three-colour marking of the keys of a table: the first colours, bursts as single calls, and every bad
- * argument. tests/combine/mark.rs has the RFCs' buckets and threads. */
+/* mark.c - three-colour marking of the keys of a table: the first colours, a burst, and every bad argument.
+ * tests/combine/mark.rs has the RFCs' buckets, bursts beside single calls, and threads. */
 #include "kit.h"
 
-enum { G = TATCELL_GREEN, Y = TATCELL_YELLOW, R = TATCELL_RED, FLOWS = 16 };
+enum { G = TATCELL_GREEN, Y = TATCELL_YELLOW, R = TATCELL_RED };
 
 static const uint32_t kinds[2] = {TATCELL_METER_RFC2698, TATCELL_METER_RFC4115};
 
@@ -46,54 +46,6 @@ TEST(a_fresh_flow_gets_the_colours_of_dpdks_table) {
                 EQ(tatcell_table_mark_hash(&m.k.table, &m.mark, SECOND, other, 0, R, NULL), TATCELL_NON_CONFORMING);
                 kit_free(&m.k);
             }
-}
-
-/* Bursts with a look ahead next to single calls on a twin table: colours, counts, verdicts, counters. */
-TEST(bursts_mark_as_single_calls_do) {
-    unsigned long long random = 21;
-    for (int kind = 0; kind < 2; kind++) {
-        marked_table one, many;
-        EQ(make(&one, kinds[kind], 125000000, 20000, kind ? 62500000 : 250000000, 60000), 0);
-        EQ(make(&many, kinds[kind], 125000000, 20000, kind ? 62500000 : 250000000, 60000), 0);
-        static uint32_t keys[2][64], sizes[64];
-        static uint8_t pre[64], colours[64];
-        tatcell_burst_t b[2] = {TATCELL_BURST_INIT, TATCELL_BURST_INIT};
-        tatcell_counters_t counted = TATCELL_COUNTERS_INIT;
-        uint64_t now = UINT64_C(1) << 40, counts[3] = {0}, seen[3] = {0};
-        for (int round = 0; round < 300; round++) {
-            tatcell_burst_t *burst = &b[round & 1], *next = &b[~round & 1];
-            next->count = (uint32_t)(check_random(&random) % 65);
-            for (uint32_t i = 0; i < next->count; i++) keys[~round & 1][i] = (uint32_t)(check_random(&random) % FLOWS);
-            next->keys = keys[~round & 1], next->key_len = next->stride = 4, next->counters = &counted;
-            burst->now = now, burst->costs = sizes;
-            uint64_t wanted = 0;
-            uint32_t want[64];
-            for (uint32_t i = 0; i < burst->count; i++) {
-                sizes[i] = 64 + (uint32_t)(check_random(&random) % 8937);
-                pre[i] = (uint8_t)(check_random(&random) % 10 < 7 ? 0 : check_random(&random) % 3);
-                EXPECT(tatcell_table_mark(&one.k.table, &one.mark, now, &keys[round & 1][i], 4, sizes[i], pre[i],
-                                          &want[i]) >= 0);
-                wanted |= (uint64_t)(want[i] != R) << i;
-                seen[want[i]]++;
-            }
-            NOTE("kind %d, round %d, seed 21", kind, round);
-            memset(colours, 77, sizeof colours);
-            const int in_place = round % 3 == 0; /* the colours that came are where the new ones go */
-            if (in_place) memcpy(colours, pre, sizeof pre);
-            uint8_t *came = in_place ? colours : pre;
-            EQ(tatcell_table_mark_burst(&many.k.table, burst, &many.mark, came, colours, counts, next), 0);
-            EQ(burst->pass, wanted);
-            for (uint32_t i = 0; i < burst->count; i++) EQ(colours[i], want[i]);
-            now += check_random(&random) % (burst->count * 4000 + 1);
-        }
-        EQ(memcmp(counts, seen, sizeof counts), 0);
-        EQ(counted.conforming, seen[G] + seen[Y]);
-        EQ(counted.non_conforming, seen[R]);
-        for (int c = 0; c < 3; c++) EXPECT(seen[c] > 100);
-        EQ(memcmp(one.k.memory, many.k.memory, one.k.bytes), 0);
-        kit_free(&one.k);
-        kit_free(&many.k);
-    }
 }
 
 /* Everything that a call may touch. */
@@ -219,14 +171,24 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
     pre[3] = Y;
     next.count = 65;
     BURST(TATCELL_ERR_COUNT, , pre, colours, counts, &next);
-    EQ(tatcell_table_mark_burst(&m.k.table, &b, &m.mark, pre, colours, counts, NULL), 0);
-    EQ(b.pass, 15);
-    EQ(colours[0], G);
-    EQ(colours[3], Y);
-    EQ(counts[0], 3);
-    EQ(counts[1], 1);
-    EQ(counters.conforming, 4);
-    EQ(counters.inserted, 7);
+    /* Above the committed burst, and above both; then all is drained, and the colours that came are where the new ones
+     * go. */
+    static const uint32_t large[4] = {1, 501, 901, 1};
+    static const uint8_t wanted[4] = {G, Y, R, Y};
+    b.costs = large;
+    for (uint64_t turn = 1; turn <= 2; turn++) {
+        NOTE("turn %d", (int)turn);
+        b.now = turn * 100 * SECOND;
+        memcpy(colours, pre, sizeof pre);
+        EQ(tatcell_table_mark_burst(&m.k.table, &b, &m.mark, turn == 1 ? pre : colours, colours, counts, NULL), 0);
+        EQ(b.pass, 11);
+        EQ(memcmp(colours, wanted, sizeof wanted), 0);
+        EQ(counts[G], turn);
+        EQ(counts[Y], 2 * turn);
+        EQ(counts[R], turn);
+        EQ(counters.conforming, 3 * turn);
+    }
+    EQ(counters.inserted, 4);
     b.count = 0;
     EQ(tatcell_table_mark_burst(&m.k.table, &b, &m.mark, NULL, NULL, NULL, NULL), 0);
     kit_free(&m.k);
@@ -237,7 +199,6 @@ TEST(bad_arguments_are_refused_and_change_nothing) {
 
 int main(void) {
     RUN(a_fresh_flow_gets_the_colours_of_dpdks_table);
-    RUN(bursts_mark_as_single_calls_do);
     RUN(bad_arguments_are_refused_and_change_nothing);
     return check_end();
 }

@@ -189,38 +189,6 @@ TEST(parameters_are_known_by_their_mark) {
     }
 }
 
-TEST(a_meter_tells_what_it_came_out_as) {
-    DO(setup());
-    EQ(tatcell_meter_params_info(&w.params, &w.info), 0);
-    EQ(w.info.size, sizeof w.info);
-    EQ(w.info.flags, 0);
-    EQ(w.info.kind, TATCELL_METER_RFC2697);
-    EQ(w.info.cir, 46000000);
-    EQ(w.info.cbs, 2048);
-    EQ(w.info.rate2, 0);
-    EQ(w.info.burst2, 4096);
-    EQ(w.info.tick_hz, SECOND);
-    EQ(w.info.reserved, 0);
-    EXPECT(w.info.span >= 8 * SECOND && w.info.sweep_interval <= w.info.span);
-    /* Both bursts at one rate: 6144 bytes of 21.74 ns, rounded up. */
-    EXPECT(w.info.horizon >= 133565 && w.info.horizon <= 133567);
-    EXPECT(w.info.skew >= w.info.horizon);
-    EXPECT(w.info.committed_m == w.info.second_m && w.info.committed_k == w.info.second_k);
-    EXPECT(w.info.committed_rounding_ppb > 0 && w.info.committed_rounding_ppb < 1000000);
-    w.spec = kind_of(3, 46000000, 2048, 46000000, 4096);
-    w.spec.skew = 12345;
-    EQ(tatcell_meter_params_init(&w.fresh, &w.spec), 0);
-    EQ(tatcell_meter_params_info(&w.fresh, &w.info), 0);
-    EQ(w.info.flags, TATCELL_METER_COUPLED);
-    EQ(w.info.kind, TATCELL_METER_RFC4115);
-    EQ(w.info.rate2, 46000000);
-    EQ(w.info.skew, 12345);
-    w.spec.skew = TATCELL_SKEW_NONE;
-    EQ(tatcell_meter_params_init(&w.fresh, &w.spec), 0);
-    EQ(tatcell_meter_params_info(&w.fresh, &w.info), 0);
-    EQ(w.info.skew, 0);
-}
-
 TEST(a_rested_meter_is_swept_and_a_reset_one_is_full) {
     DO(setup());
     EQ(tatcell_meter_params_info(&w.params, &w.info), 0);
@@ -245,7 +213,6 @@ int main(void) {
     RUN(specifications_that_no_meter_has_are_refused_by_name);
     RUN(functions_refuse_bad_arguments_and_change_nothing);
     RUN(parameters_are_known_by_their_mark);
-    RUN(a_meter_tells_what_it_came_out_as);
     RUN(a_rested_meter_is_swept_and_a_reset_one_is_full);
     return check_end();
 }

@@ -1,4 +1,5 @@
-/* semantics.c - what each option and operation promises, one claim at a time. */
+/* semantics.c - what options and operations promise, one claim at a time. What property.c holds to an exact bucket
+ * (soft, room, debt, refunds, reservations) is not said again. */
 #include "kit.h"
 
 #define T SECOND
@@ -68,36 +69,6 @@ TEST(everything_conforms_to_an_unlimited_limit) {
 
 /* ---- Options ---- */
 
-TEST(soft_threshold_flags_what_is_above_it) {
-    tatcell_limit_spec_t s = kit_spec(1, T, 5);
-    fresh();
-    s.soft = 3;
-    EQ(tatcell_limit_init_spec(&limit, &s), 0);
-    for (int i = 1; i <= 5; i++) {
-        EQ(ask(0, 1), 0);
-        EQ(d.flags, i > 3 ? TATCELL_FLAG_SOFT : 0);
-    }
-    EQ(ask(0, 1), TATCELL_NON_CONFORMING);
-    EQ(d.flags, 0);
-}
-
-TEST(elastic_room_is_per_call_and_capped) {
-    tatcell_limit_spec_t s = kit_spec(1, T, 5);
-    fresh();
-    s.max_room = 2;
-    EQ(tatcell_limit_init_spec(&limit, &s), 0);
-    EQ(ask(0, 5), 0);
-    EQ(ask(0, 1), TATCELL_NON_CONFORMING);
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d, NULL), 0);
-    EQ(d.flags, TATCELL_FLAG_ELASTIC);
-    EQ(d.remaining, 0);
-    EQ(d.reset_after, 6 * T);
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1, &d, NULL), TATCELL_NON_CONFORMING);
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d, NULL), 0); /* counts as 2 */
-    EQ(tatcell_cell_check_ex(&cell, &limit, 0, 1, 1000, &d, NULL), TATCELL_NON_CONFORMING);
-    EQ(d.retry_after, T);
-}
-
 TEST(shadow_mode_passes_flagged_and_uncharged) {
     tatcell_limit_spec_t s = kit_spec(1, T, 2);
     fresh();
@@ -159,73 +130,6 @@ TEST(heal_turns_an_impossible_word_into_one_burst_of_debt) {
 
 /* ---- Charge, refund, reserve, change, reset ---- */
 
-/* Two units at once, one each T. Of two charges the older one is refunded first, and one more is charged between. */
-TEST(strict_refunds_mint_nothing_out_of_order) {
-    for (int strict = 0; strict < 2; strict++) {
-        tatcell_limit_spec_t s = kit_spec(1, T, 2);
-        tatcell_permit_t permits[2];
-        NOTE("strict %d", strict);
-        fresh();
-        if (strict) s.flags = TATCELL_LIMIT_STRICT_REFUNDS;
-        EQ(tatcell_limit_init_spec(&limit, &s), 0);
-        for (int i = 0; i < 2; i++) {
-            EQ(ask(100 * T, 1), 0);
-            permits[i] = d.permit;
-        }
-        EQ(tatcell_cell_refund(&cell, &limit, 100 * T, &permits[0], NULL), 0);
-        EQ(ask(101 * T, 1), 0);
-        EQ(tatcell_cell_refund(&cell, &limit, 101 * T, &permits[1], NULL), 0);
-        EQ(ask(101 * T, 1), 0);
-        /* The documented excess of refunds that are not strict. */
-        EQ(ask(101 * T, 1), strict ? TATCELL_NON_CONFORMING : 0);
-        EQ(ask(101 * T, 1), TATCELL_NON_CONFORMING);
-    }
-}
-
-TEST(charge_goes_to_the_debt_cap_and_no_further) {
-    tatcell_limit_spec_t s = kit_spec(1, T, 4);
-    fresh();
-    s.max_debt = 3;
-    EQ(tatcell_limit_init_spec(&limit, &s), 0);
-    EQ(tatcell_cell_charge(&cell, &limit, 0, 5, &d), 0);
-    EQ(d.remaining, 0);
-    EQ(d.reset_after, 5 * T);
-    EQ(d.permit.stored, 5 * T);
-    EQ(tatcell_cell_charge(&cell, &limit, 0, 1000, &d), 0);
-    EQ(d.permit.stored, 2 * T);
-    EQ(d.reset_after, 7 * T);
-    EQ(tatcell_cell_charge(&cell, &limit, 0, 1, &d), 0);
-    EQ(d.permit.stored, 0);
-    EQ(ask(3 * T, 1), TATCELL_NON_CONFORMING);
-    EQ(ask(4 * T, 1), 0);
-}
-
-TEST(refund_gives_back_what_has_not_drained) {
-    uint64_t credited = 7;
-    fresh();
-    EQ(tatcell_limit_init(&limit, 1, T, 4), 0);
-    EQ(ask(0, 4), 0);
-    EQ(tatcell_cell_refund(&cell, &limit, 0, &d.permit, &credited), 0);
-    EQ(credited, 4 * T);
-    EQ(ask(0, 4), 0);
-    tatcell_permit_t p = d.permit;
-    EQ(tatcell_cell_refund(&cell, &limit, 3 * T, &p, &credited), 0); /* three of four have drained */
-    EQ(credited, T);
-    EQ(ask(3 * T, 4), 0);
-    EQ(ask(3 * T, 1), TATCELL_NON_CONFORMING);
-    EQ(tatcell_cell_refund(&cell, &limit, 3 * T, &d.permit, &credited), 0); /* a denied request was not charged */
-    EQ(credited, 0);
-    EQ(tatcell_cell_refund(&cell, &limit, 9 * T, &p, &credited), 0); /* long drained */
-    EQ(credited, 0);
-    /* What others were charged since then is not given back with it. */
-    fresh();
-    EQ(ask(0, 4), 0);
-    p = d.permit;
-    EQ(ask(3 * T, 3), 0);
-    EQ(tatcell_cell_refund(&cell, &limit, 3 * T, &p, &credited), 0);
-    EQ(credited, T);
-}
-
 TEST(refund_of_another_epoch_credits_nothing) {
     tatcell_limit_spec_t s = kit_spec(1, T, 4);
     uint64_t credited = 7;
@@ -238,30 +142,6 @@ TEST(refund_of_another_epoch_credits_nothing) {
     EQ(tatcell_limit_init_spec(&limit, &s), 0);
     EQ(tatcell_cell_refund(&cell, &limit, 0, &d.permit, &credited), 0);
     EQ(credited, 0);
-}
-
-TEST(reservations_depart_at_the_rate_and_end_at_max_delay) {
-    tatcell_limit_spec_t s = kit_spec(1, T, 2);
-    fresh();
-    s.max_delay = 2 * T;
-    EQ(tatcell_limit_init_spec(&limit, &s), 0);
-    for (uint64_t i = 0; i < 4; i++) {
-        EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &d), 0);
-        EQ(d.departure, i < 2 ? 50 : 50 + (i - 1) * T);
-        EQ(d.permit.stored, T);
-        EQ(d.reset_after, (i + 1) * T);
-    }
-    EQ(tatcell_cell_reserve(&cell, &limit, 50, 1, &d), TATCELL_NON_CONFORMING);
-    EQ(d.retry_after, T);
-    EQ(d.departure, 0);
-    EQ(d.permit.stored, 0);
-    EQ(tatcell_cell_reserve(&cell, &limit, 50, 3, &d), TATCELL_NEVER);
-    EQ(d.retry_after, UINT64_MAX);
-    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &d), 0);
-    EQ(d.departure, 50 + 3 * T);
-    EQ(tatcell_cell_refund(&cell, &limit, 50 + T, &d.permit, NULL), 0); /* gave up: the place is free again */
-    EQ(tatcell_cell_reserve(&cell, &limit, 50 + T, 1, &d), 0);
-    EQ(d.departure, 50 + 3 * T);
 }
 
 TEST(change_keeps_time_or_tokens_or_nothing) {
@@ -293,15 +173,6 @@ TEST(reset_makes_a_cell_fresh) {
     EQ(ask(0, 5), 0);
 }
 
-TEST(a_saved_word_is_the_whole_cell) {
-    fresh();
-    EQ(tatcell_limit_init(&limit, 1, T, 5), 0);
-    EQ(ask(0, 3), 0);
-    tatcell_cell_t copy = cell;
-    EQ(tatcell_cell_check(&copy, &limit, 0, 2, NULL), 0);
-    EQ(tatcell_cell_check(&copy, &limit, 0, 1, NULL), TATCELL_NON_CONFORMING);
-}
-
 /* ---- The table ---- */
 
 static void table(uint64_t burst, uint64_t slots, uint32_t policy) {
@@ -312,23 +183,6 @@ static void table(uint64_t burst, uint64_t slots, uint32_t policy) {
     s.max_delay = burst * T;
     fresh();
     EQ(kit_make(&k, s, slots, &o), 0);
-}
-
-TEST(keys_may_have_different_limits) {
-    tatcell_limit_spec_t slow = kit_spec(1, 60 * T, 3);
-    tatcell_table_options_t o = kit_options(NULL);
-    tatcell_limit_t l;
-    uint64_t retry;
-    o.slowest = &slow;
-    EQ(kit_make(&k, kit_spec(1, T, 5), 64, &o), 0);
-    EQ(tatcell_limit_init_table(&l, &k.table, &slow), 0);
-    EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 5, NULL), 0);
-    EQ(tatcell_table_check(&k.table, &l, 0, "slow", 4, 3, NULL), 0);
-    EQ(tatcell_table_check(&k.table, &k.limit, 0, "fast", 4, 1, &retry), TATCELL_NON_CONFORMING);
-    EQ(retry, T);
-    EQ(tatcell_table_check(&k.table, &l, 0, "slow", 4, 1, &retry), TATCELL_NON_CONFORMING);
-    EQ(retry, 60 * T);
-    kit_free(&k);
 }
 
 TEST(exempt_keys_take_no_slot) {
@@ -347,33 +201,6 @@ TEST(hash_and_key_calls_are_the_same) {
     EQ(tatcell_table_check(&k.table, &k.limit, 0, "a", 1, 1, NULL), 0);
     EQ(tatcell_table_check_hash(&k.table, &k.limit, 0, kit_hash(&k, "a"), 1, NULL), 0);
     EQ(tatcell_table_check(&k.table, &k.limit, 0, "a", 1, 1, NULL), TATCELL_NON_CONFORMING);
-    kit_free(&k);
-}
-
-TEST(table_charge_reserve_and_refund_work_as_on_cells) {
-    uint64_t h, credited = 7;
-    tatcell_permit_t p;
-    DO(table(4, 64, 0));
-    h = kit_hash(&k, "a");
-    EQ(ask_key(0, h, 1), 0);
-    EQ(tatcell_table_charge_hash(&k.table, &k.limit, 0, h, 5, &d), 0);
-    EQ(d.permit.stored, 5 * T);
-    EQ(d.reset_after, 6 * T);
-    EQ(tatcell_table_refund_hash(&k.table, &k.limit, 0, h, &d.permit, &credited), 0);
-    EQ(credited, 5 * T);
-    EQ(ask_key(0, h, 3), 0);
-    EQ(tatcell_table_reserve_hash(&k.table, &k.limit, 0, h, 2, &d), 0);
-    EQ(d.departure, 2 * T);
-    p = d.permit;
-    EQ(tatcell_table_refund_hash(&k.table, &k.limit, T, h, &p, &credited), 0);
-    EQ(credited, 2 * T);
-    EQ(tatcell_table_refund_hash(&k.table, &k.limit, T, kit_hash(&k, "b"), &p, &credited), 0);
-    EQ(credited, 0);
-    EQ(tatcell_table_check_ex_hash(&k.table, &k.limit, 0, h, 1, 1, &d, NULL), 0);
-    EQ(d.flags, TATCELL_FLAG_ELASTIC);
-    EQ(tatcell_table_charge_hash(&k.table, &k.limit, 0, h, UINT32_MAX, NULL), 0);
-    EQ(tatcell_table_peek_hash(&k.table, &k.limit, 0, h, 0, &d), TATCELL_NON_CONFORMING);
-    EQ(d.reset_after, 8 * T);
     kit_free(&k);
 }
 
@@ -641,27 +468,6 @@ TEST(zeroed_memory_is_a_table_once_its_header_is_there) {
     }
 }
 
-TEST(an_exclusive_table_answers_as_a_shared_one) {
-    tatcell_table_options_t o = kit_options(NULL);
-    tatcell_table_t t;
-    kit_table shared;
-    unsigned long long random = 3;
-    o.flags = TATCELL_TABLE_EXCLUSIVE;
-    EQ(kit_make(&k, kit_spec(7, T, 4), 16, &o), 0);
-    EQ(kit_make(&shared, kit_spec(7, T, 4), 16, NULL), 0);
-    for (int i = 0; i < 5000; i++) {
-        uint64_t now = (uint64_t)i * (T / 50), retry1 = 0, retry2 = 0, key = check_random(&random) % 30;
-        NOTE("request %d", i);
-        EQ(tatcell_table_check(&k.table, &k.limit, now, &key, 8, 1 + (uint32_t)key % 3, &retry1),
-           tatcell_table_check(&shared.table, &shared.limit, now, &key, 8, 1 + (uint32_t)key % 3, &retry2));
-        EQ(retry1, retry2);
-    }
-    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, 0)), TATCELL_ERR_MODE);
-    EQ(tatcell_table_attach(&t, k.memory, k.bytes, kit_attach(kit_seed, TATCELL_TABLE_EXCLUSIVE)), 0);
-    kit_free(&k);
-    kit_free(&shared);
-}
-
 TEST(a_migrated_table_owes_what_the_old_one_owed) {
     tatcell_migrated_t told = TATCELL_MIGRATED_INIT, foreseen = TATCELL_MIGRATED_INIT;
     DO(table(4, 64, 0));
@@ -707,23 +513,14 @@ int main(void) {
     RUN(denied_requests_and_looks_change_nothing);
     RUN(a_rate_and_a_clock_frequency_make_the_same_limit);
     RUN(everything_conforms_to_an_unlimited_limit);
-    RUN(soft_threshold_flags_what_is_above_it);
-    RUN(elastic_room_is_per_call_and_capped);
     RUN(shadow_mode_passes_flagged_and_uncharged);
     RUN(penalty_charges_denied_requests_up_to_its_floor);
     RUN(heal_turns_an_impossible_word_into_one_burst_of_debt);
-    RUN(strict_refunds_mint_nothing_out_of_order);
-    RUN(charge_goes_to_the_debt_cap_and_no_further);
-    RUN(refund_gives_back_what_has_not_drained);
     RUN(refund_of_another_epoch_credits_nothing);
-    RUN(reservations_depart_at_the_rate_and_end_at_max_delay);
     RUN(change_keeps_time_or_tokens_or_nothing);
     RUN(reset_makes_a_cell_fresh);
-    RUN(a_saved_word_is_the_whole_cell);
-    RUN(keys_may_have_different_limits);
     RUN(exempt_keys_take_no_slot);
     RUN(hash_and_key_calls_are_the_same);
-    RUN(table_charge_reserve_and_refund_work_as_on_cells);
     RUN(reset_key_makes_one_key_full_again);
     RUN(stats_and_next_see_each_live_key_once);
     RUN(the_longest_debts_come_first_and_are_known_by_their_hash);
@@ -736,7 +533,6 @@ int main(void) {
     RUN(a_restored_table_owes_what_the_saved_one_owed);
     RUN(an_image_can_be_attached_where_it_was_copied);
     RUN(zeroed_memory_is_a_table_once_its_header_is_there);
-    RUN(an_exclusive_table_answers_as_a_shared_one);
     RUN(a_migrated_table_owes_what_the_old_one_owed);
     RUN(sizing_meets_its_target);
     return check_end();

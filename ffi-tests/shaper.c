@@ -195,33 +195,6 @@ TEST(groups_give_the_eligibility_times_of_802_1qcr) {
     EQ(group.word, 5000);
 }
 
-/* Random requests of three flows, the clock in steps of any size: never early, late by less than a slot, in order. */
-TEST(nothing_is_early_late_lost_or_out_of_order) {
-    DO(setup());
-    unsigned long long random = 5;
-    uint64_t now = 1000, in[3] = {0}, out[3] = {0}, refused = 0, latest = 0;
-    EQ(tatcell_shaper_init(&shaper, memory, sizeof memory, SLOTS, G, now), 0);
-    for (int round = 0; round < 100000; round++) {
-        now += check_random(&random) % 40;
-        uint32_t count = release(now, HANDLES);
-        for (uint32_t i = 0; i < count; i++) {
-            int flow = (int)(due[i].handle % 3);
-            EQ(due[i].handle / 3, out[flow]++);
-            EXPECT(due[i].departure <= now);
-            if (now - due[i].departure > latest) latest = now - due[i].departure;
-        }
-        int flow = (int)(check_random(&random) % 3);
-        tatcell_link_t link = of(&cells[flow], &limit);
-        int32_t rc = tatcell_shaper_submit(&shaper, now, &link, NULL, in[flow] * 3 + (uint64_t)flow, &d);
-        EXPECT(rc == 0 || rc == TATCELL_NON_CONFORMING || rc == TATCELL_ERR_FULL);
-        if (rc == 0) in[flow]++;
-        else refused++;
-    }
-    EXPECT(latest < G + 40);
-    EXPECT(refused > 1000);
-    EQ(waiting(), in[0] + in[1] + in[2] - out[0] - out[1] - out[2]);
-}
-
 static tatcell_shaper_t kept;
 static uint64_t kept_memory[sizeof memory / 8];
 static tatcell_cell_t kept_cells[3];
@@ -403,7 +376,6 @@ int main(void) {
     RUN(levels_ask_each_limit_when_a_request_gets_there);
     RUN(a_chain_departs_at_the_latest_of_its_links);
     RUN(groups_give_the_eligibility_times_of_802_1qcr);
-    RUN(nothing_is_early_late_lost_or_out_of_order);
     RUN(bad_shapers_are_refused);
     RUN(bad_calls_change_nothing);
     RUN(a_queue_has_both_bounds_and_gives_payloads_when_due);

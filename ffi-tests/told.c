@@ -297,6 +297,10 @@ TEST(a_meter_tells_every_number_that_it_was_given) {
     uint64_t second_q = (UINT64_C(1) << m.resolution) * 100000;
     EQ(m.committed_rounding_ppb, (70000 * UINT64_C(1000000000) + second_q - 1) / second_q);
     EQ(m.second_rounding_ppb, (90000 * UINT64_C(1000000000) + second_q - 1) / second_q);
+    s.skew = TATCELL_SKEW_NONE;
+    EQ(tatcell_meter_params_init(&params, &s), 0);
+    EQ(tatcell_meter_params_info(&params, &m), 0);
+    EQ(m.skew, 0);
 }
 
 TEST(the_specifications_of_a_ladder_have_all_that_was_given) {

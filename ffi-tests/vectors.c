@@ -1,5 +1,6 @@
-/* vectors.c - replays vectors from other projects' tests (data/vectors.tsv) through every form of a check.
- * Usage: vectors FILE. All stated columns must be exact. */
+/* vectors.c - replays vectors from other projects' tests (tests/data/vectors.tsv) through a cell and a table; all
+ * stated columns must be exact. Usage: vectors FILE. tests/cell/vectors.rs has every form, and property.c holds each
+ * form in C to an exact bucket. */
 #include "kit.h"
 
 typedef struct row {
@@ -62,20 +63,6 @@ static void same(const row *r, const tatcell_decision_t *d) {
         for (const row *r = &rows[i_]; r; r = NULL) \
             if ((NOTE("%s step %u", r->name, r->step), 1))
 
-TEST(cell_check_gives_verdict_and_retry) {
-    tatcell_cell_t cell = TATCELL_CELL_INIT;
-    tatcell_limit_t limit;
-    EACH_ROW(r) {
-        uint64_t retry = 7;
-        if (starts(i_)) {
-            EQ(tatcell_cell_reset(&cell), 0);
-            EQ(tatcell_limit_init(&limit, 1, r->t_ns, r->burst), 0);
-        }
-        EQ(tatcell_cell_check(&cell, &limit, r->now, r->cost, &retry), r->verdict);
-        EQ(retry, r->retry);
-    }
-}
-
 TEST(cell_check_ex_gives_every_column) {
     tatcell_cell_t cell = TATCELL_CELL_INIT;
     tatcell_limit_t limit;
@@ -93,58 +80,6 @@ TEST(cell_check_ex_gives_every_column) {
     }
 }
 
-TEST(exclusive_check_gives_verdict_and_retry) {
-    tatcell_cell_t cell = TATCELL_CELL_INIT;
-    tatcell_limit_t limit;
-    EACH_ROW(r) {
-        uint64_t retry = 7;
-        if (starts(i_)) {
-            cell.word = 0;
-            EQ(tatcell_limit_init(&limit, 1, r->t_ns, r->burst), 0);
-        }
-        EQ(tatcell_cell_check_exclusive(&cell, &limit, r->now, r->cost, &retry), r->verdict);
-        EQ(retry, r->retry);
-    }
-}
-
-/* All vectors are whole milliseconds, which fit 32 bits exactly. */
-TEST(cell32_in_milliseconds_gives_every_column) {
-    tatcell_cell32_t cell = TATCELL_CELL32_INIT;
-    tatcell_limit_t limit;
-    size_t replayed = 0;
-    EACH_ROW(r) {
-        tatcell_decision_t d = TATCELL_DECISION_INIT;
-        const uint64_t ms = 1000000;
-        if (starts(i_)) {
-            tatcell_limit_spec_t spec = kit_spec(1, r->t_ns / ms, r->burst);
-            cell.word = 0;
-            spec.flags = TATCELL_LIMIT_RESOLUTION;
-            EQ(tatcell_limit32_init_spec(&limit, &spec), 0);
-        }
-        EQ(r->now % ms, 0);
-        EQ(tatcell_cell32_check_ex(&cell, &limit, r->now / ms, r->cost, 0, &d, NULL), r->verdict);
-        d.reset_after *= ms;
-        if (d.retry_after != UINT64_MAX) d.retry_after *= ms;
-        DO(same(r, &d));
-        replayed++;
-    }
-    EQ(replayed, row_count);
-}
-
-TEST(table_check_gives_verdict_and_retry) {
-    kit_table k = {0};
-    EACH_ROW(r) {
-        uint64_t retry = 7;
-        if (starts(i_)) {
-            kit_free(&k);
-            EQ(kit_make(&k, kit_spec(1, r->t_ns, r->burst), 64, NULL), 0);
-        }
-        EQ(tatcell_table_check(&k.table, &k.limit, r->now, r->name, strlen(r->name), r->cost, &retry), r->verdict);
-        EQ(retry, r->retry);
-    }
-    kit_free(&k);
-}
-
 TEST(table_check_ex_gives_every_column) {
     kit_table k = {0};
     EACH_ROW(r) {
@@ -159,54 +94,6 @@ TEST(table_check_ex_gives_every_column) {
         EQ(d.tracking, TATCELL_TRACKED);
     }
     kit_free(&k);
-}
-
-/* Steps at one instant are one burst of a repeated key. */
-TEST(table_burst_gives_every_column) {
-    kit_table k = {0};
-    for (size_t i = 0, n; i < row_count; i += n) {
-        tatcell_decision_t d[TATCELL_BURST_MAX];
-        tatcell_burst_t burst = TATCELL_BURST_INIT;
-        uint32_t costs[TATCELL_BURST_MAX];
-        uint64_t pass;
-        if (starts(i)) {
-            kit_free(&k);
-            EQ(kit_make(&k, kit_spec(1, rows[i].t_ns, rows[i].burst), 64, NULL), 0);
-        }
-        for (n = 0; i + n < row_count && n < TATCELL_BURST_MAX; n++) {
-            if (n > 0 && (starts(i + n) || rows[i + n].now != rows[i].now)) break;
-            costs[n] = rows[i + n].cost;
-        }
-        burst = kit_burst(&k.limit, rows[i].now, "one key", 7, 0, (uint32_t)n);
-        burst.costs = costs;
-        burst.decisions = d;
-        burst.decision_size = sizeof d[0];
-        EQ(tatcell_table_check_burst(&k.table, &burst, NULL), 0);
-        pass = burst.pass;
-        for (size_t j = 0; j < n; j++) {
-            NOTE("%s step %u", rows[i + j].name, rows[i + j].step);
-            DO(same(&rows[i + j], &d[j]));
-            EQ(pass >> j & 1, rows[i + j].verdict == 0);
-        }
-        EQ(n < 64 ? pass >> n : 0, 0);
-    }
-    kit_free(&k);
-}
-
-/* ITU-T I.371: T = 10, tau = 15, so L = 25 = 2.5 T. In half units: period 5, burst 5, cost 2. */
-TEST(itu_t_vector) {
-    static const struct { uint64_t now; int32_t verdict; uint64_t tat; } cells[] = {
-        {0, 0, 10}, {12, 0, 22}, {18, 0, 32}, {20, 0, 42}, {25, 1, 42}};
-    tatcell_cell_t cell = TATCELL_CELL_INIT;
-    tatcell_limit_t limit;
-    tatcell_limit_spec_t spec = kit_spec(1, 5, 5);
-    spec.flags = TATCELL_LIMIT_RESOLUTION;
-    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
-    for (size_t i = 0; i < 5; i++) {
-        NOTE("arrival %d", (int)i);
-        EQ(tatcell_cell_check(&cell, &limit, cells[i].now, 2, NULL), cells[i].verdict);
-        EQ(cell.word, cells[i].tat);
-    }
 }
 
 /* Hashes of the keys 30 31 32 .. under the seed 00 01 .. 0f: SipHash-1-3 by its paper, and the AES hash by FIPS 197 and
@@ -262,14 +149,8 @@ int main(int argc, char **argv) {
         printf("not ok 1 - vectors_are_read\n# usage: vectors FILE\n");
         return 1;
     }
-    RUN(cell_check_gives_verdict_and_retry);
     RUN(cell_check_ex_gives_every_column);
-    RUN(exclusive_check_gives_verdict_and_retry);
-    RUN(cell32_in_milliseconds_gives_every_column);
-    RUN(table_check_gives_verdict_and_retry);
     RUN(table_check_ex_gives_every_column);
-    RUN(table_burst_gives_every_column);
-    RUN(itu_t_vector);
     RUN(keys_hash_to_siphash_1_3_of_the_seed);
     RUN(keys_hash_to_the_aes_hash_of_the_seed);
     return check_end();

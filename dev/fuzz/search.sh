@@ -41,7 +41,7 @@ perl -ne 'chomp; open my $f, ">", "kept-$." or die $!; print $f pack "H*", $_' "
 least=$out/least-$target
 rm -rf "$least"
 mkdir "$least"
-"$fuzzer" -max_len=256 -merge=1 -verbosity=0 "$least" .
+"$fuzzer" -max_len=256 -set_cover_merge=1 -verbosity=0 "$least" .
 # The shortest first. If they are too many bytes: every second, every third and so on, the longest included.
 perl -e '
     local $/;

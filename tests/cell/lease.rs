@@ -1,4 +1,5 @@
-//! Leases: the bound, what a hoarder can reach, refusals, exact retry times, clocks that step and wrap.
+//! Leases: the bound, what a hoarder can reach, refusals, exact retry times, clocks that step and wrap. What a lease
+//! takes, holds and gives back at each step, lease_policy.rs holds to a model.
 use proptest::prelude::*;
 use tatcell::{Cell, ExclusiveCell, Lease, Limit, LimitSpec, Outcome};
 
@@ -30,24 +31,6 @@ fn fill(lease: &mut Lease, cell: &Cell, limit: &Limit, now: u64, units: u64) -> 
         spent += 1;
     }
     spent
-}
-
-/// The naive token cache: what it took stays good for ever. Here only to show that the tests would see it.
-#[derive(Default)]
-struct Cache {
-    units: u64,
-    batch: u64,
-}
-
-impl Cache {
-    fn check(&mut self, cell: &Cell, limit: &Limit, now: u64) -> bool {
-        if self.units == 0 && cell.check(limit, now, (self.batch as u32).into()).passes() {
-            self.units = self.batch;
-        }
-        let passes = self.units > 0;
-        self.units = self.units.saturating_sub(1);
-        passes
-    }
 }
 
 /// N owners take what they can at 0 and wait `idle` ticks; then everybody spends what passes, at once and for
@@ -94,51 +77,6 @@ fn hoarding_leases_reach_the_bound_of_the_cell_and_no_unit_more() {
                     assert_eq!(admitted, bound, "not tight: n {n}, T {t}, idle {idle}, window {window}");
                 }
             }
-        }
-    }
-}
-
-#[test]
-fn a_cache_that_never_lapses_would_exceed_it_by_n_batches() {
-    let limit = Limit::new(1, 10, 64).unwrap();
-    let cell = Cell::new();
-    let mut caches: Vec<Cache> = (0..4).map(|_| Cache { units: 0, batch: 8 }).collect();
-    for cache in &mut caches {
-        assert!(cache.check(&cell, &limit, 0));
-    }
-    let later = 64 * 10;
-    let mut admitted = Vec::new();
-    for cache in &mut caches {
-        while cache.check(&cell, &limit, later) {
-            admitted.push((later, 1));
-        }
-    }
-    assert_eq!(admitted.len() as u64, 64 + 4 * 7);
-    assert!(within_the_limit(&limit, admitted).is_err());
-}
-
-#[test]
-fn one_lease_alone_passes_the_whole_burst_in_any_order_of_costs() {
-    for batch in [0, 1, 3, 8, 64, u32::MAX] {
-        let limit = Limit::new(3, 1_000, 64).unwrap();
-        for costs in [&[1u32][..], &[3, 1], &[7, 2, 5], &[64], &[33, 31]] {
-            let (cell, mut lease) = (Cell::new(), Lease::with_batch(batch));
-            let mut total = 0;
-            for &cost in costs.iter().cycle() {
-                if !lease.check(&cell, &limit, 5, cost.into()).passes() {
-                    break;
-                }
-                total += cost;
-            }
-            let missing = 64 - total;
-            if missing > 0 {
-                assert!(
-                    lease.check(&cell, &limit, 5, missing.into()).passes(),
-                    "batch {batch}, costs {costs:?}"
-                );
-            }
-            assert_eq!(lease.held(&cell, &limit, 5), 0);
-            assert!(!lease.check(&cell, &limit, 5, 1).passes());
         }
     }
 }
@@ -224,46 +162,6 @@ fn a_piece_below_another_is_not_given_back_but_lapses() {
     }
     // 100 ticks * units later the cell is full again, lost units included.
     assert_eq!(cell.peek(&limit, 100_000, 1).remaining, 100);
-}
-
-#[test]
-fn the_others_miss_exactly_what_is_held_and_only_while_it_is() {
-    let limit = Limit::new(1, 1_000, 1_000).unwrap();
-    let (cell, mut spent) = (Cell::new(), 0);
-    let mut holders: Vec<Lease> = (0..4).map(|_| Lease::with_batch(32)).collect();
-    for lease in &mut holders {
-        spent += fill(lease, &cell, &limit, 0, 20);
-    }
-    let held: u64 = holders.iter().map(|l| l.held(&cell, &limit, 0)).sum();
-    assert!((80..=4 * 32).contains(&held));
-    let mut other = Lease::new();
-    assert_eq!(spend(&mut other, &cell, &limit, 0, 1 << 20), 1_000 - spent - held);
-    let rest: u64 = holders.iter_mut().map(|l| spend(l, &cell, &limit, 0, 1 << 20)).sum();
-    assert_eq!(rest, held);
-}
-
-#[test]
-fn a_lease_takes_no_more_ahead_than_its_batch() {
-    let limit = Limit::new(1, 1_000, 1_000).unwrap();
-    for (batch, most) in [(1, 1), (7, 7), (32, 32), (0, 62), (5_000, 1_000)] {
-        let (cell, mut lease, mut top) = (Cell::new(), Lease::with_batch(batch), 0);
-        while lease.check(&cell, &limit, 0, 1).passes() {
-            top = top.max(lease.held(&cell, &limit, 0));
-        }
-        assert!(top <= most && top >= most.min(200) / 2, "batch {batch}: {top} held");
-    }
-}
-
-#[test]
-fn stranded_units_return_within_one_full_burst_time() {
-    let limit = Limit::new(1, 10, 64).unwrap();
-    let cell = Cell::new();
-    let mut silent: Vec<Lease> = (0..8).map(|_| Lease::with_batch(64)).collect();
-    for lease in &mut silent {
-        fill(lease, &cell, &limit, 0, 1);
-    }
-    let mut busy = Lease::new();
-    assert_eq!(spend(&mut busy, &cell, &limit, 640, 1 << 20), 64);
 }
 
 #[test]

@@ -36,15 +36,3 @@ fn without_a_batch_to_take_it_asks_each_time() {
     let limit = Limit::new(1, 1, 8).unwrap();
     assert_eq!(swaps(&limit, 0, 1, 1_000), 1_000);
 }
-
-#[test]
-fn a_refusal_writes_nothing() {
-    let limit = Limit::new(1, 1_000_000, 64).unwrap();
-    let (cell, mut lease) = (Cell::new(), Lease::with_batch(8));
-    while lease.check(&cell, &limit, 5, 1).passes() {}
-    let word = cell.word();
-    for now in 5..1_000 {
-        assert!(!lease.check(&cell, &limit, now, 1).passes());
-        assert_eq!(cell.word(), word);
-    }
-}

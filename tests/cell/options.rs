@@ -78,19 +78,6 @@ fn options_agree_with_the_oracle() {
 }
 
 #[test]
-fn soft_and_elastic_are_flagged() {
-    for mut form in every(&spec(4).soft(2).max_room(2)) {
-        let flags: Vec<u32> = (0..6).map(|_| form.check_ex(0, 1, 2).flags).collect();
-        let (soft, elastic) = (Decision::SOFT, Decision::ELASTIC);
-        assert_eq!(flags, [0, 0, soft, soft, soft | elastic, soft | elastic], "{}", form.name());
-        assert_eq!(form.check_ex(0, 1, 2).retry_after, 64);
-        assert_eq!(form.check_ex(0, 1, 0).retry_after, 192, "room is per call");
-        assert_eq!(form.check_ex(0, 7, 2).outcome(), Outcome::Never);
-        assert_eq!(form.check_ex(0, 6, 2).retry_after, 384, "burst and room at once is not never");
-    }
-}
-
-#[test]
 fn a_cell_of_one_owner_that_is_reset_is_fresh() {
     let limit = spec(5).build().unwrap();
     let mut cell = ExclusiveCell::new();
@@ -109,26 +96,6 @@ fn tokens_are_what_remains_and_the_level_is_the_rest_of_the_burst() {
         let d = cell.charge(&limit, 1_000, cost);
         assert_eq!((d.tokens(), d.level()), (tokens, 5 - tokens));
         assert_eq!(d.tokens(), d.remaining);
-    }
-}
-
-#[test]
-fn penalty_has_a_floor_and_ends() {
-    for mut form in every(&spec(3).penalty(1)) {
-        assert!(form.check(0, 3).passes());
-        // Hammering never adds more than one unit above the burst.
-        for _ in 0..100 {
-            assert!(!form.check(0, 1).passes());
-        }
-        assert_eq!(form.peek(0, 1).reset_after, 4 * 64, "{}", form.name());
-        assert_eq!(form.check(0, 1), Outcome::NonConforming { retry_after: 128 });
-        assert!(!form.check(127, 0).passes() || form.peek(127, 1).retry_after == 1);
-        let mut oracle = Oracle { penalty: 1, ..oracle(3) };
-        oracle.check(0, 3, 0);
-        for now in 0..500 {
-            oracle.check(0, 1, 0);
-            assert_eq!(form.check(now, 1).passes(), oracle.check(now as u128, 1, 0).verdict == 0, "at {now}");
-        }
     }
 }
 
@@ -310,19 +277,6 @@ fn refund_never_leaves_more_than_if_it_had_not_been_charged() {
 }
 
 #[test]
-fn drained_permit_credits_nothing() {
-    for mut form in every(&spec(5)) {
-        let d = form.check_ex(0, 2, 0);
-        let late = form.check_ex(127, 1, 0);
-        assert!(late.passes());
-        // One tick of the first charge is left, then none.
-        assert_eq!(form.refund(127, &d.permit), Some(1), "{}", form.name());
-        assert_eq!(form.refund(128, &d.permit), Some(0), "{}", form.name());
-        assert_eq!(form.refund(0, &Permit::NONE), Some(0));
-    }
-}
-
-#[test]
 fn full_refund_at_once_leaves_a_full_burst_at_any_time() {
     for now in [0, 1, 63, (1 << 32) + 5, u64::MAX] {
         for mut form in every(&spec(5)) {
@@ -448,22 +402,6 @@ fn change_keeps_time_or_tokens_or_resets_and_never_mints() {
         assert!(cell.change(&old, &new, now, Change::Reset).unwrap());
         assert_eq!(cell.peek(&new, now, 0).remaining, new.burst());
     });
-}
-
-#[test]
-fn change_of_rate_is_not_retroactive() {
-    // PEERS P11: raise the rate by a hundred, then wait; only the time after the change counts at the new rate.
-    let (slow, fast) = (Limit::new(100, 1_000_000, 100).unwrap(), Limit::new(1_000, 1_000_000, 100).unwrap());
-    let cell = Cell::new();
-    assert!(cell.check(&slow, 0, 100).passes());
-    assert!(cell.change(&slow, &fast, 50_000, Change::KeepUnits).unwrap());
-    assert_eq!(cell.peek(&fast, 50_000, 0).remaining, 5);
-    assert_eq!(cell.peek(&fast, 100_000, 0).remaining, 55);
-    let cell = Cell::new();
-    assert!(cell.check(&slow, 0, 100).passes());
-    assert!(cell.change(&slow, &fast, 50_000, Change::KeepTime).unwrap());
-    // The debt of 950 ms stays in time, clamped to the new horizon of 100 ms.
-    assert_eq!(cell.peek(&fast, 50_000, 0).reset_after, 100_000);
 }
 
 #[test]

@@ -3,8 +3,6 @@
 use crate::common::forms;
 use crate::common::oracle::{seen, Oracle};
 use crate::common::{cases, Rng};
-use proptest::prelude::*;
-use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 use tatcell::{Cell, Cell32, ExclusiveCell, LimitSpec, Outcome};
 
 /// A random limit that 64-bit cells and tables can hold, and its oracle. `exact`: T needs no rounding.
@@ -103,31 +101,6 @@ fn every_form_answers_as_the_exact_bucket() {
 #[test]
 fn every_form_answers_as_the_bucket_of_its_q_units() {
     cases(400, |rng| trace_agrees(rng, false, 120));
-}
-
-#[test]
-fn shrunk_traces_agree_with_the_exact_bucket() {
-    // The same claim, by proptest: fixed random numbers, and a failing trace is shrunk.
-    let config = Config { cases: 300, failure_persistence: None, ..Config::default() };
-    let mut runner = TestRunner::new_with_rng(config, TestRng::deterministic_rng(RngAlgorithm::ChaCha));
-    let trace = proptest::collection::vec((0u64..40, 0u32..8), 1..60);
-    runner
-        .run(&(1u64..12, 1u64..30, 1u64..7, trace), |(units, period, burst, trace)| {
-            // units divides period * 2^s for units a power of two times a factor of the period.
-            let period = period * units;
-            let (cell, limit) = (Cell::new(), LimitSpec::new(units, period, burst).build().unwrap());
-            let mut oracle = Oracle::exact(units, period, burst);
-            let mut now = 0;
-            for (step, cost) in trace {
-                now += step;
-                let expected = oracle.check(now as u128, cost, 0);
-                let mut answer = seen(&cell.check_ex(&limit, now, cost.into(), 0));
-                answer.stored = expected.stored;
-                prop_assert_eq!(answer, expected);
-            }
-            Ok(())
-        })
-        .unwrap();
 }
 
 #[test]

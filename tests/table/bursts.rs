@@ -6,8 +6,8 @@
 
 use crate::common::{cases, hash_of, memory, Rng};
 use tatcell::{
-    Access, Burst, Counters, Exclusive, FullPolicy, HashKind, LimitSpec, Line, Shared, Table, TableOptions,
-    MAX_BURST,
+    Access, Burst, Counters, Decision, Exclusive, FullPolicy, HashKind, LimitSpec, Line, Shared, Table,
+    TableOptions, MAX_BURST,
 };
 
 /// Ticks a unit: a power of two, so that no word of a table rounds it.
@@ -23,9 +23,11 @@ enum Way {
     Ahead,
     Prepared,
     PreparedCounted,
+    /// With the full answer of each.
+    Full,
 }
 
-const WAYS: [Way; 5] = [Way::Plain, Way::Counted, Way::Ahead, Way::Prepared, Way::PreparedCounted];
+const WAYS: [Way; 6] = [Way::Plain, Way::Counted, Way::Ahead, Way::Prepared, Way::PreparedCounted, Way::Full];
 
 /// Who hashes, and what.
 #[derive(Clone, Copy, Debug)]
@@ -123,6 +125,15 @@ fn play<M: Access>(init: Init<M>, rng: &mut Rng, keys: Keys, way: Way) {
             },
             Way::Prepared => table.check_burst_prefetched(&of, None),
             Way::PreparedCounted => table.check_burst_prefetched(&of, Some(&mut counters)),
+            Way::Full => {
+                let mut told = Vec::new();
+                let each = |i: usize, d: &Decision| told.push((i, d.passes(), d.cost));
+                let pass = table.check_burst_ex(&limit, now, &hashes, costs, Some(&mut counters), each);
+                let wanted =
+                    (0..ids.len()).map(|i| (i, wanted >> i & 1 == 1, costs.map_or(1, |c| c[i].into())));
+                assert!(told.iter().copied().eq(wanted), "in order: {told:?}");
+                pass
+            }
         };
         let what = || format!("{keys:?} {way:?} burst {burst} soft {soft:?} at {now}: {ids:?} {costs:?}");
         assert_eq!(pass, Ok(wanted), "{}", what());

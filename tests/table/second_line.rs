@@ -7,8 +7,8 @@
 use crate::common::{hash_of, memory, Rng};
 use tatcell::{
     second_hash, Access, AttachOptions, Burst, Colour, Counters, Decision, ExclusiveTable, FullPolicy,
-    LimitSpec, Line, Mark, MarkBurst, Outcome, Override, PairBurst, Permit, Request, Table, TableLimit,
-    TableOptions, TableRef,
+    LimitSpec, Line, Mark, MarkBurst, Override, PairBurst, Permit, Request, Table, TableLimit, TableOptions,
+    TableRef,
 };
 
 const SLOT_LINES: u32 = 32;
@@ -267,30 +267,6 @@ fn marks_and_pairs_find_both_debts_in_second_lines() {
             });
             assert_eq!(said[0], said[1], "step {step} of {hash:#x}");
         }
-    }
-}
-
-/// In tables whose q-unit is a tick, more of them and less.
-#[test]
-fn short_calls_answer_as_full_ones_in_every_resolution() {
-    for resolution in [-9, -1, 0, 1, 5] {
-        let (mut rng, spec, full, short) = (Rng(5), LimitSpec::new(1, T << 8, 8), lines(), lines());
-        let options = TableOptions::new(spec).caller_hash().resolution(resolution);
-        let [full, short] = [&full, &short].map(|lines| Table::init(lines, &options).unwrap());
-        let limit = full.limit(&spec).unwrap();
-        let (mut now, mut passed) = (NOW, 0);
-        for step in 0..4_000 {
-            now += rng.below(T << 5);
-            let (hash, cost) = (keys()[0].wrapping_add(rng.below(20) << 56), rng.below(4));
-            let said = full.check_ex(&Request { limit: &limit, now, cost, room: 0 }, hash, None).unwrap();
-            let outcome = short.check_hash(&limit, now, hash, cost).unwrap();
-            assert_eq!(outcome.passes(), said.passes(), "step {step}, resolution {resolution}");
-            if let Outcome::NonConforming { retry_after } = outcome {
-                assert_eq!(retry_after, said.retry_after, "step {step}, resolution {resolution}");
-            }
-            passed += u64::from(outcome.passes());
-        }
-        assert!((500..3_900).contains(&passed), "{passed} of 4000 pass");
     }
 }
 

@@ -5,7 +5,7 @@
 //!  # family: AuthenticAMD 26       maker and family, as the processor names them
 //!  # model: 17                     missing in older files; if two files fit, the newer one is taken
 //!  # machine: ... # date: ...
-//!  row  unit  min  median ...      as `run --tsv` writes it
+//!  row  unit  min  median ...      as `run --tsv` writes it, times alone: gates.tsv has the instructions
 //! ```
 //!
 //! The folder `baseline` holds a file for each family. A family may hold several microarchitectures (family 25 is

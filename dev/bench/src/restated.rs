@@ -20,7 +20,7 @@
 //! if the row took as long as the floor.
 
 use crate::count::{counted, Counts};
-use crate::goals::{name, Found, Goal};
+use crate::goals::{Found, Goal};
 use crate::suite::Suite;
 
 pub enum Floor {
@@ -39,12 +39,10 @@ pub struct Restated {
     pub floor: Floor,
     pub wanted: f64,
     pub why: &'static str,
-    /// The goals by the names under which they are printed.
-    pub goals: &'static [&'static str],
 }
 
-const fn restated(floor: Floor, wanted: f64, why: &'static str, goals: &'static [&'static str]) -> Restated {
-    Restated { floor, wanted, why, goals }
+const fn restated(floor: Floor, wanted: f64, why: &'static str) -> Restated {
+    Restated { floor, wanted, why }
 }
 
 const BETWEEN: &str = "what lies between two swaps costs its retirement";
@@ -60,206 +58,67 @@ const CALL: &str = "a call from C brings its arguments, which have to be looked 
 const INLINE: &str = "the same check by another compiler; a tenth of a nanosecond is two instructions";
 const SMALL: &str = "whatever the memory does: it swings by more than the part costs";
 
-pub const RESTATED: &[Restated] = &[
-    // Cells.
-    restated(Same("floor.cmpxchg", 20), 1.1, BETWEEN, &["cell.conforming / floor.cmpxchg"]),
-    restated(Bare("floor.denied"), 1.25, "limit and cost have to be looked at", &["cell.denied"]),
-    restated(
-        More("floor.denied"),
-        12.0,
-        "limit and cost have to be looked at",
-        &["cell.denied - floor.load", "cell.denied_const - floor.load"],
-    ),
-    restated(Same("floor.store", 20), 1.25, "the same without a decision", &["cell.exclusive"]),
-    // Bursts beside floors, and beside peers.
-    restated(
-        Same("floor1e6.ahead64", 80),
-        1.25,
-        BETWEEN,
-        &[
-            "table1e6.ahead64 / floor1e6.ahead64",
-            "table1e6.then64 / floor1e6.ahead64",
-            "peer1e6.hash_srtcm_bulk32 / table1e6.ahead64",
-            "peer1e6.foldhash / table1e6.ahead64",
-            "peer1e6.governor / table1e6.ahead64",
-            "c.ahead64 / table1e6.ahead64",
-            "c.next32 / table1e6.ahead32",
-        ],
-    ),
-    restated(
-        Same("floor1e7.ahead64", 80),
-        1.25,
-        BETWEEN,
-        &[
-            "table1e7.ahead64 / floor1e7.ahead64",
-            "table1e7.then64 / floor1e7.ahead64",
-            "peer1e7.hash_srtcm_bulk32 / table1e7.ahead64",
-            "peer1e7.foldhash / table1e7.ahead64",
-            "peer1e7.governor / table1e7.ahead64",
-        ],
-    ),
-    restated(
-        Same("floor1e6.next64", 80),
-        1.5,
-        "both lines of 64 keys are asked for at once",
-        &["table1e6.next64 / floor1e6.ahead64"],
-    ),
-    restated(
-        Same("floor1e7.next64", 80),
-        1.5,
-        "both lines of 64 keys are asked for at once",
-        &["table1e7.next64 / floor1e7.ahead64"],
-    ),
-    restated(
-        Same("floor1e6.two_phase32", 80),
-        1.4,
-        BETWEEN,
-        &["table1e6.burst32 / floor1e6.two_phase32", "table1e6.prepared32 / floor1e6.two_phase32"],
-    ),
-    restated(
-        Same("floor1e7.two_phase32", 80),
-        1.4,
-        BETWEEN,
-        &["table1e7.burst32 / floor1e7.two_phase32", "table1e7.prepared32 / floor1e7.two_phase32"],
-    ),
-    // Single calls.
-    restated(
-        Same("floor1e6.random", 80),
-        1.25,
-        WINDOW,
-        &[
-            "table1e6.single / floor1e6.single",
-            "peer1e6.foldhash / table1e6.single",
-            "c.single1e6 / table1e6.single",
-        ],
-    ),
-    // Bursts beside each other.
-    restated(
-        Same("floor1e3.ahead64", 80),
-        1.25,
-        BETWEEN,
-        &["c.ahead32_1e3 / table1e3.ahead32", "c.ahead64_1e3 / table1e3.ahead64"],
-    ),
-    restated(
-        Same("floor1e3.ahead64_load", 80),
-        1.25,
-        REFUSED,
-        &["table1e3.ahead64_denied / table1e3.ahead64", "c.ahead64_denied_1e3 / table1e3.ahead64_denied"],
-    ),
-    restated(
-        Same("floor1e6.ahead64_load", 80),
-        1.25,
-        REFUSED,
-        &["table1e6.ahead64_denied / table1e6.ahead64"],
-    ),
-    restated(
-        Same("floor1e6.ahead64_half", 80),
-        1.25,
-        "every other branch is mispredicted",
-        &["table1e6.ahead64_mixed / table1e6.ahead64"],
-    ),
-    restated(
-        Same("floor1e3.ahead64_store", 80),
-        1.25,
-        OWNED,
-        &[
-            "table1e3.exclusive_ahead64 / table1e3.ahead64",
-            "c.exclusive_ahead64_1e3 / table1e3.exclusive_ahead64",
-        ],
-    ),
-    restated(
-        Same("floor1e6.ahead64_store", 80),
-        1.25,
-        OWNED,
-        &["table1e6.exclusive_ahead64 / table1e6.ahead64"],
-    ),
-    restated(
-        Same("floor1e6.insert_ahead64", 240),
-        1.25,
-        NEW,
-        &["churn.ahead64 / table1e6.ahead64", "churn.next32 / table1e6.next32"],
-    ),
-    restated(Same("floor1e6.insert", 240), 1.25, NEW, &["churn.single / table1e6.single"]),
-    // Two threads.
-    restated(
-        Gain("threads.floor64_52"),
-        0.9,
-        LINES,
-        &["threads.ahead64_1 / threads.ahead64_2", "threads.stagger_ahead64_1 / threads.stagger_ahead64_2"],
-    ),
-    restated(
-        Two("threads.floor1_68"),
-        1.25,
-        TRANSFERS,
-        &["threads.single_1 / threads.single_2", "threads.stagger_single_1 / threads.stagger_single_2"],
-    ),
-    restated(Gain("threads.1e8_floor64_52"), 0.9, LINES, &["threads.1e8_ahead64_1 / threads.1e8_ahead64_2"]),
-    restated(Two("threads.1e8_floor1_68"), 1.25, TRANSFERS, &["threads.1e8_single_1 / threads.1e8_single_2"]),
-    restated(
-        Gain("threads.floorown"),
-        0.9,
-        OWN,
-        &["threads.lease_1 / threads.lease_2", "threads.denied_1 / threads.denied_2"],
-    ),
-    restated(
-        Gain("threads.floorhot"),
-        0.9,
-        ONE_WORD,
-        &["threads.hot_1 / threads.hot_2", "threads.hot_key_1 / threads.hot_key_2"],
-    ),
-    restated(Gain("paced.floor64_1mpps"), 0.9, LINES, &["paced.ahead64_1mpps_1 / paced.ahead64_1mpps_2"]),
-    restated(Gain("paced.floor64_10mpps"), 0.9, LINES, &["paced.ahead64_10mpps_1 / paced.ahead64_10mpps_2"]),
-    restated(
-        Gain("paced.floor64_100mpps"),
-        0.9,
-        LINES,
-        &["paced.ahead64_100mpps_1 / paced.ahead64_100mpps_2"],
-    ),
-    restated(Two("paced.floor1_1mpps"), 1.25, TRANSFERS, &["paced.single_1mpps_1 / paced.single_1mpps_2"]),
-    restated(Two("paced.floor1_10mpps"), 1.25, TRANSFERS, &["paced.single_10mpps_1 / paced.single_10mpps_2"]),
-    restated(
-        Two("paced.floor1_100mpps"),
-        1.25,
-        TRANSFERS,
-        &["paced.single_100mpps_1 / paced.single_100mpps_2"],
-    ),
-    // Instructions.
-    restated(
-        Instructions("floor1e3.single"),
-        1.5,
-        "hash, search and swap, loop and key take these, and decide nothing",
-        &["table1e3.single", "table1e3.single_denied", "table1e3.burst32", "table1e3.ahead64"],
-    ),
-    // Parts.
-    restated(
-        Instructions("cost.admit"),
-        1.05,
-        SMALL,
-        &[
-            "cost.counters / cost.admit",
-            "cost.inherit / cost.admit",
-            "cost.deny / cost.admit",
-            "cost.sampled / cost.admit",
-        ],
-    ),
-    restated(Instructions("cost.one_line"), 1.05, SMALL, &["cost.two_lines / cost.one_line"]),
-    // C.
-    restated(Call("c.floor_conforming", "floor.cmpxchg"), 1.15, CALL, &["c.conforming / cell.conforming"]),
-    restated(Call("c.floor_denied", "floor.load"), 1.15, CALL, &["c.denied / cell.denied"]),
-    restated(Call("c.floor_exclusive", "floor.store"), 1.15, CALL, &["c.exclusive / cell.exclusive"]),
-    restated(Call("c.floor_lease", "floor.store"), 1.15, CALL, &["c.lease / cell.lease"]),
-    restated(Call("c.floor_single", "floor.cmpxchg"), 1.15, CALL, &["c.single1e3 / table1e3.single"]),
-    restated(Instructions("cell.conforming"), 1.15, INLINE, &["c.inline / cell.conforming"]),
-    restated(Instructions("cell.denied"), 1.15, INLINE, &["c.inline_denied / cell.denied"]),
-    restated(Instructions("cell.exclusive"), 1.15, INLINE, &["c.inline_exclusive / cell.exclusive"]),
-];
+// Cells.
+pub static SWAP: Restated = restated(Same("floor.cmpxchg", 20), 1.1, BETWEEN);
+pub static REFUSAL: Restated = restated(Bare("floor.denied"), 1.25, "limit and cost have to be looked at");
+pub static REFUSAL_MORE: Restated =
+    restated(More("floor.denied"), 12.0, "limit and cost have to be looked at");
+pub static STORE: Restated = restated(Same("floor.store", 20), 1.25, "the same without a decision");
+// Bursts beside floors, and beside peers.
+pub static AHEAD_1E6: Restated = restated(Same("floor1e6.ahead64", 80), 1.25, BETWEEN);
+pub static AHEAD_1E7: Restated = restated(Same("floor1e7.ahead64", 80), 1.25, BETWEEN);
+pub static NEXT_1E6: Restated =
+    restated(Same("floor1e6.next64", 80), 1.5, "both lines of 64 keys are asked for at once");
+pub static NEXT_1E7: Restated =
+    restated(Same("floor1e7.next64", 80), 1.5, "both lines of 64 keys are asked for at once");
+pub static TWO_PHASE_1E6: Restated = restated(Same("floor1e6.two_phase32", 80), 1.4, BETWEEN);
+pub static TWO_PHASE_1E7: Restated = restated(Same("floor1e7.two_phase32", 80), 1.4, BETWEEN);
+// Single calls.
+pub static RANDOM_1E6: Restated = restated(Same("floor1e6.random", 80), 1.25, WINDOW);
+// Bursts beside each other.
+pub static AHEAD_1E3: Restated = restated(Same("floor1e3.ahead64", 80), 1.25, BETWEEN);
+pub static LOAD_1E3: Restated = restated(Same("floor1e3.ahead64_load", 80), 1.25, REFUSED);
+pub static LOAD_1E6: Restated = restated(Same("floor1e6.ahead64_load", 80), 1.25, REFUSED);
+pub static HALF_1E6: Restated =
+    restated(Same("floor1e6.ahead64_half", 80), 1.25, "every other branch is mispredicted");
+pub static STORE_1E3: Restated = restated(Same("floor1e3.ahead64_store", 80), 1.25, OWNED);
+pub static STORE_1E6: Restated = restated(Same("floor1e6.ahead64_store", 80), 1.25, OWNED);
+pub static INSERT_AHEAD_1E6: Restated = restated(Same("floor1e6.insert_ahead64", 240), 1.25, NEW);
+pub static INSERT_1E6: Restated = restated(Same("floor1e6.insert", 240), 1.25, NEW);
+// Two threads.
+pub static GAIN_BURST: Restated = restated(Gain("threads.floor64_52"), 0.9, LINES);
+pub static TWO_SINGLE: Restated = restated(Two("threads.floor1_68"), 1.25, TRANSFERS);
+pub static GAIN_BURST_1E8: Restated = restated(Gain("threads.1e8_floor64_52"), 0.9, LINES);
+pub static TWO_SINGLE_1E8: Restated = restated(Two("threads.1e8_floor1_68"), 1.25, TRANSFERS);
+pub static GAIN_OWN: Restated = restated(Gain("threads.floorown"), 0.9, OWN);
+pub static GAIN_HOT: Restated = restated(Gain("threads.floorhot"), 0.9, ONE_WORD);
+pub static GAIN_1M: Restated = restated(Gain("paced.floor64_1mpps"), 0.9, LINES);
+pub static GAIN_10M: Restated = restated(Gain("paced.floor64_10mpps"), 0.9, LINES);
+pub static GAIN_100M: Restated = restated(Gain("paced.floor64_100mpps"), 0.9, LINES);
+pub static TWO_1M: Restated = restated(Two("paced.floor1_1mpps"), 1.25, TRANSFERS);
+pub static TWO_10M: Restated = restated(Two("paced.floor1_10mpps"), 1.25, TRANSFERS);
+pub static TWO_100M: Restated = restated(Two("paced.floor1_100mpps"), 1.25, TRANSFERS);
+// Instructions.
+pub static SINGLE_COUNT: Restated = restated(
+    Instructions("floor1e3.single"),
+    1.5,
+    "hash, search and swap, loop and key take these, and decide nothing",
+);
+// Parts.
+pub static PART_COUNT: Restated = restated(Instructions("cost.admit"), 1.05, SMALL);
+pub static LINE_COUNT: Restated = restated(Instructions("cost.one_line"), 1.05, SMALL);
+// C.
+pub static CALL_SWAP: Restated = restated(Call("c.floor_conforming", "floor.cmpxchg"), 1.15, CALL);
+pub static CALL_DENIED: Restated = restated(Call("c.floor_denied", "floor.load"), 1.15, CALL);
+pub static CALL_STORE: Restated = restated(Call("c.floor_exclusive", "floor.store"), 1.15, CALL);
+pub static CALL_LEASE: Restated = restated(Call("c.floor_lease", "floor.store"), 1.15, CALL);
+pub static CALL_SINGLE: Restated = restated(Call("c.floor_single", "floor.cmpxchg"), 1.15, CALL);
+pub static INLINE_SWAP: Restated = restated(Instructions("cell.conforming"), 1.15, INLINE);
+pub static INLINE_DENIED: Restated = restated(Instructions("cell.denied"), 1.15, INLINE);
+pub static INLINE_STORE: Restated = restated(Instructions("cell.exclusive"), 1.15, INLINE);
 
 /// The lines under a goal that is missed, and whether its restated form is met: None where that cannot be judged.
-pub fn of(goal: &Goal, suite: &Suite, counts: &Counts) -> (Vec<String>, Option<bool>) {
-    let name = name(goal);
-    let Some(restated) = RESTATED.iter().find(|restated| restated.goals.contains(&name.as_str())) else {
-        return (Vec::new(), None);
-    };
+pub fn of(restated: &Restated, goal: &Goal, suite: &Suite, counts: &Counts) -> (Vec<String>, Option<bool>) {
     match measure(restated, goal, suite, counts) {
         Ok((text, found)) => {
             let sign = if found.at_least { ">=" } else { "<=" };
