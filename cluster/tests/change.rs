@@ -70,7 +70,7 @@ fn play(nodes: &[Cluster], strict: bool, meanwhile: impl FnOnce()) -> Admitted {
 /// Changes the limit one second into a run; audits before, after, and all of it. Returns units after it a second.
 fn changes(server: &Server, from: (u64, u64), to: (u64, u64), strict: bool) -> f64 {
     let nodes = [0, 1, 2].map(|_| open(&server.url(), limit(from.0, from.1)).expect("a node"));
-    // The store made the change between these two readings, which lie far apart where this thread waits for a processor.
+    // The store made the change between these two readings, which lie far apart if this thread waits for a core.
     let (asked, told) = (AtomicU64::new(0), AtomicU64::new(0));
     let admitted = play(&nodes, strict, || {
         std::thread::sleep(SECOND + SECOND / 2);

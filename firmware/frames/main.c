@@ -61,7 +61,7 @@ static struct {
 } queue[QUEUE];
 static uint32_t queue_head, queue_tail;
 
-/* Two spare bytes in front would align the headers; the driver wants the frame aligned, so bytes are read one by one. */
+/* Two spare bytes in front would align the headers, but the driver wants the frame aligned: bytes are read singly. */
 static uint32_t frame[(LAN9118_FRAME + 6) / 4];
 static uint8_t *const f = (uint8_t *)frame;
 

@@ -1,6 +1,6 @@
 /*
- * Unprivileged code of a Cortex-M3 cannot mask interrupts, and the instruction that would does nothing. The library's own
- * question finds that out, where a check would not be told.
+ * Unprivileged code of a Cortex-M3 cannot mask interrupts: the instruction has no effect there.
+ * tatcell_small_section_check reports that; a check of a limit could not notice it.
  */
 #include "board.h"
 #include "tatcell_small.h"

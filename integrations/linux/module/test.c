@@ -165,9 +165,9 @@ static int round_of(void *memory, size_t bytes, const tatcell_table_options_t *o
 }
 
 /*
- * A hook that passes all, for as long as this module is loaded: so the kernel need not patch its code whenever the hooks
- * of tatcell_limit come and go, which QEMU without KVM does not survive under packets: a processor of it may run the
- * breakpoint for ever that stood there meanwhile.
+ * A hook that passes all, for as long as this module is loaded. With it the kernel need not patch its code whenever the
+ * hooks of tatcell_limit come and go. QEMU without KVM does not survive that under packets: one of its processors may
+ * run the temporary breakpoint for ever.
  */
 static unsigned int pass_all(void *unused, struct sk_buff *skb, const struct nf_hook_state *state)
 {

@@ -15,8 +15,8 @@ pub enum Refused {
 
 /// A cell and its limit under the clock of embassy-time, whose ticks a second are `embassy_time::TICK_HZ`.
 ///
-/// Its tasks either all ask ([`until_ready`](Paced::until_ready)) or all [`reserve`](Paced::reserve): a reservation takes
-/// every unit before it is there, so that a task that asks beside others that reserve waits for ever.
+/// Its tasks either all ask ([`until_ready`](Paced::until_ready)) or all [`reserve`](Paced::reserve). A reservation
+/// takes every unit before it is there, so a task that asks while others reserve waits for ever.
 ///
 /// ```
 /// use embassy_time::TICK_HZ;
@@ -48,8 +48,8 @@ impl Paced {
         self.cell.check_small(&self.limit, Instant::now().as_ticks(), cost)
     }
 
-    /// Waits until `cost` units conform, and charges them. Of several tasks that wait none has a place: the first to ask
-    /// when there are enough units gets them.
+    /// Waits until `cost` units conform, and charges them. Waiting tasks have no order: the first to ask when there are
+    /// enough units gets them.
     ///
     /// Dropped while it waits it has charged nothing.
     ///
