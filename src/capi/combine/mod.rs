@@ -1,5 +1,6 @@
 //! Several limits for one request: chains, the prefixes of an address, pairs and colours of a key.
 
+mod address;
 pub(super) mod chain;
 mod ladder;
 mod mark;
