@@ -9,7 +9,7 @@
 //!  peers         what their medians are worth
 //! ```
 
-use crate::goals::Goal;
+use crate::goal::Goal;
 use crate::suite::Suite;
 
 pub fn of(goal: &Goal, suite: &Suite) -> Vec<String> {

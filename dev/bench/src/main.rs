@@ -32,8 +32,8 @@
 //! [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
 //! rows are one idea a file: [`floors`], [`floor_words`], `floor_single`, `floor_insert`, [`cells`], [`tables`],
 //! [`algorithms`], [`stagger`], [`costs`], [`capi`], [`capi_floors`], [`peers`], [`foreign`], [`threads`],
-//! [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goals`], [`restated`], [`cause`],
-//! [`baseline`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
+//! [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goal`], [`goals`], [`restated`],
+//! [`cause`], [`baseline`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
 
 mod algorithms;
 mod baseline;
@@ -55,6 +55,7 @@ mod floor_words;
 mod floors;
 mod foreign;
 mod gate;
+mod goal;
 mod goals;
 mod keys;
 mod machine;

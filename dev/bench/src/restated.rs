@@ -20,7 +20,7 @@
 //! if the row took as long as the floor.
 
 use crate::count::{counted, Counts};
-use crate::goals::{Found, Goal};
+use crate::goal::{Found, Goal};
 use crate::suite::Suite;
 
 pub enum Floor {
