@@ -8,7 +8,8 @@ use tatcell::{lines_for, Cell, Chain, Colour, Limit, LimitSpec, Line, Link, Mete
 use tatcell::{SlidingLog, Table, TableLimit, TableOptions};
 
 use crate::cells::{decide, Apart, CELL, STEADY};
-use crate::fixtures::{mix64, slots_for};
+use crate::fixture::mix64;
+use crate::fixtures::slots_for;
 use crate::keys::Stream;
 use crate::suite::{Body, Mix, Suite, DT};
 use crate::tables::visits;

@@ -16,7 +16,8 @@ use std::rc::Rc;
 
 use tatcell::{Burst, Counters, FullPolicy, Shared, SLOTS_PER_LINE};
 
-use crate::fixtures::{another, keyed, visits, Fixture, Fixtures, Order, What};
+use crate::fixture::{keyed, Fixture};
+use crate::fixtures::{another, visits, Fixtures, Order, What};
 use crate::keys::{Random, Stream};
 use crate::steps::{next, next_with};
 use crate::suite::{Mix, Suite};

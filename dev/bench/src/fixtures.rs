@@ -18,13 +18,14 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use tatcell::{lines_for, Access, Exclusive, FullPolicy, HashKind, LimitSpec, Shared};
-use tatcell::{Table, TableLimit, TableOptions};
+use tatcell::{lines_for, Access, Exclusive, FullPolicy, HashKind, LimitSpec, Shared, Table, TableOptions};
 
-use crate::keys::{harmonic, key, key4, Stream};
+use crate::fixture::{keyed, keyed4, mix64, Fixture};
+use crate::keys::{harmonic, key, Stream};
 use crate::memory::Memory;
-use crate::stagger::Traffic;
+use crate::steps::{ahead, lone};
 use crate::suite::{Mix, DT};
+use crate::traffic::Traffic;
 
 const SEED: [u8; 16] = *b"not so secret 16";
 
@@ -59,6 +60,9 @@ pub fn zipf_spec(keys: u32) -> (u64, u64) {
 
 /// The emission interval that keeps a quarter of the slots of the 1e6 table busy when every key is new.
 pub const CHURN_PERIOD: u64 = slots_for(1_000_000) as u64 / 4 * DT;
+
+/// The emission interval of paced requests: 5 ms, a key may come 200 times a second.
+pub const PACED_PERIOD: u64 = 5_000_000;
 
 /// Live slots of 100 slots where keys come in turn.
 const LOAD_OF_TURNS: u64 = 5;
@@ -130,7 +134,7 @@ impl What {
             Order::Threads => (u64::from(self.keys) * DT / 4, 32),
             Order::Zipf => zipf_spec(self.keys),
             Order::EachTurn => (self.slots() as u64 * LOAD_OF_TURNS / 100 * DT, 32),
-            Order::Paced => (crate::paced::PERIOD, 32),
+            Order::Paced => (PACED_PERIOD, 32),
             Order::Churn => (CHURN_PERIOD, 1),
             Order::Staggered(traffic) => (traffic.period, 32),
         }
@@ -159,42 +163,6 @@ impl What {
             (_, 4) => keyed4,
             _ => keyed,
         }
-    }
-}
-
-/// The table's own hash of a key.
-#[inline(always)]
-pub fn keyed<M: Access>(table: &Table<'static, M>, id: u64) -> u64 {
-    table.hash(&key(id)).unwrap_or(0)
-}
-
-/// The same of a 4-byte key.
-#[inline(always)]
-pub fn keyed4<M: Access>(table: &Table<'static, M>, id: u64) -> u64 {
-    table.hash(&key4(id)).unwrap_or(0)
-}
-
-/// A hash that costs next to nothing, as one that a network card delivers.
-#[inline(always)]
-pub fn mix64<M: Access>(_: &Table<'static, M>, id: u64) -> u64 {
-    let z = (id + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    let z = (z ^ z >> 32).wrapping_mul(0x94d0_49bb_1331_11eb);
-    z ^ z >> 32
-}
-
-pub struct Fixture<M: Access> {
-    pub table: Table<'static, M>,
-    pub limit: TableLimit,
-    pub stream: Stream,
-    pub now: u64,
-    /// The last new key of a churn; what new keys of a staggered stream are moved on by.
-    pub fresh: u64,
-}
-
-impl Fixture<Shared> {
-    /// The same table with a stream of its own.
-    pub fn with(&self, stream: Stream) -> Fixture<Shared> {
-        Fixture { table: self.table, limit: self.limit, stream, now: self.now, fresh: 0 }
     }
 }
 
@@ -259,7 +227,7 @@ fn turn<M: Access>(fixture: &mut Fixture<M>, keys: u32) {
     let mut left = u64::from(keys);
     while left > 0 {
         let n = left.min(1 << 18).next_multiple_of(64);
-        crate::steps::ahead::<M, 64, 16>(fixture, n, crate::keys::key);
+        ahead::<M, 64, 16>(fixture, n, key);
         left = left.saturating_sub(n);
     }
 }
@@ -273,7 +241,7 @@ fn fill<M: Access>(fixture: &mut Fixture<M>, what: &What, period: u64) {
         Mix::Pass | Mix::All => fixture.now += period,
         Mix::Mixed => {
             for _ in 0..8 {
-                crate::steps::lone::<M, 64>(fixture, u64::from(what.keys / 2).next_multiple_of(64), hash);
+                lone::<M, 64>(fixture, u64::from(what.keys / 2).next_multiple_of(64), hash);
             }
         }
     }

@@ -29,11 +29,11 @@
 //!  run: ns of each visit -> table, file, chart, goals       count, gate: a row alone under valgrind -> instructions
 //! ```
 //!
-//! [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`memory`] and [`cpu`]. The
-//! rows are one idea a file: [`floors`], [`floor_words`], `floor_single`, `floor_insert`, [`cells`], [`tables`],
-//! [`algorithms`], [`stagger`], [`costs`], [`capi`], [`capi_floors`], [`peers`], [`foreign`], [`threads`],
-//! [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goal`], [`goals`], [`restated`],
-//! [`cause`], [`baseline`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
+//! [`fixture`], [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`traffic`],
+//! [`memory`] and [`cpu`]. The rows are one idea a file: [`floors`], [`floor_words`], `floor_single`, `floor_insert`,
+//! [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`], [`capi_floors`], [`peers`], [`foreign`],
+//! [`threads`], [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goal`], [`goals`],
+//! [`restated`], [`cause`], [`baseline`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
 
 mod algorithms;
 mod baseline;
@@ -46,6 +46,7 @@ mod costs;
 mod count;
 mod cpu;
 mod crew;
+mod fixture;
 mod fixtures;
 #[cfg(target_arch = "x86_64")]
 mod floor_insert;
@@ -72,6 +73,7 @@ mod suite;
 mod tables;
 mod thread_floors;
 mod threads;
+mod traffic;
 
 use std::process::ExitCode;
 

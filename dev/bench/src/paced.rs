@@ -23,7 +23,8 @@ use tatcell::{Burst, Shared};
 
 use crate::cpu::{wall_ns, Cpus};
 use crate::crew::{crew, Member};
-use crate::fixtures::{keyed, Fixture, Fixtures, Order, What};
+use crate::fixture::{keyed, Fixture};
+use crate::fixtures::{Fixtures, Order, What};
 use crate::floors::{others, HAS_OTHERS};
 use crate::keys::{key, Stream};
 use crate::suite::{Mix, Suite};
@@ -34,8 +35,6 @@ const KEYS: u32 = 1_000_000;
 const HALF: u64 = 500_000;
 /// Requests that are received at once.
 const BATCH: usize = 64;
-/// The emission interval: 5 ms, a key may come 200 times a second.
-pub const PERIOD: u64 = 5_000_000;
 /// What a thread may be late before it starts anew.
 const LATE: u64 = 1_000_000;
 

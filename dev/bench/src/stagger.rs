@@ -18,10 +18,12 @@
 
 use tatcell::{Counters, Request, Shared};
 
-use crate::fixtures::{insert, keyed, Fixture, Fixtures, Order, What};
-use crate::keys::{key, Stream};
+use crate::fixture::{keyed, Fixture};
+use crate::fixtures::{insert, Fixtures, Order, What};
+use crate::keys::key;
 use crate::steps::{ahead, single};
 use crate::suite::{Mix, Suite, DT};
+use crate::traffic::Traffic;
 
 /// Load in thousandths, and how the names of its rows begin.
 const LOADS: [(u64, &str); 3] = [(5, "idle_"), (50, ""), (500, "busy_")];
@@ -41,47 +43,6 @@ pub fn add(suite: &mut Suite, fixtures: &mut Fixtures) {
     }
     // The same in cache, small enough to be counted.
     add_fixture(suite, fixtures, (1_000, "1e3"), LOADS[1], 5);
-}
-
-/// What comes to one fixture.
-#[derive(Clone, Copy, PartialEq)]
-pub struct Traffic {
-    /// Keys of a pass, and how many of them come in each.
-    pub keys: u32,
-    pub known: u32,
-    pub slots: usize,
-    /// The emission interval.
-    pub period: u64,
-}
-
-impl Traffic {
-    fn new(keys: u32, load: u64, new: u32) -> Traffic {
-        let slots = keys as usize * 2;
-        Traffic { keys, known: keys - keys / 100 * new, slots, period: slots as u64 * load / 1_000 * DT }
-    }
-
-    /// Passes before the stream repeats: one, or enough for a visit.
-    fn passes(&self) -> u32 {
-        if self.keys < 1 << 16 {
-            64
-        } else {
-            1
-        }
-    }
-
-    pub fn stream(&self) -> Stream {
-        Stream::passes(self.keys, self.known, self.passes())
-    }
-
-    /// Decisions of a visit: a stream, or a fifth of one, so that each pass is a whole one.
-    fn visit(&self) -> u64 {
-        let stream = u64::from(self.passes() * self.keys);
-        if stream > 1 << 18 {
-            stream / 5
-        } else {
-            stream
-        }
-    }
 }
 
 type Step = fn(&mut Fixture<Shared>, u64, Numbers) -> u64;

@@ -3,7 +3,7 @@
 
 use tatcell::{Access, Burst, Table, TableLimit};
 
-use crate::fixtures::{keyed, Fixture};
+use crate::fixture::{keyed, Fixture};
 use crate::keys::key;
 use crate::suite::DT;
 

@@ -5,7 +5,8 @@ use std::rc::Rc;
 
 use tatcell::{Access, Exclusive, HashKind, Shared};
 
-use crate::fixtures::{self, keyed, keyed4, mix64, Fixture, Fixtures, Hashing, Order, What};
+use crate::fixture::{keyed, keyed4, mix64, Fixture};
+use crate::fixtures::{self, Fixtures, Hashing, Order, What};
 pub use crate::fixtures::{spec, visits, zipf_spec, CHURN_PERIOD};
 use crate::keys::{key, key4};
 use crate::steps::{

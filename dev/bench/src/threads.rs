@@ -15,7 +15,8 @@ use tatcell::{lines_for, Cell, Lease, Limit, LimitSpec, Shared, Table, TableOpti
 use crate::cells::{decide, Apart, BATCH, HOT, SPENT};
 use crate::cpu::{pin_to, wall_ns, Cpus};
 use crate::crew::{crew, Member};
-use crate::fixtures::{Fixture, Fixtures, Hashing, Order, What};
+use crate::fixture::Fixture;
+use crate::fixtures::{Fixtures, Hashing, Order, What};
 use crate::keys::{key, Stream};
 use crate::memory::Memory;
 use crate::steps::{ahead, single};
