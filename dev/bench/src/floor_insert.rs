@@ -14,10 +14,9 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::bare::{others, prefetch};
 use crate::fixtures::visits;
 use crate::floor_single::{found, has_all, Line, Lines, Search, Sse2, Wide, LACKS};
-use crate::floor_words::prefetch;
-use crate::floors::others;
 use crate::keys::key;
 use crate::suite::{Mix, Suite};
 

@@ -12,22 +12,11 @@
 //! ```
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::sync::Mutex;
 
-use tatcell::lines_for;
-
-use crate::fixtures::{slots_for, visits};
-use crate::floors::{others, HAS_OTHERS};
-use crate::keys::Stream;
-use crate::memory::Memory;
+use crate::bare::{others, prefetch, words, Words, HAS_OTHERS};
+use crate::fixtures::visits;
 use crate::suite::{Mix, Suite, DT};
 use crate::tables::LARGEST;
-
-/// The words of a table for so many keys, and a random order to visit them.
-pub struct Words {
-    pub words: &'static [AtomicU64],
-    pub stream: Stream,
-}
 
 type Step = fn(&mut Words, u64) -> u64;
 
@@ -76,22 +65,6 @@ pub fn add(suite: &mut Suite) {
             add("ahead256", "prefetch 256 ahead, cmpxchg", ahead::<256, Swap<0>>);
         }
     }
-}
-
-/// The words of a table for so many keys, made once, and a stream of one's own.
-pub fn words(keys: u32) -> Words {
-    static MADE: Mutex<Vec<(u32, &'static [AtomicU64])>> = Mutex::new(Vec::new());
-    let mut made = MADE.lock().expect("nobody panics with it");
-    let known = made.iter().find(|(of, _)| *of == keys).map(|(_, words)| *words);
-    let words = known.unwrap_or_else(|| {
-        let words = Memory::new((lines_for(slots_for(keys as usize)) - 1) * 64).words();
-        for word in words {
-            word.store(1, Relaxed);
-        }
-        made.push((keys, words));
-        words
-    });
-    Words { words, stream: Stream::uniform(words.len() as u32) }
 }
 
 /// What is done with a word, between R times four other instructions.
@@ -144,22 +117,6 @@ impl<const R: usize> Bare for Half<R> {
             _ => Look::<R>::step(word, place),
         }
     }
-}
-
-/// Asks for the line of a word, into the first cache, or (`OUTER`) the second.
-#[inline(always)]
-pub fn prefetch<const OUTER: bool>(word: *const AtomicU64) {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: a prefetch of any address has no effect but on the caches.
-    unsafe {
-        use std::arch::x86_64::{_mm_prefetch, _MM_HINT_T0, _MM_HINT_T1};
-        match OUTER {
-            true => _mm_prefetch::<_MM_HINT_T1>(word.cast()),
-            false => _mm_prefetch::<_MM_HINT_T0>(word.cast()),
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    let _ = word;
 }
 
 #[inline(never)]

@@ -10,14 +10,11 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tatcell::{lines_for, HashKind, LimitSpec, Line, Table, TableOptions};
 
+use crate::bare::{others, words, Words, HAS_OTHERS};
 use crate::cells::CELL;
-use crate::floor_words::{words, Words};
 use crate::keys::key;
 use crate::memory::Memory;
 use crate::suite::{Body, Mix, Suite, DT};
-
-/// Whether [`others`] makes instructions on this machine.
-pub const HAS_OTHERS: bool = cfg!(target_arch = "x86_64");
 
 pub fn add(suite: &mut Suite) {
     suite.add("floor.cmpxchg", "load + lock cmpxchg, one word", Mix::Bare, CELL, |_| {
@@ -81,22 +78,6 @@ fn between(suite: &mut Suite) {
                 std::arch::asm!("mov qword ptr [{p}], {p}", p = in(reg) place, options(nostack, preserves_flags));
             })
         });
-    }
-}
-
-/// Four instructions R times: none waits for another, and nothing waits for them.
-#[inline(always)]
-pub fn others<const R: usize>() {
-    #[cfg(target_arch = "x86_64")]
-    // SAFETY: arithmetic on two registers.
-    unsafe {
-        std::arch::asm!(
-            ".rept {r}",
-            "lea {b}, [{a} + 1]", "lea {c}, [{a} + 2]", "lea {b}, [{a} + 3]", "lea {c}, [{a} + 4]",
-            ".endr",
-            r = const R, a = in(reg) 0u64, b = out(reg) _, c = out(reg) _,
-            options(nomem, nostack, preserves_flags)
-        );
     }
 }
 

@@ -30,12 +30,14 @@
 //! ```
 //!
 //! [`fixture`], [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`traffic`],
-//! [`memory`] and [`cpu`]. The rows are one idea a file: [`floors`], [`floor_words`], `floor_single`, `floor_insert`,
-//! [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`], [`capi_floors`], [`peers`], [`foreign`],
-//! [`threads`], [`thread_floors`], [`paced`]. What becomes of them: [`report`], [`chart`], [`goal`], [`goals`],
-//! [`restated`], [`cause`], [`baseline`], [`count`], [`gate`]; beside them [`machine`] and [`progress`].
+//! [`memory`] and [`cpu`]. The rows are one idea a file: [`floors`] and [`floor_words`] (both on [`bare`]),
+//! `floor_single`, `floor_insert`, [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
+//! [`capi_floors`], [`peers`], [`foreign`], [`threads`], [`thread_floors`], [`paced`]. What becomes of them:
+//! [`report`], [`chart`], [`goal`], [`goals`], [`restated`], [`cause`], [`baseline`], [`count`], [`gate`]; beside
+//! them [`machine`] and [`progress`].
 
 mod algorithms;
+mod bare;
 mod baseline;
 mod capi;
 mod capi_floors;

@@ -21,11 +21,11 @@ use std::sync::OnceLock;
 
 use tatcell::{Burst, Shared};
 
+use crate::bare::{others, HAS_OTHERS};
 use crate::cpu::{wall_ns, Cpus};
 use crate::crew::{crew, Member};
 use crate::fixture::{keyed, Fixture};
 use crate::fixtures::{Fixtures, Order, What};
-use crate::floors::{others, HAS_OTHERS};
 use crate::keys::{key, Stream};
 use crate::suite::{Mix, Suite};
 use crate::thread_floors::{part_of_words, prefetch_to_write, swap, R52, R68};

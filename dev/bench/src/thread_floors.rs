@@ -12,11 +12,10 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+use crate::bare::{others, words, HAS_OTHERS};
 use crate::cells::Apart;
 use crate::cpu::Cpus;
 use crate::crew::{crew, Member};
-use crate::floor_words::words;
-use crate::floors::{others, HAS_OTHERS};
 use crate::keys::Stream;
 use crate::suite::{Mix, Suite, DT};
 use crate::tables::LARGEST;
