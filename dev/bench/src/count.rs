@@ -168,7 +168,7 @@ fn number(n: &str) -> Result<u64, String> {
 
 /// The suite of one row.
 fn built(id: &str, lib: Option<&str>) -> Result<Suite, String> {
-    let suite = crate::rows(Wanted::Exactly(id.to_string()), lib, None);
+    let suite = crate::rows::all(Wanted::Exactly(id.to_string()), lib, None);
     if suite.rows.is_empty() {
         return Err(match suite.why_skipped(id) {
             Some(why) => format!("{NO_ROW}{id} here: {why}"),

@@ -30,7 +30,7 @@
 //! ```
 //!
 //! [`fixture`], [`fixtures`], [`steps`], [`crew`], [`row`] and [`suite`] are that machine, on [`keys`], [`traffic`],
-//! [`memory`] and [`cpu`]. The rows are one idea a file: [`floors`] and [`floor_words`] (both on [`bare`]),
+//! [`memory`] and [`cpu`]. The [`rows`] are one idea a file: [`floors`] and [`floor_words`] (both on [`bare`]),
 //! `floor_single`, `floor_insert`, [`cells`], [`tables`], [`algorithms`], [`stagger`], [`costs`], [`capi`],
 //! [`capi_floors`], [`peers`], [`foreign`], [`threads`], [`thread_floors`], [`paced`]. What becomes of them:
 //! [`report`], [`chart`], [`goal`], [`goals`], [`restated`], [`cause`], [`baseline`], [`count`], [`gate`]; beside
@@ -69,6 +69,7 @@ mod progress;
 mod report;
 mod restated;
 mod row;
+mod rows;
 mod stagger;
 mod steps;
 mod suite;
@@ -81,7 +82,7 @@ use std::process::ExitCode;
 
 use count::Counts;
 use machine::Machine;
-use suite::{Suite, Wanted};
+use suite::Wanted;
 
 /// What the command line asked for.
 #[derive(Default)]
@@ -123,36 +124,11 @@ impl Args {
     }
 }
 
-/// Every row of the bench that is wanted, in the order in which a round visits them.
-fn rows(wanted: Wanted, lib: Option<&str>, cpus: Option<cpu::Cpus>) -> Suite {
-    let (mut suite, mut fixtures) = (Suite::new(wanted), fixtures::Fixtures::default());
-    floors::add(&mut suite);
-    floor_words::add(&mut suite);
-    #[cfg(target_arch = "x86_64")]
-    {
-        floor_single::add(&mut suite);
-        floor_insert::add(&mut suite);
-    }
-    cells::add(&mut suite);
-    tables::add(&mut suite, &mut fixtures);
-    algorithms::add(&mut suite);
-    stagger::add(&mut suite, &mut fixtures);
-    costs::add(&mut suite, &mut fixtures);
-    capi::add(&mut suite, lib);
-    capi_floors::add(&mut suite);
-    peers::add(&mut suite);
-    foreign::add(&mut suite);
-    threads::add(&mut suite, &mut fixtures, cpus);
-    thread_floors::add(&mut suite, cpus);
-    paced::add(&mut suite, &mut fixtures, cpus);
-    suite
-}
-
 fn run(args: &Args) -> Result<(), String> {
     let cpus = cpu::pin();
     let wanted = args.only.clone().map_or(Wanted::All, Wanted::Containing);
     let machine = Machine::read(cpus.map(|cpus| cpus.main));
-    let mut suite = rows(wanted, args.lib.as_deref(), cpus);
+    let mut suite = rows::all(wanted, args.lib.as_deref(), cpus);
     if suite.rows.is_empty() {
         return Err("no row matches".into());
     }

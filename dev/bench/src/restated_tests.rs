@@ -24,7 +24,7 @@ fn no_restated_goal_asks_for_less_than_one_and_a_half_of_its_floor() {
 #[cfg(target_arch = "x86_64")]
 #[test]
 fn every_row_that_a_goal_or_its_floor_names_exists() {
-    let suite = crate::rows(
+    let suite = crate::rows::all(
         crate::suite::Wanted::Exactly(String::new()),
         None,
         Some(crate::cpu::Cpus { main: 0, other: Some(1) }),
