@@ -11,7 +11,7 @@
 
 use std::boxed::Box;
 use std::cell::Cell;
-use std::sync::atomic::{AtomicU64 as Count, Ordering as Plain};
+use std::sync::atomic::{AtomicUsize as Count, Ordering as Plain};
 use std::sync::{Barrier, Mutex};
 use std::vec::Vec;
 
@@ -300,7 +300,7 @@ fn holds<A: Access>(lines: &[Line; 4], policy: FullPolicy, sums: Option<[(u64, u
         assert!(lead <= 2 * T + 64, "a debt that nobody had: {lead}");
         let Some((admitted, back)) = sums.map(|sums| sums[i]) else { continue };
         if inherits {
-            TAKEN.fetch_add(u64::from(count == 0 && admitted != 0), Plain::Relaxed);
+            TAKEN.fetch_add(usize::from(count == 0 && admitted != 0), Plain::Relaxed);
             continue;
         }
         assert!(admitted * T <= 2 * T + back + 16, "admitted more than its burst: {admitted}, {back} back");
