@@ -5,7 +5,7 @@ TESTS := rust-tests races c-tests doc-tests package-tests demo-verdict
 MODELS := step-worlds loom-models proofs
 LONG := long-tests long-models sanitizers
 
-.PHONY: demo check test test-c test-models test-packages test-long lint bench header clean
+.PHONY: demo check test test-c test-models test-packages test-long lint bench header dist clean
 demo: $(BUILD)/udp_gate ## Attack a UDP server, without the limiter and with it; verdict and demo.svg (half a minute)
 	@$(CARGO) run --release --quiet -p tatcell-demo -- --port $(DEMO_PORT) --svg $(DEMO_SVG)
 
@@ -37,6 +37,13 @@ bench: lib ## Time tatcell and its peers, count instructions, judge the goals (m
 
 header: ## Generate the headers and export lists from src/capi and cluster/src/capi
 	@$(MAKE) -C dev header
+
+DIST := target/dist
+dist: ## What a release ships: source tarball and packed crate of the last commit, with SHA256SUMS, in target/dist
+	@rm -rf $(DIST) && mkdir -p $(DIST)
+	@git archive --prefix=tatcell-$(VERSION)/ -o $(DIST)/tatcell-$(VERSION).tar.gz HEAD
+	@$(CARGO) package --quiet --no-verify --package tatcell && cp target/package/tatcell-$(VERSION).crate $(DIST)
+	@cd $(DIST) && sha256sum * > SHA256SUMS && cat SHA256SUMS
 
 clean: ## Remove everything that was built
 	rm -rf target cluster/target dev/target firmware/target
