@@ -131,8 +131,8 @@ mod tests {
         assert!(readers_see_what_is_stored(20_000, LimitVersions::store));
     }
 
-    /// What a reader would find between the halves of a store that told the generation first: what the test above
-    /// looks for, within those that stay and beyond.
+    /// A store that raised the generation before it wrote the schedule would show a reader an older schedule. The test
+    /// above looks for that, both within the kept schedules and beyond.
     #[test]
     fn a_generation_before_its_schedule_is_an_older_schedule_for_whoever_reads_it() {
         for stored in [3, KEPT as u64 + 3] {

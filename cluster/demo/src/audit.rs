@@ -17,7 +17,7 @@ pub struct Run {
     pub figures: Vec<Figures>,
 }
 
-/// Counts what the nodes told, and audits it.
+/// Counts the admissions that the nodes report, and audits them.
 pub fn judge(records: Vec<Record>, figures: Vec<Figures>, start: u64) -> Run {
     let mut by_key: HashMap<u64, Vec<u64>> = HashMap::new();
     records.iter().for_each(|r| by_key.entry(r.key).or_default().push(r.reading));
