@@ -62,8 +62,8 @@ impl Decision {
     pub const SHADOW: u32 = 2;
     /// Passed inside the elastic room of this call.
     pub const ELASTIC: u32 = 4;
-    /// Refused because a [chain](crate::Chain) with a link of overrides found the key banned, until `now +
-    /// retry_after`.
+    /// Refused because a [chain](crate::Chain) with a link of overrides found the key banned, until
+    /// `now + retry_after`.
     pub const BANNED: u32 = 8;
     /// Passed because a [chain](crate::Chain) with a link of overrides found the key exempt; nothing was charged.
     pub const EXEMPT: u32 = 16;

@@ -8,8 +8,7 @@ use super::params::{Params, FLAG_HEAL, FLAG_SHADOW, FLAG_STRICT};
 /// a script). A request conforms iff `cost <= burst` and `lead + cost * emission_q <= burst_q`.
 ///
 /// The lead is how far the key's TAT lies ahead of `now >> shift_right << shift_left` if that is in `1..=window_q`,
-/// else
-/// 0. The numbers keep their meaning in every later version.
+/// and 0 otherwise. The numbers keep their meaning in every later version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitNumbers {

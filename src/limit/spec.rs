@@ -118,8 +118,8 @@ impl LimitSpec {
     /// Once the key has paused for long enough, it has the whole quota again.
     ///
     /// So a greedy key gets exactly the quota in its first window, where a bucket of that size gives it up to twice as
-    /// much, and it sends no bursts afterwards. A key that stops just short of its quota may still get up to `2 *
-    /// quota` within a window's length. A single request of the whole quota that starts a window does not count as
+    /// much, and it sends no bursts afterwards. A key that stops just short of its quota may still get up to
+    /// `2 * quota` within a window's length. A single request of the whole quota that starts a window does not count as
     /// using it up: such a key gets the next quota at the end of the window. With a quota of 1 every request is of this
     /// sort.
     ///

@@ -2,9 +2,9 @@
 //!
 //! The firmware chooses the protection by a feature. If several are set, the first of this list counts:
 //!
-//! - `critical-section-c`: two C functions of the firmware, `uint32_t tatcell_critical_enter(void)` and `void
-//!   tatcell_critical_exit(uint32_t)`. The library passes the result of enter to exit, and calls them nested. Firmware
-//!   with an RTOS or with two cores takes its own lock here.
+//! - `critical-section-c`: two C functions of the firmware, `uint32_t tatcell_critical_enter(void)` and
+//!   `void tatcell_critical_exit(uint32_t)`. The library passes the result of enter to exit, and calls them nested.
+//!   Firmware with an RTOS or with two cores takes its own lock here.
 //! - `critical-section`: the crate of that name, whose implementation the binary chooses.
 //! - `single-core`: masks interrupts (PRIMASK on Cortex-M, mstatus.MIE on RISC-V). This is for one core, and for
 //!   privileged code (Cortex-M) or machine mode (RISC-V) only: elsewhere the mask has no effect or traps. On a hosted
