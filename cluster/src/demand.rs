@@ -80,7 +80,7 @@ impl Demand {
 #[cfg(all(test, not(tatcell_cluster_loom)))]
 mod tests {
     use super::*;
-    use crate::SharedLimit;
+    use crate::split::SharedLimit;
     use std::time::Duration;
 
     fn split() -> Split {

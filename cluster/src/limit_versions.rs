@@ -93,7 +93,7 @@ mod tests {
 
     use super::*;
     use crate::limit_version::Maker;
-    use crate::SharedLimit;
+    use crate::split::SharedLimit;
 
     fn schedule(version: u64) -> Schedule {
         let (round_trip, delay) = (Duration::from_millis(4), Duration::from_secs(30));
