@@ -1,9 +1,8 @@
 //! Ticks and q-units: the two scales of time, and every conversion between them.
 //!
-//! A tick is the unit of the caller's clock. A q-unit is the unit of state words: `2^-s` ticks. If `s` is positive, a
-//! q-unit is finer than a tick, and `shl` is `s`. If `s` is negative, a q-unit is coarser, `shr` is `-s`, and `now` is
-//! rounded down. So at least one of the two is 0, except in words that keep a count below their time: there `shl` is
-//! the width of the count in bits.
+//! A tick is the unit of the caller's clock. A q-unit is the unit of state words: `2^-s` ticks. If `s` is positive
+//! (finer than a tick), `shl` is `s`. If it is negative, `shr` is `-s`, and `now` is rounded down. So one of the two is
+//! 0, except in words that keep a count below their time: there `shl` is the bits of the count.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -41,8 +40,7 @@ pub(crate) const fn ticks_up(q: u64, now: u64, shl: u8, shr: u8) -> u64 {
     whole.wrapping_sub(now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1))
 }
 
-/// Converts a difference of q-units to ticks, rounded down. Shifts count modulo 64, because a limit from C may be
-/// forged.
+/// Converts a difference of q-units to ticks, rounded down. Shifts count mod 64: a limit from C may be forged.
 #[inline(always)]
 pub(crate) const fn ticks_down(q: u64, shl: u8, shr: u8) -> u64 {
     q.wrapping_shr(shl as u32).wrapping_shl(shr as u32)
@@ -86,8 +84,7 @@ pub(crate) const fn max(a: u64, b: u64) -> u64 {
     }
 }
 
-/// Converts ticks of a clock with this frequency to whole seconds, rounded up. Returns `u64::MAX` if the frequency is
-/// 0.
+/// Converts ticks to whole seconds of a clock with this frequency, rounded up; `u64::MAX` if that is 0.
 pub(crate) const fn seconds_up(ticks: u64, ticks_per_second: u64) -> u64 {
     match (ticks.checked_div(ticks_per_second), ticks.checked_rem(ticks_per_second)) {
         (Some(whole), Some(0)) => whole,

@@ -16,8 +16,7 @@ impl NodeClock {
         Ok(NodeClock { clock, start: now_ns(clock)?.saturating_sub(1_000_000_000) })
     }
 
-    /// Reads the clock: nanoseconds since the machine started. Returns 0 if the system refuses, though it did not at
-    /// first.
+    /// Reads the clock: nanoseconds since the machine started. Returns 0 if the system suddenly refuses.
     #[inline]
     pub(crate) fn read(&self) -> u64 {
         now_ns(self.clock).unwrap_or(0)

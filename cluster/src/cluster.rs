@@ -12,8 +12,7 @@ use crate::split::SharedLimit;
 use crate::sync::Ordering;
 use crate::verdict::{ChangeError, Completion, Verdict};
 
-/// Represents one of the nodes that share limits. It decides by itself while it holds units, and asks the store for
-/// more.
+/// Represents a node of those that share limits: decides by itself while it holds units, and asks the store for more.
 ///
 /// Any number of threads may use it at once. Only [`acquire`](Cluster::acquire), [`change`](Cluster::change) and
 /// [`shutdown`](Cluster::shutdown) wait, up to their timeouts. All other calls return without waiting for anything.
@@ -116,8 +115,7 @@ impl Cluster {
         }
     }
 
-    /// Decides like [`acquire`](Cluster::acquire), without blocking a thread. Dropping the future counts as its
-    /// timeout.
+    /// Decides like [`acquire`](Cluster::acquire), without blocking a thread. To drop the future is to time out.
     ///
     /// Needs the feature `tokio`, and a runtime with time.
     #[cfg(feature = "tokio")]
@@ -140,9 +138,8 @@ impl Cluster {
     }
 
     /// Changes the limit of this name on all nodes: rate, burst and reserves. Returns the time after which it is in
-    /// force, on all of them at once: [`change_delay`](crate::Builder::change_delay). The nodes learn of the change
-    /// within it; a node that does not learn of it holds nothing by then. Units admitted before count as that many
-    /// units of the new limit.
+    /// force, on all of them at once: [`change_delay`](crate::Builder::change_delay). A node that has not learned of
+    /// the change by then holds nothing. Units admitted before count as that many of the new limit.
     ///
     /// Waits for the store's thread, up to `timeout`. A change stays while nodes run, and for a minute after the last
     /// one stops: write it into the configuration too.

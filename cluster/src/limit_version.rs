@@ -164,8 +164,7 @@ impl Between {
         }
     }
 
-    /// Combines two marks, which both hold. If they contradict each other, the server's clock was set, and the later
-    /// counts.
+    /// Combines two marks, which both hold. If they disagree, the server's clock was set, and the later one counts.
     pub(crate) fn and(self, later: Between) -> Between {
         let both = Between { early: self.early.max(later.early), late: self.late.min(later.late) };
         if both.early <= both.late {

@@ -113,8 +113,7 @@ impl Line {
     pub(crate) fn take(&self, at: &AtomicU64, tag: u64, when: When, length: u64) -> Taken {
         let floor = when.reading.saturating_sub(when.hold);
         for _ in 0..MAX_LOST {
-            // ORDERING: Acquire; pairs with the swaps of others: the tag and the pieces are at least as new as this
-            // word.
+            // ORDERING: Acquire; pairs with the swaps of others: tag and pieces are at least as new as this word.
             let old = self.word.load(Ordering::Acquire);
             // ORDERING: Acquire; pairs with the Release that gave the line to this key. After the word: invariant 1.
             if at.load(Ordering::Acquire) != tag {

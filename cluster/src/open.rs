@@ -162,8 +162,7 @@ impl Builder {
         self
     }
 
-    /// Opens the node: checks its options and the store, and starts the store's thread. It takes a few timeouts at
-    /// most.
+    /// Opens the node: checks its options and the store, and starts the store's thread. Takes a few timeouts at most.
     ///
     /// # Errors
     /// [`OpenError`] says what is wrong and what to do.

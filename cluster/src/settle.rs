@@ -51,8 +51,7 @@ impl Batch {
         Batch { demands, unused: Vec::new(), random: Random::new(seed) }
     }
 
-    /// Turns jobs into calls: one for each key, or one for each request if the limit is strict. Answers what it can at
-    /// once.
+    /// Turns jobs into calls: one a key, or one a request if the limit is strict. Answers what it can at once.
     pub(crate) fn prepare(&mut self, node: &Node, jobs: Vec<Job>, up: bool) -> Vec<Call> {
         let mut lines: HashMap<(usize, usize, u64), Vec<Job>> = HashMap::new();
         for job in jobs {
@@ -148,8 +147,7 @@ impl Batch {
             let found = node.limits[call.limit].lines.get(call.index);
             let last_of_line = call.last_of_line;
             count(&node.counts.asks);
-            // Before any caller is told: one that comes again at once must not be refused because of what was counted
-            // until now.
+            // Before any caller is told: if it comes again at once, the old count must not refuse it.
             found.line.waits.anew();
             match reply {
                 Ok(grant) => {

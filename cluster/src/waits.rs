@@ -18,8 +18,7 @@ impl Waits {
 
     /// Starts the count anew: an ask begins, or its answer is here.
     pub(crate) fn anew(&self) {
-        // ORDERING: Relaxed; a bound. A caller that is told of an answer synchronizes with the telling thread, after
-        // this.
+        // ORDERING: Relaxed; a bound. After this, a caller that gets an answer synchronizes with the thread that tells.
         self.0.store(0, Ordering::Relaxed);
     }
 

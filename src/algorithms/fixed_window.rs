@@ -15,9 +15,8 @@
 //! passed at `now`; an aligned one at `ceil((phase + k * w) / u)`, the first such end above the floored clock. A
 //! multiplication by the reciprocal gives `now` modulo w, so no step divides.
 //!
-//! D is `guard` units of time: by so much the clocks of a table's callers may differ. A slot is kept for D longer than
-//! its aligned window. Otherwise a clock ahead could reuse it, and the key would get a second count for a window that
-//! the clock behind still counts in.
+//! D is `guard` units of time, by which the clocks of a table's callers may differ. A slot is kept for D longer than
+//! its aligned window. Otherwise a clock ahead could reuse it, and give the key behind a second count for that window.
 //!
 //! Windows of one key never overlap, and each admits at most `units` in any order of calls: a call whose clock is
 //! behind counts in the window that the word holds. Two neighbours together admit 2 * units within less than w. Words

@@ -387,9 +387,8 @@ pub(crate) fn change(old: &Params, new: &Params, lead: u64, now: u64, how: Chang
         _ if lead == 0 => 0,
         Change::Reset => 0,
         Change::KeepTime => {
-            // q -> ticks -> q, as one rational, rounded up once. A lead counts from the start of a q-unit. If a q-unit
-            // is coarser than a tick, subtract the part of it that has passed under `old`, and add the part under
-            // `new`.
+            // q -> ticks -> q, as one rational, rounded up once. A lead counts from the start of a q-unit. If that is
+            // coarser than a tick, subtract its passed part under `old`, and add it under `new`.
             let passed = |shr: u8| (now & 1u64.wrapping_shl(shr as u32).wrapping_sub(1)) as u128;
             let ticks = (lead as u128).wrapping_shl(old.shr as u32).wrapping_sub(passed(old.shr));
             let up =

@@ -16,8 +16,8 @@
 //! T = ceil(w * 2^b / quota) in units of 2^-b. Bursty mode is a fixed window of `quota` units from the first request
 //! on. If a request uses up the quota of a window that earlier requests started, it passes and switches to smooth mode.
 //! Smooth mode is a bucket that gains one unit every T; at the switch it holds `1 - (end - t) / T`. One number
-//! describes that line: Z, the time at which it is empty, or y = Z + quota * T, at which it is full and the key is as
-//! good as absent.
+//! describes that line: the time Z at which it is empty, or y = Z + quota * T, at which it is full and the key is
+//! forgotten.
 //!
 //! ```text
 //! smooth conforms iff  y - t + cost * T <= quota * T        and then y += cost * T

@@ -91,8 +91,7 @@ fn whole(bytes: usize, unit: usize) -> Result<usize, HostError> {
 }
 
 impl Memory {
-    /// The most bytes of a name ("/limits"), with its slash, without the 0 at its end. Some systems take less: Apple's
-    /// 31.
+    /// The most bytes of a name ("/limits"), with its slash, without its final 0. Some systems take less: Apple's 31.
     pub const MAX_NAME: usize = names::MAX_NAME;
 
     /// The most bytes of a path ("/run/app/limits"), without the 0 at its end. File systems take at most 255 bytes for
@@ -151,9 +150,8 @@ impl Memory {
     ///
     /// - a name, "/limits": shared memory that vanishes with the system. Its only slash comes first; at most
     ///   [`MAX_NAME`](Self::MAX_NAME) bytes.
-    /// - an absolute path, "/run/app/limits": memory that is a file. In a hugetlbfs it lies on huge pages; `bytes` must
-    ///   then be whole huge pages. Its folder must exist. At most [`MAX_PATH`](Self::MAX_PATH) bytes; it must not begin
-    ///   with "//".
+    /// - an absolute path, "/run/app/limits": memory that is a file. In a hugetlbfs it lies on huge pages, and `bytes`
+    ///   must be whole ones. Its folder must exist. At most [`MAX_PATH`](Self::MAX_PATH) bytes; not "//" at the start.
     ///
     /// In both, the part after the last slash is not empty, "." or "..". Everything else is [`HostError::BadName`].
     ///
@@ -185,9 +183,8 @@ impl Memory {
     /// and touching the missing part ends a process (SIGBUS): use names that only trusted users can write.
     ///
     /// # Errors
-    /// [`HostError::Absent`] (no such name, or no such folder), [`HostError::NotReady`] (created, but without its size
-    /// yet): ask again. [`HostError::WrongSize`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not
-    /// allowed).
+    /// [`HostError::Absent`] (no such name, or no such folder), [`HostError::NotReady`] (created but not sized yet):
+    /// ask again. [`HostError::WrongSize`], [`HostError::BadName`], [`HostError::System`] (13, EACCES: not allowed).
     pub fn attach(name: &CStr, bytes: usize) -> Result<Memory, HostError> {
         let file = names::open(name)?;
         let found = file.size()?;

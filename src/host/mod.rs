@@ -44,8 +44,7 @@ pub enum HostError {
     System(i32),
     /// This system or processor does not support it.
     Unsupported,
-    /// The name is neither "/name" nor an absolute path to a file, or it is too long; [`Memory::create`] states the
-    /// rule.
+    /// The name is neither "/name" nor an absolute path to a file, or it is too long; see [`Memory::create`].
     BadName,
     /// The size is 0 or more than half of the address space.
     BadSize,

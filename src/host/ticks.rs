@@ -111,8 +111,7 @@ impl TickClock {
     /// Finds the rate of the processor's counter; spins for `interval_ns`, 1 ms to 1 s.
     ///
     /// 10 ms give about 10 ppm, 100 ms about 1; [`uncertainty_ppb`](Self::uncertainty_ppb) reports it. It takes the
-    /// interval and some microseconds, if the thread keeps its processor. If the processor reports the rate, it takes
-    /// no time.
+    /// interval and some microseconds, if the thread keeps its processor; no time if the processor reports the rate.
     ///
     /// # Errors
     /// [`HostError::Unsupported`] if there is no counter of constant rate, or if it does not keep up with the clock

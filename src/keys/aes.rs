@@ -12,9 +12,9 @@
 //! Why this is enough: an attacker chooses keys but never sees a hash, only (through refusals) whether two keys share a
 //! slot. To aim at a slot without the round keys, the attacker needs a difference that survives four rounds. Any such
 //! trail has at least 25 active S-boxes, each with a probability of at most 2^-6 (Daemen and Rijmen). Together that is
-//! 2^-150, far below the 2^-52 of guessing line and tag of a table of 2^32 lines. The length is mixed in first, so a
-//! key differs from the same key with zeros appended (but see [`HashKind::Aes`](super::HashKind::Aes) for keys of
-//! several lengths). The hash is not a pseudo-random function for published outputs: do not show hashes to strangers.
+//! 2^-150, far below the 2^-52 of guessing line and tag of a table of 2^32 lines. The length is mixed in first, so
+//! zeros at the end of a key count ([`HashKind::Aes`](super::HashKind::Aes) warns of keys of several lengths). It is
+//! not a pseudo-random function for published outputs: do not show hashes to strangers.
 //!
 //! The result is the same on x86-64 and aarch64. A table's header says which hash it uses, and refuses a process that
 //! cannot compute it.
@@ -172,9 +172,8 @@ mod x86 {
     macro_rules! short {
         ($keys:ident, $start:ident, [$($load:literal),+], $($operand:tt)+) => {{
             let hash: u64;
-            // SAFETY: `is_short` is true, so the processor has AES and AVX. The loads read only the round keys and the
-            // key. These are 128-bit instructions: the upper halves of the registers become 0, so no SSE code waits for
-            // them.
+            // SAFETY: `is_short` is true, so the processor has AES and AVX. It loads only the round keys and the key.
+            // 128-bit instructions set the upper halves of the registers to 0, so no SSE code waits for them.
             unsafe {
                 core::arch::asm!(
                     $($load,)+

@@ -80,8 +80,7 @@ pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 pub(crate) struct Params {
     /// [`FINGERPRINT_CELL64`], [`FINGERPRINT_CELL32`] or the fingerprint of a table; zeroed memory has none of them.
     pub fingerprint: u64,
-    /// T_q; 0 only if unlimited. 1 for limits that count units in windows; quota-linear has T in 2^-b of a unit of
-    /// time.
+    /// T_q; 0 only if unlimited. 1 for limits that count units in windows; quota-linear: T in 2^-b units of time.
     pub t_q: u64,
     /// D = burst * T_q: the debt of a whole burst, or the most that a window may count.
     pub burst_q: u64,

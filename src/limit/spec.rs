@@ -120,8 +120,7 @@ impl LimitSpec {
     /// So a greedy key gets exactly the quota in its first window, where a bucket of that size gives it up to twice as
     /// much, and it sends no bursts afterwards. A key that stops just short of its quota may still get up to
     /// `2 * quota` within a window's length. A single request of the whole quota that starts a window does not count as
-    /// using it up: such a key gets the next quota at the end of the window. With a quota of 1 every request is of this
-    /// sort.
+    /// using it up: such a key gets the next quota at its end. With a quota of 1 every request is of this sort.
     ///
     /// The window is rounded up to whole units of time of the resolution, and 1 / rate to a 2^-b part of one, where b
     /// is the bits of the quota: never faster than asked for. A refund gives back only to a window whose quota is not
@@ -150,10 +149,9 @@ impl LimitSpec {
     /// Choose at least 10 units; a limit of 1 passes one request in 10 half-lives.
     ///
     /// The limit never admits more than the exact level would, except for the 2^-10 units that are forgotten. A client
-    /// that never pauses gets at most a share of `units / half_life` too little, with the half-life in units of time. A
-    /// unit must have at least 100 of those, so that is below 1 %. For 64-bit cells and tables, up to 2^31 - 1 units,
-    /// debt and room included. Options: soft, room and debt; no delay, penalty or heal. A refund gives back what has
-    /// not decayed.
+    /// that never pauses gets at most a share of `units / half_life` too little, in units of time. A unit must have at
+    /// least 100 of those, so that is below 1 %. For 64-bit cells and tables, up to 2^31 - 1 units, debt and room
+    /// included. Options: soft, room and debt; no delay, penalty or heal. A refund gives back what has not decayed.
     ///
     /// ```
     /// use tatcell::{Cell, LimitSpec};
@@ -176,9 +174,8 @@ impl LimitSpec {
         self
     }
 
-    /// Makes fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys: if
-    /// the clock counts from midnight and `phase` is 0, windows of an hour start on the hour. `phase` is below the
-    /// window.
+    /// Makes fixed windows start at `phase`, `phase + window`, `phase + 2 * window` ticks and so on, for all keys: with
+    /// a clock from midnight and a phase of 0, on the hour. `phase` is below the window.
     pub const fn aligned(mut self, phase: u64) -> Self {
         self.phase = Some(phase);
         self

@@ -49,8 +49,7 @@ macro_rules! small {
             ///
             /// This is a copy of `gcra::lead_of`. In the best of five forms tried, `lead_of` makes a 64-bit check on a
             /// Cortex-M0 256 bytes instead of 238, and 111 instructions instead of 100. A denied 32-bit check of cost 1
-            /// on a Cortex-M3 takes 22 instructions instead of 20. Both are above their budgets
-            /// (`firmware/budget/test`).
+            /// on a Cortex-M3 takes 22 instructions instead of 20. Both exceed `firmware/budget/test`.
             #[inline(always)]
             pub(crate) fn lead(&self, word: $word, now_q: $word) -> $word {
                 self.lead_as::<false>(word, now_q)
@@ -67,8 +66,7 @@ macro_rules! small {
                 }
             }
 
-            /// Decides a request of `charge` q-units: returns the answer, and the word to store if the request
-            /// conforms.
+            /// Decides a request of `charge` q-units: returns the answer, and the word to store if it conforms.
             ///
             /// This is a copy of `gcra::fits`: one subtraction gives both verdict and wait. `fits` makes a 64-bit check
             /// on a Cortex-M0 248 bytes instead of 238, and a denied check of cost 1 56 instructions instead of 49,
@@ -240,11 +238,10 @@ macro_rules! operations {
                 }
             }
 
-            /// Empties the cell if it has been idle for long, so that a wrapped clock cannot read it as a debt. It
-            /// changes no answer.
+            /// Empties a cell that has long been idle, so that a wrapped clock cannot read it as a debt.
             ///
             /// Call it once per sweep interval, from any context, for cells that may rest longer than the limit's span.
-            /// A cell that is charged more often does not need it.
+            /// A cell that is charged more often does not need it. It changes no answer.
             #[inline]
             pub fn idle($($recv)+, limit: &$limit, now: $word) {
                 $me.small_idle(limit, now);

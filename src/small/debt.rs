@@ -104,8 +104,7 @@ macro_rules! operations {
             ) -> $small {
                 let now_q = limit.now_q(now);
                 let age = now_q.wrapping_sub(limit.now_q(then));
-                // The most that was owed when the place was taken, because `wait` is rounded up; below half of the
-                // word.
+                // The most that was owed when the place was taken (`wait` is rounded up); below half of the word.
                 let place = fresh(&limit.limit).wrapping_add(limit.now_q(wait));
                 if cost > limit.burst || age >= place {
                     return $small(0);

@@ -238,8 +238,7 @@ impl SmallLimit {
         (high as u64) << 32 | low.wrapping_shl(shift) as u64
     }
 
-    /// Converts a negative room in q-units to a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room /
-    /// 2^shift).
+    /// Converts a negative room in q-units to ticks of wait, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift)
     #[inline(always)]
     pub(crate) fn ticks_up(&self, room: u64) -> u64 {
         let (shift, back) = self.shifts();
@@ -339,8 +338,7 @@ impl SmallLimit32 {
         }
     }
 
-    /// Returns the ticks that a cell may rest after its last charge without ever reading as a debt: (2^32 - H - S)
-    /// q-units.
+    /// Returns the ticks that a cell may rest after a charge without ever reading as a debt: (2^32 - H - S) q-units.
     ///
     /// With 1 ms ticks that is 49 days if a unit takes whole ticks, and days or minutes if it takes a fraction of one.
     /// [Sweep](crate::Cell32::idle) cells that rest longer.
@@ -366,8 +364,7 @@ impl SmallLimit32 {
         now.wrapping_shl(bounded(if SCARCE { fresh(&self.shift) } else { self.shift }))
     }
 
-    /// Converts a negative room in q-units to a wait in ticks, rounded up: ceil(-room / 2^shift) = -floor(room /
-    /// 2^shift).
+    /// Converts a negative room in q-units to ticks of wait, rounded up: ceil(-room / 2^shift) = -floor(room / 2^shift)
     #[inline(always)]
     pub(crate) fn ticks_up(&self, room: u32) -> u32 {
         ((room as i32).wrapping_shr(bounded(if SCARCE { fresh(&self.shift) } else { self.shift })) as u32)

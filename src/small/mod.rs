@@ -24,8 +24,7 @@ mod table;
 pub use log::SmallLog;
 
 /// Returns whether masked sections keep interrupts out. They do not in unprivileged code of a Cortex-M with the feature
-/// `single-core`: the instruction that masks does nothing there. Call it once at the start, in the code that will
-/// check.
+/// `single-core`: the instruction that masks does nothing there. Call it once, in the code that will check.
 #[inline]
 pub fn section_works() -> bool {
     crate::sync::masked::works()

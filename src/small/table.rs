@@ -90,8 +90,7 @@ impl Head {
 
     /// Returns the hash of a key; `None` without a seed, because an unkeyed table would show which keys collide.
     ///
-    /// The seed must not be set at the same time. This is a separate function, so that its stack frame is gone while
-    /// deciding.
+    /// The seed must not be set at the same time. A separate function, so that its stack frame is gone while deciding.
     #[inline(never)]
     pub fn hash(&self, key: &[u8]) -> Option<u32> {
         // SAFETY: the seed is set once, before keys are hashed.
@@ -331,8 +330,7 @@ macro_rules! operations {
                 Ok($me.check_hash(now, hash, cost))
             }
 
-            /// Decides one request of a key like `check`, with an outcome in every case: `Never` if the table has no
-            /// seed.
+            /// Decides one request of a key like `check`, but always with an outcome: `Never` if the table has no seed.
             #[inline]
             pub fn decide($($recv)+, now: u32, key: &[u8], cost: u32) -> Outcome {
                 match $me.head.hash(key) {
@@ -341,8 +339,7 @@ macro_rules! operations {
                 }
             }
 
-            /// Decides one request like `check`, by a hash from [`hash`](SmallTable::hash) or another keyed hash of 32
-            /// bits.
+            /// Decides one request like `check`, by a hash of [`hash`](SmallTable::hash) or another keyed 32-bit hash.
             #[inline]
             pub fn check_hash($($recv)+, now: u32, hash: u32, cost: u32) -> Outcome {
                 // SAFETY: as above.

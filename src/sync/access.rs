@@ -48,9 +48,8 @@ impl Access for Shared {
 
     #[inline(always)]
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
-        // ORDERING: Release pairs with the Acquire fence of an image: a save that sees this word also sees the witness
-        // that was placed before it, and no earlier scan moves below the swap. Relaxed on failure: single word, value
-        // only.
+        // ORDERING: Release pairs with the Acquire fence of an image: a save that sees this word sees the witness
+        // placed before it; no scan moves below the swap. Relaxed on failure: single word, value only.
         match slot.compare_exchange(old, new, Ordering::Release, Ordering::Relaxed) {
             Ok(_) => Ok(()),
             Err(found) => Err(found),
@@ -65,8 +64,7 @@ impl Access for Shared {
     }
 
     /// An x86-64 processor makes every locked instruction a full fence: no later load runs before it. So only the
-    /// compiler needs a fence. Loads below it are safe from the compiler, because every scan of an insert here is
-    /// assembly.
+    /// compiler is fenced; the scans of an insert, which follow it, are assembly here.
     #[cfg(tatcell_sse2)]
     #[inline(always)]
     fn fence_behind_swap() {

@@ -6,13 +6,11 @@
 
 use super::{AtomicU32, AtomicU64, Ordering};
 
-/// The number of compare-and-swaps that one call may lose to other callers. After that many the call returns
-/// `Contended`.
+/// The number of compare-and-swaps that a call may lose to other callers before it returns `Contended`.
 ///
 /// A short check ([`Cell::check`](crate::Cell::check), [`Table::check_hash`](crate::Table::check_hash) and each request
-/// of a burst) makes attempts of its own before it starts to count. So it may lose one swap more, and two more in a
-/// burst if its key is in the second line of its set. Requests that are decided in groups of eight may each lose yet
-/// another.
+/// of a burst) makes attempts of its own before it starts to count. So it may lose one swap more; in a burst two more
+/// if its key is in the second line of its set, and yet one more in a group of eight.
 ///
 /// A call that reaches the bound has charged nothing. The caller decides whether to drop, pass or ask again. If the
 /// library let such requests pass, it would over-admit; if it retried for ever, one core could stall another.
@@ -21,9 +19,9 @@ pub const MAX_LOST: u32 = 8;
 /// The number of spurious failures (LL/SC targets) that a call tolerates in addition. They are not losses to a rival.
 const MAX_SPURIOUS: u32 = 64;
 
-/// Waits after a lost swap: 16 spin hints after the first loss, 32 after each later one. That takes tenths of a
-/// microsecond, and a few microseconds in all. Meanwhile the line stays with the rival, who can make many swaps on it;
-/// without the wait the line would move between the two cores at every swap.
+/// Waits after a lost swap: 16 spin hints after the first loss, 32 after each later one. That is tenths of a
+/// microsecond, and a few microseconds in all. Meanwhile the rival keeps the line and makes many swaps on it, instead
+/// of one per transfer.
 #[cfg(tatcell_back_off)]
 #[cold]
 #[inline(never)]
@@ -33,8 +31,7 @@ pub(crate) fn back_off(lost: u32) {
     }
 }
 
-/// Does nothing on targets on which a wait cannot help: an interrupt has ended before the code that it interrupted
-/// runs.
+/// Does nothing where a wait cannot help: an interrupt has ended before the code that it interrupted runs.
 #[cfg(not(tatcell_back_off))]
 #[inline(always)]
 pub(crate) fn back_off(_: u32) {}
@@ -144,8 +141,7 @@ macro_rules! small_step {
 }
 
 small_step! {
-    /// Maps a 32-bit word to an answer and the word to store. Returns `None`, and has stored nothing, if it was
-    /// contended.
+    /// Maps a 32-bit word to an answer and the word to store. Returns `None` if contended: nothing was stored.
     step32, AtomicU32, u32, tatcell_masked32
 }
 small_step! {

@@ -3,10 +3,9 @@
 //! Loom 0.7 keeps only the last access to each atomic. Every loop of the library loads a word before it swaps it. That
 //! load overwrites the record of an earlier load by another thread. So loom does not see that this load and the swap
 //! conflict, and never runs the schedule in which the swap comes first. For one load next to one load-and-swap it tries
-//! one execution and finds one answer (a test in `loom_weak` shows it). To cure that, each word here has one marker per
-//! thread of the model. A load then stores to the marker of its own thread; a store or swap stores to all of them. The
-//! accesses to one marker all conflict, so its last access is enough. Loom does not switch threads between an access
-//! and its markers.
+//! one execution and finds one answer (a test in `loom_weak` shows it). So each word here has one marker per thread of
+//! the model. A load stores to the marker of its own thread, a store or swap to all of them. The accesses to one marker
+//! all conflict, so its last access is enough. No thread switch is tried between an access and its markers.
 //!
 //! Stores to markers are Relaxed, and nothing loads a marker. So no thread learns anything through one: a marker can
 //! add schedules, but cannot hide a value or an order.

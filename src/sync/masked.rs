@@ -164,8 +164,7 @@ pub(crate) fn works() -> bool {
     masked & 1 != 0
 }
 
-/// Returns whether sections keep interrupts out. Other targets trap if they cannot mask, or call the firmware's
-/// functions.
+/// Returns whether sections keep interrupts out. Other targets trap if they cannot, or call the firmware.
 #[cfg(not(tatcell_section = "primask"))]
 pub(crate) fn works() -> bool {
     true

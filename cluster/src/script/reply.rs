@@ -83,8 +83,7 @@ impl Fault {
                 | ServerErrorKind::TryAgain => Fault::NotNow,
                 ServerErrorKind::Moved | ServerErrorKind::Ask => Fault::Elsewhere,
                 ServerErrorKind::NoPerm => Fault::Refused,
-                // Redis reports a script's missing right only in words; the second form is that of Redis 7.2 and
-                // Valkey.
+                // A script's missing right is reported only in words; the second form is that of Redis 7.2 and Valkey.
                 _ if error.detail().is_some_and(|said| {
                     said.contains("user executing the script can't") || said.contains("ACL failure in script")
                 }) =>

@@ -42,8 +42,7 @@ impl<'a> std::ops::Deref for Args<'a> {
 /// Says why bytes are not a command.
 pub type ProtocolError = &'static str;
 
-/// Parses the first command: returns its words (none for an empty one) and its length. `None` means that it is
-/// incomplete.
+/// Parses the first command: its words (none for an empty one) and its length. Returns `None` if it is incomplete.
 ///
 /// # Errors
 /// The bytes can never become a command.

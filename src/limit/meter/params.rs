@@ -1,7 +1,6 @@
 //! The fixed-point form of a meter: the numbers that a step needs, with every division already done.
 //!
 //! ```text
-//! ```text
 //! q-unit     2^-s ticks, as for limits: the finest that gives the word its span and the faster rate a T below 2^11
 //! T          q-units that one unit takes at a rate: tick_hz * 2^s / rate, a rational
 //! M, k       M = ceil(T * 2^k); k is the largest number up to 40 with B * M + 2^k < 2^62
