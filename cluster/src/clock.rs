@@ -33,7 +33,7 @@ impl NodeClock {
         now.saturating_add(self.start)
     }
 
-    /// Sets the clock, which no clock that runs during suspend ever is.
+    /// Sets the clock. No system sets a clock that runs during suspend.
     #[cfg(all(test, not(tatcell_cluster_loom)))]
     pub(crate) fn set_forward(&mut self, ns: i64) {
         self.start = self.start.saturating_add_signed(-ns);

@@ -15,8 +15,8 @@
 //! is FREE or QUEUED, and checks the tag once it owns the line. A line changes hands only from FREE.
 //!
 //! **Invariants.**
-//! 1. If a worker read a word and then its own tag, it swaps a word that was its key's. For a change of hands makes the
-//!    tag 0, then the word one of a new generation, then writes the rest, and then the tag of the new key.
+//! 1. If a worker read a word and then its own tag, it swaps a word that was its key's. For a change of hands first
+//!    makes the tag 0, then gives the word a new generation, then writes the rest, and last the tag of the new key.
 //! 2. A generation never comes again (within 256), so a swap of an older word fails, whatever `low` is.
 //! 3. A piece is written before its generation is the newest, and over the older piece only after the word has left it.
 //!

@@ -245,7 +245,7 @@ pub(crate) fn decision(
     answer.decision(p, now, cost, tracking, permit, numbers)
 }
 
-/// Answers a query of a state that lies `lead` q-units ahead; nothing changes.
+/// Answers a peek at a state that lies `lead` q-units ahead; nothing changes.
 pub(crate) fn peek(p: &Params, lead: u64, now: u64, cost: u64) -> Answer {
     if p.is_gcra() {
         return gcra::peek(p, lead, cost, 0).answer;

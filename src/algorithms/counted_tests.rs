@@ -78,7 +78,7 @@ fn nothing_comes_back_to_a_window_that_is_over() {
     }
 }
 
-/// A query of a used-up quota does not switch to smooth mode, nor does a request of the whole quota without a window.
+/// A peek at a used-up quota does not switch to smooth mode, nor does a request of the whole quota without a window.
 #[test]
 fn only_the_unit_that_uses_up_a_quota_of_others_switches_to_smooth() {
     let p = params(LimitSpec::quota_linear(4, 1_000).resolution(0));

@@ -121,7 +121,7 @@ pub(crate) fn check(p: &Params, lead: u64, cost: u64, room: u64) -> Step {
                 flags |= Decision::ELASTIC;
             }
             let answer = Answer { verdict: Verdict::Conforming, flags, lead: next, wait: 0, stored: charge };
-            // Cost 0 is a query: it never writes.
+            // Cost 0 only peeks: it never writes.
             return Step { answer, store: if charge == 0 { None } else { Some(next) } };
         }
         Err(over) => over,
@@ -306,7 +306,7 @@ pub(crate) enum Plain {
     Store(u64),
     /// Does not conform, and will not for this many q-units.
     Wait(u64),
-    /// A query, options, an unlimited limit or a cost above the burst: [`check`] decides.
+    /// A cost of 0, options, an unlimited limit or a cost above the burst: [`check`] decides.
     Other,
 }
 

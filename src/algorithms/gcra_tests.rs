@@ -328,7 +328,7 @@ fn steps_by_their_numbers() {
         let passes = check(&p, lead, 1, room).answer.verdict == Verdict::Conforming;
         assert_eq!(passes, fits, "lead {lead} room {room}");
     }
-    // A query reports what is, not what a charge would leave.
+    // A peek reports what is, not what a charge would leave.
     assert_eq!((peek(&p, 20, 1, 0).answer.lead, peek(&p, 20, 1, 0).store), (20, None));
     // A departure is at most the maximum delay away.
     for (lead, verdict) in

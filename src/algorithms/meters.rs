@@ -24,7 +24,7 @@
 //! swept within its span, for a share (H + S) / 2^W of idle times.
 //!
 //! An older reading of the clock finds both debts larger, so a clock that steps back by up to S refills nothing. No
-//! charge stores a debt below 0, so a charge of a full bucket drains from the reading of that charge on.
+//! charge stores a debt below 0, so a charge to a full bucket drains from the reading of that charge on.
 //!
 //! ```text
 //!  fits(l, n, B)   n <= B and l <= ((B - n) * M) >> k: exactly l + n * T <= B * T
@@ -112,7 +112,7 @@ pub(crate) fn step(p: &MeterParams, now: State, cost: u64, pre: Colour) -> (Mark
             (Marking { verdict: Verdict::Never, colour: Colour::Red }, None)
         }
         Colour::Red => (Marking::of(Colour::Red), None),
-        // A query.
+        // A cost of 0 only peeks.
         _ if cost == 0 => (Marking::of(colour), None),
         _ => (Marking::of(colour), Some(state(p, after))),
     }

@@ -90,7 +90,7 @@ impl Windows {
         }
     }
 
-    /// Returns the units of time until `cost` more units fit below `most`, if they do not fit now. Divides.
+    /// Returns the units of time until `cost` more units fit within `most`, if they do not fit now. Divides.
     const fn wait(&self, cost: u64, most: u64) -> u64 {
         let count = self.current.saturating_add(cost);
         // If `count` fits, the previous count has to shrink until the roll; else the current one, after the roll.

@@ -108,7 +108,7 @@ impl Tally {
         }
     }
 
-    /// Makes the full answer after a scan of all `units` stamps, for a query (`looks`) or for a request.
+    /// Makes the full answer after a scan of all `units` stamps, for a peek (`looks`) or for a request.
     pub const fn decision(&self, units: usize, now: u64, looks: bool) -> Decision {
         let burst = units as u64;
         let remaining = burst.saturating_sub(self.live);

@@ -149,8 +149,8 @@ impl LimitSpec {
     /// Choose at least 10 units; a limit of 1 passes one request in 10 half-lives.
     ///
     /// The limit never admits more than the exact level would, except for the 2^-10 units that are forgotten. A client
-    /// that never pauses gets at most a share of `units / half_life` too little, in units of time. A unit must have at
-    /// least 100 of those, so that is below 1 %. For 64-bit cells and tables, up to 2^31 - 1 units, debt and room
+    /// that never pauses gets at most a share of `units / half_life` too little. A half-life must have at least 100
+    /// units of time per unit, so that is below 1 %. For 64-bit cells and tables, up to 2^31 - 1 units, debt and room
     /// included. Options: soft, room and debt; no delay, penalty or heal. A refund gives back what has not decayed.
     ///
     /// ```

@@ -69,8 +69,8 @@ macro_rules! small {
             /// Decides a request of `charge` q-units: returns the answer, and the word to store if it conforms.
             ///
             /// This is a copy of `gcra::fits`: one subtraction gives both verdict and wait. `fits` makes a 64-bit check
-            /// on a Cortex-M0 248 bytes instead of 238, and a denied check of cost 1 56 instructions instead of 49,
-            /// above their budgets.
+            /// on a Cortex-M0 248 bytes instead of 238, and a denied check of cost 1 takes 56 instructions instead of
+            /// 49, above their budgets.
             ///
             /// No overflow: lead <= H + S < half of the word and charge <= D, so `limit - next` lies between -(H + S)
             /// and D. Its sign is the verdict, and its size the wait.
@@ -145,7 +145,7 @@ macro_rules! operations {
                     return $small::NEVER;
                 }
                 let (now_q, charge) = (limit.now_q(now), limit.charge(cost));
-                // Cost 0 is a query: it never writes.
+                // Cost 0 only peeks: it never writes.
                 let look = charge == 0;
                 $step($me, |word| match limit.take(word, now_q, || charge) {
                     (answer, _) if look => (answer, None),
