@@ -132,13 +132,13 @@ typedef struct tatcell_small_log_t {
 
 /* Compile-time arithmetic. Do not use it outside this header; every name ends in an underscore. */
 #define TATCELL_U_(x) ((uint64_t)(x))
-/* 0 if both hold. If one is false or not a constant, the program does not compile: in C the width of a bit-field is
-   negative or "not an integer constant", in C++ a static_assert fails or a "template argument" is not constant. */
+/* 0 if both hold. If one is false or not a constant, the program does not compile. In C, the width of a bit-field is
+   negative or "not an integer constant". In C++, a static_assert fails or a "template argument" is not constant. */
 #ifdef __cplusplus
 extern "C++" {
 template <bool limit, bool table> struct tatcell_require_ {
-    static_assert(limit, "tatcell: this limit cannot be represented: a value is 0, or the burst is too large or the "
-                         "rate too fast (use larger units or slower ticks), or not longest < on <= window");
+    static_assert(limit, "tatcell: this limit cannot be represented: a value is 0, the burst is too large or the rate "
+                         "too fast (use larger units or slower ticks), or a duty cycle is not longest < on <= window");
     static_assert(table, "tatcell: slots must be a multiple of 16, and the policy ADMIT, INHERIT or DENY");
     enum { zero = 0 };
 };
@@ -195,8 +195,8 @@ template <bool limit, bool table> struct tatcell_require_ {
 
 /**
  * Initialises a tatcell_small_limit_t: `units` per `period` ticks, and at most `burst` units at one instant after idle.
- * Takes constants only (tatcell_small_limit_init takes variables). A limit that cannot be represented does not compile:
- * a value is 0, or the burst is too large, or there are too many units a tick. Then use larger units or slower ticks.
+ * Constants only (tatcell_small_limit_init takes variables). It does not compile if a value is 0, or if the burst is
+ * too large or the rate too fast: then use larger units or slower ticks.
  */
 #define TATCELL_SMALL_LIMIT(units, period, burst) TATCELL_SMALL_LIMIT_SHAPED(units, period, burst, 0)
 /** Initialises as TATCELL_SMALL_LIMIT; reservations may wait up to `max_delay` ticks. */
@@ -226,12 +226,10 @@ template <bool limit, bool table> struct tatcell_require_ {
 
 /**
  * Initialises a tatcell_small_limit_t for a duty cycle: at most `on` ticks of transmission in any `window` ticks,
- * if no transmission is longer than `longest` ticks. Charge each transmission when it begins: cost = its ticks,
- * rounded up.
+ * if none is longer than `longest` ticks. Charge each transmission when it begins: cost = its ticks, rounded up.
  *
  * At most burst + rate * window = longest + (on - longest) units pass in a window. (A limit of `on` per `window` with a
- * burst of `on` would let nearly twice as many pass.) The macro adds one tick to the window, because a clock shows
- * whole ticks.
+ * burst of `on` passes nearly twice as many.) The window is one tick longer, because a clock shows whole ticks.
  */
 #define TATCELL_SMALL_DUTY(on, window, longest) \
     TATCELL_SMALL_LIMIT(TATCELL_DUTY_(on, window, longest), TATCELL_U_(window) + 1, longest)
@@ -482,8 +480,8 @@ uint32_t tatcell_small_table_check_exclusive(tatcell_small_table_t *table, uint3
 void tatcell_small_table_sweep(tatcell_small_table_t *table, uint32_t now);
 
 /**
- * Makes the limit of the macro TATCELL_SMALL_LIMIT_SHAPED from numbers that are known at run time. It returns an error
- * if the macro would not compile. It takes about 5000 instructions of shifts and subtractions: call it at the start.
+ * Makes the limit of the macro TATCELL_SMALL_LIMIT_SHAPED from numbers that are known at run time. If the macro would
+ * not compile, it returns an error. It takes about 5000 instructions (shifts, subtractions): call it at the start.
  *
  * @param limit     to initialise. Nothing is changed on error.
  * @param units     units per `period`.
@@ -547,9 +545,9 @@ uint64_t tatcell_small_refund(tatcell_cell_t *cell, const tatcell_small_limit_t 
                               uint32_t cost);
 
 /**
- * Cancels a reservation. If it is the last one of the cell, its whole charge is given back. If another reservation
- * waits behind it, nothing is given back: that one leaves at its time, and the next one would leave too soon after it.
- * (tatcell_small_refund does not look for other reservations: it is for checks.)
+ * Cancels a reservation. The last one of a cell is given back as a whole. If another one waits behind it, nothing is
+ * given back: that one leaves at its time, and the next one would leave too soon after it. (tatcell_small_refund does
+ * not look for others: it is for checks.)
  *
  * @param cell  as tatcell_small_check.
  * @param limit the cell's limit.
@@ -558,7 +556,7 @@ uint64_t tatcell_small_refund(tatcell_cell_t *cell, const tatcell_small_limit_t 
  * @param wait  what the reservation returned. If that was 0, the part that has drained is not given back.
  * @param cost  units, as reserved.
  * @retval TATCELL_SMALL_CONTENDED nothing is changed; ask again.
- * @retval others ticks of debt removed, rounded down; 0 if another reservation waits behind it.
+ * @retval others ticks of debt removed, rounded down; 0 if another one waits behind it.
  * Thread: any context. Cost: as tatcell_small_check. Since 0.4.
  */
 uint64_t tatcell_small_cancel(tatcell_cell_t *cell, const tatcell_small_limit_t *limit, uint64_t now, uint64_t then,
@@ -629,7 +627,7 @@ uint32_t tatcell_small32_refund(tatcell_cell32_t *cell, const tatcell_small32_li
  * @param wait  what the reservation returned. If that was 0, the part that has drained is not given back.
  * @param cost  units, as reserved.
  * @retval TATCELL_SMALL32_CONTENDED nothing is changed; ask again.
- * @retval others ticks of debt removed, rounded down; 0 if another reservation waits behind it.
+ * @retval others ticks of debt removed, rounded down; 0 if another one waits behind it.
  * Thread: any context. Cost: as tatcell_small32_check. Since 0.4.
  */
 uint32_t tatcell_small32_cancel(tatcell_cell32_t *cell, const tatcell_small32_limit_t *limit, uint32_t now,
@@ -675,8 +673,8 @@ uint32_t tatcell_small_log(tatcell_small_log_t *log, const tatcell_small32_limit
                            uint32_t *left_out);
 
 /**
- * Reports whether the library's masked sections keep interrupts out of the calling code. If unprivileged code uses
- * libtatcell-single.a, call this there once at the start: the masking instruction may have no effect.
+ * Reports whether the library's masked sections keep interrupts out of the calling code. Call it once at the start if
+ * unprivileged code uses libtatcell-single.a: there the masking instruction does nothing.
  *
  * @retval 0 they do. (With libtatcell-critical.a the sections are your functions; this call does not test them.)
  * @retval TATCELL_ERR_UNSUPPORTED they do not: the code is unprivileged. Use libtatcell-critical.a, or check from a
@@ -688,14 +686,14 @@ int32_t tatcell_small_section_check(void);
 
 #if defined(__GNUC__)
 /**
- * Decides one log line of this place: at most `burst` lines at once, and `n` per `per` ticks. If it is true, write the
- * line; *left_out lines were left out since the last written one. The place takes 8 bytes of RAM and 24 of flash.
+ * Decides one log line of this place: at most `burst` lines at once, and `n` per `per` ticks. True: write it; *left_out
+ * lines were left out since the last written one. The place takes 8 bytes of RAM and 24 of flash.
  *
  *   uint32_t left_out;
  *   if (TATCELL_LOG_LIMITED(now_ms, 2, 1000, 3, &left_out))
  *       printf("queue full (%u more were not logged)\n", (unsigned)left_out);
  *
- * If a function is inlined or instantiated several times, each copy that the compiler makes has its own log.
+ * If a function is inlined or instantiated several times, each copy that the compiler makes has its own.
  */
 #define TATCELL_LOG_LIMITED(now, n, per, burst, left_out)                                           \
     __extension__({                                                                                 \
