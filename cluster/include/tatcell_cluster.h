@@ -383,7 +383,7 @@ int32_t tatcell_cluster_drain(const tatcell_cluster_t *node,
 
 /**
  * Changes the limit of this name on all nodes: rate, burst and reserves. In a window that contains the change, at
- * most R w + B pass, with the larger of both R and of both B.
+ * most R w + B pass, where R is the larger of both rates and B the larger of both bursts.
  *
  * @param node           from tatcell_cluster_open; not NULL.
  * @param limit          the new limit, started from TATCELL_CLUSTER_LIMIT_INIT; not NULL.
@@ -427,7 +427,7 @@ typedef struct tatcell_cluster_metrics_t {
     uint64_t passed_open;
     /** Requests refused by an earlier answer of the store. */
     uint64_t denied_cached;
-    /** Requests refused by their own answer of the store. */
+    /** Requests refused by the store's answer to them. */
     uint64_t denied_answer;
     /** Requests refused because the store was away. */
     uint64_t denied_down;

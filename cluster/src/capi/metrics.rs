@@ -29,7 +29,7 @@ pub struct tatcell_cluster_metrics_t {
     pub passed_open: u64,
     /// Requests refused by an earlier answer of the store.
     pub denied_cached: u64,
-    /// Requests refused by their own answer of the store.
+    /// Requests refused by the store's answer to them.
     pub denied_answer: u64,
     /// Requests refused because the store was away.
     pub denied_down: u64,

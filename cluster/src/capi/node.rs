@@ -226,7 +226,7 @@ pub extern "C" fn tatcell_cluster_drain(
 }
 
 /// Changes the limit of this name on all nodes: rate, burst and reserves. In a window that contains the change, at
-/// most R w + B pass, with the larger of both R and of both B.
+/// most R w + B pass, where R is the larger of both rates and B the larger of both bursts.
 ///
 /// @param node           from tatcell_cluster_open; not NULL.
 /// @param limit          the new limit, started from TATCELL_CLUSTER_LIMIT_INIT; not NULL.
