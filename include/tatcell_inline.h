@@ -114,9 +114,9 @@ struct tatcell_inline_step {
     uint64_t lead, tat;
 };
 
-/* A TAT that is at most H + S ahead of the clock moves on by the charge. A TAT of now gives the same result as a full
- * cell. In all other cases the cell is full and starts from now. Branches are faster than selections here: the next
- * check needs this word, and with a predicted branch it waits for one addition only. */
+/* A TAT at most H + S ahead of the clock moves on by the charge. (A TAT of now gives the result of a full cell.) Else
+ * the cell is full and starts from now. Branches, not selections: the next check needs this word, and with a predicted
+ * branch it waits for one addition only. */
 TATCELL_INLINE struct tatcell_inline_step tatcell_inline_charge(const tatcell_inline_limit_t *limit, uint64_t word,
                                                                 uint64_t clock, uint64_t cost) {
     uint64_t charge = cost * limit->emission_q, ahead = word - clock;
@@ -152,8 +152,8 @@ TATCELL_INLINE int32_t tatcell_inline_pass(uint64_t *retry_after) {
  * @param cost        units; 0 only peeks and never writes.
  * @param retry_after ticks until the same cost conforms, as for tatcell_cell_check; NULL = not wanted.
  * @retval as tatcell_cell_check.
- * Thread: any number on one cell, during any other call on it. Cost: one compare-and-swap if it charges, else one load;
- * a call if it is not decided inline. Since 0.4.
+ * Thread: any number on one cell, also in other calls. Cost: one compare-and-swap if it charges, else one load; a call
+ * if not decided inline. Since 0.4.
  */
 TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
                                                  uint64_t now, uint64_t cost, uint64_t *retry_after) {
@@ -179,8 +179,7 @@ TATCELL_INLINE int32_t tatcell_inline_cell_check(tatcell_cell_t *cell, const tat
  * @param cost        units; 0 only peeks and never writes.
  * @param retry_after ticks until the same cost conforms, as for tatcell_cell_check; NULL = not wanted.
  * @retval as tatcell_cell_check_exclusive.
- * Thread: one at a time on one cell. Cost: one load, one store if it charges; a call if it is not decided inline.
- * Since 0.4.
+ * Thread: one at a time on one cell. Cost: one load, one store if it charges; a call if not decided inline. Since 0.4.
  */
 TATCELL_INLINE int32_t tatcell_inline_cell_check_exclusive(tatcell_cell_t *cell, const tatcell_inline_limit_t *limit,
                                                            uint64_t now, uint64_t cost, uint64_t *retry_after) {

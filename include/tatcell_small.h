@@ -23,16 +23,15 @@
  * TIME     Your own tick count: 64 bits, or 32 bits that wrap (only differences count). A 32-bit cell that was idle
  *          for longer than TATCELL_SMALL32_SPAN(limit) ticks can read as a debt of at most one window, never as
  *          credit. The span is nearly 2^(32 - shift) ticks: 49 days of ms for 10 a second, but 262 s for the bytes of
- *          a UART. So charge each cell at least once per span. Otherwise call _idle for the cell (_sweep for a table)
- *          once per TATCELL_SMALL32_SWEEP_INTERVAL(limit).
+ *          a UART. Charge each cell once per span, or call _idle for it (_sweep for a table) once per
+ *          TATCELL_SMALL32_SWEEP_INTERVAL(limit).
  * SHARING  The main loop and interrupts may use the same cell or table at once. If the core has no atomics of that
  *          width, the archive that you link decides how the library keeps them apart:
  *            libtatcell-single.a     masks interrupts (PRIMASK, mstatus.MIE): one core, privileged code
  *            libtatcell-critical.a   calls tatcell_critical_enter and tatcell_critical_exit, which you write
  *          The _exclusive functions mask nothing: one caller at a time. PRIMASK does not mask an NMI or a hard fault:
  *          call nothing from there. If tatcell_critical_enter raises BASEPRI, call nothing from an interrupt of a
- *          higher priority. On a Cortex-M, masking has no effect in unprivileged code, and raises no fault:
- *          tatcell_small_section_check detects this.
+ *          higher priority. Unprivileged code on a Cortex-M cannot mask: tatcell_small_section_check detects it.
  * ONE USE  Check a cell, or reserve from it, not both: reservations take each unit in advance, so checks starve.
  * CHECKS   None. Unlike those of tatcell.h, these functions need objects that this header made. A NULL, a misaligned
  *          pointer or any other limit is undefined behaviour. This keeps the functions small.
@@ -480,8 +479,8 @@ uint32_t tatcell_small_table_check_exclusive(tatcell_small_table_t *table, uint3
 void tatcell_small_table_sweep(tatcell_small_table_t *table, uint32_t now);
 
 /**
- * Makes the limit of the macro TATCELL_SMALL_LIMIT_SHAPED from numbers that are known at run time. If the macro would
- * not compile, it returns an error. It takes about 5000 instructions (shifts, subtractions): call it at the start.
+ * Makes the limit of TATCELL_SMALL_LIMIT_SHAPED from numbers that are known at run time, or returns an error if that
+ * would not compile. It takes about 5000 instructions (shifts, subtractions): call it at the start.
  *
  * @param limit     to initialise. Nothing is changed on error.
  * @param units     units per `period`.
@@ -546,8 +545,7 @@ uint64_t tatcell_small_refund(tatcell_cell_t *cell, const tatcell_small_limit_t 
 
 /**
  * Cancels a reservation. The last one of a cell is given back as a whole. If another one waits behind it, nothing is
- * given back: that one leaves at its time, and the next one would leave too soon after it. (tatcell_small_refund does
- * not look for others: it is for checks.)
+ * given back: that one leaves at its time, and the next one would leave too soon after it. Refund only checks.
  *
  * @param cell  as tatcell_small_check.
  * @param limit the cell's limit.
@@ -676,7 +674,7 @@ uint32_t tatcell_small_log(tatcell_small_log_t *log, const tatcell_small32_limit
  * Reports whether the library's masked sections keep interrupts out of the calling code. Call it once at the start if
  * unprivileged code uses libtatcell-single.a: there the masking instruction does nothing.
  *
- * @retval 0 they do. (With libtatcell-critical.a the sections are your functions; this call does not test them.)
+ * @retval 0 they do. (With libtatcell-critical.a the sections are your functions, and are not tested.)
  * @retval TATCELL_ERR_UNSUPPORTED they do not: the code is unprivileged. Use libtatcell-critical.a, or check from a
  * supervisor call.
  * Thread: any context. Cost: one masked section. Since 0.4.
@@ -687,7 +685,7 @@ int32_t tatcell_small_section_check(void);
 #if defined(__GNUC__)
 /**
  * Decides one log line of this place: at most `burst` lines at once, and `n` per `per` ticks. True: write it; *left_out
- * lines were left out since the last written one. The place takes 8 bytes of RAM and 24 of flash.
+ * were left out since the last one. The place takes 8 bytes of RAM and 24 of flash.
  *
  *   uint32_t left_out;
  *   if (TATCELL_LOG_LIMITED(now_ms, 2, 1000, 3, &left_out))

@@ -221,7 +221,7 @@ typedef struct tatcell_cluster_options_t {
     uint32_t nodes;
     /** The URL of the store, for example redis://[user:password@]host:port/; not NULL. */
     const char *url;
-    /** The user, in place of the URL's; NULL = the default user, or the URL's login if password is NULL too. */
+    /** The user, in place of the URL's; NULL = the default user, or the URL's if password is NULL, too. */
     const char *user;
     /** The password of user; NULL = none. */
     const char *password;
@@ -321,8 +321,7 @@ uint64_t tatcell_cluster_now(const tatcell_cluster_t *node);
  *                       NULL = not wanted.
  * @retval TATCELL_CLUSTER_PASS passes, and is charged.
  * @retval TATCELL_CLUSTER_DENY, TATCELL_CLUSTER_NEVER does not pass.
- * @retval TATCELL_CLUSTER_PENDING the node asked the store: exactly one answer comes with the token
- *         (tatcell_cluster_drain).
+ * @retval TATCELL_CLUSTER_PENDING the node asked the store: tatcell_cluster_drain will have one answer with the token.
  * @retval TATCELL_CLUSTER_OVERLOADED the node did not ask, and no answer comes: 4096 wait already, or as many keys
  *         are in use as the options allow.
  * @retval TATCELL_CLUSTER_ERR_ABSENT no limit has this number.
@@ -501,8 +500,7 @@ int32_t tatcell_cluster_prometheus(const tatcell_cluster_t *node,
  * @param node       from tatcell_cluster_open; NULL = nothing to do.
  * @param timeout_ns nanoseconds to wait.
  * @retval 0 done.
- * @retval TATCELL_CLUSTER_ERR_TIMEOUT not done in time: the thread ends by itself, and the units lapse. The node is
- *         freed too.
+ * @retval TATCELL_CLUSTER_ERR_TIMEOUT not in time: the thread ends by itself, units lapse, and the node is freed.
  * @retval TATCELL_CLUSTER_ERR_ALIGN bad pointer.
  * Thread: one, when no other thread uses the node. Cost: waits up to the timeout. Since 0.3.
  */

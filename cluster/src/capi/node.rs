@@ -151,8 +151,7 @@ pub extern "C" fn tatcell_cluster_now(node: *const tatcell_cluster_t) -> u64 {
 ///                       NULL = not wanted.
 /// @retval TATCELL_CLUSTER_PASS passes, and is charged.
 /// @retval TATCELL_CLUSTER_DENY, TATCELL_CLUSTER_NEVER does not pass.
-/// @retval TATCELL_CLUSTER_PENDING the node asked the store: exactly one answer comes with the token
-///         (tatcell_cluster_drain).
+/// @retval TATCELL_CLUSTER_PENDING the node asked the store: tatcell_cluster_drain will have one answer with the token.
 /// @retval TATCELL_CLUSTER_OVERLOADED the node did not ask, and no answer comes: 4096 wait already, or as many keys
 ///         are in use as the options allow.
 /// @retval TATCELL_CLUSTER_ERR_ABSENT no limit has this number.
@@ -264,8 +263,7 @@ pub extern "C" fn tatcell_cluster_change(
 /// @param node       from tatcell_cluster_open; NULL = nothing to do.
 /// @param timeout_ns nanoseconds to wait.
 /// @retval 0 done.
-/// @retval TATCELL_CLUSTER_ERR_TIMEOUT not done in time: the thread ends by itself, and the units lapse. The node is
-///         freed too.
+/// @retval TATCELL_CLUSTER_ERR_TIMEOUT not in time: the thread ends by itself, units lapse, and the node is freed.
 /// @retval TATCELL_CLUSTER_ERR_ALIGN bad pointer.
 /// Thread: one, when no other thread uses the node. Cost: waits up to the timeout. Since 0.3.
 #[no_mangle]

@@ -54,7 +54,7 @@ pub struct tatcell_cluster_options_t {
     pub nodes: u32,
     /// The URL of the store, for example redis://[user:password@]host:port/; not NULL.
     pub url: *const c_char,
-    /// The user, in place of the URL's; NULL = the default user, or the URL's login if password is NULL too.
+    /// The user, in place of the URL's; NULL = the default user, or the URL's if password is NULL, too.
     pub user: *const c_char,
     /// The password of user; NULL = none.
     pub password: *const c_char,
