@@ -74,7 +74,8 @@ mod portable;
 
 use core::ops::Range;
 
-use super::scalar::{Burst, Stop};
+use super::call::Burst;
+use super::scalar::Stop;
 use crate::algorithms::gcra;
 use crate::keys::home_line;
 use crate::sync::access::Access;
