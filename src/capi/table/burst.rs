@@ -12,7 +12,7 @@ use crate::capi::pointers::lists::{KeyList, Rows};
 use crate::capi::pointers::places::{apart, Span, Written};
 use crate::combine::link::either;
 use crate::limit::TableLimit;
-use crate::table::{Access, Burst, Counters, Table, MAX_BURST};
+use crate::table::{Access, Burst, Counters, NextBurst, Table, MAX_BURST};
 
 /// Most keys in one burst.
 pub const TATCELL_BURST_MAX: u32 = 64;
@@ -339,12 +339,16 @@ impl<'a> Work<'a> {
         let Work { now, costs, counters, .. } = self;
         let made = match (self.limits, self.decisions) {
             (Some(Limits::One(limit)), None) => {
+                let next: &[u64] = match &self.next {
+                    Source::Keys(keys) => {
+                        table.hash_keys(ahead, keys).map_err(table_code)?;
+                        ahead
+                    }
+                    Source::Hashes(next) => next,
+                    _ => &[],
+                };
                 let burst = Burst { limit, now, hashes, costs, last: self.last };
-                match &self.next {
-                    Source::Keys(keys) => table.check_then_keys(&burst, counters, ahead, keys),
-                    Source::Hashes(next) => table.check_burst_then(&burst, counters, next),
-                    _ => table.check_burst_then(&burst, counters, &[]),
-                }
+                burst.check(table, counters, NextBurst::hashes(next))
             }
             (limits, decisions) => {
                 match &self.next {
