@@ -83,8 +83,8 @@ impl<const N: usize> Set<'_, N> {
 
     /// Turns a claim back into an empty slot; whoever was faster is right.
     fn drop_claim<A: Access>(&self, layout: &Layout, claim: Option<Seen>) {
-        if let Some(Seen { at, word }) = claim {
-            let _ = A::replace(self.slot(at), word, layout.dropped(word));
+        if let Some((slot, word)) = claim.and_then(|Seen { at, word }| Some((self.slot(at)?, word))) {
+            let _ = A::replace(slot, word, layout.dropped(word));
         }
     }
 
@@ -121,7 +121,8 @@ impl<const N: usize> Set<'_, N> {
             let survey = self.survey(&ask);
             // A live word decides, whatever claims there are: they are late, and whoever sees them drops them.
             if let Some(seen) = survey.live {
-                match self.charge::<A, O>(ask, seen, &mut lost) {
+                let charged = |slot| self.charge::<A, O>(ask, slot, seen, &mut lost);
+                match self.slot(seen.at).and_then(charged) {
                     None => continue,
                     Some(done) => {
                         self.drop_claim::<A>(layout, own);
@@ -146,7 +147,8 @@ impl<const N: usize> Set<'_, N> {
                 };
                 // Rivals hold higher claims, or left them behind. Gone, they cannot commit a second slot of this key.
                 if self.drop_higher::<A, O>(&ask, claim.at) {
-                    if let Some(done) = ask.commit::<A, N>(self, claim, lead, answer) {
+                    let commit = |slot| ask.commit::<A, N>(self, slot, claim, lead, answer);
+                    if let Some(done) = self.slot(claim.at).and_then(commit) {
                         return done;
                     }
                 }
@@ -184,7 +186,7 @@ impl<const N: usize> Set<'_, N> {
                 }
             };
             // The next look tells whether this claim is the lowest one, and only then it is committed.
-            if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
+            if self.slot(seen.at).is_some_and(|slot| A::replace(slot, seen.word, claim).is_ok()) {
                 own = Some(Seen { at: seen.at, word: claim });
                 known = own;
             } else {
