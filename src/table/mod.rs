@@ -31,6 +31,7 @@ mod upkeep;
 pub use crate::sync::access::{Access, Exclusive, Shared};
 #[cfg(feature = "capi")]
 pub(crate) use burst::list::Keys;
+pub(crate) use burst::scalar::cost_of;
 pub use burst::scalar::Burst;
 pub use calls::full_answer::Request;
 pub(crate) use calls::pair::{Half, Known};

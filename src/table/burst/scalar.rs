@@ -165,8 +165,9 @@ impl<M: Access> Table<'_, M> {
 #[inline(always)]
 pub(in crate::table) fn nothing<T>(_: &T, _: Range<usize>) {}
 
-/// The cost of a request; `burst_ready` has seen that there are enough.
+/// The cost of a request. The call has checked that there are enough; a request without one has a cost above every
+/// burst, so it is refused and nobody is charged.
 #[inline(always)]
-pub(in crate::table) fn cost_of(costs: &[u32], i: usize) -> u64 {
-    costs.get(i).copied().unwrap_or(1) as u64
+pub(crate) fn cost_of(costs: &[u32], i: usize) -> u64 {
+    costs.get(i).map_or_else(|| impossible!(u64::MAX), |&cost| cost.into())
 }

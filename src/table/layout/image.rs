@@ -301,7 +301,7 @@ pub(crate) fn restore(
     exclusive: bool,
     offset: i64,
 ) -> Result<(Geometry, Hasher), TableError> {
-    let (Some(header), 0) = (image.first_chunk::<HEADER_WORDS>(), image.len() % SLOTS_PER_LINE) else {
+    let (Some((header, body)), 0) = (image.split_first_chunk(), image.len() % SLOTS_PER_LINE) else {
         return Err(TableError::BadGeometry);
     };
     let (mut g, hasher) = read(header, image.len() / SLOTS_PER_LINE, options, exclusive)?;
@@ -313,7 +313,6 @@ pub(crate) fn restore(
     let later = (-(-(offset as i128) >> g.shr) << g.shl) as u64;
     let earlier = ((offset as i128 >> g.shr) << g.shl) as u64;
     let exempts = |word| matches!(g.algorithm, Algorithm::Overrides) && is_exemption(&g.layout, word);
-    let body = image.get(HEADER_WORDS..).unwrap_or_else(|| impossible!(&[]));
     format(lines, &g, exclusive, |i| {
         let word = body.get(i).copied().unwrap_or_else(|| impossible!(0));
         let word = if word == 0 || is_outdone(&g, body, i, word) { 0 } else { merged(&g, body, i, word) };

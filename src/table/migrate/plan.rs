@@ -172,7 +172,7 @@ impl<'a> Plan<'a> {
         let of_set = |pair: &[Line]| {
             // ORDERING: Relaxed; single words, values only.
             let words = pair.iter().flat_map(|line| &line.words).map(|slot| slot.load(Ordering::Relaxed));
-            words.map(holds).min().unwrap_or(0)
+            words.map(holds).min().unwrap_or_else(|| impossible!(0))
         };
         match old.chunks_exact(2).map(of_set).max() {
             None | Some(0) => 0,
