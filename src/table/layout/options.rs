@@ -1,8 +1,9 @@
 //! What a table is made with.
 
+use super::override_word::OVERRIDE_BITS;
 use super::policy::FullPolicy;
 use crate::keys::HashKind;
-use crate::limit::{LimitSpec, OVERRIDE_BITS};
+use crate::limit::LimitSpec;
 
 /// Describes a table. Sizes come from the memory, the rest from here.
 ///

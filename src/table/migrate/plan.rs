@@ -10,7 +10,6 @@
 #![forbid(unsafe_code)]
 
 use super::report::Migrated;
-use crate::algorithms::merge;
 use crate::keys::home_line;
 use crate::sync::Ordering;
 use crate::table::layout::geometry::{Geometry, SLOTS_PER_LINE};
@@ -221,15 +220,6 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What two debts are together: the larger; of counts, the later time with the larger count.
-fn either(to: &Geometry, a: u64, b: u64) -> u64 {
-    if to.is_gcra() {
-        a.max(b)
-    } else {
-        merge(to.algorithm, to.shl as u32, a, b)
-    }
-}
-
 impl Kept {
     /// The place of a tag. All places are compared: that needs no branch.
     fn find(&self, tag: u64) -> Option<usize> {
@@ -243,7 +233,7 @@ impl Kept {
             Some(same) => {
                 let old = self.leads.get(same).copied().unwrap_or_else(|| impossible!(0));
                 // Owes at least what either does. As a number it may be less: words that count can do so in two ways.
-                debt.lead = either(to, debt.lead, old);
+                debt.lead = to.merge(debt.lead, old);
                 if debt.lead == old {
                     return false;
                 }
