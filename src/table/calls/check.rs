@@ -173,7 +173,7 @@ impl<'m, M: Access> Table<'m, M> {
 
     /// One attempt on a live slot. None: a look, options, a cost above the burst, no limit, or lost to a rival.
     #[inline(always)]
-    fn attempt(
+    pub(super) fn attempt(
         &self,
         (slot, word): (&AtomicU64, u64),
         tag: Tag,
