@@ -28,6 +28,7 @@ mod set;
 mod upkeep;
 
 pub use crate::sync::access::{Access, Exclusive, Shared};
+pub(crate) use burst::call::cost_of;
 pub use burst::call::{Burst, NextBurst};
 #[cfg(feature = "capi")]
 pub(crate) use burst::list::Keys;

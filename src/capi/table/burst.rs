@@ -317,7 +317,7 @@ impl<'a> Work<'a> {
         if let Some(limits) = self.limits {
             limits.are_of(table, count)?;
         }
-        let own = burst.scratch.get_mut(..count).unwrap_or_else(|| impossible!(&mut []));
+        let own = burst.scratch.get_mut(..count).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?;
         if let Source::Keys(keys) = self.source {
             let hashed = match self.fetched {
                 true => table.hash_keys(own, &keys),
@@ -333,7 +333,9 @@ impl<'a> Work<'a> {
             table.prefetch(hashes);
         }
         let ahead = match &mut next {
-            Some(next) => next.scratch.get_mut(..next.count as usize).unwrap_or_else(|| impossible!(&mut [])),
+            Some(next) => {
+                next.scratch.get_mut(..next.count as usize).ok_or_else(|| impossible!(TATCELL_ERR_COUNT))?
+            }
             None => &mut [],
         };
         let Work { now, costs, counters, .. } = self;

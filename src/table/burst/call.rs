@@ -250,8 +250,9 @@ impl<M: Access> Table<'_, M> {
     }
 }
 
-/// The cost of request i. The call has verified that there is one for each.
+/// Returns the cost of request i. The call has verified that there is one for each; a request without one would get a
+/// cost above every burst, so it would be refused and nobody charged.
 #[inline(always)]
-pub(in crate::table) fn cost_of(costs: &[u32], i: usize) -> u64 {
-    costs.get(i).copied().unwrap_or(1) as u64
+pub(crate) fn cost_of(costs: &[u32], i: usize) -> u64 {
+    costs.get(i).map_or_else(|| impossible!(u64::MAX), |&cost| cost.into())
 }

@@ -12,8 +12,8 @@ pub(crate) trait Keys {
     /// Returns a function that reads key i by value, if all keys have N bytes and lie at fixed distances.
     fn reader<const N: usize>(&self) -> Option<impl Fn(usize) -> [u8; N] + Copy>;
 
-    /// Returns the bytes of key i.
-    fn bytes(&self, i: usize) -> &[u8];
+    /// The bytes of key i; `None` if there is no such key.
+    fn bytes(&self, i: usize) -> Option<&[u8]>;
 }
 
 impl<M: Access> Table<'_, M> {
@@ -25,7 +25,7 @@ impl<M: Access> Table<'_, M> {
             self.hash_burst(hashes, key)
         } else {
             hashes.iter_mut().enumerate().try_for_each(|(i, hash)| {
-                *hash = self.hash(keys.bytes(i))?;
+                *hash = self.hash(keys.bytes(i).ok_or(TableError::TooManyKeys)?)?;
                 Ok(())
             })
         }

@@ -79,8 +79,9 @@ use core::ops::Range;
 
 use super::call::Burst;
 use super::scalar::Stop;
-use crate::algorithms::gcra;
+use crate::algorithms::gcra::{self, Plain};
 use crate::keys::home_line;
+use crate::limit::params::Params;
 use crate::sync::access::Access;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::counters::Counters;
@@ -139,6 +140,7 @@ pub(in crate::table) struct Rule<'m> {
     /// The lines and the layout again, for scalar code.
     slots: &'m [Line],
     layout: &'m Layout,
+    params: &'m Params,
 }
 
 /// The home lines of the group that A placed last.
@@ -281,7 +283,7 @@ impl<M: Access> Table<'_, M> {
     }
 
     #[inline(always)]
-    fn rule(&self, burst: &Burst<'_>) -> Rule<'_> {
+    fn rule<'a>(&'a self, burst: &Burst<'a>) -> Rule<'a> {
         let (layout, p) = (&self.geometry.layout, &burst.limit.0);
         Rule {
             base: self.slots.as_ptr(),
@@ -298,6 +300,7 @@ impl<M: Access> Table<'_, M> {
             charge: p.t_q,
             slots: self.slots,
             layout,
+            params: p,
         }
     }
 
@@ -375,15 +378,22 @@ impl<M: Access> Table<'_, M> {
     /// Returns `None` if the slot no longer belongs to the key, or if the swap was lost again.
     #[inline(always)]
     fn once_more(&self, burst: &Burst<'_>, slot: &AtomicU64, hash: u64) -> Option<bool> {
-        let (layout, p) = (&self.geometry.layout, &burst.limit.0);
-        let (now_q, tag) = (self.now_q(burst.now), layout.tag(hash));
+        let (layout, now_q) = (&self.geometry.layout, self.now_q(burst.now));
+        let tag = layout.tag(hash);
         // ORDERING: Relaxed; single word, value only.
         let word = slot.load(Ordering::Relaxed);
         if !layout.is_live_of(word, tag) {
             return None;
         }
-        let Ok(lead) = gcra::fits(layout.lead(word, now_q), p.t_q, p.burst_q) else { return Some(false) };
-        M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).is_ok().then_some(true)
+        // Requests of a group cost one unit each.
+        match gcra::plain(&burst.limit.0, layout.lead(word, now_q), 1) {
+            Plain::Store(lead) => {
+                let next = layout.live(tag, now_q.wrapping_add(lead));
+                M::replace(slot, word, next).is_ok().then_some(true)
+            }
+            Plain::Wait(_) => Some(false),
+            Plain::Other => None,
+        }
     }
 
     /// Scans the second lines of the lanes whose key is not in its home line, and corrects those that it finds.
@@ -416,11 +426,12 @@ impl<M: Access> Table<'_, M> {
             if !layout.is_live_of(word, tag) {
                 continue;
             }
-            let lead = layout.lead(word, rule.now);
             live |= bit;
-            pass |= u32::from(lead <= rule.limit) << i;
-            let next = layout.live(tag, rule.now.wrapping_add(lead).wrapping_add(rule.charge));
-            (side.slots[i], words.old[i], words.new[i]) = (slot, word, next);
+            (side.slots[i], words.old[i]) = (slot, word);
+            if let Plain::Store(lead) = gcra::plain(rule.params, layout.lead(word, rule.now), 1) {
+                pass |= bit;
+                words.new[i] = layout.live(tag, rule.now.wrapping_add(lead));
+            }
         }
         Decoded { live, pass }
     }
