@@ -281,6 +281,33 @@ TEST(options_that_sliding_and_quota_linear_do_not_have_are_named) {
     EXPECT(info.emission_q == 1600 && info.resolution == 4 && info.count_bits == 5 && info.rate_error_ppb == 0);
 }
 
+/* Five in a quarter of an hour of UTC, in milliseconds: the next one passes at the border, to the tick. */
+TEST(an_aligned_window_of_a_table_ends_at_its_border) {
+    static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(64)];
+    static const uint8_t seed[16] = {1};
+    const uint64_t start = UINT64_C(1795000019304), border = UINT64_C(1795000500000);
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT, day = TATCELL_LIMIT_SPEC_INIT;
+    spec.algorithm = day.algorithm = TATCELL_ALGORITHM_FIXED_WINDOW;
+    spec.flags = day.flags = TATCELL_LIMIT_ALIGNED;
+    spec.units = 5, spec.period = 900000, day.units = 20, day.period = 86400000;
+    for (int with_a_day = 0; with_a_day < 2; with_a_day++) {
+        tatcell_table_options_t options = TATCELL_TABLE_OPTIONS_INIT;
+        tatcell_table_info_t made = TATCELL_TABLE_INFO_INIT;
+        tatcell_table_t table;
+        uint64_t retry = 0;
+        options.fastest = &spec, options.slowest = with_a_day ? &day : NULL, options.seed = seed;
+        EQ(tatcell_table_init(&table, memory, sizeof memory, &options), 0);
+        EQ(tatcell_limit_init_table(&limit, &table, &spec), 0);
+        EQ(tatcell_table_info(&table, &made), 0);
+        EXPECT(made.border_error == 0 && made.resolution == 0);
+        EQ(tatcell_table_check(&table, &limit, start, "x", 1, 5, &retry), 0);
+        EQ(tatcell_table_check(&table, &limit, start, "x", 1, 1, &retry), TATCELL_NON_CONFORMING);
+        EQ(start + retry, border);
+        EQ(tatcell_table_check(&table, &limit, border - 1, "x", 1, 1, &retry), TATCELL_NON_CONFORMING);
+        EQ(tatcell_table_check(&table, &limit, border, "x", 1, 1, &retry), 0);
+    }
+}
+
 TEST(windows_cannot_reserve_and_change_by_reset_alone) {
     tatcell_limit_t other, alike;
     EQ(tatcell_limit_init_window(&limit, 3, 1000), 0);
@@ -364,6 +391,7 @@ int main(void) {
     RUN(a_used_up_quota_comes_back_unit_by_unit);
     RUN(options_that_sliding_and_quota_linear_do_not_have_are_named);
     RUN(bad_specifications_are_named_and_change_nothing);
+    RUN(an_aligned_window_of_a_table_ends_at_its_border);
     RUN(windows_cannot_reserve_and_change_by_reset_alone);
     RUN(a_lease_leaves_a_window_to_its_cell);
     RUN(a_table_counts_in_the_slots_of_its_keys);

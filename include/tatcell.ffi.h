@@ -409,6 +409,7 @@ typedef struct tatcell_limit_info_t {
     uint64_t rate_error_ppb;
     uint32_t algorithm;
     uint32_t count_bits;
+    uint64_t border_error;
 } tatcell_limit_info_t;
 
 typedef struct tatcell_table_info_t {
@@ -432,6 +433,7 @@ typedef struct tatcell_table_info_t {
     uint32_t algorithm;
     uint32_t count_bits;
     uint64_t guard;
+    uint64_t border_error;
 } tatcell_table_info_t;
 
 typedef struct tatcell_limit_numbers_t {

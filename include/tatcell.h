@@ -545,8 +545,8 @@ typedef struct tatcell_table_options_t {
     /** Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick. */
     uint64_t claim_lifetime;
     /**
-     * Ticks per second of the callers' clock, for processes that attach; 0 = not stated. The library only stores
-     * it.
+     * Ticks per second of the callers' clock; 0 = not stated. Processes that attach can ask for it. A table of
+     * windows takes a unit of time with which its words last a year of this clock.
      */
     uint64_t tick_hz;
     /**
@@ -2816,10 +2816,15 @@ typedef struct tatcell_limit_info_t {
     uint32_t algorithm;
     /** Bits of the word that count units, next to the time; 0 for GCRA and decay. */
     uint32_t count_bits;
+    /**
+     * The most ticks by which a window ends later than specified; it never ends earlier. 0 if every border is exact,
+     * and for GCRA. Since 0.4.
+     */
+    uint64_t border_error;
 } tatcell_limit_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_LIMIT_INFO_INIT {sizeof(tatcell_limit_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Reports the numbers of a limit, its span, and how far its rate is from the specified one.
@@ -2886,10 +2891,16 @@ typedef struct tatcell_table_info_t {
     uint32_t count_bits;
     /** For aligned windows: ticks by which callers' clocks may differ; otherwise 0. */
     uint64_t guard;
+    /**
+     * The most ticks by which a window of the table ends later than specified; it never ends earlier. 0 if every
+     * border is exact, and for GCRA. Since 0.4.
+     */
+    uint64_t border_error;
 } tatcell_table_info_t;
 
 /** Information to be filled in. */
-#define TATCELL_TABLE_INFO_INIT {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
+#define TATCELL_TABLE_INFO_INIT \
+    {sizeof(tatcell_table_info_t), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0}
 
 /**
  * Reports the numbers of a table: its size, span, skew, sweep interval and others.

@@ -121,13 +121,13 @@ fn largest_lead(p: &Params, most: u64) -> u64 {
 pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<State, u64> {
     let p = at.p;
     if cost == 0 {
-        let reached = lead(p, up_to(most));
+        let reached = lead(p, up_to(most)).wrapping_add(at.units_until(0));
         return if state.ahead <= reached { Ok(state) } else { Err(state.ahead.wrapping_sub(reached)) };
     }
     let room = up_to(most.saturating_sub(cost));
     let now = level(p, state.ahead);
     if now <= room {
-        Ok(State { ahead: lead(p, now.saturating_add(q32(cost))), aux: 0 })
+        Ok(charged(at, now.saturating_add(q32(cost))))
     } else {
         Err(state.ahead.saturating_sub(largest_lead(p, room)))
     }
@@ -141,7 +141,14 @@ pub(super) fn add(at: At<'_>, state: State, cost: u64) -> (State, u64) {
     if added == 0 {
         return (state, 0);
     }
-    (State { ahead: lead(p, now.saturating_add(q32(added))), aux: 0 }, added)
+    (charged(at, now.saturating_add(q32(added))), added)
+}
+
+/// The state of a level that a charge has raised. The level was read at the floored clock; a unit of time more keeps
+/// what was charged after that from decaying from before it.
+#[inline(always)]
+fn charged(at: At<'_>, level: u64) -> State {
+    State { ahead: lead(at.p, level).wrapping_add(at.units_until(0)), aux: 0 }
 }
 
 /// What is left of the charge of a permit, in Q32, rounded down. Of a clock behind the charge all is, though the level

@@ -3,7 +3,8 @@
 //! ```text
 //!  word   [             busy : F             ][mode : 1][          b          ]     b = bits of the quota
 //!  bursty                end                      0       used
-//!  smooth              ceil(y)                    1       y - 1, below the point    y in units of 2^-b
+//!  smooth              ceil(y)                    1       y - 1, below the point    y in parts of a unit of time,
+//!                                                                                   as many as the quota
 //!
 //!  bursty:  |<--------- w --------->|            used < quota at end: forgotten, the next request starts a window
 //!     ------+--x--x-------x---------+----->
@@ -13,7 +14,7 @@
 //!         start                    end
 //! ```
 //!
-//! T = ceil(w * 2^b / quota) in units of 2^-b. Bursty is a fixed window of `quota` units from the first request on. The
+//! T = w / quota exactly, which is w parts. Bursty is a fixed window of `quota` units from the first request on. The
 //! request that uses the quota up in a window that others started passes and makes it smooth. Smooth is a bucket
 //! that fills by one unit every T, from `1 - (end - t) / T` at that moment. A line needs one number: Z, the time at
 //! which it is empty, or y = Z + quota * T, at which it is full and the key is as good as absent.
@@ -23,9 +24,9 @@
 //! at the switch        y = end + (quota - 1) * T
 //! ```
 //!
-//! Nothing divides but the full answer, and a charge of more than fits. A request of the whole quota that finds no
-//! window starts one and uses it up: only others' requests switch, so with a quota of 1 there is no smooth mode, and
-//! the limit is one unit in w.
+//! Parts come from units of time by a multiplication with the reciprocal of the quota, so nothing divides but the full
+//! answer, and a charge of more than fits. A request of the whole quota that finds no window starts one and uses it up:
+//! only others' requests switch, so with a quota of 1 there is no smooth mode, and the limit is one unit in w.
 //!
 //! No w holds more than 2 * quota units, and the first w from a window's start no more than quota. A busy time that is
 //! stored never falls. Wraps after 2^F units of time. Not a penalty: what is refused changes nothing.
@@ -40,50 +41,59 @@ use crate::answer::Numbers;
 enum Mode {
     /// The quota less what was used, until the end of the window, so many units of time ahead.
     Bursty { end: u64, used: u64 },
-    /// The bucket is full so many 2^-b units of time ahead: y - t.
+    /// The bucket is full so many parts of a unit of time ahead: y - t.
     Smooth { full: u64 },
 }
 
-/// b.
+/// The bit of the mode.
 #[inline(always)]
-const fn fraction_bits(at: At<'_>) -> u32 {
-    (at.p.shl as u32).wrapping_sub(1)
+const fn mode_bit(at: At<'_>) -> u64 {
+    1u64.wrapping_shl((at.p.shl as u32).wrapping_sub(1))
 }
 
-/// 2^b - 1.
+/// Parts in whole units of time, rounded down, and what is left of them.
 #[inline(always)]
-const fn fraction(at: At<'_>) -> u64 {
-    1u64.wrapping_shl(fraction_bits(at)).wrapping_sub(1)
+const fn whole(at: At<'_>, parts: u64) -> (u64, u64) {
+    let (quota, reciprocal) = (at.p.burst, at.p.reciprocal());
+    let units = ((parts as u128).wrapping_mul(reciprocal as u128) >> 64) as u64;
+    // The reciprocal is at most one too small, so the product is short by less than one, and its floor by at most one.
+    let rest = parts.wrapping_sub(units.wrapping_mul(quota));
+    if rest >= quota {
+        (units.wrapping_add(1), rest.wrapping_sub(quota))
+    } else {
+        (units, rest)
+    }
 }
 
-/// So many 2^-b units of time in whole ones, rounded up. No overflow: a time ahead has a bit to spare above the mode's.
+/// So many parts in whole units of time, rounded up.
 #[inline(always)]
-const fn units_up(at: At<'_>, fine: u64) -> u64 {
-    fine.wrapping_add(fraction(at)).wrapping_shr(fraction_bits(at))
+const fn units_up(at: At<'_>, parts: u64) -> u64 {
+    let (units, rest) = whole(at, parts);
+    units.wrapping_add((rest != 0) as u64)
 }
 
 impl Mode {
     #[inline(always)]
     const fn of(at: At<'_>, state: State) -> Mode {
-        let (bits, fraction) = (fraction_bits(at), fraction(at));
+        let bit = mode_bit(at);
         if state.ahead == 0 {
-            Mode::Bursty { end: at.window(), used: 0 }
-        } else if state.aux.wrapping_shr(bits) == 0 {
+            // A window ends at the first whole unit of time that is not before its exact end.
+            Mode::Bursty { end: at.units_until(at.p.period), used: 0 }
+        } else if state.aux & bit == 0 {
             Mode::Bursty { end: state.ahead, used: state.aux }
         } else {
-            let place = state.ahead.wrapping_shl(bits) | (state.aux & fraction);
-            Mode::Smooth { full: place.wrapping_sub(fraction) }
+            let units = state.ahead.wrapping_sub(1).wrapping_mul(at.p.burst);
+            Mode::Smooth { full: units.wrapping_add(state.aux & bit.wrapping_sub(1)).wrapping_add(1) }
         }
     }
 
     #[inline(always)]
     const fn state(self, at: At<'_>) -> State {
-        let (bits, fraction) = (fraction_bits(at), fraction(at));
         match self {
             Mode::Bursty { end, used } => State { ahead: end, aux: used },
             Mode::Smooth { full } => {
-                let place = full.wrapping_add(fraction);
-                State { ahead: place.wrapping_shr(bits), aux: fraction.wrapping_add(1) | (place & fraction) }
+                let (units, rest) = whole(at, full.wrapping_sub(1));
+                State { ahead: units.wrapping_add(1), aux: mode_bit(at) | rest }
             }
         }
     }
@@ -99,7 +109,7 @@ pub(super) fn fit(at: At<'_>, state: State, cost: u64, most: u64) -> Result<Stat
                 return Err(end);
             }
             if used == p.burst && cost != 0 && state.ahead != 0 {
-                let end = end.wrapping_shl(fraction_bits(at));
+                let end = end.wrapping_mul(p.burst);
                 Mode::Smooth { full: end.wrapping_add(p.burst_q.wrapping_sub(p.t_q)) }
             } else {
                 Mode::Bursty { end, used }

@@ -51,7 +51,14 @@ impl Windows {
     const fn of(at: At<'_>, state: State) -> Windows {
         let length = at.window();
         if state.ahead == 0 {
-            return Windows { length, ahead: length.wrapping_mul(2), current: 0, previous: 0 };
+            // The first window starts at a whole unit of time: the next one, so that it does not end early.
+            let start = at.units_until(0);
+            return Windows {
+                length,
+                ahead: length.wrapping_mul(2).wrapping_add(start),
+                current: 0,
+                previous: 0,
+            };
         }
         let bits = count_bits(at);
         let current = state.aux.wrapping_shr(bits);

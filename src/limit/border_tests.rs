@@ -108,17 +108,19 @@ fn no_count_of_this_moment_lies_ahead_of_its_clock() {
     }
 }
 
-/// Of 64 bits 12 count here: three coarser, and the other 52 reach a year of nanoseconds.
+/// 12 of 64 bits count here, and 52 are left for the time.
 #[test]
-fn a_window_is_as_coarse_as_a_long_span_asks_and_keeps_2_to_the_16_units() {
-    assert_eq!(
-        [52, 40, 19, 18, 17, 16, 12].map(|n| coarseness(LimitSpec::fixed_window(4095, 1 << n))),
-        [3, 3, 3, 2, 1, 0, 0]
-    );
-    // One less than 2^17: of 2 ticks it has not 2^16.
-    assert_eq!(coarseness(LimitSpec::fixed_window(4095, (1 << 17) - 1)), 0);
-    // 9 bits count, and 55 are left.
-    assert_eq!([511, 1023].map(|units| coarseness(LimitSpec::fixed_window(units, 1 << 40))), [0, 1]);
+fn a_border_is_exact_where_the_word_lasts_for_1024_windows_or_a_year_of_nanoseconds() {
+    let z = |window| coarseness(LimitSpec::fixed_window(4095, window));
+    assert_eq!([1, 1 << 41, 1 << 42].map(z), [0, 0, 1]);
+    // Whole seconds of nanoseconds: a year of them is more than 2^54.
+    let second = 1_000_000_000;
+    assert_eq!([second, 86_400 * second, second - 1].map(z), [4, 5, 0]);
+    assert_eq!(coarseness(LimitSpec::sliding_counter(4095, second)), 16);
+    // 32 bits count: a year would leave 119 units in a second, so 64 windows do.
+    assert_eq!(coarseness(LimitSpec::sliding_counter((1 << 16) - 1, second)), 4);
+    // 18 years of nanoseconds are enough for any window.
+    assert_eq!(z(1 << 52), 8);
 }
 
 #[test]
@@ -162,18 +164,16 @@ fn a_window_spares_two_bits_at_most() {
 #[test]
 fn the_skew_of_a_window_is_long_where_its_span_is() {
     let skew = |window| LimitSpec::fixed_window(4095, window).build().map(|limit| limit.info().skew);
-    assert_eq!([skew(1 << 17), skew(1 << 40)], [Ok(1 << 30), Ok(1 << 52)]);
+    assert_eq!([skew(1 << 17), skew(1 << 44)], [Ok(1 << 30), Ok(1 << 52)]);
 }
 
-/// T in parts of a unit of time, rounded up, where the unit itself is some ticks.
+/// T is w / quota exactly, so only the window is rounded.
 #[test]
-fn the_error_of_a_quota_is_what_its_interval_is_rounded_up_by() {
+fn the_error_of_a_quota_is_what_its_window_is_rounded_up_by() {
     for (quota, window, shift) in [(3, 1_000, 0), (7, 1 << 20, -5), (1_000, 86_400_001, -9), (5, 1_003, -3)] {
         let info = LimitSpec::quota_linear(quota, window).resolution(shift).build().expect("a limit").info();
-        let unit = 1u128 << -shift;
-        let parts = 1u128 << (info.count_bits - 1);
-        let (made, asked) = (u128::from(info.emission_q * quota) * unit, u128::from(window) * parts);
-        let error = ((made - asked) * 1_000_000_000).div_ceil(asked);
-        assert_eq!((u128::from(info.rate_error_ppb), error > 0), (error, true), "{quota} in {window}");
+        let unit = 1u64 << -shift;
+        let error = ((window.next_multiple_of(unit) - window) * 1_000_000_000).div_ceil(window);
+        assert_eq!((info.rate_error_ppb, info.border_error), (error, unit - 1), "{quota} in {window}");
     }
 }

@@ -80,7 +80,8 @@ pub(crate) const FLAGS_NOT_PLAIN: u8 = FLAG_HEAL | FLAG_SHADOW | FLAG_PENALTY;
 pub(crate) struct Params {
     /// [`FINGERPRINT_CELL64`], [`FINGERPRINT_CELL32`] or the fingerprint of a table; zeroed memory has none of them.
     pub fingerprint: u64,
-    /// T_q; 0 only when unlimited. What counts units in windows has 1 here, and quota-linear its T in 2^-b of one.
+    /// T_q; 0 only when unlimited. Limits that count units in windows have 1, and quota-linear w: its T, in
+    /// parts of a unit of time, as many as the quota.
     pub t_q: u64,
     /// D = burst * T_q: the debt of a whole burst; what a window may count.
     pub burst_q: u64,
@@ -221,8 +222,8 @@ impl Params {
         half_life
     }
 
-    /// The largest number r with r * period < 2^64, for remainders without a division. Decay: 2^(62 + bits of the
-    /// half-life) / half-life, rounded up.
+    /// The largest number r with r * period < 2^64 (quota-linear: r * quota), for remainders without a division. Decay:
+    /// 2^(62 + bits of the half-life) / half-life, rounded up.
     #[inline(always)]
     pub const fn reciprocal(&self) -> u64 {
         let [_, reciprocal] = self.extra;
@@ -293,15 +294,19 @@ impl Params {
         }
     }
 
-    /// The emission interval and the resolution, for reports: (q-units, s).
+    /// The emission interval, rounded up, and the resolution, for reports: (q-units, s).
     pub const fn resolution(&self) -> (u64, i32) {
-        let shl = match self.algorithm() {
-            Algorithm::Gcra => self.shl as i32,
-            // The fraction of a time; the mode takes the other bit.
-            Algorithm::QuotaLinear => (self.shl as i32).wrapping_sub(1),
-            _ => 0,
+        let (t_q, shl) = match self.algorithm() {
+            Algorithm::Gcra => (self.t_q, self.shl as i32),
+            // As many bits behind the point as the word has for the fraction of a time; the mode takes the other.
+            Algorithm::QuotaLinear => {
+                let bits = (self.shl as u32).wrapping_sub(1);
+                let fine = (self.t_q as u128).wrapping_shl(bits);
+                (time::ceil_div(fine, self.units as u128) as u64, bits as i32)
+            }
+            _ => (self.t_q, 0),
         };
-        (self.t_q, shl.wrapping_sub(self.shr as i32))
+        (t_q, shl.wrapping_sub(self.shr as i32))
     }
 }
 

@@ -23,10 +23,14 @@ use super::params::{Params, Width, FLAG_ALIGNED, FLAG_COUNTED, FLAG_SHADOW};
 use super::spec::LimitSpec;
 use crate::time::{ceil_div, max, ticks_to_q_up};
 
-/// Span that a resolution chosen here aims at: a year of nanoseconds, 2^55 = 417 days.
+/// From this many bits of ticks on, a span is long: a year of nanoseconds, 2^55 = 417 days.
 const LONG_SPAN: u32 = 55;
-/// Units of time in a window that a resolution chosen here keeps, where the clock has as many: 15 ppm.
-const FINE_WINDOW: u64 = 1 << 16;
+/// Seconds of a year.
+const YEAR: u64 = 31_557_600;
+/// A period that is a multiple of this many ticks is read as whole seconds of nanoseconds if no clock is named.
+const NANOS: u64 = 1_000_000_000;
+/// No clock needs a span longer than this many ticks: 18 years of nanoseconds.
+const LONGEST: u64 = 1 << 59;
 /// Units of time in a half-life for each unit of the limit: an always greedy client then gets at most 1 % too little.
 const FINE_DECAY: u64 = 100;
 /// Units of time in a half-life that a resolution chosen here keeps, where the clock has as many: 2^-27 of it is below
@@ -76,31 +80,62 @@ pub(super) const fn build(spec: &LimitSpec, width: Width, shift: Option<i8>) -> 
     if let Some(s) = shift {
         return at(spec, Width { spare: 1, ..width }, s as i32);
     }
-    let aux = spec.algorithm.aux_bits(most(spec));
-    if aux.saturating_add(3) > width.bits {
-        return Err(LimitError::TooManyUnits);
+    let finest = finest(spec);
+    let goals = goals(spec.period, spec.period, 0, 2);
+    let mut i = 0;
+    while i < goals.len() {
+        let goal = goals[i];
+        let mut z = finest;
+        while z <= 62 && (z == finest || window_units(spec.period, z) >= goal.units) {
+            match at(spec, width, (z as i32).wrapping_neg()) {
+                Ok(p) if p.span() >= goal.span => return Ok(p),
+                Ok(_) | Err(LimitError::HorizonTooLong) => {}
+                // A decaying level needs a finer unit.
+                Err(LimitError::NotRepresentable) if z > finest => break,
+                Err(e) => return Err(e),
+            }
+            z = z.wrapping_add(1);
+        }
+        i = i.wrapping_add(1);
     }
-    let field = width.bits.wrapping_sub(aux);
-    // As fine as a long span allows, but no coarser than precision does.
+    Err(LimitError::HorizonTooLong)
+}
+
+/// What a unit of time has to give: the span of the word, in ticks, and the units in the shortest window.
+#[derive(Clone, Copy)]
+pub(crate) struct Goal {
+    pub span: u64,
+    pub units: u64,
+}
+
+/// The goals of a chosen unit, best first; the finest unit that reaches one is taken. First 1024 of the longest window
+/// and a year with a border within 0.1 %, then 64 windows, then whatever fits in `coarsest` units a window. Without
+/// `tick_hz` a year is that of nanoseconds if the periods look like them, else nothing is known of it.
+pub(crate) const fn goals(shortest: u64, longest: u64, tick_hz: u64, coarsest: u64) -> [Goal; 3] {
+    let year = match tick_hz {
+        0 if shortest % NANOS == 0 && longest % NANOS == 0 => NANOS.saturating_mul(YEAR),
+        hz => hz.saturating_mul(YEAR),
+    };
+    let long = max(longest.saturating_mul(1 << 10), year);
+    let some = longest.saturating_mul(64);
+    [
+        Goal { span: if long < LONGEST { long } else { LONGEST }, units: 1 << 10 },
+        Goal { span: if some < LONGEST { some } else { LONGEST }, units: coarsest },
+        Goal { span: 0, units: coarsest },
+    ]
+}
+
+/// The finest unit of time that is worth having, as its z: a tick, but for a decaying level, whose fixed point does
+/// not tell finer ones apart.
+pub(crate) const fn finest(spec: &LimitSpec) -> u32 {
     let mut z = 0u32;
-    while field.wrapping_add(z) < LONG_SPAN && spec.period >> z.wrapping_add(1) >= FINE_WINDOW {
-        z = z.wrapping_add(1);
-    }
     if let Algorithm::Decay = spec.algorithm {
         let fine = max(FINE_HALF_LIFE, most(spec).saturating_mul(most(spec)).saturating_mul(FINE_UNITS));
         while z < 62 && spec.period >> z.wrapping_add(1) >= fine {
             z = z.wrapping_add(1);
         }
     }
-    // Coarser still where the word demands it.
-    loop {
-        let made = at(spec, width, (z as i32).wrapping_neg());
-        let fits = !matches!(made, Err(LimitError::HorizonTooLong));
-        if fits || z >= 62 || spec.period >> z <= 2 {
-            return made;
-        }
-        z = z.wrapping_add(1);
-    }
+    z
 }
 
 /// Validates a specification at one resolution.
@@ -165,10 +200,8 @@ pub(crate) const fn within(
         Algorithm::SlidingCounter if bits_of(most).wrapping_add(bits_of(window)) > 62 => {
             return Err(LimitError::HorizonTooLong);
         }
-        // The fraction takes all aux bits but the mode: window << b is below 2^(W - 1).
-        Algorithm::QuotaLinear => {
-            (ceil_div((window as u128) << aux.wrapping_sub(1), spec.units as u128) as u64, 0)
-        }
+        // T in parts of a unit of time, as many as the quota: quota * w is below 2^(W - 1).
+        Algorithm::QuotaLinear => (window, ceil_div(1 << 64, spec.units as u128).wrapping_sub(1)),
         Algorithm::Decay if most > MOST_DECAY => return Err(LimitError::TooManyUnits),
         Algorithm::Decay if window < most.saturating_mul(FINE_DECAY) => {
             return Err(LimitError::NotRepresentable);

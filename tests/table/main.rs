@@ -3,6 +3,7 @@
 #[path = "../common/mod.rs"]
 mod common;
 
+mod borders;
 mod bursts;
 mod calls;
 mod few_threads;

@@ -83,8 +83,8 @@ pub struct tatcell_table_options_t {
     pub skew: u64,
     /// Ticks for which a thread that stopped inside an insert keeps a slot, at least two q-units; 0 = one tick.
     pub claim_lifetime: u64,
-    /// Ticks per second of the callers' clock, for processes that attach; 0 = not stated. The library only stores
-    /// it.
+    /// Ticks per second of the callers' clock; 0 = not stated. Processes that attach can ask for it. A table of
+    /// windows takes a unit of time with which its words last a year of this clock.
     pub tick_hz: u64,
     /// For tables of aligned windows: ticks by which callers' clocks may differ; 0 = an eighth of the window, or
     /// skew if that is less. The table keeps a slot this much longer than its window.

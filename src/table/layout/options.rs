@@ -125,8 +125,11 @@ impl TableOptions {
         self
     }
 
-    /// Says how many ticks of the callers' clock make a second, for those who attach (default: 0, unsaid). Nothing is
-    /// computed from it.
+    /// Says how many ticks of the callers' clock make a second, for those who attach (default: 0, unsaid).
+    ///
+    /// A table of windows takes the finest unit of time with which a word lasts 1024 windows and a year, and then the
+    /// windows still have 1024 units each; else the finest that lasts 64 windows. Without the frequency, a year counts
+    /// only if the windows are whole seconds of nanoseconds (multiples of 10^9).
     pub const fn tick_hz(mut self, hz: u64) -> Self {
         self.tick_hz = hz;
         self

@@ -31,23 +31,25 @@ impl Oracle {
         Oracle { u, w: (info.period as u128).div_ceil(u), units: info.units as u128, windows: None }
     }
 
-    /// The windows as they are at `t`, start, current, previous, and how much of the previous one is in sight.
-    fn at(&self, t: u128) -> (u128, u128, u128, u128) {
-        let (start, current, previous) = self.windows.unwrap_or((t, 0, 0));
+    /// The windows as they are at `now`: start, current, previous, and how much of the previous one is in sight. The
+    /// first window starts at the first whole unit of time that is not before the request.
+    fn at(&self, now: u64) -> (u128, u128, u128, u128) {
+        let (t, first) = (now as u128 / self.u, (now as u128).div_ceil(self.u));
+        let (start, current, previous) = self.windows.unwrap_or((first, 0, 0));
         let (start, current, previous) = match t.saturating_sub(start) / self.w {
             0 => (start, current, previous),
             1 => (start + self.w, 0, current),
-            _ => (t, 0, 0),
+            _ => (first, 0, 0),
         };
         (start, current, previous, self.w - t.saturating_sub(start))
     }
 
     pub fn check(&mut self, now: u64, cost: u64) -> Verdict {
-        let (t, cost) = (now as u128 / self.u, cost as u128);
+        let cost = cost as u128;
         if cost > self.units {
             return Verdict::Never;
         }
-        let (start, current, previous, seen) = self.at(t);
+        let (start, current, previous, seen) = self.at(now);
         if previous * seen + (current + cost) * self.w > self.units * self.w {
             return Verdict::NonConforming;
         }
@@ -57,7 +59,7 @@ impl Oracle {
 
     /// Largest cost that would conform now: searched, not computed.
     pub fn remaining(&self, now: u64) -> u64 {
-        let (_, current, previous, seen) = self.at(now as u128 / self.u);
+        let (_, current, previous, seen) = self.at(now);
         let conforms = |n: u128| previous * seen + (current + n) * self.w <= self.units * self.w;
         let (mut low, mut high) = (0, self.units + 1);
         while high - low > 1 {
