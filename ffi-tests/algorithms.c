@@ -282,6 +282,27 @@ TEST(options_that_sliding_and_quota_linear_do_not_have_are_named) {
 }
 
 /* Five in a quarter of an hour of UTC, in milliseconds: the next one passes at the border, to the tick. */
+TEST(a_limit_is_read_from_text_and_an_error_names_its_byte) {
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+    size_t position = 77;
+    spec.soft = 7;
+    EQ(tatcell_limit_spec_parse(&spec, "1.5MB/s burst 64kB, and more", 18, SECOND, &position), 0);
+    EXPECT(spec.units == 1500000 && spec.period == SECOND && spec.burst == 64000 && spec.soft == 7 && position == 77);
+    EQ(tatcell_limit_init_spec(&limit, &spec), 0);
+    EQ(tatcell_limit_spec_parse(&spec, "100r/m", 6, 1000, NULL), 0);
+    EXPECT(spec.units == 100 && spec.period == 60000 && spec.burst == 100);
+    EQ(tatcell_limit_spec_parse(&spec, "10/fortnight", 12, 1000, &position), TATCELL_ERR_SYNTAX);
+    EQ(position, 3);
+    EQ(tatcell_limit_spec_parse(&spec, "10/s burst ", 11, 1000, &position), TATCELL_ERR_SYNTAX);
+    EQ(position, 11);
+    EQ(tatcell_limit_spec_parse(&spec, NULL, 0, 1000, &position), TATCELL_ERR_SYNTAX);
+    EQ(position, 0);
+    EQ(tatcell_limit_spec_parse(&spec, "1/s burst 99999999T", 19, 1000, &position), TATCELL_ERR_TOO_LARGE);
+    EQ(position, 10);
+    EQ(tatcell_limit_spec_parse(&spec, "1/s", 3, 0, &position), TATCELL_ERR_FREQUENCY);
+    EXPECT(spec.units == 100 && spec.period == 60000 && spec.burst == 100);
+}
+
 TEST(an_aligned_window_of_a_table_ends_at_its_border) {
     static TATCELL_ALIGNED(64) unsigned char memory[TATCELL_TABLE_BYTES(64)];
     static const uint8_t seed[16] = {1};
@@ -391,6 +412,7 @@ int main(void) {
     RUN(a_used_up_quota_comes_back_unit_by_unit);
     RUN(options_that_sliding_and_quota_linear_do_not_have_are_named);
     RUN(bad_specifications_are_named_and_change_nothing);
+    RUN(a_limit_is_read_from_text_and_an_error_names_its_byte);
     RUN(an_aligned_window_of_a_table_ends_at_its_border);
     RUN(windows_cannot_reserve_and_change_by_reset_alone);
     RUN(a_lease_leaves_a_window_to_its_cell);

@@ -22,7 +22,7 @@ static int32_t got(int32_t code) {
 static int unused(int32_t code) {
     return code == -13 || (code < TATCELL_ERR_CLASH && code > TATCELL_ERR_PEAK) ||
            (code < TATCELL_ERR_SHORT_SPAN && code > TATCELL_ERR_HTTP_NAME) ||
-           (code < TATCELL_ERR_POLICIES && code > TATCELL_ERR_LINKS);
+           (code < TATCELL_ERR_SYNTAX && code > TATCELL_ERR_LINKS);
 }
 
 #define GIVES(want, call) EQ(got(call), want)
@@ -231,6 +231,8 @@ TEST(bad_calls_for_http_fields_are_errors) {
     GIVES(TATCELL_ERR_HTTP_NAME, tatcell_http_lines(&p, 1, 1, TATCELL_HTTP_ALL, NULL, 0));
     p.name = "a";
     GIVES(TATCELL_ERR_FREQUENCY, tatcell_http_lines(&p, 1, 0, TATCELL_HTTP_ALL, NULL, 0));
+    tatcell_limit_spec_t spec = TATCELL_LIMIT_SPEC_INIT;
+    GIVES(TATCELL_ERR_SYNTAX, tatcell_limit_spec_parse(&spec, "10", 2, SECOND, NULL));
     GIVES(TATCELL_ERR_POLICIES, tatcell_http_lines(&p, 9, 1, TATCELL_HTTP_ALL, NULL, 0));
     GIVES(0, tatcell_http_lines(&p, 1, 1, TATCELL_HTTP_ALL, NULL, 0));
 }

@@ -161,6 +161,7 @@ enum {
     TATCELL_ERR_HTTP_NAME = -55,
     TATCELL_ERR_FREQUENCY = -56,
     TATCELL_ERR_POLICIES = -57,
+    TATCELL_ERR_SYNTAX = -58,
     TATCELL_ERR_LINKS = -60,
     TATCELL_ERR_TWO_LIMITS = -61,
     TATCELL_ERR_COST = -62,
@@ -605,6 +606,8 @@ int32_t tatcell_hash_available(uint32_t hash);
 size_t tatcell_table_bytes(uint64_t slots);
 size_t tatcell_table_size_for(uint64_t slots_busy, uint64_t target_ppb);
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
+int32_t tatcell_limit_spec_parse(tatcell_limit_spec_t *spec, const void *text, size_t length,
+    uint64_t ticks_per_second, size_t *position);
 int32_t tatcell_limit_init_unlimited(tatcell_limit_t *limit);
 int32_t tatcell_limit_init_unlimited_table(tatcell_limit_t *limit, const tatcell_table_t *table);
 int32_t tatcell_limit_init_token_bucket(tatcell_limit_t *limit, uint64_t tokens, uint64_t period, uint64_t capacity);

@@ -31,6 +31,7 @@
  *   delay requests, pace packets                       -> tatcell_shaper_submit, tatcell_cell_reserve  17 Shapers, 5
  *   mark packets green, yellow, red                    -> tatcell_meter_check, tatcell_table_mark      18 Meters
  *   move a table to another size                       -> tatcell_table_migrate                        19 Migration
+ *   read "10/s burst 20" from a configuration          -> tatcell_limit_spec_parse                     4 Tables
  *   look up an error                                   -> tatcell_strerror                             21 Codes
  *
  * A program. Section 4 has one with a table.
@@ -729,6 +730,41 @@ size_t tatcell_table_size_for(uint64_t slots_busy,
  */
 TATCELL_API
 uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
+
+/**
+ * Reads rate and burst of a specification from text, such as "10/s burst 20", "100r/m", "1.5MB/s burst 64kB" or
+ * "5/15min".
+ *
+ * The text is an amount of units, a slash and a time, and after that possibly "burst" and an amount. An amount may
+ * have a prefix: k, M, G, T for powers of 1000, Ki, Mi, Gi, Ti for powers of 1024. A "B" or "r" after it is ignored.
+ * A time is ns, us, ms, s, m (minute), h, d or w, or the name of one, with a number before it or not. The burst counts
+ * the first unit, so it is one more than nginx's number. Without "burst" it is the amount of the rate, rounded up to
+ * whole units: all units of a period may come at once. The rate is exact.
+ *
+ * On success the fields units, period and burst are set; the others stay as they are. On error nothing is changed.
+ *
+ * @param spec             started from TATCELL_LIMIT_SPEC_INIT; not NULL.
+ * @param text             the limit; it need not end with a NUL. NULL only if length is 0.
+ * @param length           its bytes.
+ * @param ticks_per_second frequency of the clock that now is read from; not 0.
+ * @param position         on TATCELL_ERR_SYNTAX and TATCELL_ERR_TOO_LARGE, the first byte that cannot be read, or
+ *                         length if something is missing at the end; NULL = not wanted.
+ * @retval 0 done.
+ * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN bad pointer.
+ * @retval TATCELL_ERR_SIZE spec->size is not set.
+ * @retval TATCELL_ERR_OPTION spec is of a newer header and sets a field that this library does not know.
+ * @retval TATCELL_ERR_KEY_LENGTH length exceeds half of the address space.
+ * @retval TATCELL_ERR_FREQUENCY ticks_per_second is 0.
+ * @retval TATCELL_ERR_SYNTAX the text is no limit.
+ * @retval TATCELL_ERR_TOO_LARGE a number of the text, or of the result, needs more than 64 bits.
+ * Thread: one writer of spec. Cost: a few 128-bit divisions; O(length). Since 0.4.
+ */
+TATCELL_API
+int32_t tatcell_limit_spec_parse(tatcell_limit_spec_t *spec,
+                                 const void *text,
+                                 size_t length,
+                                 uint64_t ticks_per_second,
+                                 size_t *position);
 
 /**
  * Makes an unlimited limit for 64-bit cells: every request conforms to it.
@@ -4625,6 +4661,8 @@ const char *tatcell_strerror_name(int32_t code);
 #define TATCELL_ERR_FREQUENCY -56
 /** A response has more than 8 policies. */
 #define TATCELL_ERR_POLICIES -57
+/** A text is not a limit such as "10/s burst 20". */
+#define TATCELL_ERR_SYNTAX -58
 /** A chain has no link, or more than 8. */
 #define TATCELL_ERR_LINKS -60
 /** One cell or key has two limits in a chain, which would share one debt. */

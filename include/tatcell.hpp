@@ -151,6 +151,7 @@ enum class code : std::int32_t {
     err_http_name = TATCELL_ERR_HTTP_NAME,
     err_frequency = TATCELL_ERR_FREQUENCY,
     err_policies = TATCELL_ERR_POLICIES,
+    err_syntax = TATCELL_ERR_SYNTAX,
     err_peak = TATCELL_ERR_PEAK,
     err_short_span = TATCELL_ERR_SHORT_SPAN,
     err_links = TATCELL_ERR_LINKS,

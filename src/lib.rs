@@ -114,7 +114,10 @@ pub use combine::{
     Chain, ChainError, LadderLimits, Link, Mark, MarkBurst, Marked, PairBurst, TableRef, MAX_LINKS,
 };
 pub use keys::{second_hash, Address, HashKind, Ladder, LadderError, PrefixKey, Rung};
-pub use limit::{Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitNumbers, LimitSpec, TableLimit};
+pub use limit::{
+    Algorithm, Limit, Limit32, LimitError, LimitInfo, LimitNumbers, LimitSpec, ParseError, ParseErrorKind,
+    TableLimit,
+};
 pub use limit::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use small::{section_works, SmallLimit, SmallLimit32, SmallLog, SmallSlot, SmallTable};
 pub use sync::MAX_LOST;

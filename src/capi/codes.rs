@@ -119,6 +119,8 @@ pub const TATCELL_ERR_HTTP_NAME: i32 = -55;
 pub const TATCELL_ERR_FREQUENCY: i32 = -56;
 /// A response has more than 8 policies.
 pub const TATCELL_ERR_POLICIES: i32 = -57;
+/// A text is not a limit such as "10/s burst 20".
+pub const TATCELL_ERR_SYNTAX: i32 = -58;
 /// A chain has no link, or more than 8.
 pub const TATCELL_ERR_LINKS: i32 = -60;
 /// One cell or key has two limits in a chain, which would share one debt.
@@ -254,6 +256,7 @@ describe! {
     TATCELL_ERR_HTTP_NAME "a name or unit has a byte that no structured-field string has"
     TATCELL_ERR_FREQUENCY "the clock has 0 ticks a second"
     TATCELL_ERR_POLICIES "more than 8 policies"
+    TATCELL_ERR_SYNTAX "the text is not a limit such as \"10/s burst 20\""
     TATCELL_ERR_PEAK "the peak rate is below the committed rate"
     TATCELL_ERR_SHORT_SPAN "the word cannot have the span that was asked for"
     TATCELL_ERR_LINKS "a chain has no link, or more than 8"

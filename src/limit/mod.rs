@@ -22,6 +22,7 @@ mod info;
 pub(crate) mod meter;
 mod numbers;
 pub(crate) mod params;
+mod parse;
 pub(crate) mod rate;
 mod spec;
 pub(crate) mod validate;
@@ -33,6 +34,7 @@ pub use error::LimitError;
 pub use info::LimitInfo;
 pub use meter::{MeterError, MeterInfo, MeterKind, MeterLimit, MeterSpec};
 pub use numbers::LimitNumbers;
+pub use parse::{ParseError, ParseErrorKind};
 pub use spec::LimitSpec;
 
 use params::{Params, Width};

@@ -2,6 +2,8 @@
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
+use core::time::Duration;
+
 use super::algorithm::Algorithm;
 use super::error::LimitError;
 
@@ -57,6 +59,36 @@ impl LimitSpec {
             algorithm: Algorithm::Gcra,
             phase: None,
         }
+    }
+
+    /// Starts a limit of `units` a second for a clock of nanoseconds, with a burst of as many:
+    /// [`burst`](Self::burst) sets another.
+    ///
+    /// ```
+    /// use tatcell::LimitSpec;
+    /// assert_eq!(LimitSpec::per_second(10).burst(20), LimitSpec::new(10, 1_000_000_000, 20));
+    /// ```
+    pub const fn per_second(units: u64) -> LimitSpec {
+        LimitSpec::per(units, Duration::from_secs(1))
+    }
+
+    /// Starts a limit of `units` in a `period` for a clock of nanoseconds, with a burst of as many:
+    /// [`burst`](Self::burst) sets another. A period of more than 584 years is too long for any word.
+    ///
+    /// ```
+    /// use {core::time::Duration, tatcell::LimitSpec};
+    /// assert_eq!(LimitSpec::per(5, Duration::from_secs(900)), LimitSpec::new(5, 900_000_000_000, 5));
+    /// ```
+    pub const fn per(units: u64, period: Duration) -> LimitSpec {
+        let nanos = period.as_nanos();
+        LimitSpec::new(units, if nanos > u64::MAX as u128 { u64::MAX } else { nanos as u64 }, units)
+    }
+
+    /// Sets the most units that conform at one instant after idle, the first one included. GCRA only: in windows and
+    /// levels it is the units.
+    pub const fn burst(mut self, units: u64) -> Self {
+        self.burst = units;
+        self
     }
 
     /// Starts a token bucket: `tokens` flow in per `period` ticks, and it holds `capacity` of them. It starts full.

@@ -4,3 +4,4 @@ mod algorithms;
 #[allow(clippy::module_inception)] // the file of its noun, as in the other rooms
 pub(super) mod limit;
 pub(super) mod meter_params;
+mod parse;
