@@ -295,7 +295,7 @@ TEST(a_limit_is_read_from_text_and_an_error_names_its_byte) {
     EQ(position, 3);
     EQ(tatcell_limit_spec_parse(&spec, "10/s burst ", 11, 1000, &position), TATCELL_ERR_SYNTAX);
     EQ(position, 11);
-    EQ(tatcell_limit_spec_parse(&spec, NULL, 0, 1000, &position), TATCELL_ERR_SYNTAX);
+    EQ(tatcell_limit_spec_parse(&spec, "", 0, 1000, &position), TATCELL_ERR_SYNTAX);
     EQ(position, 0);
     EQ(tatcell_limit_spec_parse(&spec, "1/s burst 99999999T", 19, 1000, &position), TATCELL_ERR_TOO_LARGE);
     EQ(position, 10);

@@ -744,7 +744,7 @@ uint64_t tatcell_table_full_ppb(uint64_t load_ppm);
  * On success the fields units, period and burst are set; the others stay as they are. On error nothing is changed.
  *
  * @param spec             started from TATCELL_LIMIT_SPEC_INIT; not NULL.
- * @param text             the limit; it need not end with a NUL. NULL only if length is 0.
+ * @param text             the limit; it need not end with a NUL. Not NULL.
  * @param length           its bytes.
  * @param ticks_per_second frequency of the clock that now is read from; not 0.
  * @param position         on TATCELL_ERR_SYNTAX and TATCELL_ERR_TOO_LARGE, the first byte that cannot be read, or
