@@ -1076,7 +1076,7 @@ typedef struct tatcell_counters_t {
     uint64_t non_conforming;
     /** Requests that are refused for ever: their cost is above the burst. */
     uint64_t never;
-    /** Requests without verdict: other threads won every swap. */
+    /** Requests without a verdict, because other threads won every swap. */
     uint64_t contended;
     /** Requests without a slot, decided by the policy for full sets. */
     uint64_t untracked;
@@ -3452,8 +3452,8 @@ int32_t tatcell_shaper_init(tatcell_shaper_t *shaper,
  * @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT,
  *         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check. Nothing
  *         is changed on error.
- * Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and three
- * words of the memory. Since 0.3.
+ * Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and five or
+ * six words of the memory. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_shaper_submit(tatcell_shaper_t *shaper,
@@ -3478,7 +3478,7 @@ int32_t tatcell_shaper_submit(tatcell_shaper_t *shaper,
  * @param out    started from TATCELL_DECISION_INIT; not NULL.
  * @retval as tatcell_chain_reserve, and TATCELL_ERR_FULL, TATCELL_ERR_TOO_FAR, TATCELL_ERR_BEHIND,
  *         TATCELL_ERR_HANDLE as tatcell_shaper_submit. Nothing is changed on error.
- * Thread: as tatcell_shaper_submit. Cost: that of tatcell_chain_reserve, and three words. Since 0.3.
+ * Thread: as tatcell_shaper_submit. Cost: that of tatcell_chain_reserve, and five or six words. Since 0.3.
  */
 TATCELL_NODISCARD TATCELL_API
 int32_t tatcell_shaper_submit_chain(tatcell_shaper_t *shaper,
@@ -3520,7 +3520,7 @@ int32_t tatcell_shaper_forward(tatcell_shaper_t *shaper,
  * @retval TATCELL_ERR_FULL, TATCELL_ERR_BEHIND as tatcell_shaper_submit; TATCELL_ERR_TOO_FAR departure is beyond
  *         the horizon.
  * @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument. Nothing is changed on error.
- * Thread: one at a time on a shaper. Cost: O(1), three words of the memory. Since 0.3.
+ * Thread: one at a time on a shaper. Cost: O(1), five or six words of the memory. Since 0.3.
  */
 TATCELL_API
 int32_t tatcell_shaper_insert(tatcell_shaper_t *shaper,

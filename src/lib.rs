@@ -1,7 +1,7 @@
 //! Rate limiting without heap, lock or clock.
 //!
-//! tatcell decides, for (key, cost, now), whether a request conforms to a rate limit: in bounded time, in memory that
-//! the caller owns, with one atomic word per key and the exact token-bucket answer on every interleaving.
+//! tatcell decides, for (key, cost, now), whether a request conforms to a rate limit. It decides in bounded time, in
+//! memory that the caller owns, with one atomic word per key and the exact token-bucket answer on every interleaving.
 //!
 //! ```
 //! use tatcell::{limit, Cell, Limit, LimitSpec, Line, Outcome, Table, TableOptions};
@@ -12,7 +12,7 @@
 //! assert_eq!(CELL.check(&LIMIT, 0, 20), Outcome::Conforming);
 //! assert_eq!(CELL.check(&LIMIT, 0, 1), Outcome::NonConforming { retry_after: 100_000_000 });
 //!
-//! // Many keys: 8 bytes a slot, in memory of yours, shared by threads and processes.
+//! // Many keys: 8 bytes a slot, in your memory, shared by threads and processes.
 //! static MEMORY: [Line; 1026] = [Line::EMPTY; 1026]; // a header of two lines, 8192 slots
 //! let spec = LimitSpec::new(10, 1_000_000_000, 20);
 //! let options = TableOptions::new(spec).seed(*b"16 random bytes!"); // from the system's random source
@@ -26,39 +26,39 @@
 //!
 //! - [`Limit`], [`LimitSpec`], [`limit!`]: units per period of ticks, and a burst. Validated once; `const`.
 //! - [`Cell`], [`Cell32`], [`ExclusiveCell`]: one word, one key.
-//! - [`Lease`]: units of a shared cell, taken ahead by one core, so that one limit scales with cores.
+//! - [`Lease`]: units of a shared cell that one core takes in advance, so that one limit scales with cores.
 //! - [`Meter`], [`MeterSpec`], [`Colour`]: three-colour meters, RFC 2697, 2698 and 4115, in one word.
 //! - [`Table`]: many keys in fixed memory; several processes may share it. [`Burst`]: many requests in one call;
 //!   [`PairBurst`]: each under two limits.
 //! - [`Mark`], [`MarkBurst`]: three-colour marking of the keys of a table, by two limits each.
-//! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: those of the prefixes of an address.
+//! - [`Chain`]: several limits for one request, all or none. [`LadderLimits`]: limits for the prefixes of an address.
 //! - [`Override`]: bans and exemptions of keys until a time, in tables of their own.
 //! - [`Shaper`]: requests that wait for their departure instead of being refused; [`Wheel`], [`Group`], [`LeakyQueue`].
 //! - [`Outcome`], [`Decision`], [`Permit`]: the short answer, the full one, and what a refund needs.
 //! - [`SmallLimit`], [`SmallTable`], [`SmallLog`]: the same decisions in the fewest bytes, for firmware.
-//! - [`LogGate`], [`Slip`], [`http`]: what to do with a refusal: one log line a second, a cheap answer, header fields.
+//! - [`LogGate`], [`Slip`], [`http`]: how to answer a refusal: one log line a second, a cheap answer, header fields.
 //! - Module `host` (feature `host`): clocks, huge-page and shared memory, secret bytes.
 //!
 //! # Words
 //!
 //! | word | meaning |
 //! |---|---|
-//! | tick, q-unit | the unit of the caller's clock; the unit of state words, 2^-s ticks, s being the *resolution* |
+//! | tick, q-unit | the unit of the caller's clock; the unit of state words, 2^-s ticks, where s is the *resolution* |
 //! | T | emission interval: time one unit costs at the sustained rate, `period / units` |
 //! | TAT | theoretical arrival time (ITU-T I.371): when the debt of a key has drained; all of its state |
-//! | lead, debt | how far a TAT lies ahead of now; the same thing seen as what a key owes |
+//! | lead, debt | how far a TAT lies ahead of now; the same, seen as what the key owes |
 //! | burst, D | the most units that conform at one instant after idle; D = burst * T, the debt of all of them |
-//! | room | units above the burst that one call may allow itself |
+//! | room | units above the burst that one call may use |
 //! | horizon H | the longest debt that a store can make: burst plus room, delay, debt cap or penalty |
-//! | skew S | how far a reading of the clock may be behind others; older ones find a key expired and full |
-//! | window, span | H + S, in which a word is read as live; after how many ticks a word that nobody touched wraps |
+//! | skew S | how far one clock reading may be behind others; an older one finds no debt |
+//! | window, span | H + S: a lead up to this counts as live; the ticks after which a word that nobody touched wraps |
 //! | line, set, slot | 64 bytes of a table; the two lines of a key; the 8-byte word of one key |
 //! | claim | what an insert puts into a slot before it commits; charges nothing |
 //! | conforming | within the limit; a request that does not conform changes nothing |
 //!
 //! # Features
 //!
-//! None is on by default; all are additive.
+//! No feature is on by default; all are additive.
 //!
 //! | feature | what it adds |
 //! |---|---|
@@ -68,10 +68,10 @@
 //! | `defmt` | outcomes and errors as arguments of defmt's macros |
 //! | `capi` | exports the C ABI of `tatcell.h` |
 //! | `small-capi` | exports the C ABI of `tatcell_small.h`, for firmware |
-//! | `single-core` | cores without 64-bit atomics: interrupts are masked; in unit tests on a host a lock stands in |
-//! | `critical-section` | the same by the `critical-section` crate |
-//! | `critical-section-c` | the same by two C functions of the firmware |
-//! | `exclusive` | the same, nothing being shared |
+//! | `single-core` | cores without 64-bit atomics: masks interrupts; in unit tests on a host a lock replaces that |
+//! | `critical-section` | the same, through the `critical-section` crate |
+//! | `critical-section-c` | the same, through two C functions of the firmware |
+//! | `exclusive` | the same, for programs that share nothing |
 //! | `fallback` | hosted systems without 64-bit atomics: portable-atomic's lock |
 //!
 //! Time is always the caller's tick count (`u64`): nanoseconds, cycles, milliseconds. The library never reads a

@@ -145,7 +145,7 @@ pub const TATCELL_ERR_TOO_FAR: i32 = -68;
 /// Version of the library: major * 10000 + minor * 100 + patch.
 pub const TATCELL_VERSION: u32 = 400;
 /// Version of the C ABI; changes only when a program must be rebuilt.
-// The one place: build.rs, the makefiles and the export list read this line.
+// The only place: build.rs, the makefiles and the export list read this line.
 pub const TATCELL_ABI_VERSION: u32 = 1;
 /// Version of the table image.
 pub const TATCELL_LAYOUT_VERSION: u32 = 2;
@@ -153,7 +153,7 @@ pub const TATCELL_LAYOUT_VERSION: u32 = 2;
 const _: () = assert!(TATCELL_LAYOUT_VERSION == crate::table::LAYOUT_VERSION as u32);
 const _: () = assert!(TATCELL_VERSION == number(env!("CARGO_PKG_VERSION")));
 
-/// "1.2.3" as 10203; numbers of two digits. What follows a hyphen, the name of a pre-release, does not count.
+/// Converts "1.2.3" to 10203; numbers have two digits. The name of a pre-release, behind a hyphen, does not count.
 const fn number(text: &str) -> u32 {
     let (mut all, mut part, mut rest) = (0u32, 0u32, text.as_bytes());
     while let [byte, more @ ..] = rest {
@@ -290,7 +290,7 @@ pub extern "C" fn tatcell_strerror_name(code: i32) -> *const c_char {
     name_of(code).map_or(c"unknown".as_ptr(), |name| name.as_ptr().cast())
 }
 
-/// The code of a verdict.
+/// Returns the code of a verdict.
 pub(super) const fn verdict_code(verdict: Verdict) -> i32 {
     verdict as i32
 }
@@ -300,10 +300,10 @@ const _: () = assert!(TATCELL_NON_CONFORMING == verdict_code(Verdict::NonConform
 const _: () = assert!(TATCELL_NEVER == verdict_code(Verdict::Never));
 const _: () = assert!(TATCELL_CONTENDED == verdict_code(Verdict::Contended));
 
-/// The code of a limit error.
+/// Returns the code of a limit error.
 pub(super) const fn limit_code(e: LimitError) -> i32 {
     match e {
-        // Duty cycles are made by a macro in C: no function returns their error.
+        // In C a macro makes duty cycles, so no function returns their error.
         LimitError::ZeroRate | LimitError::BadDuty => TATCELL_ERR_RATE,
         LimitError::ZeroPeriod => TATCELL_ERR_PERIOD,
         LimitError::ZeroBurst => TATCELL_ERR_BURST,
@@ -317,7 +317,7 @@ pub(super) const fn limit_code(e: LimitError) -> i32 {
     }
 }
 
-/// The code of a meter error.
+/// Returns the code of a meter error.
 pub(super) const fn meter_code(e: MeterError) -> i32 {
     match e {
         MeterError::ZeroRate => TATCELL_ERR_RATE,
@@ -331,7 +331,7 @@ pub(super) const fn meter_code(e: MeterError) -> i32 {
     }
 }
 
-/// The code of a table error.
+/// Returns the code of a table error.
 pub(super) const fn table_code(e: TableError) -> i32 {
     match e {
         TableError::Limit(e) => limit_code(e),

@@ -1,5 +1,5 @@
-//! Every error of the library as the number that it has in C, for ever: those too that no program can bring about at
-//! will, such as a call that lost all of its swaps, or a processor without AES.
+//! Every error of the library has its number in C for ever, also those that no program can cause at will, such as a
+//! call that lost all of its swaps, or a processor without AES.
 
 use core::fmt::Debug;
 

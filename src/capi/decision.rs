@@ -113,13 +113,13 @@ impl tatcell_decision_t {
     }
 }
 
-/// Fills a decision in and gives its verdict.
+/// Fills a decision in and returns the code of its verdict.
 pub(super) fn fill(made: &Decision, out: Report<'_, tatcell_decision_t>) -> i32 {
     out.put(&tatcell_decision_t::of(made));
     verdict_code(made.verdict)
 }
 
-/// As [`fill`], where the decision may not be wanted.
+/// Does the same as [`fill`], if the caller wants the decision.
 pub(super) fn fill_if(made: &Decision, out: Option<Report<'_, tatcell_decision_t>>) -> i32 {
     match out {
         Some(out) => fill(made, out),
@@ -127,9 +127,9 @@ pub(super) fn fill_if(made: &Decision, out: Option<Report<'_, tatcell_decision_t
     }
 }
 
-/// Writes the retry time and gives the code of an outcome.
+/// Writes the retry time and returns the code of an outcome.
 ///
-/// One question a match: the four cases together would become an indirect jump in every function that ends here.
+/// Each match tests one condition: four cases at once would be an indirect jump in every function that ends here.
 #[inline(always)]
 pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<'_, u64>>) -> i32 {
     let (code, ticks) = match outcome {
@@ -144,12 +144,12 @@ pub(super) fn finish(outcome: Outcome, retry_after: Option<Out<'_, u64>>) -> i32
 }
 
 #[cold]
-#[inline(never)] // or it becomes part of every function that ends with `finish`
+#[inline(never)] // otherwise it becomes part of every function that ends with `finish`
 fn rare(outcome: Outcome) -> (i32, u64) {
     (verdict_code(outcome.verdict()), outcome.retry_after())
 }
 
-/// Writes what a refund gave back; None is contended.
+/// Writes what a refund gave back; `None` means contended.
 pub(super) fn finish_refund(back: Option<u64>, credited: Option<Out<'_, u64>>) -> i32 {
     if let Some(out) = credited {
         out.put(back.unwrap_or(0));
@@ -160,7 +160,7 @@ pub(super) fn finish_refund(back: Option<u64>, credited: Option<Out<'_, u64>>) -
     }
 }
 
-/// Ends a function that either did what it was asked or was contended.
+/// Ends a function that either did its work or was contended.
 pub(super) fn finish_done(done: bool) -> i32 {
     if done {
         TATCELL_PASS

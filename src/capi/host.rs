@@ -74,7 +74,7 @@ impl tatcell_host_memory_t {
     };
 }
 
-/// The code of a host error, and its errno; `bytes` is the size that was asked for.
+/// Returns the code of a host error, and its errno; `bytes` is the size that was asked for.
 pub(super) const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
     match e {
         HostError::System(errno) => (TATCELL_ERR_SYSTEM, errno),
@@ -91,7 +91,7 @@ pub(super) const fn host_code(e: HostError, bytes: usize) -> (i32, i32) {
     }
 }
 
-/// Writes a number, or the errno, and gives the code.
+/// Writes a number, or the errno, and returns the code.
 fn finish(
     made: Result<u64, HostError>,
     out: Option<Out<'_, u64>>,
@@ -111,7 +111,7 @@ fn finish(
     code
 }
 
-/// A clock from C.
+/// Converts C's number for a clock.
 const fn clock(number: u32) -> Result<Clock, i32> {
     match number {
         TATCELL_HOST_CLOCK_MONOTONIC => Ok(Clock::Monotonic),
@@ -122,7 +122,7 @@ const fn clock(number: u32) -> Result<Clock, i32> {
     }
 }
 
-/// A structure that was brought, and where what becomes of it is written.
+/// A structure from the caller, and the place where its new values are written.
 type Place<'a> = (tatcell_host_memory_t, Report<'a, tatcell_host_memory_t>);
 
 impl<'a> Contract<'a> {
@@ -131,7 +131,7 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// Writes a mapping, which is the caller's from now on, or the errno, and gives the code.
+/// Writes a mapping, which belongs to the caller from now on, or the errno. Returns the code.
 fn give(made: Result<Memory, HostError>, bytes: usize, (now, out): Place<'_>) -> i32 {
     let (code, next) = match made {
         Ok(memory) => {
@@ -387,7 +387,7 @@ pub unsafe extern "C" fn tatcell_host_memory_attach(
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_host_memory_unmap(memory: *mut tatcell_host_memory_t) -> i32 {
     args!(c, (now, out) = c.place(memory));
-    // SAFETY: the contract: its own mapping, used by nobody any more.
+    // SAFETY: the contract: the mapping is the caller's, and nobody uses it any more.
     let (code, next) = match unsafe { host::unmap(now.memory.cast(), now.bytes) } {
         Ok(()) => (TATCELL_PASS, tatcell_host_memory_t::NONE),
         Err(e) => {

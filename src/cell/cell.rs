@@ -6,16 +6,14 @@
 //!  ExclusiveCell  as Cell, through `&mut`: plain load and store
 //! ```
 //!
-//! Who may touch it: a `Cell` and a `Cell32` any number of threads, interrupts and processes at once; an
-//! `ExclusiveCell` its one owner. Every change is one compare-and-swap of the whole word, so each request takes
-//! effect at one instant (its successful swap, or its load when nothing is stored), and no interleaving admits
-//! more than one after the other would.
+//! Any number of threads, interrupts and processes may use a `Cell` and a `Cell32` at once; an `ExclusiveCell` has one
+//! owner. Every change is one compare-and-swap of the whole word. So each request takes effect at one instant (its
+//! successful swap, or its load if nothing is stored), and no interleaving admits more than a serial order would.
 //!
 //! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps (a short check one more, see there), then
-//! `Contended` with nothing charged. A swap is lost only because another thread's swap succeeded. A denied request only
-//! reads.
+//! `Contended` with nothing charged. A swap is lost only because another thread's swap succeeded. A denial only loads.
 //!
-//! The driver [`Cell::update`] is generic: any algorithm whose state is one word runs on it.
+//! The loop [`Cell::update`] is generic: it runs any algorithm whose state is one word.
 
 use crate::algorithms::gcra::{self, decode, encode, whole_lead, Change};
 use crate::algorithms::{self, Call, Kind, Op, Operation};
@@ -59,19 +57,19 @@ macro_rules! shared_cell {
                 self.word.load(Ordering::Relaxed)
             }
 
-            /// Runs one bounded compare-and-swap loop with any one-word algorithm.
+            /// Runs one bounded compare-and-swap loop for any algorithm whose state is one word.
             ///
             /// `step` maps the current word to an answer and, if something changes, the next word; it may be called
-            /// several times. Returns `None` when [`MAX_LOST`](crate::MAX_LOST) swaps were lost: nothing was stored.
+            /// several times. Returns `None` after [`MAX_LOST`](crate::MAX_LOST) lost swaps, with nothing stored.
             ///
             /// # Concurrency
-            /// Any number of callers. The answer is that of the word which was replaced (or only read).
+            /// Any number of callers. The answer is that of the word which was replaced, or only loaded.
             #[inline(always)]
             pub fn update<A>(&self, step: impl FnMut($word) -> (A, Option<$word>)) -> Option<A> {
                 $update(&self.word, step)
             }
 
-            /// One attempt; false if the word has changed (or, on LL/SC targets, for no reason).
+            /// Makes one attempt. Returns false if the word has changed (or, on LL/SC targets, for no reason).
             #[inline(always)]
             fn swap(&self, old: $word, new: $word) -> bool {
                 // ORDERING: Relaxed on both sides; the word is the whole state and orders nothing else.
@@ -95,7 +93,7 @@ macro_rules! shared_cell {
 }
 
 shared_cell! {
-    /// A shared 64-bit cell: one limit, any number of threads.
+    /// Holds the state of one limit in 64 bits, for any number of threads.
     ///
     /// ```
     /// use tatcell::{limit, Cell, Limit, Outcome};
@@ -109,15 +107,15 @@ shared_cell! {
     Cell, AtomicU64, u64, update64
 }
 shared_cell! {
-    /// A shared 32-bit cell for targets with 32-bit atomics, or for half the memory.
+    /// Holds the state of one limit in 32 bits, for targets with 32-bit atomics or for half the memory.
     ///
-    /// Its clock wraps after 2^32 q-units: a cell idle for nearly that long may, for a share (H + S) / 2^32 of idle
-    /// times, read as a debt of at most H + S until it drains. Reset idle cells at least every
-    /// [`Limit32::span`](crate::Limit32::span) ticks where that matters. It never admits more than the limit.
+    /// Its clock wraps after 2^32 q-units. A cell idle for nearly that long may, for a share (H + S) / 2^32 of idle
+    /// times, read as a debt of at most H + S until it drains. If that matters, reset idle cells at least every
+    /// [`Limit32::span`](crate::Limit32::span) ticks. It never admits more than the limit.
     Cell32, AtomicU32, u32, update32
 }
 
-/// A 64-bit cell with one owner: plain load and store, no atomic instruction.
+/// Holds the state of one limit for one owner: plain load and store, no atomic instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct ExclusiveCell {
@@ -141,7 +139,7 @@ impl ExclusiveCell {
         self.word
     }
 
-    /// Runs one step of any one-word algorithm; never `None`.
+    /// Runs one step of any algorithm whose state is one word; never `None`.
     #[inline(always)]
     pub fn update<A>(&mut self, mut step: impl FnMut(u64) -> (A, Option<u64>)) -> Option<A> {
         let (answer, next) = step(self.word);
@@ -170,7 +168,7 @@ macro_rules! operations {
         impl $cell {
             const MASK: u64 = <$word>::MAX as u64;
 
-            /// Decodes, steps and encodes: every operation but the plain check is one [`Op`].
+            /// Decodes, steps and encodes. Every operation except the plain check is one [`Op`].
             #[inline(never)]
             fn drive($($recv)+, op: &Op<'_>, now: u64) -> Option<Answer> {
                 if !op.p.is_gcra() {
@@ -185,7 +183,7 @@ macro_rules! operations {
                 })
             }
 
-            /// As [`drive`](Self::drive) where the word holds a count.
+            /// Does the same as [`drive`](Self::drive) for a word that holds a count.
             #[cold]
             #[inline(never)]
             fn drive_count($($recv)+, op: &Op<'_>, now: u64) -> Option<Answer> {
@@ -196,8 +194,8 @@ macro_rules! operations {
                 })
             }
 
-            /// The word of a lead. A lead of 0 is a TAT of now, not EMPTY: a clock that steps back must not find the
-            /// cell full. Only at tick 0, before which there is no clock, it is EMPTY: the word 0 would otherwise
+            /// Returns the word of a lead. A lead of 0 is a TAT of now, not EMPTY: a clock that steps back must not
+            /// find the cell full. Only at tick 0, the first of any clock, it is EMPTY: the word 0 would otherwise
             /// become 1, a debt of one q-unit.
             #[inline(always)]
             fn stored(now: u64, now_q: u64, lead: u64) -> $word {
@@ -210,10 +208,10 @@ macro_rules! operations {
 
             /// Decides one request and charges it if it conforms.
             ///
-            /// `now` is the caller's clock in ticks, `cost` in units. Cost 0 is a look that never writes.
+            /// `now` is the caller's clock in ticks, `cost` in units. Cost 0 peeks and never writes.
             ///
             /// # Concurrency
-            /// One compare-and-swap when conforming, one load when not. Cost: O(1), no division.
+            /// One compare-and-swap if it conforms, one load if not. Cost: O(1), no division.
             ///
             /// Source: ITU-T I.371 annex A (virtual scheduling), with weights.
             #[inline]
@@ -224,20 +222,20 @@ macro_rules! operations {
                 }
             }
 
-            /// The common case: no options, a cost within the burst, and one attempt.
+            /// Decides the common case: no options, a cost within the burst, and one attempt.
             #[inline(always)]
             pub(crate) fn check_plain($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
                 $me.attempt(limit, limit.0.now_q(now), cost, |q| limit.0.ticks_up(q, now))
             }
 
-            /// As [`check_plain`](Self::check_plain) where q-units are ticks; elsewhere nothing is tried.
+            /// Does the same as [`check_plain`](Self::check_plain) if q-units are ticks, and otherwise tries nothing.
             #[inline(always)]
-            #[allow(dead_code)] // the C layer asks
+            #[allow(dead_code)] // the C layer calls it
             pub(crate) fn check_whole($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
                 if limit.0.is_whole() { $me.attempt(limit, now, cost, |q| q) } else { None }
             }
 
-            /// As [`check_plain`](Self::check_plain), always shifting; `retry_after` is in q-units still.
+            /// Does the same as [`check_plain`](Self::check_plain) but always shifts; `retry_after` is in q-units.
             #[inline(always)]
             #[allow(dead_code)] // as above
             pub(crate) fn check_shifted($($recv)+, limit: &$limit, now: u64, cost: u64) -> Option<Outcome> {
@@ -257,12 +255,12 @@ macro_rules! operations {
                 }
             }
 
-            /// Options, a cost above the burst, or a first attempt lost to a rival.
+            /// Decides with options, a cost above the burst, or after a first attempt lost to a rival.
             #[cold]
             #[inline(never)]
             pub(crate) fn check_again($($recv)+, limit: &$limit, now: u64, cost: u64) -> Outcome {
                 let op = Op::new(&limit.0, Kind::Check, cost, 0);
-                // The common case comes here only where it lost its swap.
+                // The common case gets here only if it lost its swap.
                 if limit.0.is_gcra() && cost.wrapping_sub(1) < limit.0.plain {
                     back_off(1);
                 }
@@ -270,8 +268,8 @@ macro_rules! operations {
                 made.map_or(Outcome::Contended, |answer| answer.outcome(&limit.0, now))
             }
 
-            /// Decides one request with the full answer; `room` units above the burst are allowed for this call, at
-            /// most the limit's `max_room`.
+            /// Decides one request with the full answer. This call may use `room` units above the burst, at most the
+            /// limit's `max_room`.
             #[inline]
             pub fn check_ex($($recv)+, limit: &$limit, now: u64, cost: u64, room: u64) -> Decision {
                 let answer = $me.drive(&Op::new(&limit.0, Kind::Check, cost, room), now);
@@ -280,7 +278,7 @@ macro_rules! operations {
 
             /// Charges after the fact: always charges, up to the burst plus the limit's `max_debt`.
             ///
-            /// The decision passes; `permit.stored` tells what was charged. `Contended` charged nothing.
+            /// The decision passes, and `permit.stored` says what was charged. `Contended` charged nothing.
             #[inline]
             pub fn charge($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
                 let answer = $me.drive(&Op::new(&limit.0, Kind::Charge, cost, 0), now);
@@ -289,13 +287,13 @@ macro_rules! operations {
 
             /// Gives back what a permit proves was charged and has not drained since.
             ///
-            /// Returns the ticks of debt removed, rounded down (where the limit counts units, those); `None` when
-            /// contended (nothing changed, ask again).
-            /// Use a permit once: a second refund of it would give back another request's charge, and so would a refund
-            /// after a reset (give the limit another epoch when you reset). Of several permits of one key refund the
-            /// newest first, or make the limit with [`strict_refunds`](crate::LimitSpec::strict_refunds).
-            /// Of a line of reservations give back the last one only, strict refunds or not: from the middle of it,
-            /// the next to reserve is told to leave together with one that was told already.
+            /// Returns the ticks of debt removed, rounded down (units if the limit counts units); `None` when contended
+            /// (nothing changed, try again). Use a permit once: a second refund would give back another request's
+            /// charge, and so would a refund after a reset (give the limit another epoch when you reset). Refund
+            /// several permits of one key newest first, or make the limit with
+            /// [`strict_refunds`](crate::LimitSpec::strict_refunds). Refund only the last one of a queue of
+            /// reservations, with or without strict refunds: after a refund from the middle, the next to reserve gets a
+            /// departure that another one has already.
             #[inline]
             pub fn refund($($recv)+, limit: &$limit, now: u64, permit: &Permit) -> Option<u64> {
                 let p = &limit.0;
@@ -305,23 +303,23 @@ macro_rules! operations {
 
             /// Reserves `cost` units for the earliest conforming instant, for shaping: the decision's `departure`.
             ///
-            /// Departures of one cell are monotone in the order of their reservations, as long as the callers' clocks
-            /// do not step back: a caller whose clock is behind gets the same place on the time axis, but a `now` of
-            /// its own. A request that would wait longer than the limit's `max_delay` is refused and charges nothing;
-            /// its `retry_after` is the time until the same request would be accepted. Only GCRA knows when a request
-            /// may leave: under another algorithm the verdict is `Never`.
+            /// Departures of one cell are monotone in the order of their reservations, as long as callers' clocks do
+            /// not step back: a caller whose clock is behind gets the same place on the time axis, but with its own
+            /// `now`. A request that would wait longer than the limit's `max_delay` is refused and charges nothing; its
+            /// `retry_after` is the time until the same request would be accepted. Only GCRA knows when a request may
+            /// leave: under another algorithm the verdict is `Never`.
             ///
-            /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which is this at max(now, group eligibility).
+            /// Source: IEEE 802.1Qcr asynchronous traffic shaping, which reserves at max(now, group eligibility).
             #[inline]
             pub fn reserve($($recv)+, limit: &$limit, now: u64, cost: u64) -> Decision {
                 let answer = $me.drive(&Op::new(&limit.0, Kind::Reserve, cost, 0), now);
                 Self::decision(limit, now, cost, answer)
             }
 
-            /// As [`reserve`](Self::reserve) for the earliest conforming instant that is not before tick `from`, as if
-            /// the request came then; `max_delay` and `retry_after` count from `now` still.
+            /// Reserves like [`reserve`](Self::reserve), but for the earliest conforming instant at or after tick
+            /// `from`, as if the request came then. `max_delay` and `retry_after` still count from `now`.
             ///
-            /// The cell is charged for a time that lies ahead: whoever asks before `from` waits behind it.
+            /// The cell is charged for a time that lies ahead, so a request that comes before `from` waits behind it.
             #[inline]
             pub fn reserve_from($($recv)+, limit: &$limit, now: u64, from: u64, cost: u64) -> Decision {
                 let op = Op::new(&limit.0, Kind::Reserve, cost, limit.0.q_until(now, from));
@@ -329,18 +327,17 @@ macro_rules! operations {
                 Self::decision(limit, now, cost, answer)
             }
 
-            /// Moves the state from one limit to another, from `now` on. Returns false when contended: nothing changed,
-            /// ask again.
+            /// Moves the state from one limit to another, from `now` on. Returns false when contended: try again.
             ///
-            /// A state that counts units means something under its own algorithm, window and bits alone. Limits that
-            /// agree in these need no change, and keep the count; between others there is only `Change::Reset`: give
-            /// the new limit another epoch, or permits of before may be taken for its own.
-            ///
-            /// # Errors
-            /// [`LimitError::BadAlgorithm`].
+            /// A state that counts units has a meaning only under its own algorithm, window and bits. Limits that agree
+            /// in these need no change, and keep the count. Between others only `Change::Reset` is possible: give the
+            /// new limit another epoch, or permits from before may be taken for its own.
             ///
             /// While other threads still check with the old limit, both must have the same
             /// [resolution](crate::LimitSpec::resolution); otherwise change when nobody checks.
+            ///
+            /// # Errors
+            /// [`LimitError::BadAlgorithm`] for any other change of a state that counts.
             #[inline]
             pub fn change(
                 $($recv)+,
@@ -362,7 +359,7 @@ macro_rules! operations {
                 let (old_q, new_q) = (old.0.now_q(now), new.0.now_q(now));
                 let done = $me.update(|word| {
                     let (lead, _) = decode(&old.0, word as u64, old_q, Self::MASK);
-                    // A fresh cell stays fresh; otherwise a lead of 0 is a TAT of now, as everywhere.
+                    // A fresh cell stays fresh. Otherwise a lead of 0 is a TAT of now, as everywhere.
                     let next = match gcra::change(&old.0, &new.0, lead, now, how) {
                         0 if word == 0 => 0,
                         lead => Self::stored(now, new_q, lead),
@@ -394,14 +391,14 @@ operations!(ExclusiveCell, Limit, u64, self, (&mut self));
 macro_rules! looks {
     ($cell:ident, $limit:ident) => {
         impl $cell {
-            /// Answers what a request of this cost would be told, without charging it. Reads only.
+            /// Returns what a request of this cost would be answered, without charging it. Only reads.
             #[inline]
             pub fn peek(&self, limit: &$limit, now: u64, cost: u64) -> Decision {
                 let answer = self.look(limit, now, cost);
                 algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE)
             }
 
-            /// As [`peek`](Self::peek), without what is to be told.
+            /// Returns the raw answer of [`peek`](Self::peek).
             #[inline]
             pub(crate) fn look(&self, limit: &$limit, now: u64, cost: u64) -> Answer {
                 let now_q = limit.0.clock_q(now);

@@ -1,4 +1,4 @@
-//! Leases: one core takes units of a shared cell ahead of its requests and spends them with plain loads and stores.
+//! Leases: one core takes units of a shared cell in advance and spends them with plain loads and stores.
 //!
 //! ```text
 //!  time axis of one shared cell, in q-units
@@ -13,48 +13,48 @@
 //! ```
 //!
 //! A charge of cost c moves the TAT of a cell from `max(TAT, now)` up by `c * T`: the request gets that piece of the
-//! time axis. A lease takes a longer piece in one swap and hands it out in order, but a request at time x only gets
-//! what lies **at or above x**: what time has passed lapses. That is the whole difference from a plain token cache,
-//! and it makes the lease exact.
+//! time axis. A lease takes a longer piece in one swap and hands it out in order. But a request at time x only gets
+//! what lies **at or above x**: what time has passed lapses. That is the whole difference from a plain token cache, and
+//! it makes the lease exact.
 //!
 //! **Bound.** Let any number N of leases, of any batch, and any number of plain callers share a cell with burst B and
-//! emission interval T. In every window of Δ ticks they admit together at most
+//! emission interval T. In every window of Δ ticks they together admit at most
 //!
 //! ```text
 //!     B + floor(Δ / T)   units:   the bound of the cell alone; leases add nothing, whatever they hoard.
 //! ```
 //!
-//! Proof. (1) The pieces that requests get are disjoint: swaps give disjoint pieces of the axis, because each starts
-//! at or above the TAT it replaces and ends at the TAT it stores; a lease hands out disjoint parts of its piece, and
-//! gives back only a part that nobody has got and that the TAT ends with. (2) The piece of a request at x lies in
-//! [x, x + D]: the lower end by the rule above; the upper end because the lease took it at some y <= x, when the swap
-//! stored a TAT of at most y + D. (3) So the pieces of all requests in [s, s + Δ] are disjoint parts of
-//! [s, s + Δ + D], and `units * T <= D + Δ`. With D = B * T that is the bound. It holds in the callers' own readings
-//! of the clock, on every interleaving; clocks that are σ apart add σ / T, as for the cell. The same for all windows
-//! at once: the admitted requests in order of time, replayed on a fresh cell, all conform (the tests do this).
+//! Proof. (1) The pieces that requests get are disjoint: swaps give disjoint pieces of the axis, because each starts at
+//! or above the TAT it replaces and ends at the TAT it stores; a lease hands out disjoint parts of its piece, and gives
+//! back only a part that no request got and that ends at the TAT. (2) The piece of a request at x lies in [x, x + D]:
+//! the lower end by the rule above; the upper end because the lease took it at some y <= x, when the swap stored a TAT
+//! of at most y + D. (3) So the pieces of all requests in [s, s + Δ] are disjoint parts of [s, s + Δ + D], and `units *
+//! T <= D + Δ`. With D = B * T that is the bound. It holds in the callers' own readings of the clock, on every
+//! interleaving; clocks that are σ apart add σ / T, as for the cell. It holds for all windows at once: the admitted
+//! requests in order of time, replayed on a fresh cell, all conform (the tests do this).
 //!
-//! For comparison, a cache that keeps its units until they are spent admits up to `B + Δ / T + N * batch` (a hoarder
-//! reaches it), and the units of a core that fell silent are lost to the others; here they lapse by themselves, at
-//! most D after they were taken.
+//! For comparison, a cache that keeps its units until they are spent admits up to `B + Δ / T + N * batch`, reached by
+//! cores that hoard. There the units of an idle core are lost to the others; here they lapse after at most D.
 //!
-//! **Refusals.** A request that the lease cannot pay asks the cell for exactly the missing part before it is refused.
-//! So it is refused only when the cell itself cannot give it; the cell is poorer than without leases by at most what
-//! other leases took and did not spend: at most N batches at one instant.
+//! **Refusals.** If a lease cannot pay a request, it asks the cell for exactly the missing part. So a request is
+//! refused only if the cell itself cannot give it. The cell is poorer than without leases by at most what other leases
+//! took and did not spend: at most N batches at one instant.
 //!
-//! What breaks the argument is lowering the TAT under pieces that are held: [`Cell::reset`], a refund to the cell,
-//! [`Cell::change`] to a smaller debt, and a new cell at the address of the old one, by which a lease knows it: give
-//! the lease back, or make a new one, before the cell is replaced. Each then admits at most what the leases held above
-//! the new TAT on top of the bound from that moment on, hence at most N batches, once.
+//! The argument fails if the TAT falls below pieces that leases hold: [`Cell::reset`], a refund to the cell,
+//! [`Cell::change`] to a smaller debt, or a new cell at the address of the old one, by which a lease knows it. Give the
+//! lease back, or make a new one, before the cell is replaced. Each of these admits, from that moment on and on top of
+//! the bound, at most what the leases held above the new TAT: at most N batches, once.
 //!
-//! How much is taken ahead: doubled at each refill up to the batch; never more than half of what the cell has left
-//! (the rest is for others); halved when part of the last piece lapsed while the cell was more than half empty, so a
-//! core with rare requests does not waste what others need. A lease that takes nothing ahead is the plain check.
+//! How much a lease takes in advance doubles at each refill, up to the batch. It is never more than half of what the
+//! cell has left (the rest is for others). It halves if part of the last piece lapsed while the cell was more than half
+//! empty, so that a core with rare requests does not waste what others need. A lease that takes nothing in advance is
+//! the plain check.
 //!
-//! Progress: a request that the lease can pay is wait-free and touches no shared memory; a refill is one bounded swap
-//! loop of the cell, `Contended` at its end with nothing charged.
+//! Progress: a request that the lease can pay is wait-free and touches no shared memory. A refill is one bounded swap
+//! loop of the cell; at its bound the answer is `Contended` with nothing charged.
 //!
-//! Not for: [`Cell32`](crate::Cell32) and tables (their words are too narrow to take ahead), and limits with heal,
-//! shadow or penalty, which are passed to the cell each time.
+//! Not for [`Cell32`](crate::Cell32) and tables: their words are too narrow to take units in advance. Limits with heal,
+//! shadow or penalty are passed to the cell each time.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
@@ -67,12 +67,12 @@ use crate::time::{now_q, ticks_down};
 
 const MASK: u64 = u64::MAX;
 
-/// Units of a shared [`Cell`], taken ahead by one owner and spent without touching the cell.
+/// Takes units of a shared [`Cell`] in advance for one owner, who spends them without touching the cell.
 ///
-/// Give each core or thread its own, 64 bytes on a cache line of its own (`#[repr(align(64))]` around it) where cores
-/// must not slow each other down. It may be used with another cell or another limit at any time: what it held of
-/// another cell, or in another resolution, lapses. It cannot be cloned: that would spend units twice. All-zero memory
-/// is a valid lease that holds nothing.
+/// Give each core or thread its own lease: 64 bytes, on a cache line of its own (`#[repr(align(64))]` around it) if
+/// cores must not slow each other down. It may be used with another cell or another limit at any time: what it held of
+/// another cell, or in another resolution, lapses. It cannot be cloned, because that would spend units twice. All-zero
+/// memory is a valid lease that holds nothing.
 ///
 /// ```
 /// use tatcell::{limit, Cell, Lease, Limit, Outcome};
@@ -93,13 +93,13 @@ const MASK: u64 = u64::MAX;
 #[derive(Debug, Default)]
 #[repr(C, align(8))]
 pub struct Lease {
-    /// Most units to take ahead of a request; 0 = a sixteenth of the burst.
+    /// The most units to take in advance; 0 = a sixteenth of the burst.
     batch: u32,
     /// Resolution, flags and kind of the limit that the piece was taken under.
     mode: u32,
     /// Address of the cell that the piece was taken from.
     cell: u64,
-    /// Tick at which it was taken.
+    /// The tick at which it was taken.
     since: u64,
     /// Ticks from then until all of it has lapsed; 0 = nothing is held.
     life: u64,
@@ -108,33 +108,33 @@ pub struct Lease {
     /// What is left of the piece: from `low` to `high`, q-units after `base`.
     low: u64,
     high: u64,
-    /// Units wanted ahead at the last refill; the next one doubles or halves it.
+    /// Units wanted in advance at the last refill; the next one doubles or halves it.
     ahead: u64,
 }
 
 impl Lease {
-    /// Makes a lease that takes at most a sixteenth of the burst ahead.
+    /// Makes a lease that takes at most a sixteenth of the burst in advance.
     pub const fn new() -> Lease {
         Lease::with_batch(0)
     }
 
-    /// Makes a lease that takes at most `batch` units ahead (0 = a sixteenth of the burst).
+    /// Makes a lease that takes at most `batch` units in advance (0 = a sixteenth of the burst).
     ///
     /// A larger batch makes refills rarer and lets one core keep more from the others for a while; it never admits
-    /// more. While the cell is nearly full, units lapse `batch * T` after they were taken: to ask the cell once in n
+    /// more. While the cell is nearly full, units lapse `batch * T` after they were taken. To ask the cell once in n
     /// requests at a share u of the rate, choose `batch >= n * cost / u`.
     pub const fn with_batch(batch: u32) -> Lease {
         Lease { batch, mode: 0, cell: 0, since: 0, life: 0, base: 0, low: 0, high: 0, ahead: 0 }
     }
 
-    /// Decides one request, from what the lease holds or, for what is missing, from the cell.
+    /// Decides one request, from what the lease holds or, for the missing part, from the cell.
     ///
-    /// The answer is as of [`Cell::check`]: cost 0 looks and charges nothing (it conforms while the lease holds
-    /// something, otherwise as the cell says), and `retry_after` is exact if nothing else happens to the cell.
+    /// The answer is that of [`Cell::check`]: cost 0 peeks and charges nothing (it conforms while the lease holds
+    /// something, otherwise the cell decides), and `retry_after` is exact if nothing else happens to the cell.
     ///
     /// # Concurrency
-    /// One owner of the lease, any number on the cell. No shared memory is touched while the lease can pay; otherwise
-    /// one compare-and-swap on the cell, or one load when refused. Cost: O(1), no division.
+    /// One owner of the lease, any number of threads on the cell. While the lease can pay, no shared memory is touched;
+    /// otherwise one compare-and-swap on the cell, or one load if refused. Cost: O(1), no division.
     #[inline]
     pub fn check(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> Outcome {
         match self.spend(cell, limit, now, cost) {
@@ -143,15 +143,15 @@ impl Lease {
         }
     }
 
-    /// Pays from what the lease holds, if it can: no shared memory is touched.
+    /// Pays from what the lease holds, if it can, without touching shared memory.
     #[inline(always)]
     pub(crate) fn spend(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> bool {
         let p = &limit.0;
         if now.wrapping_sub(self.since) >= self.life || self.cell != address(cell) || self.mode != mode(p) {
             return false;
         }
-        // Younger than its life, so the q-clock has not passed `high`, let alone wrapped.
-        // The resolution is that of the mode, which is in a register by now.
+        // The piece is younger than its life, so the q-clock has not passed `high`, let alone wrapped. The resolution
+        // comes from the mode, which is in a register by now.
         let [shl, shr, ..] = self.mode.to_ne_bytes();
         let age = now_q(now, shl, shr).wrapping_sub(self.base);
         let low = if self.low > age { self.low } else { age };
@@ -169,8 +169,8 @@ impl Lease {
     pub(crate) fn ask(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> Outcome {
         let p = &limit.0;
         if self.life == 0 {
-            // Nothing is held. Refuse here; a refusal changes nothing. And leave a cell alone that is too poor to take
-            // anything ahead: then this is the plain check.
+            // Nothing is held. A refusal changes nothing, so it is decided here, without a swap. A cell too poor to
+            // lend anything in advance is checked as if there were no lease.
             let lead = whole_lead(cell.word(), p.now_q(now), MASK, p.window_q);
             match plain(p, lead, cost) {
                 Plain::Wait(q) => return Outcome::NonConforming { retry_after: p.ticks_up(q, now) },
@@ -183,13 +183,13 @@ impl Lease {
         self.refill(cell, limit, now, cost)
     }
 
-    /// Asks the cell for what the lease cannot pay, and for some more.
+    /// Asks the cell for what the lease cannot pay, and for more in advance.
     #[cold]
     #[inline(never)]
     fn refill(&mut self, cell: &Cell, limit: &Limit, now: u64, cost: u64) -> Outcome {
         let p = &limit.0;
         if p.flags != 0 || p.t_q == 0 || cost == 0 || cost > p.burst {
-            // Options, no limit at all, a look, or a cost that can never conform: the cell's own business.
+            // Options, no limit at all, a peek, or a cost that can never conform: the cell decides alone.
             return cell.check(limit, now, cost);
         }
         let mine = self.cell == address(cell) && self.mode == mode(p);
@@ -199,7 +199,7 @@ impl Lease {
         // cost <= burst, so this is at most burst_q < 2^62.
         let charge = cost.wrapping_mul(p.t_q);
         if charge <= held {
-            // Only after the clock stepped back: the common case is above.
+            // Only after the clock stepped back; `spend` handles the common case.
             self.low = low.wrapping_add(charge);
             return Outcome::Conforming;
         }
@@ -221,7 +221,7 @@ impl Lease {
                 Err(over) => return (Err(over), None),
             };
             let next = if lapsed && first > p.burst_q >> 1 { last >> 1 } else { grown };
-            // Whole units, so that no lease is left with a part of one; at most 64 rounds. next <= burst, no overflow.
+            // Whole units, so that no lease is left with a part of one; at most 64 rounds. next <= burst: no overflow.
             let half = p.burst_q.wrapping_sub(first) >> 1;
             let mut ahead = next;
             while ahead.wrapping_mul(p.t_q) > half {
@@ -254,8 +254,8 @@ impl Lease {
                     self.life = 0;
                     self.ahead = if lapsed { last >> 1 } else { last };
                 }
-                // What is missing shrinks with time until the held piece starts to lapse, then stands still, and
-                // shrinks again when all of that has lapsed.
+                // The missing part shrinks with time until the held piece starts to lapse, then stands still, and
+                // shrinks again when the whole piece has lapsed.
                 let until_lapse = self.base.wrapping_add(low).wrapping_sub(now_q);
                 let wait = if over <= until_lapse { over } else { over.wrapping_add(held) };
                 Outcome::NonConforming { retry_after: p.ticks_up(wait, now) }
@@ -264,14 +264,14 @@ impl Lease {
         }
     }
 
-    /// Gives what is left back to the cell, before a core goes idle; afterwards the lease holds nothing.
+    /// Gives what is left back to the cell, before a core goes idle. Afterwards the lease holds nothing.
     ///
-    /// Returns the ticks of debt removed, rounded down. Only a piece that nobody was charged after can be given back
-    /// (a cell that is lowered under another lease's piece would admit it twice); otherwise 0, and what was held lapses
-    /// with time, as it would have in a lease that is never used again.
+    /// Returns the ticks of debt removed, rounded down. Only a piece after which nobody was charged can be given back,
+    /// because a cell that falls below another lease's piece would admit it twice. Otherwise returns 0, and what was
+    /// held lapses with time, as in a lease that is never used again.
     ///
     /// # Concurrency
-    /// As [`check`](Self::check). Cost: one compare-and-swap or one load.
+    /// Like [`check`](Self::check). Cost: one compare-and-swap or one load.
     pub fn give_back(&mut self, cell: &Cell, limit: &Limit, now: u64) -> u64 {
         let p = &limit.0;
         let now_q = p.now_q(now);
@@ -283,23 +283,23 @@ impl Lease {
             return 0;
         }
         let top = encode(base.wrapping_add(high), 0, MASK);
-        // At least 0: low_at is never below the clock.
+        // At least 0, because `low_at` is never below the clock.
         let lead = base.wrapping_add(low).wrapping_sub(now_q);
         let rest = encode(now_q, lead, MASK);
-        // None only after 64 spurious failures: the piece then lapses.
+        // `None` only after 64 spurious failures: then the piece lapses.
         let given = cell.update(|word| if word == top { (held, Some(rest)) } else { (0, None) }).unwrap_or(0);
         ticks_down(given, p.shl, p.shr)
     }
 
-    /// Tells how many units the lease could spend at `now` without asking the cell. Divides; not for the hot path.
+    /// Returns how many units the lease could spend at `now` without asking the cell. Divides; not for the hot path.
     pub fn held(&self, cell: &Cell, limit: &Limit, now: u64) -> u64 {
         let p = &limit.0;
         let held = self.high.saturating_sub(self.low_at(cell, p, now));
-        // t_q is 0 only for an unlimited limit, which nothing is taken ahead of.
+        // t_q is 0 only for an unlimited limit, of which nothing is taken in advance.
         held.checked_div(p.t_q).unwrap_or(0)
     }
 
-    /// The low end of what is left at `now`, q-units after `base`; `high` when nothing is.
+    /// Returns the low end of what is left at `now`, in q-units after `base`; `high` if nothing is.
     fn low_at(&self, cell: &Cell, p: &Params, now: u64) -> u64 {
         if self.life == 0 || self.cell != address(cell) || self.mode != mode(p) {
             return self.high;
@@ -313,8 +313,8 @@ impl Lease {
                 age_q
             }
         } else {
-            // Too old, or the clock stepped back. Within the skew the piece keeps its place, as a TAT does; a longer
-            // step forgives the debt of the cell, and what was taken against it goes too.
+            // Too old, or the clock stepped back. After a step within the skew the piece keeps its place, as a TAT
+            // does. A longer step forgives the debt of the cell, and so what was taken from it goes too.
             let skew = p.window_q.saturating_sub(self.high);
             let back = ticks_down(skew, p.shl, p.shr);
             if age.wrapping_neg() <= back {
@@ -330,7 +330,7 @@ impl Lease {
         }
     }
 
-    /// The batch in units, at most the burst.
+    /// Returns the batch in units, at most the burst.
     fn most(&self, p: &Params) -> u64 {
         let batch = self.batch as u64;
         match batch {
@@ -341,14 +341,14 @@ impl Lease {
     }
 }
 
-/// Which cell: a lease never spends one cell's units on another.
+/// Identifies the cell: a lease never spends one cell's units on another.
 #[inline(always)]
 fn address(cell: &Cell) -> u64 {
     core::ptr::from_ref(cell).addr() as u64
 }
 
-/// What must be the same for a piece of the axis to mean the same: resolution and flags (none). Never 0, for the bits
-/// of the word are not; as these four bytes lie in Params, they are read and compared at once.
+/// Returns what must be equal for a piece of the axis to mean the same: resolution and flags (none). Never 0, because
+/// `bits` is not. These four bytes are adjacent in Params, so they are read and compared at once.
 #[inline(always)]
 fn mode(p: &Params) -> u32 {
     u32::from_ne_bytes([p.shl, p.shr, p.flags, p.bits])

@@ -5,15 +5,15 @@
 //!  ExclusiveMeter   as Meter, through `&mut`: plain load and store
 //! ```
 //!
-//! W and b are the limit's, and so is the meaning of the difference: `algorithms/meters.rs` draws both. Two debts and
-//! the time they are counted from change in one swap of one word, so each packet is marked at one instant, and every
+//! The limit determines W, b and the meaning of the difference: `algorithms/meters.rs` draws them. One swap of one word
+//! changes two debts and the time they are counted from. So each packet is marked at one instant, and every
 //! interleaving gives the colours of some order of the packets, each with its own reading of the clock.
 //!
 //! Invariants: only a charge, a sweep or a reset writes; red, cost 0 and `Contended` store nothing. A word written
 //! under one limit means nothing under another.
 //!
 //! Progress: lock-free; at most [`MAX_LOST`](crate::MAX_LOST) lost swaps, then `Contended` with nothing charged. It is
-//! not a queue: a packet that is not green or yellow now is red, and no packet waits.
+//! no queue: a packet that is neither green nor yellow now is red, and no packet waits.
 
 use crate::algorithms::gcra::lead_of;
 use crate::algorithms::meters::{self, State};
@@ -22,7 +22,7 @@ use crate::limit::meter::params::MeterParams;
 use crate::limit::MeterLimit;
 use crate::sync::{update64, AtomicU64, Ordering};
 
-/// The state that a word is at a reading of the clock. Every word is one.
+/// Returns the state of a word at a reading of the clock. Every word is valid.
 #[inline(always)]
 pub(crate) const fn state_of(p: &MeterParams, word: u64, now_q: u64) -> State {
     let b = p.diff_bits as u32;
@@ -34,7 +34,7 @@ pub(crate) const fn state_of(p: &MeterParams, word: u64, now_q: u64) -> State {
     State { lead, difference: word & 1u64.wrapping_shl(b).wrapping_sub(1) }
 }
 
-/// The word of a state. 0 is a meter that was never used; a state that comes out as that is stored one q-unit later.
+/// Returns the word of a state. 0 means never used, so a state that would give 0 is stored one q-unit later.
 #[inline(always)]
 pub(crate) const fn word_of(p: &MeterParams, state: State, now_q: u64) -> u64 {
     let b = p.diff_bits as u32;
@@ -44,17 +44,17 @@ pub(crate) const fn word_of(p: &MeterParams, state: State, now_q: u64) -> u64 {
     }
 }
 
-/// Does every reading of the clock from `now` - S on find the word's meter full?
+/// Returns whether every reading of the clock from `now` - S on finds the word's meter full.
 #[inline]
 const fn is_sweepable(p: &MeterParams, word: u64, now_q: u64) -> bool {
     let b = p.diff_bits as u32;
-    // H + 2S, which is below 2^W: H + S is below half of that.
+    // H + 2S, which is below 2^W because H + S is below half of that.
     let window = p.window_q.wrapping_add(p.skew_q());
     let oldest = now_q.wrapping_sub(p.skew_q());
     word != 0 && lead_of(word.wrapping_shr(b), oldest, u64::MAX.wrapping_shr(b), window) == 0
 }
 
-/// A three-colour meter: 8 bytes, any number of threads.
+/// Marks the packets of a flow with three colours: 8 bytes, any number of threads.
 ///
 /// ```
 /// use tatcell::{Colour, Meter, MeterLimit, MeterSpec};
@@ -108,7 +108,7 @@ impl Meter {
         update64(&self.word, step)
     }
 
-    /// Makes both buckets full. The way to another limit, too, while nobody checks.
+    /// Makes both buckets full. Use it also to change the limit, while nobody checks.
     #[inline]
     pub fn reset(&self) {
         // ORDERING: Relaxed; single word, value only.
@@ -122,7 +122,7 @@ impl Default for Meter {
     }
 }
 
-/// A three-colour meter with one owner: plain load and store, no atomic instruction.
+/// Marks packets like [`Meter`], for one owner: plain load and store, no atomic instruction.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 #[repr(transparent)]
 pub struct ExclusiveMeter {
@@ -146,7 +146,7 @@ impl ExclusiveMeter {
         self.word
     }
 
-    /// Never `None`.
+    /// Runs one step; never `None`.
     #[inline(always)]
     fn update<A>(&mut self, mut step: impl FnMut(u64) -> (A, Option<u64>)) -> Option<A> {
         let (answer, next) = step(self.word);
@@ -170,11 +170,11 @@ macro_rules! operations {
             /// Marks one packet and charges it unless it is red.
             ///
             /// `now` is the caller's clock in ticks, `cost` in units: the bytes of the packet. `pre` is the colour that
-            /// it came with; [`Colour::Green`] for a meter that is colour-blind. Cost 0 looks and never writes.
+            /// it came with; [`Colour::Green`] for a colour-blind meter. Cost 0 peeks and never writes.
             ///
             /// # Concurrency
             /// One compare-and-swap for green and yellow, one load for red. A reading of the clock that is older than
-            /// another by at most the skew only makes colours worse. Cost: O(1), no division.
+            /// another by at most the skew can only make colours worse. Cost: O(1), no division.
             ///
             /// Source: RFC 2697, RFC 2698, RFC 4115; MEF 10.3 for the coupling flag.
             #[inline]
@@ -191,21 +191,21 @@ macro_rules! operations {
                 }
             }
 
-            /// Answers how a packet of this cost and colour would be marked, without charging it. Reads only.
+            /// Returns how a packet of this cost and colour would be marked, without charging it. Only reads.
             #[inline]
             pub fn peek(&self, limit: &MeterLimit, now: u64, cost: u64, pre: Colour) -> Marking {
                 let p = &limit.0;
                 meters::step(p, state_of(p, self.word(), p.now_q(now)), cost, pre).0
             }
 
-            /// Forgets a word that every reading of the clock within the skew finds full, and says whether it did.
+            /// Clears a word that every reading of the clock within the skew finds full, and returns whether it did.
             ///
-            /// For meters that may rest for a span: within each
-            /// [`sweep_interval`](crate::MeterInfo::sweep_interval) after a charge one sweep keeps the wrap of the word
-            /// from showing a false debt. Changes no colour.
+            /// For meters that may rest for a span: one sweep within each
+            /// [`sweep_interval`](crate::MeterInfo::sweep_interval) after a charge prevents a false debt when the word
+            /// wraps. Changes no colour.
             ///
             /// # Concurrency
-            /// Beside any other call. One load, one compare-and-swap where there is something to forget.
+            /// Together with any other call. One load; one compare-and-swap if there is something to clear.
             #[inline]
             pub fn sweep($($recv)+, limit: &MeterLimit, now: u64) -> bool {
                 let p = &limit.0;
@@ -214,7 +214,7 @@ macro_rules! operations {
                     true => (true, Some(0)),
                     false => (false, None),
                 });
-                // Lost to newer words: that meter is in use.
+                // If newer words won, the meter is in use.
                 swept.unwrap_or(false)
             }
         }

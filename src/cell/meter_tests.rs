@@ -1,4 +1,4 @@
-//! The word of a meter: exhausted for a word of few bits, and against debts that were never packed.
+//! The word of a meter: exhaustively for a word of few bits, and against debts that were never packed.
 
 use std::vec::Vec;
 
@@ -24,8 +24,8 @@ fn made(kind: MeterKind, numbers: [u64; 4], hz: u64, coupled: bool) -> MeterPara
     spec.build().expect("a meter").0
 }
 
-/// A meter whose word has 10 bits of time and 5 of difference under them, the rest above being part of the time: bursts
-/// of 12 and 9 units, one q-unit and tick each.
+/// Makes a meter whose word has 10 bits of time; the difference below them uses 5 of its 54 bits. Bursts of 12 and 9
+/// units, one q-unit and tick each.
 fn narrow(kind: MeterKind, coupled: bool) -> MeterParams {
     let p = made(kind, [1, 12, 1, 9], 1, coupled);
     let (hc, h2) = (12, 9);
@@ -48,7 +48,7 @@ fn narrow(kind: MeterKind, coupled: bool) -> MeterParams {
 }
 
 /// Every word of 10 bits of time, with every difference that a charge can store, at every reading of the clock: the
-/// debts are those that the definition gives, and a word that is stored at once reads as the same debts.
+/// debts are those of the definition, and a word reads back as the debts that were stored.
 #[test]
 fn every_narrow_word_reads_as_it_was_written() {
     const RANGE: u64 = 1 << 10;
@@ -56,19 +56,19 @@ fn every_narrow_word_reads_as_it_was_written() {
         let p = narrow(kind, coupled);
         let window = p.window_q;
         for (c, s) in (0..=12u64).flat_map(|c| (0..=9u64).map(move |s| (c, s))) {
-            // For RFC 2697 the second debt is that of both.
+            // In RFC 2697 the second debt is that of both buckets.
             let own = if kind == MeterKind::Rfc2697 { c + s } else { s };
             let written = Debts { committed: c, second: own };
             for at in 0..RANGE {
                 let word = word_of(&p, state(&p, written), at);
                 assert_ne!(word, 0);
                 let shifted = (word >> 54) != (at + c.max(own)) % RANGE;
-                // The one word that would be 0 lies a q-unit later.
+                // The one word that would be 0 is stored a q-unit later.
                 let later = c.max(own) + shifted as u64;
                 assert!(!shifted || word == 1 << 54);
                 for passed in (0..RANGE).step_by(if at % 97 == 0 { 1 } else { 61 }) {
                     let found = debts(&p, state_of(&p, word, (at + passed) % RANGE));
-                    // Seen from now, the later time lies ahead, or behind, or around the wrap.
+                    // Seen from this reading, the later time lies ahead, behind, or around the wrap.
                     let lead = (later + RANGE - passed) % RANGE;
                     let live = lead >= 1 && lead <= window;
                     let drained = later as i64 - lead as i64;
@@ -135,7 +135,7 @@ impl Unpacked {
     }
 }
 
-/// The packed word and the unpacked debts mark every packet the same: nothing is lost or made up by packing.
+/// The packed word and the unpacked debts mark every packet the same: packing loses and makes up nothing.
 #[test]
 fn a_packed_word_marks_as_unpacked_debts_do() {
     let mut random = 7u64;
@@ -162,7 +162,7 @@ fn a_packed_word_marks_as_unpacked_debts_do() {
                     1..100 => 0,
                     _ => next(fair + 2),
                 };
-                // A word that rests this long has been swept.
+                // A word that rests this long must have been swept.
                 if now - charged > p.sweep_interval() {
                     (word, charged) = (0, now);
                 }
@@ -187,7 +187,7 @@ fn a_packed_word_marks_as_unpacked_debts_do() {
     }
 }
 
-/// Parameters of any sort keep the promises of their page: every sum of a step fits.
+/// Parameters of every sort keep the promises of their module: every sum of a step fits.
 #[test]
 fn parameters_keep_their_bounds() {
     let numbers: Vec<u64> =
@@ -209,7 +209,7 @@ fn parameters_keep_their_bounds() {
                         for bucket in [p.committed, p.second] {
                             let all = bucket.burst as u128 * bucket.m as u128;
                             assert!(all + (1 << bucket.k) < 1 << 62 && bucket.add < 1 << bucket.k, "{p:?}");
-                            // A charge is at least what the units take, and less than one q-unit more.
+                            // A charge is at least what the units cost, and less than one q-unit more.
                             for n in [1, bucket.burst / 2, bucket.burst] {
                                 let exact = n as u128 * bucket.m as u128;
                                 let charged = (bucket.charge(n) as u128) << bucket.k;
@@ -227,8 +227,7 @@ fn parameters_keep_their_bounds() {
     assert!(good > 500 && bad > 100, "{good} {bad}");
 }
 
-/// A rival marks a packet while one is being marked, so many times: each is in the word at the end, but for one that
-/// gave up.
+/// Rivals mark this many packets while one is being marked: all are in the word at the end, except one that gave up.
 #[test]
 fn a_packet_that_a_rival_overtakes_is_marked_on_what_the_rival_left() {
     let limit = MeterSpec::rfc2697(1, 100, 100, 1).build().expect("a meter");
@@ -251,7 +250,7 @@ fn a_packet_that_a_rival_overtakes_is_marked_on_what_the_rival_left() {
     }
 }
 
-/// With one owner and without: the same marks, the same words.
+/// With one owner and without: the same colours, the same words.
 #[test]
 fn a_meter_with_one_owner_is_the_same_meter() {
     let mut random = 1u64;

@@ -1,7 +1,7 @@
-//! One key each: [`cell`] holds the word of a limit, [`meter`] that of a meter, [`lease`] spares a shared cell,
-//! [`sliding_log`] keeps a window of words, and [`refusal`] says how often a refusal is logged or answered.
+//! One key each: [`cell`] holds the word of a limit, [`meter`] that of a meter, [`lease`] takes units of a shared cell
+//! in advance, [`sliding_log`] keeps a stamp for each unit, [`refusal`] says how often a refusal is logged or answered.
 
-// The room is named after what it is about, and its first file after what it holds.
+// The module is named after its topic, and its first file after the type in it.
 #[allow(clippy::module_inception)]
 mod cell;
 mod lease;

@@ -1,21 +1,21 @@
-//! Sliding logs: a stamp for each unit of a window, in memory of the caller's.
+//! Sliding logs: one stamp for each unit of a window, in the caller's memory.
 //!
 //! ```text
 //!  SlidingLog     [ stamp 0 ][ stamp 1 ]  ...  [ stamp N-1 ]   a Cell each: one line of 64 bytes holds 8
-//!                       ^ looks from where a hash of now points, takes the first stamp that is free
+//!                       ^ starts at a place hashed from now, takes the first stamp that is free
 //! ```
 //!
-//! Who may touch it: the stamps of a [`SlidingLog`] any number of threads, interrupts and processes; those of an
-//! [`ExclusiveSlidingLog`] its one owner. The value with the reference is a view: it holds no state.
+//! Any number of threads, interrupts and processes may use the stamps of a [`SlidingLog`] at once; those of an
+//! [`ExclusiveSlidingLog`] have one owner. The value that holds the reference is a view without state.
 //!
-//! Linearizable but for refunds. A request that passes takes effect at its one successful swap. A stamp that is taken
-//! for a caller stays so for that caller's `now`, since whoever replaces it stamps a later time; so when the last of
-//! N stamps has been found taken all are, and a refusal takes effect there. Beside a refund it may have met the unit
-//! that came back and the one that went out instead: a refusal too many, never a pass.
+//! Linearizable except for refunds. A request that passes takes effect at its one successful swap. A stamp that is
+//! taken for a caller's `now` stays taken for it, because a replacement is a later time. So when a caller has found the
+//! last of N stamps taken, all are, and its refusal takes effect there. During a refund a caller may have found both
+//! the unit that came back and the one that replaced it: a refusal too many, never a pass.
 //!
-//! Progress: at most N stamps are looked at, and a swap is lost only to a rival's success, after which that stamp is
-//! taken and the next one is looked at. Where clocks lie a window or more apart it may be free still, and is tried
-//! again: at [`MAX_LOST`](crate::MAX_LOST) losses on one stamp the call answers `Contended`, with nothing charged.
+//! Progress: a call visits at most N stamps. It loses a swap only to a rival's success; then that stamp is taken, and
+//! the call visits the next one. If clocks differ by a window or more, the stamp may still be free and is tried again:
+//! after [`MAX_LOST`](crate::MAX_LOST) losses on one stamp the call answers `Contended`, with nothing charged.
 
 use super::cell::{Cell, ExclusiveCell};
 use crate::algorithms::gcra::{encode, whole_lead};
@@ -35,14 +35,14 @@ macro_rules! sliding_log {
         }
 
         impl<'a> $name<'a> {
-            /// Makes a log of at most as many units as there are stamps in every window of `window` ticks.
+            /// Makes a log that allows as many units as it has stamps in every window of `window` ticks.
             ///
-            /// A view costs a few comparisons, so one can be made for a call. Memory of zeros is an empty log.
+            /// A view costs a few comparisons, so each call may make one. Memory of zeros is an empty log.
             ///
             /// # Errors
-            /// [`LimitError::ZeroRate`] no stamps; [`TooManyUnits`](LimitError::TooManyUnits) 2^32 or more;
-            /// [`ZeroPeriod`](LimitError::ZeroPeriod) a window of 0;
-            /// [`HorizonTooLong`](LimitError::HorizonTooLong) a window of 2^63 - 2^61 ticks or more.
+            /// [`LimitError::ZeroRate`] for no stamps, [`TooManyUnits`](LimitError::TooManyUnits) for 2^32 or more,
+            /// [`ZeroPeriod`](LimitError::ZeroPeriod) for a window of 0, [`HorizonTooLong`](LimitError::HorizonTooLong)
+            /// for a window of 2^63 - 2^61 ticks or more.
             pub const fn new(stamps: $stamps, window: u64) -> Result<Self, LimitError> {
                 match Window::new(stamps.len(), window, None) {
                     Ok(window) => Ok($name { stamps, window }),
@@ -50,11 +50,11 @@ macro_rules! sliding_log {
                 }
             }
 
-            /// Tolerates readings of the clock that are older than another by up to this many ticks, instead of 2^61.
-            /// An older one finds the log empty.
+            /// Sets by how many ticks a reading of the clock may be older than another, instead of 2^61. An older one
+            /// finds the log empty.
             ///
             /// # Errors
-            /// [`LimitError::HorizonTooLong`]: window and skew together are 2^63 ticks or more.
+            /// [`LimitError::HorizonTooLong`] if window and skew together are 2^63 ticks or more.
             pub const fn skew(self, ticks: u64) -> Result<Self, LimitError> {
                 match Window::new(self.stamps.len(), self.window.window, Some(ticks)) {
                     Ok(window) => Ok($name { stamps: self.stamps, window }),
@@ -62,12 +62,12 @@ macro_rules! sliding_log {
                 }
             }
 
-            /// Most units in a window: the number of stamps.
+            /// Returns the most units in a window: the number of stamps.
             pub const fn units(&self) -> u64 {
                 self.stamps.len() as u64
             }
 
-            /// The window, in ticks.
+            /// Returns the window, in ticks.
             pub const fn window(&self) -> u64 {
                 self.window.window
             }
@@ -77,7 +77,7 @@ macro_rules! sliding_log {
                 whole_lead(word, now, u64::MAX, window.both)
             }
 
-            /// Looks at all stamps one after the other and takes the first that is free. None is contended.
+            /// Visits all stamps in turn and takes the first that is free. `None` when contended.
             #[inline(always)]
             fn walk($($recv)+, now: u64) -> Option<Tally> {
                 let (window, units) = ($me.window, $me.stamps.len());
@@ -102,12 +102,11 @@ macro_rules! sliding_log {
             }
 
             /// Decides one request of one unit and takes a stamp if it conforms: iff fewer than N units were charged in
-            /// the `window` ticks up to now, units of clocks ahead included.
+            /// the `window` ticks up to now, including units charged by clocks that are ahead.
             ///
             /// # Concurrency
-            /// One compare-and-swap when conforming, none when not. Cost: up to N loads, a line of memory for 8; N
-            /// always when refused. No division. Beside rivals the time to come back may be too short: it is that of
-            /// the stamps as they were read.
+            /// One compare-and-swap if it conforms, none if not. Cost: up to N loads, a cache line for 8; always N if
+            /// refused. No division. Rivals may make `retry_after` too short: it is as of the loads of the stamps.
             #[inline]
             pub fn check($($recv)+, now: u64) -> Outcome {
                 let (window, units) = ($me.window, $me.stamps.len());
@@ -129,11 +128,11 @@ macro_rules! sliding_log {
                 Outcome::NonConforming { retry_after: soonest }
             }
 
-            /// Decides one request with the full answer: `remaining`, `next_unit` and `reset_after` are exact, as the
-            /// stamps were read.
+            /// Decides one request with the full answer: `remaining`, `next_unit` and `reset_after` are exact for the
+            /// stamps as they were loaded.
             ///
             /// # Concurrency
-            /// As [`check`](Self::check); always N loads.
+            /// Like [`check`](Self::check); always N loads.
             #[inline]
             pub fn check_ex($($recv)+, now: u64) -> Decision {
                 match $me.walk(now) {
@@ -142,7 +141,7 @@ macro_rules! sliding_log {
                 }
             }
 
-            /// Answers what a request would be told, without charging it. Reads only: N loads.
+            /// Returns what a request would be answered, without charging it. Only reads: N loads.
             pub fn peek(&self, now: u64) -> Decision {
                 let mut tally = Tally::EMPTY;
                 for stamp in self.stamps.iter() {
@@ -151,12 +150,12 @@ macro_rules! sliding_log {
                 tally.decision(self.stamps.len(), now, true)
             }
 
-            /// Takes the unit of a permit out of the log, if it is in the window still. Returns how many units that is,
-            /// 1 or 0; `None` when contended (nothing changed, ask again).
+            /// Takes the unit of a permit out of the log, if it is still in the window. Returns the units taken out, 1
+            /// or 0; `None` when contended (nothing changed, try again).
             ///
-            /// Use a permit once, and none of before a reset: it gives back nothing a second time, or else the unit of
-            /// another request of the same tick that took the same stamp. A caller whose clock is behind the charge
-            /// finds the stamp taken until then, for what it had replaced may be in that caller's window.
+            /// Use a permit once, and never one from before a reset. A second use gives back nothing, or the unit of
+            /// another request that took the same stamp at the same tick. A caller whose clock is behind the charge
+            /// finds the stamp taken until then, because the unit that it replaced may be in that caller's window.
             ///
             /// # Concurrency
             /// One compare-and-swap.
@@ -182,12 +181,12 @@ macro_rules! sliding_log {
 }
 
 sliding_log! {
-    /// A shared sliding log: at most N units in every window, exactly, for requests of one unit; any number of threads.
+    /// Limits requests of one unit exactly: at most N units in every window, for any number of threads.
     ///
-    /// The answer to "at most 8 logins in any 10 minutes" that leaves no border and no approximation, for the price of
-    /// 8 bytes a unit: N [`Cell`]s hold a stamp each. 8 cells that are aligned to 64 bytes are one line of memory, as a
-    /// decision reads it; up to some hundred cells are worth it. For weighted costs, for large N and for most limits
-    /// take a [`Limit`](crate::Limit), 8 bytes a key.
+    /// It answers "at most 8 logins in any 10 minutes" without borders or approximation, for 8 bytes a unit: N
+    /// [`Cell`]s hold a stamp each. 8 cells that are aligned to 64 bytes are one cache line, as a decision reads it; it
+    /// pays up to some hundred cells. For weighted costs, for large N and for most limits use a
+    /// [`Limit`](crate::Limit), 8 bytes a key.
     ///
     /// ```
     /// use tatcell::{Cell, Outcome, SlidingLog};
@@ -203,7 +202,7 @@ sliding_log! {
     SlidingLog, &'a [Cell], get, iter, self, (&self)
 }
 sliding_log! {
-    /// As [`SlidingLog`] with one owner: plain loads and stores, no atomic instruction; never contended.
+    /// Decides like [`SlidingLog`], for one owner: plain loads and stores, no atomic instruction; never contended.
     #[derive(Debug)]
     ExclusiveSlidingLog, &'a mut [ExclusiveCell], get_mut, iter_mut, self, (&mut self)
 }

@@ -1,30 +1,30 @@
 //! All or none over up to eight limits.
 //!
 //! ```text
-//!  look     peek 0, 1, ... n-1        a refusal ends here: nothing was written, and all retry times are known
-//!  charge   check 0, 1, ... n-1       link k refuses after all: undo k-1, ... 1, 0 by the permits of their charges
-//!  extra    charge what is random     refuses nothing
+//!  peek     0, 1, ... n-1             a refusal ends here: nothing was written, and all retry times are known
+//!  charge   0, 1, ... n-1             link k refuses after all: undo k-1, ... 1, 0 by the permits of their charges
+//!  extra    0, 1, ... n-1             charges random units, and refuses nothing
 //! ```
 //!
 //! Invariants:
 //!
 //! - **Never over-admits.** A chain passes only after a check of each link has charged it, and each check is exact on
-//!   its own word. Undoing gives back what a permit proves was stored, by the `now` of the charge. A thread that is
-//!   stopped between a charge and its undo while the clocks of others go on by sigma gives back at most what drained
-//!   in sigma, as every old reading does.
-//! - **Alone it is exact.** Without concurrent callers the look decides and the charges agree with it. What they may
-//!   then still meet is a full set of a table, whose policy refuses: that is undone.
-//! - **Conservative in races.** Between a charge and its undo others see the debt and may be refused though they would
-//!   pass one after the other: all of them, where orders or costs differ. Chains of the same links in the same order
-//!   and with equal costs pass as one after the other.
-//! - **No debt stays** of a refused chain, once its call is over, but for: what a claim stored below the permit of the
-//!   charge that inserted its key (a claim lifetime and a q-unit), charges under `Sampled`, whose permits are worth
-//!   nothing, and the penalty of the link that refused.
-//! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it as any link does, an
-//!   exemption makes every other link pass as it stands. The look decides that, and no link is charged after it.
-//! - **One debt, one charge.** Links of the same cell or key are made one, of all their costs.
+//!   its own word. An undo gives back what a permit proves was stored, by the `now` of the charge. If a thread is
+//!   stopped between a charge and its undo while other clocks advance by sigma, it gives back at most what drained in
+//!   sigma, as every old reading does.
+//! - **Alone it is exact.** Without concurrent callers the peek decides and the charges agree with it. Only a full set
+//!   of a table may still refuse, by its policy: that is undone.
+//! - **Conservative in races.** Between a charge and its undo others see the debt and may be refused although they
+//!   would pass one after the other; if orders or costs differ, all of them may. Chains of the same links in the same
+//!   order and with equal costs pass as one after the other.
+//! - **No debt stays** of a refused chain once its call is over, except for: what a claim stored below the permit of
+//!   the charge that inserted its key (a claim lifetime and a q-unit), charges under `Sampled`, whose permits give
+//!   nothing back, and the penalty of the link that refused.
+//! - **An override is not charged.** A link of overrides answers for the chain: a ban refuses it like any link, and an
+//!   exemption makes every other link pass as it stands. The peek decides that, and no link is charged after it.
+//! - **One debt, one charge.** Links of the same cell or key become one charge of all their costs.
 //!
-//! Progress: bounded by the links' own calls, and [`UNDO`] refunds for each that is undone.
+//! Progress: bounded by the links' own calls, and [`UNDO`] refunds for each link that is undone.
 //!
 //! Not here: elastic room. Not atomic as a whole: others may see some links charged before the rest.
 
@@ -33,17 +33,18 @@ use super::link::{Link, Target};
 use crate::answer::{Decision, Permit, Tracking, Verdict};
 use crate::table::Counters;
 
-/// Most links of a [`Chain`].
+/// The largest number of links of a [`Chain`].
 pub const MAX_LINKS: usize = 8;
 
-/// Refunds that are tried for one link. Each is lost only to `MAX_LOST` swaps of others; at the bound the charge stays
-/// until it drains, which is the safe side, and its permit is handed out.
+/// Refunds that are tried for one link. Each fails only after `MAX_LOST` swaps lost to others. At the bound the charge
+/// stays until it drains, which is the safe side, and its permit is handed out.
 const UNDO: u32 = 8;
 
-/// Up to eight limits that one request must meet together: all are charged, or none.
+/// Checks one request against up to eight limits together, and charges all of them or none.
 ///
-/// Made for one request (its cells, keys and costs), decided at one `now`. Order matters for speed and for the index
-/// that is reported: the most specific limit, or the most likely to refuse, first; an aggregate over all last.
+/// A chain is made for one request (its cells, keys and costs) and decided at one `now`. Order matters for speed and
+/// for the reported index: put the most specific limit, or the most likely to refuse, first, and an aggregate over all
+/// last.
 ///
 /// ```
 /// use tatcell::{limit, Cell, Chain, ChainError, Limit, Link, Verdict};
@@ -57,20 +58,20 @@ const UNDO: u32 = 8;
 ///     assert!(chain.check(0).passes());
 /// }
 /// let refused = chain.check(0);
-/// assert_eq!((refused.policy, refused.retry_after), (0, 200)); // the limit a second, and when it passes again
+/// assert_eq!((refused.policy, refused.retry_after), (0, 200)); // the limit per second; it passes again in 200
 /// let passed = chain.check(1_000);
-/// assert_eq!((passed.policy, passed.remaining), (1, 2)); // of the limit a minute: 7 - 6, and 1.67 have drained
+/// assert_eq!((passed.policy, passed.remaining), (1, 2)); // the limit per minute: 7 - 6, and 1.67 have drained
 /// # Ok::<(), ChainError>(())
 /// ```
 #[derive(Clone, Copy)]
 pub struct Chain<'a> {
-    /// One for each cell or key, in the order of their first links; `count` of them.
+    /// One charge for each cell or key, in the order of their first links; `count` of them.
     charges: [Charge<'a>; MAX_LINKS],
     count: usize,
-    /// For each link the number of its charge; `links` of them.
+    /// For each link the index of its charge; `links` of them.
     charge_of: [u8; MAX_LINKS],
     links: usize,
-    /// One of them is an override.
+    /// Whether a link is an override.
     overrides: bool,
 }
 
@@ -80,21 +81,20 @@ struct Charge<'a> {
     target: Target<'a>,
     cost: u64,
     extra: u64,
-    /// The first of them.
+    /// The index of the first of them.
     link: u32,
 }
 
-/// One for each charge, and none behind them.
+/// One answer for each charge, and `None` behind them.
 type Answers = [Option<Decision>; MAX_LINKS];
 
 impl<'a> Chain<'a> {
     /// Makes a chain of 1 to [`MAX_LINKS`] links.
     ///
-    /// Links of the same cell, or of the same key of a table, are one charge of all their costs, reported as the first
-    /// of them.
+    /// Links of one cell, or of one key of a table, are one charge of all their costs, reported as the first of them.
     ///
     /// # Errors
-    /// [`ChainError`]; nothing was touched.
+    /// [`ChainError`]. Nothing was touched.
     ///
     /// # Cost
     /// Compares each link with those before it; reads no word.
@@ -132,39 +132,38 @@ impl<'a> Chain<'a> {
         Ok(chain)
     }
 
-    /// Decides one request and charges all links if it conforms to all, else none.
+    /// Decides one request: charges all links if it conforms to all, else none.
     ///
     /// On a pass `policy` is the index of the tightest link, the one whose remaining units are worth the fewest
-    /// requests like this one (with equal costs: the smallest remaining), and `cost`, `burst`, `remaining`,
-    /// `next_unit` and `reset_after` are of that link. Flags are those of all links; `tracking` is the first that is
-    /// not `Tracked`.
+    /// requests like this one (with equal costs: the smallest remaining). `cost`, `burst`, `remaining`, `next_unit` and
+    /// `reset_after` are those of that link. Flags are those of all links; `tracking` is the first that is not
+    /// `Tracked`.
     ///
-    /// On a refusal `policy` is the first link that can never pass, else the first that refuses, and the other fields
-    /// are of that link, but for `retry_after`: the longest of all links. At `now + retry_after` every link passes if
-    /// nothing else comes, and not a tick before. (A refusal that only a full set of a table or a race brought about,
-    /// after the look, has the retry time of the link that refused.)
+    /// On a refusal `policy` is the first link that can never pass, else the first that refuses. The other fields are
+    /// those of that link, except for `retry_after`: the longest of all links. At `now + retry_after` every link passes
+    /// if nothing else comes, and not a tick before. (If only a full set of a table or a race refused, after the peek,
+    /// the retry time is that of the link that refused.)
     ///
-    /// The permit is all zero: each link has its own, see [`check_ex`](Chain::check_ex). Contended: nothing is
-    /// charged.
+    /// The permit is all zero: each link has its own, see [`check_ex`](Chain::check_ex). Contended: nothing is charged.
     ///
     /// # Concurrency
-    /// Any number of threads and processes. Others may see a link charged before the rest, or before it is given
-    /// back: never more passes than each limit allows, but refusals that no order of the calls would give.
+    /// Any number of threads and processes. Others may see a link charged before the rest, or before it is given back.
+    /// So no limit passes more than it allows, but there may be refusals that no order of the calls would give.
     ///
     /// # Cost
-    /// Two looks a link and one compare-and-swap each when it passes; only loads when the look refuses. About 4 KiB of
-    /// stack.
+    /// Two lookups for each link, and one compare-and-swap each if the chain passes; only loads if the peek refuses.
+    /// About 4 KiB of stack.
     ///
-    /// Source: conservative all or none by look, charge and undo, modelled in `combine/loom_chain.rs`.
+    /// Source: conservative all or none by peek, charge and undo, modelled in `combine/models/loom_chain.rs`.
     pub fn check(&self, now: u64) -> Decision {
         self.check_ex(now, None, |_, _| ())
     }
 
-    /// As [`check`](Chain::check); counts one decision and the keys inserted, and hands each link's own decision to
-    /// `each`, in order, when all is decided.
+    /// Decides like [`check`](Chain::check). Counts one decision and the keys inserted, and passes each link's own
+    /// decision to `each`, in order, when all is decided.
     ///
-    /// Of links that are one charge the first has the permit. Of a chain that was refused no decision has a permit,
-    /// but where undoing was contended to its bound (64 lost swaps): [`refund`](Chain::refund) takes it.
+    /// If several links are one charge, the first has the permit. After a refusal no decision has a permit, unless
+    /// undoing was contended to its bound (64 lost swaps): [`refund`](Chain::refund) takes that one.
     pub fn check_ex(
         &self,
         now: u64,
@@ -173,7 +172,7 @@ impl<'a> Chain<'a> {
     ) -> Decision {
         let mut answers = [None; MAX_LINKS];
         let mut inserted = 0;
-        // What is to be told of a link is worked out once: when it is charged, or when one refuses.
+        // A link's full answer is computed only once: when the link is charged, or when a link refuses.
         let would_pass = |charge: &Charge<'_>| charge.target.would_pass(now, charge.cost);
         let mut passes = !self.overrides && self.charges().all(would_pass);
         if !passes {
@@ -186,7 +185,7 @@ impl<'a> Chain<'a> {
         self.finish(&answers, inserted, counters, each)
     }
 
-    /// Answers what [`check`](Chain::check) would, without charging anything. Reads only.
+    /// Returns what [`check`](Chain::check) would answer, without charging anything. Only reads.
     pub fn peek(&self, now: u64) -> Decision {
         let mut answers = [None; MAX_LINKS];
         self.look(now, &mut answers);
@@ -194,30 +193,31 @@ impl<'a> Chain<'a> {
     }
 
     /// Reserves all links for the earliest instant at which all conform, for shaping: the decision's `departure`, the
-    /// latest of the links'. Each link is charged at arrival, so an aggregate is never charged at a future time. What
-    /// one link holds back leaves later than the others have counted it: a limit that many chains share may then send
-    /// more than it allows, by what they hold back. [`Shaper::forward`](crate::Shaper::forward) asks each limit when a
-    /// request gets there, and does not.
+    /// latest of the links'. Each link is charged at arrival, so an aggregate is never charged at a future time. But a
+    /// request that one link holds back leaves later than the others have counted it. So a limit that many chains share
+    /// may send more than it allows, by what they hold back. [`Shaper::forward`](crate::Shaper::forward) does not: it
+    /// asks each limit when a request gets there.
     ///
     /// A request that would wait longer than the `max_delay` of any link is refused and charges nothing; `retry_after`
     /// is the time until all links would accept it. The other fields are as for [`check`](Chain::check); extras are
-    /// charged as well. Every link is asked, and given back where another refuses, so others may be refused or sent
+    /// charged as well. Every link is reserved, and given back if another refuses, so others may be refused or sent
     /// later meanwhile.
     ///
     /// # Errors
-    /// [`ChainError::BadAlgorithm`] where a limit is not of GCRA, which alone knows when a request may leave; nothing
+    /// [`ChainError::BadAlgorithm`] if a limit is not a GCRA limit: only GCRA knows when a request may leave. Nothing
     /// is touched.
     ///
     /// # Concurrency
-    /// As [`check`](Chain::check). Departures are monotone where the chains that share links share all of them.
+    /// Like [`check`](Chain::check). Departures are monotone if chains that share links share all of them.
     pub fn reserve(&self, now: u64) -> Result<Decision, ChainError> {
         self.reserve_ex(now, None, |_, _| ())
     }
 
-    /// As [`reserve`](Chain::reserve), with counters and the decision of each link as [`check_ex`](Chain::check_ex).
+    /// Reserves like [`reserve`](Chain::reserve), with counters and each link's decision as in
+    /// [`check_ex`](Chain::check_ex).
     ///
     /// # Errors
-    /// As [`reserve`](Chain::reserve).
+    /// The errors of [`reserve`](Chain::reserve).
     pub fn reserve_ex(
         &self,
         now: u64,
@@ -239,7 +239,7 @@ impl<'a> Chain<'a> {
             let mut made = Counters::default();
             let answer = answer.insert(charge.target.reserve(now, charge.cost, Some(&mut made)));
             inserted += made.inserted;
-            // As in charge_all.
+            // As in `charge_all`.
             answer.flags &= !Decision::EXEMPT;
         }
         if self.all_pass(&answers) {
@@ -250,17 +250,17 @@ impl<'a> Chain<'a> {
         Ok(self.finish(&answers, inserted, counters, each))
     }
 
-    /// The longest that a reservation may have to wait, in ticks.
+    /// Returns the longest time that a reservation may have to wait, in ticks.
     pub(super) fn max_delay(&self) -> Result<u64, ChainError> {
         let each = self.charges().map(|charge| charge.target.max_delay());
         each.reduce(|a, b| Some(a?.max(b?))).flatten().ok_or(ChainError::BadAlgorithm)
     }
 
     /// Gives back what the permits of the links prove was charged and has not drained since, the last link first;
-    /// `permits[i]` is that of link i. Each that was given back becomes [`Permit::NONE`].
+    /// `permits[i]` is that of link i. Each permit that was given back becomes [`Permit::NONE`].
     ///
-    /// Returns false when contended: what is left in `permits` can be asked for again. What makes a permit worthless
-    /// for a cell or a table makes it so here.
+    /// Returns false when contended: call again with what is left in `permits`. A permit that is worth nothing to its
+    /// cell or table is worth nothing here.
     pub fn refund(&self, now: u64, permits: &mut [Permit]) -> bool {
         let kept = self.charges().rev().filter(|charge| {
             permits.get_mut(charge.link as usize).is_some_and(|permit| !charge.give_back(now, permit))
@@ -281,7 +281,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Where an override exempts the request and none bans it, all links pass as they stand.
+    /// If an override exempts the request and none bans it, makes all links pass as they stand.
     #[cold]
     #[inline(never)]
     fn exempt(&self, now: u64, answers: &mut Answers) {
@@ -302,8 +302,8 @@ impl<'a> Chain<'a> {
         answers.iter().flatten().all(Decision::passes)
     }
 
-    /// Charges in order, up to the first link that refuses after all; then what was charged is undone. Gives the
-    /// number of keys inserted.
+    /// Charges in order, up to the first link that refuses after all; then undoes what was charged. Returns the number
+    /// of keys inserted.
     fn charge_all(&self, now: u64, answers: &mut Answers, counted: bool) -> u64 {
         let mut inserted = 0;
         let mut charges = self.charges().zip(answers.iter_mut());
@@ -311,13 +311,13 @@ impl<'a> Chain<'a> {
             let mut made = Counters::default();
             let answer = answer.insert(charge.target.check(now, charge.cost, counted.then_some(&mut made)));
             inserted += made.inserted;
-            // An exemption that came since the look: the others are charged.
+            // If an exemption came after the peek, the other links are charged all the same.
             answer.flags &= !Decision::EXEMPT;
             if !answer.passes() {
                 break;
             }
         }
-        // Those after a refusal are looked at.
+        // The links after a refusal are only peeked at.
         for (charge, answer) in charges {
             *answer = Some(charge.target.peek(now, charge.cost));
         }
@@ -346,7 +346,7 @@ impl<'a> Chain<'a> {
 
     /// Gives back what these answers charged, the newest first.
     fn undo(&self, now: u64, answers: &mut Answers) {
-        // By number: `Zip::next_back` could panic.
+        // By index, because `Zip::next_back` could panic.
         for i in (0..self.count).rev() {
             if let (Some(charge), Some(Some(answer))) = (self.charges.get(i), answers.get_mut(i)) {
                 charge.give_back(now, &mut answer.permit);
@@ -354,7 +354,7 @@ impl<'a> Chain<'a> {
         }
     }
 
-    /// Counts the whole, tells each link its own, and gives the whole.
+    /// Counts the chain's decision, passes each link its own, and returns the chain's.
     fn finish(
         &self,
         answers: &Answers,
@@ -379,10 +379,10 @@ impl<'a> Chain<'a> {
         whole
     }
 
-    /// The answers of all links as one.
+    /// Returns the answers of all links as one.
     fn sum_up(&self, answers: &Answers) -> Decision {
         let told = || self.charges().zip(answers.iter().flatten());
-        // The worst verdict decides, and of several the first.
+        // The worst verdict decides; of several, the first.
         let Some((named, decided)) = told().min_by_key(|(_, answer)| urgency(answer.verdict)) else {
             return NOTHING;
         };
@@ -399,7 +399,7 @@ impl<'a> Chain<'a> {
                 (named, decided) = (charge, answer);
             }
             flags |= answer.flags;
-            // Not 0 where a shadow limit would have refused.
+            // Not 0 if a shadow limit would have refused.
             retry_after = retry_after.max(answer.retry_after);
             departure = departure.max(answer.departure);
             if tracking == Tracking::Tracked {
@@ -412,7 +412,7 @@ impl<'a> Chain<'a> {
 }
 
 impl Charge<'_> {
-    /// Gives one charge back. False at the bound: the permit is still good.
+    /// Gives one charge back. Returns false at the bound: the permit is still good.
     fn give_back(&self, now: u64, permit: &mut Permit) -> bool {
         let done = *permit == Permit::NONE || (0..UNDO).any(|_| self.target.refund(now, permit));
         if done {
@@ -432,7 +432,7 @@ impl core::fmt::Debug for Chain<'_> {
 /// The answer of no link.
 const NOTHING: Decision = Decision::contended(0, 0);
 
-/// Which verdict decides: one that no waiting helps, then a refusal, then none at all.
+/// Orders verdicts: first one that no waiting helps, then a refusal, then none at all.
 const fn urgency(verdict: Verdict) -> u8 {
     match verdict {
         Verdict::Never => 0,
@@ -442,7 +442,7 @@ const fn urgency(verdict: Verdict) -> u8 {
     }
 }
 
-/// Are the remaining units of `a` worth fewer requests of its cost than those of `b`? A look counts as one unit.
+/// Returns whether the remaining units of `a` pay for fewer requests of its cost than those of `b`. Cost 0: as 1.
 fn is_tighter((cost_a, a): (u64, &Decision), (cost_b, b): (u64, &Decision)) -> bool {
     let worth = |left: u64, of: u64| left as u128 * of.max(1) as u128;
     worth(a.remaining, cost_b) < worth(b.remaining, cost_a)

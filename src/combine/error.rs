@@ -5,18 +5,18 @@
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ChainError {
-    /// It has no link.
+    /// The chain has no link.
     Empty,
-    /// It has more than [`MAX_LINKS`](crate::MAX_LINKS) links.
+    /// The chain has more than [`MAX_LINKS`](crate::MAX_LINKS) links.
     TooManyLinks,
     /// The limit of a link was made for another table.
     ForeignLimit,
-    /// One cell or key stands under two limits. They would share one debt: give each limit a cell of its own, or put
-    /// a class of your own in front of the bytes of the key.
+    /// One cell or key has two limits, which would share one debt. Give each limit a cell of its own, or put a class of
+    /// your own in front of the bytes of the key.
     TwoLimits,
-    /// The costs of one cell or key exceed 64 bits together.
+    /// The costs of one cell or key together exceed 64 bits.
     BadCost,
-    /// Only GCRA knows when a request may leave: nothing is reserved where a limit has another algorithm.
+    /// A limit is not a GCRA limit, so nothing can be reserved; or a link of overrides names a table of debts.
     BadAlgorithm,
 }
 

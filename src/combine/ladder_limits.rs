@@ -1,8 +1,7 @@
-//! The limits of a ladder of prefixes, and one call for an address: all its prefixes are charged, or none.
+//! The limits of a ladder of prefixes, and one call for an address: it charges all prefixes of the address, or none.
 //!
-//! A table keeps one debt for each prefix that was lately seen. Its keys are those of
-//! [`Address::prefix`]; the longest prefix is asked first, so `policy` of a refusal is the most specific tier that
-//! refuses.
+//! A table keeps one debt for each prefix that was lately seen. Its keys are those of [`Address::prefix`]. The longest
+//! prefix is asked first, so the `policy` of a refusal is the most specific tier that refuses.
 
 use super::chain::Chain;
 use super::link::{Link, TableRef};
@@ -11,7 +10,7 @@ use crate::keys::{Address, Ladder, Rung, MAX_RUNGS};
 use crate::limit::{Algorithm, LimitError, LimitSpec, TableLimit};
 use crate::table::{TableError, TableOptions};
 
-/// The limits of all tiers of a [`Ladder`], made once for a table.
+/// Holds the limits of all tiers of a [`Ladder`], made once for a table.
 ///
 /// ```
 /// use tatcell::{Address, Ladder, LadderLimits, LimitSpec, Line, Table};
@@ -21,7 +20,7 @@ use crate::table::{TableError, TableOptions};
 /// let table = Table::init(&MEMORY, &ladder.table_options(&spec)?.seed([7; 16]))?;
 /// let limits = LadderLimits::new(&table, &ladder, &spec)?;
 ///
-/// // One host after the other of one /64: it has twice the limit of an address.
+/// // One host after the other of one /64, which has twice the limit of an address.
 /// let mut passed = 0;
 /// let mut refused_by = None;
 /// for host in 0..100 {
@@ -43,12 +42,12 @@ pub struct LadderLimits {
 }
 
 impl LadderLimits {
-    /// Makes the limit of each tier: `spec` for one address, and units, burst and every other amount of units times
-    /// the multiplier for the others.
+    /// Makes the limit of each tier: `spec` for one address; for the others units, burst and every other amount of
+    /// units times the multiplier.
     ///
     /// # Errors
-    /// [`TableError::Limit`] for a bad specification, [`TableError::LimitTooFast`] where the table's options do not
-    /// provide for a tier: [`table_options`](Ladder::table_options) does.
+    /// [`TableError::Limit`] for an invalid specification; [`TableError::LimitTooFast`] if the table's options do not
+    /// provide for a tier, as those of [`table_options`](Ladder::table_options) do.
     pub fn new<'a>(
         table: impl Into<TableRef<'a>>,
         ladder: &Ladder,
@@ -66,17 +65,17 @@ impl LadderLimits {
     }
 
     /// Decides one request of an address: charges all its prefixes if it conforms to the limit of each, else none.
-    /// `policy` is the number of a tier, see [`tier`](LadderLimits::tier); all else is as for [`Chain::check`].
+    /// `policy` is the index of a tier, see [`tier`](LadderLimits::tier); everything else is as for [`Chain::check`].
     ///
     /// # Errors
-    /// [`TableError::ForeignLimit`] for a table that the limits were not made for, [`TableError::BadHashKind`] where
-    /// the caller hashes; nothing is touched then.
+    /// [`TableError::ForeignLimit`] for a table that the limits were not made for; [`TableError::BadHashKind`] if the
+    /// caller hashes. Nothing is touched then.
     ///
     /// # Concurrency
-    /// As [`Chain::check`].
+    /// Like [`Chain::check`].
     ///
     /// # Cost
-    /// A hash, two looks at one or two cache lines and a compare-and-swap for each tier.
+    /// For each tier a hash, two lookups of one or two cache lines, and a compare-and-swap.
     pub fn check<'a>(
         &'a self,
         table: impl Into<TableRef<'a>>,
@@ -87,10 +86,10 @@ impl LadderLimits {
         Ok(self.chain(table, address, cost)?.check(now))
     }
 
-    /// The chain of an address, for all that a chain can do: look, count, reserve, refund.
+    /// Makes the chain of an address, for all that a chain can do: peek, count, reserve, refund.
     ///
     /// # Errors
-    /// As [`check`](LadderLimits::check).
+    /// The errors of [`check`](LadderLimits::check).
     pub fn chain<'a>(
         &'a self,
         table: impl Into<TableRef<'a>>,
@@ -105,47 +104,47 @@ impl LadderLimits {
         for ((link, limit), rung) in links.iter_mut().zip(limits).zip(rungs) {
             *link = Link::key(table, limit, address.prefix(rung.bits).as_ref(), cost)?;
         }
-        // Keys of other lengths are other keys, each under one limit; what is left to refuse is another table.
+        // Prefixes of different lengths are different keys, each with one limit. Only another table can be refused.
         Chain::new(links.get(..rungs.len()).unwrap_or_else(|| impossible!(&[])))
             .map_err(|_| TableError::ForeignLimit)
     }
 
-    /// The tier that a decision's `policy` means for an address.
+    /// Returns the tier that the `policy` of a decision means for an address.
     pub fn tier(&self, address: &Address, policy: u32) -> Option<Rung> {
         self.ladder.rungs(address.is_v4()).get(policy as usize).copied()
     }
 
-    /// The ladder that they were made for.
+    /// Returns the ladder that the limits were made for.
     pub fn ladder(&self) -> &Ladder {
         &self.ladder
     }
 }
 
 impl Ladder {
-    /// Options of a table that has room for all tiers over this limit of one address; seed, policy and the rest are
-    /// still to be chosen.
+    /// Returns options of a table that has room for all tiers, given the limit of one address. Seed, policy and the
+    /// rest are still to be chosen.
     ///
     /// # Errors
-    /// [`TableError::Limit`]: the largest multiplier does not fit.
+    /// [`TableError::Limit`] if the largest multiplier does not fit.
     pub fn table_options(&self, spec: &LimitSpec) -> Result<TableOptions, TableError> {
         let (fastest, slowest) = self.specs(spec).map_err(TableError::Limit)?;
         Ok(TableOptions::new(fastest).slowest(slowest))
     }
 
-    /// The fastest limit of its tiers, and one that is longer than each of them.
+    /// Returns the fastest limit of its tiers, and one that is longer than each of them.
     pub(crate) fn specs(&self, spec: &LimitSpec) -> Result<(LimitSpec, LimitSpec), LimitError> {
         if spec.algorithm != Algorithm::Gcra {
-            // Windows of one length, and no burst of their own.
+            // Windows have one length, and no burst of their own.
             return Ok((times(spec, self.widest())?, *spec));
         }
-        // The emission intervals of a table are rounded up, each tier's for itself, by at most a 1024th.
+        // A table rounds the emission interval of each tier up, by at most a 1024th.
         let units = spec.burst.saturating_add(spec.max_room.max(spec.max_debt).max(spec.penalty));
         let burst = spec.burst.saturating_add(units / 512).saturating_add(1);
         Ok((times(spec, self.widest())?, LimitSpec { burst, ..*spec }))
     }
 }
 
-/// A limit of so many times the units.
+/// Returns a limit with all units multiplied.
 fn times(spec: &LimitSpec, multiplier: u32) -> Result<LimitSpec, LimitError> {
     let all = |units: u64| units.checked_mul(multiplier.into()).ok_or(LimitError::NotRepresentable);
     Ok(LimitSpec {
@@ -175,7 +174,7 @@ mod tests {
         }
     }
 
-    /// The emission interval of a tier may be a 1024th longer than asked for, and its debts with it.
+    /// The emission interval of a tier may be a 1024th longer than asked for, and so may its debts.
     #[test]
     fn the_slowest_limit_of_a_ladder_is_longer_by_what_rounding_takes_and_not_by_more() {
         for (burst, room) in [(1, 0), (512, 0), (1_000, 0), (1 << 20, 0), (3, 1 << 20), (1 << 30, 1 << 10)] {

@@ -1,4 +1,4 @@
-//! One limit of a chain: what is charged, under which limit, how much.
+//! One limit of a chain: what is charged, under which limit, and how much.
 
 use super::error::ChainError;
 use crate::answer::{Decision, Permit, Verdict};
@@ -6,12 +6,12 @@ use crate::cell::{Cell, Cell32};
 use crate::limit::{Limit, Limit32, LimitSpec, TableLimit};
 use crate::table::{Counters, ExclusiveTable, Override, Request, Table, TableError};
 
-/// A table of either mode: what a link needs of one. Made from a reference by itself.
+/// Refers to a table of either mode. References to tables convert into it.
 #[derive(Clone, Copy)]
 pub enum TableRef<'a> {
-    /// Shared by threads and processes.
+    /// A table that threads and processes share.
     Shared(&'a Table<'a>),
-    /// Of one owner.
+    /// A table with one owner.
     Exclusive(&'a ExclusiveTable<'a>),
 }
 
@@ -43,7 +43,7 @@ impl TableRef<'_> {
     /// Hashes a key with the table's secret.
     ///
     /// # Errors
-    /// [`TableError::BadHashKind`] where the caller hashes.
+    /// [`TableError::BadHashKind`] if the caller hashes.
     pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
         either!(self, t => t.hash(key))
     }
@@ -56,14 +56,14 @@ impl TableRef<'_> {
         either!(self, t => t.unlimited())
     }
 
-    /// Have both the same slots?
+    /// Returns whether both have the same slots.
     fn is(&self, other: &TableRef<'_>) -> bool {
         either!(self, a => either!(other, b => core::ptr::eq(a.slots, b.slots)))
     }
 }
 
-/// One limit of a [`Chain`](crate::Chain): a cell or the key of a table, the limit it stands under, and the cost in
-/// the units of that limit.
+/// Names one limit of a [`Chain`](crate::Chain): a cell or the key of a table, its limit, and the cost in the units of
+/// that limit.
 #[derive(Clone, Copy)]
 pub struct Link<'a> {
     pub(super) target: Target<'a>,
@@ -71,12 +71,12 @@ pub struct Link<'a> {
     pub(super) extra: u64,
 }
 
-/// What holds the debt, and the limit that it stands under.
+/// What holds the debt, and its limit.
 #[derive(Clone, Copy)]
 pub(super) enum Target<'a> {
     Cell(&'a Cell, &'a Limit),
     Cell32(&'a Cell32, &'a Limit32),
-    /// Without a limit it is the override of the key, which is never charged.
+    /// Without a limit this is the override of the key, which is never charged.
     Key(TableRef<'a>, Option<&'a TableLimit>, u64),
 }
 
@@ -85,20 +85,20 @@ impl<'a> Link<'a> {
         Link { target, cost, extra: 0 }
     }
 
-    /// A cell. Cost 0 only looks: the chain passes if a cost of 0 does.
+    /// Makes a link of a cell. Cost 0 only peeks: the chain passes if a cost of 0 does.
     pub const fn cell(cell: &'a Cell, limit: &'a Limit, cost: u64) -> Link<'a> {
         Link::new(Target::Cell(cell, limit), cost)
     }
 
-    /// A 32-bit cell.
+    /// Makes a link of a 32-bit cell.
     pub const fn cell32(cell: &'a Cell32, limit: &'a Limit32, cost: u64) -> Link<'a> {
         Link::new(Target::Cell32(cell, limit), cost)
     }
 
-    /// A key of a table of either mode.
+    /// Makes a link of a key of a table of either mode.
     ///
     /// # Errors
-    /// [`TableError::BadHashKind`] where the caller hashes.
+    /// [`TableError::BadHashKind`] if the caller hashes.
     pub fn key(
         table: impl Into<TableRef<'a>>,
         limit: &'a TableLimit,
@@ -109,27 +109,27 @@ impl<'a> Link<'a> {
         Ok(Link::hash(table, limit, table.hash(key)?, cost))
     }
 
-    /// As [`key`](Link::key) for a hash made before.
+    /// Makes a link like [`key`](Link::key), for a hash made before.
     pub fn hash(table: impl Into<TableRef<'a>>, limit: &'a TableLimit, hash: u64, cost: u64) -> Link<'a> {
         Link::new(Target::Key(table.into(), Some(limit), hash), cost)
     }
 
-    /// The [override](crate::Table::ban) of a key, from a table of them, by the key's hash there: the chain is refused
-    /// while the key is banned, with [`Decision::BANNED`], and passes without charging anything while it is exempt,
-    /// with [`Decision::EXEMPT`]. A ban by any link outweighs an exemption by another.
+    /// Makes a link of the [override](crate::Table::ban) of a key, from a table of overrides, by the key's hash there.
+    /// While the key is banned the chain is refused, with [`Decision::BANNED`]. While it is exempt the chain passes
+    /// without charging anything, with [`Decision::EXEMPT`]. A ban by any link outweighs an exemption by another.
     pub fn overrides(table: impl Into<TableRef<'a>>, hash: u64) -> Link<'a> {
         Link::new(Target::Key(table.into(), None, hash), 0)
     }
 
-    /// Charges this many units more once the chain has passed, as a [`charge`](crate::Cell::charge) does: it refuses
+    /// Charges this many units more once the chain has passed, like [`charge`](crate::Cell::charge). The extra refuses
     /// nothing, ends at the burst (and the limit's `max_debt`), and is not given back.
     ///
-    /// For an aggregate, a limit over all: whoever can make it refuse and sees which requests passed can count the
-    /// requests of others by what is left of it. With a fresh random number of a small range here (0 to 2, say), and
-    /// the aggregate as the last link, what is left tells nothing. The rate falls by the mean of the extra.
+    /// For an aggregate, a limit over all clients. An attacker who can make it refuse, and sees which requests passed,
+    /// can count the requests of others by what is left. With a fresh random number from a small range here (0 to 2,
+    /// say), and the aggregate as the last link, what is left reveals nothing. The rate falls by the mean of the extra.
     ///
-    /// Source: K. Man and others, "DNS Cache Poisoning Attack Reloaded" (CCS 2020, CVE-2020-25705), and what Linux
-    /// has done since in its global limit of ICMP: randomised, asked first and charged last.
+    /// Source: K. Man and others, "DNS Cache Poisoning Attack Reloaded" (CCS 2020, CVE-2020-25705), and how Linux has
+    /// since changed its global limit of ICMP: randomised, asked first and charged last.
     #[must_use]
     pub const fn extra(mut self, units: u64) -> Link<'a> {
         self.extra = units;
@@ -151,7 +151,7 @@ impl Target<'_> {
         }
     }
 
-    /// Does its limit know when a request may leave?
+    /// Returns whether its limit knows when a request may leave.
     pub fn is_gcra(&self) -> bool {
         match self {
             Target::Cell(_, limit) => limit.0.is_gcra(),
@@ -161,7 +161,7 @@ impl Target<'_> {
         }
     }
 
-    /// Do both hold one debt? Memory that is mapped twice is not recognised.
+    /// Returns whether both hold one debt. Memory that is mapped twice is not recognised.
     pub fn is(&self, other: &Target<'_>) -> bool {
         match (self, other) {
             (Target::Cell(a, _), Target::Cell(b, _)) => core::ptr::eq(*a, *b),
@@ -171,7 +171,7 @@ impl Target<'_> {
         }
     }
 
-    /// Do both stand under one limit?
+    /// Returns whether both have one limit.
     pub fn has_limit_of(&self, other: &Target<'_>) -> bool {
         match (self, other) {
             (Target::Cell(_, a), Target::Cell(_, b)) => a == b,
@@ -196,7 +196,7 @@ impl Target<'_> {
         }
     }
 
-    /// Would [`peek`](Target::peek) say that it passes?
+    /// Returns whether [`peek`](Target::peek) would pass.
     pub fn would_pass(&self, now: u64, cost: u64) -> bool {
         let answer = match self {
             Target::Cell(cell, limit) => cell.look(limit, now, cost),
@@ -232,7 +232,7 @@ impl Target<'_> {
         }
     }
 
-    /// As [`reserve`](Self::reserve) from a tick on that is not before now.
+    /// Reserves like [`reserve`](Self::reserve), from tick `from` on, which is not before now.
     pub fn reserve_from(&self, now: u64, from: u64, cost: u64) -> Decision {
         match self {
             Target::Cell(cell, limit) => cell.reserve_from(limit, now, from, cost),
@@ -247,7 +247,7 @@ impl Target<'_> {
         }
     }
 
-    /// The longest delay of a reservation, in ticks; None where its limit has none.
+    /// Returns the longest delay of a reservation, in ticks; `None` if its limit has none.
     pub fn max_delay(&self) -> Option<u64> {
         match self {
             Target::Cell(_, limit) => limit.max_delay(),
@@ -268,7 +268,7 @@ impl Target<'_> {
         }
     }
 
-    /// False when contended: nothing was given back.
+    /// Returns false when contended: nothing was given back.
     pub fn refund(&self, now: u64, permit: &Permit) -> bool {
         match self {
             Target::Cell(cell, limit) => cell.refund(limit, now, permit).is_some(),
@@ -281,13 +281,13 @@ impl Target<'_> {
     }
 }
 
-/// The answer of a table whose limit [`Target::own`] has seen, so that it refuses no call.
+/// Unwraps the answer of a table whose limit [`Target::verify_limit`] has checked, so that it refuses no call.
 fn owned(limit: &TableLimit, cost: u64, made: Result<Decision, TableError>) -> Decision {
     made.unwrap_or(Decision::contended(cost, limit.burst()))
 }
 
-/// The answer of an override, or of none: nothing is left of a banned key, and more than can be counted of others. Out
-/// of line: links of limits are the common case.
+/// Returns the answer of an override, or of none: a banned key has nothing left, others have more than can be counted.
+/// Out of line, because links of limits are the common case.
 #[cold]
 #[inline(never)]
 fn overriding(now: u64, table: TableRef<'_>, hash: u64) -> Decision {

@@ -1,5 +1,5 @@
-//! Three-colour markers of the keys of a table: two limits a key, of which the second is asked only for what the first
-//! let pass, or only for what it refused.
+//! Three-colour markers for the keys of a table. A key has two limits. The second is asked only for packets that the
+//! first let pass, or only for packets that it refused.
 //!
 //! ```text
 //!  hash of a key --------------> slot of its committed debt
@@ -10,27 +10,27 @@
 //!  RFC 4115   committed      asked next        excess         red            yellow      each packet pays one
 //!             it passes: green
 //!
-//!  came yellow: the committed limit is not asked. Came red: none is.
+//!  came yellow: skips the committed limit. Came red: skips both.
 //! ```
 //!
-//! No charge is ever given back, so no undo is needed: what a limit has let pass stays charged to it in either colour.
+//! No charge is ever given back, so no undo is needed: what a limit let pass stays charged to it in either colour.
 //!
 //! Invariants:
 //!
 //! - **Each envelope is exact.** A packet is green or yellow only after the limits of that colour have charged it, and
-//!   each check is exact on its own word: RFC 2698 never passes more than the peak limit, nor more green than the
+//!   each check is exact on its own word. So RFC 2698 never passes more than the peak limit, nor more green than the
 //!   committed one; RFC 4115 never more green than the committed limit, nor more yellow than the excess one.
-//! - **RFC 4115 is linearizable.** A packet takes effect at the last word that it asks: what others charge between its
-//!   two looks only raises the committed debt, which refused it already.
-//! - **RFC 2698 gives the colours of some order of the packets where they have one reading of the clock.** They are
-//!   those of the order in which the packets asked the committed limit, the red ones last: at one instant debts only
-//!   add up, so whoever passed the peak limit fits it in any order. With readings apart a packet may pass the peak
-//!   limit before another and ask the committed one behind it, and their colours may be those of no order.
+//! - **RFC 4115 is linearizable.** A packet takes effect at the last word that it asks: charges by others between its
+//!   two checks only raise the committed debt, which had already refused it.
+//! - **RFC 2698 gives the colours of some order of the packets if they have one reading of the clock.** It is the order
+//!   in which they asked the committed limit, with the red ones last: at one instant debts only add up, so a packet
+//!   that passed the peak limit fits it in any order. With different readings a packet may pass the peak limit before
+//!   another one and ask the committed limit after it. Then their colours may be those of no order.
 //! - **Contended charges nothing.** But a packet that has paid the peak limit and then loses its swaps on the committed
-//!   one is yellow: charged, and no better than it may be.
+//!   one is yellow: it is charged, and its colour is no better than it may be.
 //!
-//! RFC 2697 is not here: what overflows one of its buckets fills the other, so both must change in one swap. See
-//! [`Meter`](crate::Meter), which has all three in one word.
+//! RFC 2697 is not here: the overflow of one of its buckets fills the other, so both must change in one swap.
+//! [`Meter`](crate::Meter) has all three RFCs, in one word.
 #![forbid(unsafe_code)]
 
 use super::link::TableRef;
@@ -44,9 +44,9 @@ use crate::table::{Counters, Known, Request, Table, TableError, MAX_BURST};
 /// Marks packets green, yellow or red by two limits of their key: RFC 2698 or RFC 4115 for every key of a table.
 ///
 /// The committed debt of a key lies at its hash, the second one at its [`second_hash`]. Each limit is asked as
-/// [`Table::check`] asks it, its options included: one in shadow mode never refuses, and a penalty is charged where its
-/// limit refuses, which under RFC 4115 it does for yellow, too. Counters count a packet that is let through by a shadow
-/// limit as conforming.
+/// [`Table::check`] asks it, with its options: a limit in shadow mode never refuses, and a penalty is charged whenever
+/// its limit refuses, under RFC 4115 also for yellow packets. Counters count a packet that a shadow limit lets pass as
+/// conforming.
 ///
 /// ```
 /// use tatcell::{Colour, LimitSpec, Line, Mark, Table, TableOptions};
@@ -76,20 +76,20 @@ enum Kind {
     Rfc4115,
 }
 
-/// Which limit is asked.
+/// The limit to ask.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
     Committed,
     Second,
 }
 
-/// What is asked: both limits of a packet. (A closure would not be inlined in both places.)
+/// The two limits of a packet. (A closure would not be inlined in both places.)
 trait Limits {
-    /// Charges what passes.
+    /// Charges the packet if it conforms to this limit.
     fn ask(&mut self, side: Side) -> Verdict;
 }
 
-/// Asks the limits that a packet stands under and gives its colour.
+/// Asks the limits of a packet and returns its colour.
 #[inline(always)]
 fn colour_of(kind: Kind, pre: Colour, limits: &mut impl Limits) -> Marking {
     let green = match pre {
@@ -110,17 +110,17 @@ fn colour_of(kind: Kind, pre: Colour, limits: &mut impl Limits) -> Marking {
         None
     };
     match (first, next) {
-        // Of RFC 2698: whatever the committed limit says, the peak has been paid.
+        // RFC 2698: whatever the committed limit says, the packet has paid the peak limit.
         (Verdict::Conforming, Some(Verdict::Conforming)) => Marking::of(Colour::Green),
         (Verdict::Conforming, None) if committed_first => Marking::of(Colour::Green),
         (Verdict::Conforming, _) | (_, Some(Verdict::Conforming)) => Marking::of(Colour::Yellow),
-        // Never only where no burst is large enough.
+        // `Never` only if neither burst is large enough.
         (verdict, Some(Verdict::Never)) => Marking { verdict, colour: Colour::Red },
         (_, Some(verdict)) | (verdict, None) => Marking { verdict, colour: Colour::Red },
     }
 }
 
-/// A packet under limits that `Mark::own` has seen.
+/// A packet with limits that `Mark::verify_limits` has checked.
 struct Packet<'a, M: Access> {
     mark: &'a Mark<'a>,
     table: &'a Table<'a, M>,
@@ -128,16 +128,16 @@ struct Packet<'a, M: Access> {
     hash: u64,
     cost: u64,
     counters: Option<&'a mut Counters>,
-    /// The word of the committed debt, where it was looked at before the second one was charged.
+    /// The word of the committed debt, if it was loaded before the second debt was charged.
     early: Option<Known<'a>>,
 }
 
 impl<M: Access> Packet<'_, M> {
     #[inline(always)]
     fn marked(mut self, pre: Colour) -> Marking {
-        // Both are looked at before the first swap, which would make the second look wait. A word that changes in
-        // between is found out by its own swap, and one that refused goes on refusing. With one owner no swap waits,
-        // nor does it find out what the charge of the second debt has made of the first one's slot.
+        // Loads both words before the first swap, because the second load would wait for it. If a word changes in
+        // between, its swap fails, and a debt that refused still refuses. With one owner no swap waits, and none would
+        // notice what the charge of the second debt did to the slot of the first.
         if self.mark.kind == Kind::Rfc2698 && !M::EXCLUSIVE {
             self.early = self.table.known(self.hash);
         }
@@ -168,30 +168,30 @@ impl<M: Access> Limits for Packet<'_, M> {
 }
 
 impl<'a> Mark<'a> {
-    /// RFC 2698: what the peak limit refuses is red; what it lets pass is green where the committed limit lets it pass
-    /// as well, else yellow. The peak rate is at least the committed one.
+    /// Makes a marker of RFC 2698. A packet that the peak limit refuses is red. One that it passes is green if the
+    /// committed limit passes it too, else yellow. The peak rate must be at least the committed rate.
     pub const fn rfc2698(committed: &'a TableLimit, peak: &'a TableLimit) -> Mark<'a> {
         Mark { kind: Kind::Rfc2698, committed, second: peak }
     }
 
-    /// RFC 4115: what the committed limit lets pass is green; of what it refuses the excess limit makes yellow what it
-    /// lets pass, and the rest is red.
+    /// Makes a marker of RFC 4115. A packet that the committed limit passes is green. One that it refuses is yellow if
+    /// the excess limit passes it, else red.
     pub const fn rfc4115(committed: &'a TableLimit, excess: &'a TableLimit) -> Mark<'a> {
         Mark { kind: Kind::Rfc4115, committed, second: excess }
     }
 
     /// Marks one packet of a key and charges the limits of its colour.
     ///
-    /// `now` is the caller's clock in ticks, `cost` in units: the bytes of the packet, 0 looks and never writes. `pre`
-    /// is the colour that it came with; [`Colour::Green`] where marking is colour-blind.
+    /// `now` is the caller's clock in ticks, `cost` in units: the bytes of the packet; 0 peeks and never writes. `pre`
+    /// is the colour that it came with; [`Colour::Green`] for colour-blind marking.
     ///
     /// # Errors
-    /// [`TableError::ForeignLimit`]; [`TableError::BadAlgorithm`] where the limits are not of GCRA;
+    /// [`TableError::ForeignLimit`]; [`TableError::BadAlgorithm`] unless both are GCRA limits;
     /// [`TableError::PeakBelowCommitted`]. Nothing is touched then.
     ///
     /// # Concurrency
-    /// Any number of threads and processes; each envelope is exact on every interleaving. RFC 4115 is linearizable, RFC
-    /// 2698 for packets at one reading of the clock: else the colours of packets that race may be those of no order.
+    /// Any number of threads and processes; each envelope is exact on every interleaving. RFC 4115 is linearizable, and
+    /// RFC 2698 for packets with one clock reading; otherwise racing packets may get the colours of no order.
     ///
     /// # Cost
     /// One or two checks of a table: green is one compare-and-swap under RFC 4115 and two under RFC 2698.
@@ -223,14 +223,14 @@ impl<'a> Mark<'a> {
         Ok(Packet { mark: self, table, now, hash, cost, counters: None, early: None }.marked(pre))
     }
 
-    /// Refuses limits that this table cannot mark by.
+    /// Refuses limits by which this table cannot mark.
     pub(crate) fn verify_limits<M: Access>(&self, table: &Table<'_, M>) -> Result<(), TableError> {
         table.verify_limit(self.committed)?;
         table.verify_limit(self.second)?;
         if !self.committed.0.is_gcra() || !self.second.0.is_gcra() {
             return Err(TableError::BadAlgorithm);
         }
-        // Of one table, so both are in its q-unit.
+        // Both limits are of one table, so both are in its q-unit.
         if self.kind == Kind::Rfc2698 && self.second.0.t_q > self.committed.0.t_q {
             return Err(TableError::PeakBelowCommitted);
         }
@@ -238,7 +238,7 @@ impl<'a> Mark<'a> {
     }
 }
 
-/// Everything but a live key under a plain limit, and a first swap that was lost.
+/// Decides every case but a live key under a plain limit whose first swap won.
 #[cold]
 #[inline(never)]
 fn long_way<M: Access>(
@@ -252,7 +252,7 @@ fn long_way<M: Access>(
     };
     let mut made = Counters::default();
     let decision = table.decide_ex(request, hash, Some(&mut made));
-    // The verdict is the packet's, and counted once.
+    // The verdict belongs to the packet, which is counted once.
     counters.add(&Counters {
         untracked: made.untracked,
         inherited: made.inherited,
@@ -263,7 +263,7 @@ fn long_way<M: Access>(
     decision.verdict
 }
 
-/// Up to 64 packets of a table at one instant.
+/// Marks up to 64 packets of a table at one instant.
 ///
 /// ```
 /// use tatcell::{Colour, LimitSpec, Line, Mark, MarkBurst, Table, TableOptions};
@@ -293,13 +293,13 @@ pub struct MarkBurst<'a> {
     pub now: u64,
     /// The hashes of their keys, at most [`MAX_BURST`].
     pub hashes: &'a [u64],
-    /// Units of each, its bytes, as many as hashes; None = one unit each.
+    /// Units of each packet (its bytes), as many as hashes; `None` = one unit each.
     pub costs: Option<&'a [u32]>,
-    /// The colour that each came with, as many as hashes; None = all green, colour-blind.
+    /// The colour that each packet came with, as many as hashes; `None` = all green, colour-blind.
     pub pre: Option<&'a [Colour]>,
 }
 
-/// What a burst was marked as.
+/// Reports what a burst was marked as.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marked {
     /// Bit i is 1 if packet i is green or yellow.
@@ -309,21 +309,21 @@ pub struct Marked {
 }
 
 impl MarkBurst<'_> {
-    /// Marks in order: `colours[i]` becomes the colour of packet i, red also where it is contended. `next` are hashes
-    /// of a burst that comes next: their lines are asked for meanwhile.
+    /// Marks in order: `colours[i]` becomes the colour of packet i, red also if it is contended. `next` are the hashes
+    /// of the next burst, whose lines are prefetched meanwhile.
     ///
-    /// The colours equal those of [`Mark::check`] for each packet in the same order, repeated keys included. A counter
-    /// of verdicts counts each packet once; those of slots (inserted, untracked, inherited, forgiven) each debt.
+    /// The colours equal those of [`Mark::check`] for each packet in the same order, repeated keys included. Counters
+    /// of verdicts count each packet once, those of slots (inserted, untracked, inherited, forgiven) each debt.
     ///
     /// # Errors
-    /// As [`Mark::check`]; [`TableError::TooManyKeys`] (also of `next`); [`TableError::BadCosts`] where costs or
-    /// colours are not as many as hashes. Nothing is marked then.
+    /// The errors of [`Mark::check`]; [`TableError::TooManyKeys`] (also for `next`); [`TableError::BadCosts`] unless
+    /// there are as many costs and colours as hashes. Nothing is marked then.
     ///
     /// # Concurrency
-    /// As [`Mark::check`]; other threads may come in between two packets.
+    /// Like [`Mark::check`]; other threads may act between two packets.
     ///
     /// # Cost
-    /// As singles, with the cache misses of both debts of all packets overlapped.
+    /// That of single calls, with the cache misses of both debts of all packets overlapped.
     pub fn check<'t>(
         &self,
         table: impl Into<TableRef<'t>>,
@@ -334,11 +334,11 @@ impl MarkBurst<'_> {
         self.run(table.into(), colours, counters, (next, true))
     }
 
-    /// As [`check`](MarkBurst::check) for a burst whose hashes were the `next` of the call before it: its lines are not
-    /// asked for again.
+    /// Marks like [`check`](MarkBurst::check), for a burst whose hashes were the `next` of the previous call: its lines
+    /// are not prefetched again.
     ///
     /// # Errors
-    /// As [`check`](MarkBurst::check).
+    /// The errors of [`check`](MarkBurst::check).
     pub fn check_ahead<'t>(
         &self,
         table: impl Into<TableRef<'t>>,

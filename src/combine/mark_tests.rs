@@ -1,4 +1,4 @@
-//! Which limit is asked for which packet, and what its verdict makes of the colour: every case.
+//! Which limit is asked for which packet, and what its verdict makes of the colour, in every case.
 
 use super::*;
 use Verdict::{Conforming, Contended, Never, NonConforming};
@@ -6,7 +6,7 @@ use Verdict::{Conforming, Contended, Never, NonConforming};
 const VERDICTS: [Verdict; 4] = [Conforming, NonConforming, Never, Contended];
 const COLOURS: [Colour; 3] = [Colour::Green, Colour::Yellow, Colour::Red];
 
-/// Limits that answer so, and what they were asked in order.
+/// Limits with these verdicts, which record the order in which they were asked.
 struct Script {
     committed: Verdict,
     second: Verdict,
@@ -23,7 +23,7 @@ impl Limits for Script {
     }
 }
 
-/// The colour, and what was asked in order.
+/// Returns the colour, and which limits were asked, in order.
 fn ask(kind: Kind, pre: Colour, committed: Verdict, second: Verdict) -> (Marking, std::vec::Vec<Side>) {
     let mut script = Script { committed, second, asked: std::vec::Vec::new() };
     (colour_of(kind, pre, &mut script), script.asked)
@@ -49,7 +49,7 @@ fn rfc_2698_asks_the_committed_limit_for_what_the_peak_let_pass() {
         assert_eq!(asked, wanted);
         let wanted = match (pre, committed, peak) {
             (Colour::Red, ..) => Marking::of(Colour::Red),
-            // Whatever the committed limit says, contended too: the peak has been paid.
+            // Whatever the committed limit says, contended too: the packet has paid the peak limit.
             (Colour::Green, Conforming, Conforming) => Marking::of(Colour::Green),
             (_, _, Conforming) => Marking::of(Colour::Yellow),
             (.., verdict) => Marking { verdict, colour: Colour::Red },
@@ -74,7 +74,7 @@ fn rfc_4115_asks_the_excess_limit_for_what_the_committed_refused() {
             (Colour::Green, Conforming, _) => Marking::of(Colour::Green),
             (Colour::Green, Contended, _) => Marking::CONTENDED,
             (_, _, Conforming) => Marking::of(Colour::Yellow),
-            // Never only where no burst is large enough.
+            // `Never` only if neither burst is large enough.
             (Colour::Green, NonConforming, Never) => Marking::of(Colour::Red),
             (.., verdict) => Marking { verdict, colour: Colour::Red },
         };

@@ -2,16 +2,16 @@
 //!
 //! ```text
 //!  chain.rs   link 0: cell, limit, cost ----+
-//!             link 1: key, limit, cost -----+--> look at all --> charge in order --> passes
+//!             link 1: key, limit, cost -----+--> peek at all --> charge in order --> passes
 //!             ...                           |         |                 |
 //!             link 7 -----------------------+     one refuses       one refuses: give back in reverse
 //! ```
 //!
-//! `ladder_limits.rs` makes such a chain of the prefixes of an address, `pair.rs` decides bursts of keys under two
-//! limits each. `mark.rs` is the one that is not all or none: two limits of a key give three colours.
+//! `ladder_limits.rs` makes such a chain from the prefixes of an address. `pair.rs` decides bursts of keys with two
+//! limits each. `mark.rs` is not all or none: the two limits of a key give three colours.
 //!
-//! What is combined are the calls that cells and tables have for everybody (peek, check, reserve, charge, refund): no
-//! algorithm is known here, and no word is touched but through them.
+//! These modules combine calls of cells and tables (peek, check, reserve, charge, refund). They know no algorithm, and
+//! touch no word except through these calls.
 
 mod chain;
 mod error;

@@ -1,12 +1,12 @@
-//! Bursts of keys that stand under two limits each: bytes and packets, peak and committed.
+//! Bursts of keys with two limits each: bytes and packets, peak and committed.
 //!
 //! ```text
-//!  hash of a key ----------------> slot of its first debt      both are fetched ahead, looked at, and charged together
+//!  hash of a key ----------------> slot of its first debt      both are prefetched, loaded, and charged together
 //!        '-- second_hash ---> slot of its second debt          or not at all
 //! ```
 //!
-//! One table holds both debts, at two hashes: the second is made from the first by a mixing step, so a key is hashed
-//! once, and the two lie in unrelated sets. (Two tables would need a second handle and image, and a second hash where
+//! One table holds both debts, at two hashes: a mixing step makes the second one from the first. So a key is hashed
+//! once, and its debts lie in unrelated sets. (Two tables would need a second handle and image, and a second hash if
 //! their seeds differ.)
 #![forbid(unsafe_code)]
 
@@ -17,7 +17,7 @@ use crate::limit::TableLimit;
 use crate::sync::Access;
 use crate::table::{Counters, Half, Table, TableError, MAX_BURST};
 
-/// Up to 64 requests of a table at one instant, each under two limits: both are charged, or none.
+/// Decides up to 64 requests of a table at one instant, each under two limits: both are charged, or none.
 ///
 /// ```
 /// use tatcell::{second_hash, LimitSpec, Line, PairBurst, Table, TableOptions};
@@ -44,26 +44,26 @@ pub struct PairBurst<'a> {
     /// The hashes of the keys, at most [`MAX_BURST`]. The first debt lies at the hash, the second at its
     /// [`second_hash`].
     pub hashes: &'a [u64],
-    /// Units that each asks for under either limit, as many as hashes; None = one unit each.
+    /// Units that each request asks for under either limit, as many as hashes; `None` = one unit each.
     pub costs: [Option<&'a [u32]>; 2],
 }
 
 impl PairBurst<'_> {
-    /// Decides in order; bit i of the result is 1 if request i passes. `next` are hashes of a burst that comes next:
-    /// their lines are asked for meanwhile.
+    /// Decides in order; bit i of the result is 1 if request i passes. `next` are the hashes of the next burst,
+    /// prefetched meanwhile.
     ///
-    /// The answers equal those of a [`Chain`] of both for each request in the same order, repeated keys included, and
-    /// so do what others may see and what stays of a lost race.
+    /// The answers equal those of a [`Chain`] of both limits for each request in the same order, repeated keys
+    /// included. What others may see, and what stays of a lost race, is also that of a chain.
     ///
     /// # Errors
-    /// [`TableError::ForeignLimit`], [`TableError::TooManyKeys`] (also of `next`), [`TableError::BadCosts`]; nothing is
-    /// decided then.
+    /// [`TableError::ForeignLimit`], [`TableError::TooManyKeys`] (also for `next`), [`TableError::BadCosts`]. Nothing
+    /// is decided then.
     ///
     /// # Concurrency
-    /// As [`Chain::check`].
+    /// Like [`Chain::check`].
     ///
     /// # Cost
-    /// Two looks and two compare-and-swaps a request that passes, with the cache misses of all overlapped.
+    /// Two lookups and two compare-and-swaps for a request that passes, with the cache misses of all overlapped.
     pub fn check<'t>(
         &self,
         table: impl Into<TableRef<'t>>,
@@ -73,11 +73,11 @@ impl PairBurst<'_> {
         self.run(table.into(), counters, (next, true))
     }
 
-    /// As [`check`](PairBurst::check) for a burst whose hashes were the `next` of the call before it: its lines are
-    /// not asked for again.
+    /// Decides like [`check`](PairBurst::check), for a burst whose hashes were the `next` of the previous call: no line
+    /// is prefetched twice.
     ///
     /// # Errors
-    /// As [`check`](PairBurst::check).
+    /// The errors of [`check`](PairBurst::check).
     pub fn check_ahead<'t>(
         &self,
         table: impl Into<TableRef<'t>>,
@@ -106,7 +106,7 @@ impl PairBurst<'_> {
         }
     }
 
-    /// Asks for the lines of both debts of keys that come next.
+    /// Prefetches the lines of both debts of keys that come next.
     #[cfg(feature = "capi")]
     pub(crate) fn fetch(table: TableRef<'_>, hashes: &[u64]) {
         match table {
@@ -130,7 +130,7 @@ impl PairBurst<'_> {
             fetch_both(table, self.hashes);
         }
         fetch_both(table, next);
-        // To be counted, a soft pass must be seen. The short way is GCRA's, as all limits of a table are or none.
+        // A soft pass must be noticed to be counted. The short path is for GCRA: all limits of a table are, or none.
         let seen = counters.is_some() && (first.0.soft_q != u64::MAX || second.0.soft_q != u64::MAX);
         let plain = first.0.is_gcra() && !seen;
         let cost =
@@ -156,7 +156,7 @@ impl PairBurst<'_> {
     }
 }
 
-/// Asks for the lines of both debts.
+/// Prefetches the lines of both debts.
 pub(super) fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
     let mut seconds = [0; MAX_BURST];
     seconds.iter_mut().zip(hashes).for_each(|(second, hash)| *second = second_hash(*hash));
@@ -164,12 +164,12 @@ pub(super) fn fetch_both<M: Access>(table: &Table<'_, M>, hashes: &[u64]) {
     table.prefetch(seconds.get(..hashes.len()).unwrap_or(&[]));
 }
 
-/// Everything but the common case: a chain of both.
+/// Decides everything but the common case, by a chain of both limits.
 #[cold]
 #[inline(never)]
 fn long_way(table: TableRef<'_>, now: u64, halves: [Half<'_>; 2], counters: Option<&mut Counters>) -> bool {
     let links = halves.map(|half| Link::hash(table, half.limit, half.hash, half.cost));
-    // No chain is refused here: both limits are the table's, and the mixing step has no fixed point that is a key's
-    // hash but by a chance of 2^-64; such a key is refused.
+    // No chain is refused here: both limits are the table's, and a key's hash is a fixed point of the mixing step only
+    // with a chance of 2^-64; such a key is refused.
     Chain::new(&links).is_ok_and(|chain| chain.check_ex(now, counters, |_, _| ()).passes())
 }

@@ -1,4 +1,4 @@
-//! Counting decisions, in memory of the caller.
+//! Counts of decisions, in the caller's memory.
 
 use crate::answer::{Decision, Tracking, Verdict};
 
@@ -19,7 +19,7 @@ pub struct Counters {
     pub non_conforming: u64,
     /// Requests that are refused for ever: their cost is above the burst.
     pub never: u64,
-    /// Requests without verdict: other threads won every swap.
+    /// Requests without a verdict, because other threads won every swap.
     pub contended: u64,
     /// Requests without a slot, decided by the policy for full sets.
     pub untracked: u64,
@@ -56,7 +56,7 @@ impl Counters {
         self.non_conforming = self.non_conforming.wrapping_add(decided.wrapping_sub(passed) as u64);
     }
 
-    /// Counts one verdict that no decision tells more of.
+    /// Counts a verdict that has no decision.
     pub(crate) fn count_verdict(&mut self, verdict: Verdict) {
         let count = match verdict {
             Verdict::Conforming => &mut self.conforming,

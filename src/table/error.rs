@@ -3,19 +3,19 @@
 use crate::keys::NoHasher;
 use crate::limit::LimitError;
 
-/// Says why a table, or a call on it, was refused. Nothing was changed.
+/// Says why a table, or a call on it, was refused. The call changed nothing.
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum TableError {
-    /// Fewer lines than the header (two lines) and one set.
+    /// The memory has fewer lines than the header (two lines) and one set (two lines).
     TooSmall,
-    /// More than 2^31 sets.
+    /// The memory has more than 2^31 sets.
     TooLarge,
-    /// A limit of the options is not valid.
+    /// A limit of the options is invalid.
     Limit(LimitError),
-    /// Fastest and slowest limit do not fit the word together: use fewer tag bits, a smaller burst or skew, or two
-    /// tables.
+    /// The fastest and the slowest limit do not fit one word together: use fewer tag bits, a smaller burst or skew, or
+    /// two tables.
     SpanTooShort,
     /// The tag width is outside 12..=24.
     BadTagBits,
@@ -23,52 +23,53 @@ pub enum TableError {
     BadLifetime,
     /// A keyed hash needs a secret seed, and there is no default.
     MissingSeed,
-    /// This processor cannot compute the hash that was asked for, or that the image uses.
+    /// This processor cannot compute the hash that the options or the image ask for.
     HashUnavailable,
-    /// The table hashes by itself and the call brought a hash, or the other way round.
+    /// The table hashes keys itself and the call brought a hash, or the other way round.
     BadHashKind,
     /// The limit was made for a table with another resolution, horizon, skew or claim lifetime.
     ForeignLimit,
     /// The limit is faster, or has a longer horizon, than the table's options provided for.
     LimitTooFast,
-    /// More than 64 keys.
+    /// The call has more than 64 keys.
     TooManyKeys,
-    /// Costs, or colours, and keys differ in number.
+    /// The costs or colours of a call differ in number from its keys.
     BadCosts,
-    /// The memory is not a table image, or is not initialised yet: ask again once the initialising process is done.
+    /// The memory holds no table image, or nobody has initialised it yet: try again when that is done.
     NotReady,
     /// The image has another layout version, or a feature or algorithm that this library does not know.
     BadVersion,
-    /// The image's geometry contradicts itself or its size.
+    /// The image's geometry contradicts itself or the size of the image.
     BadGeometry,
     /// The image was made with another seed.
     WrongSeed,
-    /// The image is exclusive and a shared one was asked for, or the other way round; or it has another policy or clock
-    /// frequency than was asked for; or the memory for a new table is not zero, as its options say.
+    /// The image is exclusive and the call wants a shared one, or the other way round. Or its policy or clock frequency
+    /// differs from the expected one. Or the memory of a new table is not zero although its options say so.
     BadMode,
     /// The buffer is too small for the image.
     BufferTooSmall,
-    /// A small table has no sampled policy.
+    /// A small table cannot have the sampled policy.
     NotSmall,
-    /// The new table of a migration has more tag bits than the old one: the missing ones are nowhere.
+    /// The new table of a migration has more tag bits than the old one, and nothing knows the missing bits.
     TagTooWide,
     /// The memory of the new table overlaps that of the old one.
     Overlap,
-    /// The limits of a table have one algorithm, and this limit or operation is of another; or tables that count differ
-    /// in algorithm, resolution or bits, and one cannot migrate into the other.
+    /// The limit or operation belongs to another algorithm than the table. Or a migration is between tables that count
+    /// and differ in algorithm, resolution or count bits.
     BadAlgorithm,
-    /// A count cannot be inherited, and an override cannot be dropped: use
+    /// A count cannot be inherited and an override cannot be dropped: use
     /// [`FullPolicy::Deny`](crate::FullPolicy::Deny).
     BadPolicy,
-    /// RFC 2698: the peak rate is below the committed one.
+    /// The peak rate is below the committed rate (RFC 2698).
     PeakBelowCommitted,
-    /// An override does not end after now, or further ahead than the table's options provided for.
+    /// The override does not end after now, or it ends later than the table's options allow.
     BadUntil,
-    /// A set of a table of overrides is full: this one has not been stored.
+    /// The set of the key in a table of overrides is full: the override was not stored.
     FullSet,
-    /// The override of another key lies where this one would: by chance, once in 2^tag bits or so. Neither is changed.
+    /// The override of another key is in the same place, which happens by chance once in about 2^tag bits. Both stay as
+    /// they were.
     OverrideClash,
-    /// Other threads won every attempt; ask again.
+    /// Other threads won every attempt: try again.
     Contended,
 }
 

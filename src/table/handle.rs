@@ -1,4 +1,4 @@
-//! The handle of a table: a private copy of the geometry beside the caller's memory, and what all calls ask of it.
+//! The handle of a table: a private copy of the geometry, a reference to the caller's memory, and what all calls need.
 
 use core::marker::PhantomData;
 
@@ -19,9 +19,9 @@ use crate::keys::{home_of, Hasher};
 use crate::limit::{LimitSpec, TableLimit};
 use crate::sync::access::{Access, Exclusive, Shared};
 
-/// A keyed table in the caller's memory; shared by threads and processes unless `M` is [`Exclusive`].
+/// Decides requests for many keys in the caller's memory. Threads and processes share it unless `M` is [`Exclusive`].
 ///
-/// The handle is small and private (geometry, seed, pointer); copy or rebuild it freely. All state is in the lines.
+/// The handle is small and private (geometry, seed, pointer): copy or rebuild it freely. All state is in the lines.
 ///
 /// ```
 /// use tatcell::{Line, LimitSpec, Outcome, Table, TableOptions};
@@ -39,31 +39,30 @@ pub struct Table<'m, M: Access = Shared> {
     pub(crate) slots: &'m [Line],
     pub(crate) geometry: Geometry,
     pub(crate) hasher: Hasher,
-    /// Where this processor has it.
+    /// The AVX-512 search, if this processor has it.
     pub(crate) wide: Option<Avx512>,
-    /// The same, for groups where there is nothing wider.
-    #[cfg_attr(not(tatcell_sse2), allow(dead_code))] // of groups, as the next one
+    /// AVX2, for groups of requests where there is no AVX-512.
+    #[cfg_attr(not(tatcell_sse2), allow(dead_code))] // only groups use it; so with the next field
     pub(super) half: Option<Avx2>,
-    /// Bursts go by groups at once, whatever they are.
+    /// Whether a burst goes in groups from its first request on, even if most of its requests pass.
     #[cfg_attr(not(tatcell_sse2), allow(dead_code))]
     pub(super) at_once: bool,
-    #[allow(dead_code)] // copied: see `Zeros`
+    #[allow(dead_code)] // copied, never read: see `Zeros`
     filled: [u8; FILL],
-    /// The fingerprint of its limits if one tick is one q-unit of a TAT, else one that no limit has. Never 0, because
-    /// an uninitialised C limit has 0.
+    /// The fingerprint of this table's limits if one tick is one q-unit of a TAT, else a value that no limit has. Never
+    /// 0, because an uninitialised C limit has 0.
     pub(crate) whole: u64,
-    /// The fingerprint of its limits if they are GCRA's, else one that no limit has.
+    /// The fingerprint of this table's limits if they are GCRA limits, else a value that no limit has.
     pub(super) timed: u64,
-    /// The fingerprint of the limits of the shortest way: `whole` where keys are hashed by a [short](Hasher::Short)
-    /// hasher, else one that no limit has.
+    /// The value of `whole` if the hasher is [`Hasher::Short`], else a value that no limit has: for the shortest path.
     short: u64,
-    /// Lines of slots, for a multiplication of 64 bits.
+    /// Number of slot lines, as the factor of a 64-bit multiplication.
     lines: u64,
-    // Shared is Sync and Send where its words are; Exclusive must be neither shared nor duplicated.
+    // A shared table is Sync and Send if its words are. An exclusive one must be neither shared nor copied.
     mode: PhantomData<M::Sharing>,
 }
 
-/// What the only fields of a `Table` without whole words leave of one.
+/// Padding that completes the fields of `Table` without whole words to one word, so that no byte stays unset.
 const FILL: usize =
     size_of::<u64>() - size_of::<Option<Avx512>>() - size_of::<Option<Avx2>>() - size_of::<bool>();
 const _: () = assert!(
@@ -71,14 +70,14 @@ const _: () = assert!(
     "a table has bytes that nothing fills"
 );
 
-/// A table with one owner: the same answers by plain loads and stores.
+/// Decides like a shared [`Table`], for one owner, by plain loads and stores.
 pub type ExclusiveTable<'m> = Table<'m, Exclusive>;
 
-// SAFETY: the one owner moves; without Sync and Clone there is still only one.
+// SAFETY: sending moves the only owner. The type is neither Sync nor Clone, so one owner remains.
 unsafe impl Send for Table<'_, Exclusive> {}
 
-// SAFETY: besides plain data it has the reference, which may go where a reference to the words may go. (The impl above
-// takes the automatic one from this form too.)
+// SAFETY: besides plain data a table holds one reference, which may go where a reference to the words may go. (The impl
+// above removes the automatic impl of this type too.)
 unsafe impl<'m> Send for Table<'m, Shared> where &'m [Line]: Send {}
 
 impl Clone for Table<'_, Shared> {
@@ -90,51 +89,52 @@ impl Copy for Table<'_, Shared> {}
 
 impl core::fmt::Debug for Table<'_, Shared> {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        // The seed is a secret and stays out.
+        // The seed is a secret, so it is not printed.
         f.debug_struct("Table").field("geometry", &self.geometry).finish_non_exhaustive()
     }
 }
 
 impl<'m> Table<'m, Shared> {
-    /// Formats memory as a fresh table: all keys absent. The magic is published last.
+    /// Formats memory as a fresh table in which all keys are absent. The magic is published last.
     ///
-    /// The first two lines hold the header, the rest the slots; an odd line at the end stays unused.
+    /// The first two lines hold the header, the others the slots. An odd line at the end stays unused.
     ///
     /// # Errors
-    /// [`TableError`]: too little memory, limits that do not fit one word, a missing seed, bad options, a header that
-    /// should be zero and is not. The memory is not touched then.
+    /// Returns a [`TableError`] and leaves the memory untouched if there is too little memory, the limits do not fit
+    /// one word, the seed is missing, an option is bad, or a header that should be zero is not.
     ///
     /// # Concurrency
-    /// One caller, before anyone else uses the memory; other processes [`attach`](Table::attach) afterwards.
+    /// One caller, before anyone else uses the memory. Other processes [`attach`](Table::attach) afterwards.
     ///
     /// # Cost
-    /// Writes all of the memory, unless it is [zero](TableOptions::zeroed), and looks at the processor as
-    /// [`attach`](Table::attach) does.
+    /// Writes all of the memory, unless the options say that it is [zero](TableOptions::zeroed). Detects the
+    /// processor's features as [`attach`](Table::attach) does.
     pub fn init(lines: &'m [Line], options: &TableOptions) -> Result<Self, TableError> {
         Self::init_as(lines, options)
     }
 
-    /// Uses a table that another thread or process has initialised in this memory.
+    /// Attaches to a table that another thread or process has initialised in this memory.
     ///
     /// # Errors
-    /// [`TableError::NotReady`] until the initialising process has published the image: ask again. Otherwise what
-    /// does not match: version, geometry, seed, mode.
+    /// [`TableError::NotReady`] until the initialising process has published the image: try again. Every other error
+    /// names what does not match: version, geometry, seed or mode.
     ///
     /// # Cost
-    /// Reads one line and hashes the seed: 0.05 to 0.15 us on a 2.5 GHz Xeon. Whoever looks at an x86-64 processor
-    /// first adds one to three CPUID instructions, which a virtual machine traps: 0.8 us each on that one, more on
-    /// others. With feature `std` or `host` a process looks once; with neither the library keeps no state, and every
-    /// call looks (once more with [`HashKind::Aes`](crate::HashKind::Aes)). Not for the hot path: keep the handle.
+    /// Reads two lines and hashes the seed: 0.05 to 0.15 us on a 2.5 GHz Xeon. Detecting the features of an x86-64
+    /// processor adds one to three CPUID instructions, which a virtual machine traps: 0.8 us each on that one, more on
+    /// others. With feature `std` or `host` a process detects once. Without them the library keeps no state, so each
+    /// call detects three times, and [`HashKind::Aes`](crate::HashKind::Aes) adds one CPUID. Keep the handle; do not
+    /// attach on the hot path.
     pub fn attach(lines: &'m [Line], options: &AttachOptions) -> Result<Self, TableError> {
         Self::attach_as(lines, options)
     }
 
-    /// Fills memory from an image made by [`save`](Table::save). `clock_offset` is what the new clock reads less
-    /// what the old clock would read at the same moment; time that passed in between thus counts as idle time.
+    /// Fills memory from an image made by [`save`](Table::save). `clock_offset` is the reading of the new clock minus
+    /// what the old clock would read at the same moment, so time that passed in between counts as idle time.
     ///
     /// # Errors
-    /// As [`attach`](Table::attach), and [`TableError::BufferTooSmall`] unless the memory has as many lines as the
-    /// image.
+    /// The errors of [`attach`](Table::attach), and [`TableError::BufferTooSmall`] unless the memory has exactly as
+    /// many lines as the image.
     pub fn restore(
         lines: &'m [Line],
         image: &[u64],
@@ -146,10 +146,10 @@ impl<'m> Table<'m, Shared> {
 }
 
 impl<'m> Table<'m, Exclusive> {
-    /// Formats memory as a fresh table with one owner. As [`Table::init`], by plain loads and stores afterwards.
+    /// Formats memory as a fresh table with one owner, like [`Table::init`]. Later calls use plain loads and stores.
     ///
     /// # Errors
-    /// As [`Table::init`].
+    /// The errors of [`Table::init`].
     pub fn init_exclusive(lines: &'m mut [Line], options: &TableOptions) -> Result<Self, TableError> {
         Self::init_as(lines, options)
     }
@@ -157,15 +157,15 @@ impl<'m> Table<'m, Exclusive> {
     /// Takes over an exclusive table that is already in this memory. Refuses a shared image.
     ///
     /// # Errors
-    /// As [`Table::attach`]; [`TableError::BadMode`] for a shared image.
+    /// The errors of [`Table::attach`]; [`TableError::BadMode`] for a shared image.
     pub fn attach_exclusive(lines: &'m mut [Line], options: &AttachOptions) -> Result<Self, TableError> {
         Self::attach_as(lines, options)
     }
 
-    /// Fills memory from a saved exclusive image; as [`Table::restore`].
+    /// Fills memory from a saved exclusive image, like [`Table::restore`].
     ///
     /// # Errors
-    /// As [`Table::restore`].
+    /// The errors of [`Table::restore`].
     pub fn restore_exclusive(
         lines: &'m mut [Line],
         image: &[u64],
@@ -208,7 +208,7 @@ impl<'m, M: Access> Table<'m, M> {
 
     fn over(image: &'m [Line], geometry: Geometry, hasher: Hasher) -> Result<Self, TableError> {
         let (_, slots) = image.split_at_checked(HEADER_LINES).ok_or(TableError::TooSmall)?;
-        // Every later index relies on this.
+        // The bounds of every later index rely on this.
         if slots.len() != geometry.lines as usize || geometry.lines < 2 {
             return Err(TableError::BadGeometry);
         }
@@ -222,39 +222,39 @@ impl<'m, M: Access> Table<'m, M> {
         Ok(Table { slots, geometry, hasher, wide, half, at_once, filled, whole, timed, short, lines, mode })
     }
 
-    /// Copies the image into `out`: a quiescent table exactly, a live one with each word as of its reading. What
-    /// has expired at `now` is left out. Returns the words written; [`image_words`](Table::image_words) tells how
-    /// many are needed.
+    /// Copies the image into `out` and returns the number of words written. If nobody uses the table, the copy is
+    /// exact; else each word is as of the moment of its load. Words that have expired at `now` are left out.
+    /// [`image_words`](Table::image_words) returns how many words `out` needs.
     ///
     /// # Errors
-    /// [`TableError::BufferTooSmall`].
+    /// [`TableError::BufferTooSmall`] if `out` is shorter than that.
     pub fn save(&self, now: u64, out: &mut [u64]) -> Result<usize, TableError> {
         let g = &self.geometry;
         image::save(self.slots, g, M::EXCLUSIVE, g.clock_q(now), out)
     }
 
-    /// Words that a saved image takes.
+    /// Returns the number of words of a saved image.
     pub fn image_words(&self) -> usize {
         (self.slots.len() + HEADER_LINES) * SLOTS_PER_LINE
     }
 
-    /// Slots of the table.
+    /// Returns the number of slots of the table.
     pub fn slots(&self) -> usize {
         self.slots.len() * SLOTS_PER_LINE
     }
 
-    /// The full-set policy.
+    /// Returns the policy for full sets.
     pub fn policy(&self) -> FullPolicy {
         self.geometry.policy
     }
 
-    /// The resolution s of this table: one q-unit is `2^-s` ticks.
+    /// Returns the resolution s of this table: one q-unit is `2^-s` ticks.
     pub fn resolution(&self) -> i32 {
         self.geometry.resolution()
     }
 
-    /// Ticks within which every slot should be [swept](Table::sweep) once: a key that stays away longer may, for a
-    /// small share of idle times, meet a false debt that drains. Saturates.
+    /// Returns the ticks within which every slot should be [swept](Table::sweep) once. A key that stays away longer
+    /// may, for a small share of idle times, meet a false debt that drains. Saturates.
     pub fn sweep_interval(&self) -> u64 {
         self.geometry.sweep_interval()
     }
@@ -262,13 +262,13 @@ impl<'m, M: Access> Table<'m, M> {
     /// Makes a limit in this table's q-unit. Different keys may have different limits.
     ///
     /// # Errors
-    /// [`TableError::Limit`] for a bad specification, [`TableError::LimitTooFast`] for one that is faster or has a
+    /// [`TableError::Limit`] for an invalid specification; [`TableError::LimitTooFast`] if the limit is faster or has a
     /// longer horizon than the table's options provided for.
     pub fn limit(&self, spec: &LimitSpec) -> Result<TableLimit, TableError> {
         fit::limit(&self.geometry, spec)
     }
 
-    /// A limit that everything conforms to, for exempt keys; no slot is used.
+    /// Returns a limit that every request conforms to, for exempt keys. It uses no slot.
     pub fn unlimited(&self) -> TableLimit {
         self.geometry.unlimited()
     }
@@ -276,19 +276,19 @@ impl<'m, M: Access> Table<'m, M> {
     /// Hashes a key with the table's secret.
     ///
     /// # Errors
-    /// [`TableError::BadHashKind`] where the caller hashes.
+    /// [`TableError::BadHashKind`] if the caller hashes.
     #[inline(always)]
     pub fn hash(&self, key: &[u8]) -> Result<u64, TableError> {
         self.hasher.hash(key).ok_or(TableError::BadHashKind)
     }
 
-    /// The clock of the hot path: GCRA's. Elsewhere see `Geometry::clock_q`.
+    /// Converts ticks to q-units for GCRA, on the hot path. Other algorithms need `Geometry::clock_q`.
     #[inline(always)]
     pub(crate) fn now_q(&self, now: u64) -> u64 {
         crate::time::now_q(now, self.geometry.shl, self.geometry.shr)
     }
 
-    /// A limit that is tied to another geometry would misread the slots.
+    /// Refuses a limit of another geometry, which would misread the slots.
     #[inline(always)]
     pub(crate) fn verify_limit(&self, limit: &TableLimit) -> Result<(), TableError> {
         if limit.0.fingerprint == self.geometry.fingerprint {
@@ -298,12 +298,13 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// The round keys of the shortest way, if a limit may go it: one of this table, whose q-units are ticks, where keys
-    /// are hashed in registers. One test: an indirect jump by the kind of hash took six instructions.
+    /// Returns the round keys of the shortest path if `limit` may take it: the limit belongs to this table, a q-unit is
+    /// a tick, and keys are hashed in registers. One comparison tests all of that: an indirect jump by hash kind took
+    /// six instructions.
     ///
     /// # Safety
-    /// The library made the limit: its fingerprint is none that a caller wrote. The C layer, whose limits may be any
-    /// bytes, asks its handle instead.
+    /// The library must have made the limit, so that no caller wrote its fingerprint. The C layer, whose limits may
+    /// hold any bytes, asks its own handle instead.
     #[inline(always)]
     pub(crate) unsafe fn short(&self, limit: &TableLimit) -> Option<&AesKeys> {
         if limit.0.fingerprint != self.short {
@@ -311,18 +312,18 @@ impl<'m, M: Access> Table<'m, M> {
         }
         match &self.hasher {
             Hasher::Short(keys) => Some(keys),
-            // SAFETY: `over`, which alone makes handles, sets `short` to the fingerprint of limits for that hasher
-            // only, and else to one that no limit has; the caller's contract: the library made this limit.
+            // SAFETY: only `over` makes handles. It sets `short` to the fingerprint of limits for this hasher only,
+            // else to a value that no limit has. The caller guarantees that the library made this limit.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }
 
-    /// The set and tag of a hash.
+    /// Returns the set and the tag of a hash.
     #[inline(always)]
     pub(crate) fn place(&self, hash: u64) -> (Set<'m, SLOTS_PER_LINE>, Tag) {
         let home = home_of(hash, self.lines);
-        // SAFETY: multiply-shift gives home < lines; lines is even, so home ^ 1 < lines too; `over` checked that
-        // the slice has exactly `lines` lines.
+        // SAFETY: multiply-shift gives home < lines. `lines` is even, so home ^ 1 < lines too. `over` checked that the
+        // slice has exactly `lines` lines.
         let (line, next) = unsafe { (self.slots.get_unchecked(home), self.slots.get_unchecked(home ^ 1)) };
         let set = Set { home: &line.words, next: &next.words, line: home as u32 };
         (set, self.geometry.layout.tag(hash))
@@ -337,7 +338,7 @@ impl<'m, M: Access> Table<'m, M> {
         self.run_as(hash, self.now_q(now), op)
     }
 
-    /// As [`run`](Self::run) where words hold a count: apart, so that the other finds its registers.
+    /// Runs an operation on words that hold a count. Out of line, so that [`run`](Self::run) keeps its registers.
     #[cold]
     #[inline(never)]
     pub(super) fn run_count(&self, hash: u64, now: u64, op: &Op<'_>) -> Done {
@@ -361,17 +362,17 @@ impl<'m, M: Access> Table<'m, M> {
         set.run::<M, _>(layout, policy, tag, now_q, op, sample)
     }
 
-    /// One request of one key.
+    /// Bundles a request of one key with what the table knows about it.
     #[inline(always)]
     pub(super) fn ask<'a, O: Operation>(&'a self, tag: Tag, hash: u64, now_q: u64, op: &'a O) -> Ask<'a, O> {
-        // One in 16, independent of set and tag: the high bits of a product of hash and clock.
+        // Samples one request in 16, independent of set and tag, by the high bits of a product of hash and clock.
         let sample = (hash ^ now_q).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 == 0;
         let Geometry { layout, policy, .. } = &self.geometry;
         Ask { layout, policy: *policy, tag, now_q, op, sample }
     }
 }
 
-/// The lines that a geometry uses, header included.
+/// Returns the lines that a geometry uses, header included.
 fn used<'m>(lines: &'m [Line], g: &Geometry) -> Result<&'m [Line], TableError> {
     lines.get(..g.lines as usize + HEADER_LINES).ok_or(TableError::TooSmall)
 }

@@ -1,19 +1,18 @@
 //! The keyed table: one slot word per key, in fixed memory that the caller owns.
 //!
 //! ```text
-//!  memory   [ header line ][ line 0 ][ line 1 ][ line 2 ][ line 3 ] ...   64 bytes each, 8 slots a line
-//!                          '----- set 0 -----' '----- set 1 -----'
+//!  memory   [ header, 2 lines ][ line 0 ][ line 1 ][ line 2 ][ line 3 ] ...   64 bytes each, 8 slots a line
+//!                              '----- set 0 -----' '----- set 1 -----'
 //!  key -> hash -> home line + tag; the set is the home line and its neighbour: 16 slots
 //! ```
 //!
-//! Promise: while a set is not full and no two keys share set and tag, every key gets the exact answer of its own
-//! token bucket, on any interleaving of any number of threads and processes. When a set is full the table's
-//! [`FullPolicy`] decides, and the decision says so. What differs from a map: nothing is allocated, nothing is
-//! deleted (an expired word equals an absent key), no lock is held, a killed thread or process blocks nothing.
+//! Promise: while a set is not full and no two keys share set and tag, every key gets the exact answer of its own token
+//! bucket, on any interleaving of any number of threads and processes. When a set is full, the table's [`FullPolicy`]
+//! decides, and the decision says so. Unlike a map, a table allocates nothing, deletes nothing (an expired word equals
+//! an absent key) and holds no lock, and a killed thread or process blocks nothing.
 //!
-//! Not in the table: the key itself. A slot keeps a tag of 12 to 24 bits, so with chance 16 * 2^-bits (1.5e-5 by
-//! default, at full load) a new key shares the slot of another and both share one debt. Use cells where even that
-//! must not happen.
+//! A table does not store keys. A slot keeps a tag of 12 to 24 bits, so with chance 16 * 2^-bits (1.5e-5 by default, at
+//! full load) a new key shares the slot of another, and both share one debt. Use cells where even that must not happen.
 
 mod burst;
 mod calls;

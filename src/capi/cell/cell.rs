@@ -36,7 +36,7 @@ pub const TATCELL_CHANGE_KEEP_UNITS: u32 = 1;
 /// how: a cell starts with its full burst when its limit changes.
 pub const TATCELL_CHANGE_RESET: u32 = 2;
 
-/// Which way a change goes.
+/// Converts C's number for a way to change a limit.
 pub(in crate::capi) fn change(how: u32) -> Result<Change, i32> {
     match how {
         TATCELL_CHANGE_KEEP_TIME => Ok(Change::KeepTime),
@@ -46,28 +46,28 @@ pub(in crate::capi) fn change(how: u32) -> Result<Change, i32> {
     }
 }
 
-// SAFETY: one word; all of them are states.
+// SAFETY: one word, and every value is a state.
 unsafe impl Plain for Cell {}
-// SAFETY: the same.
+// SAFETY: as `Cell`.
 unsafe impl Plain for ExclusiveCell {}
 
 /// Limit, cell and place for the retry time of a check.
 type Asked<'a, C> = (&'a Limit, C, Option<Out<'a, u64>>);
 
 impl<'a> Contract<'a> {
-    /// A cell that others may use: every access is atomic.
+    /// Returns a cell that others may use: every access is atomic.
     #[inline(always)]
     pub(in crate::capi) fn cell(self, p: *const tatcell_cell_t) -> Result<&'a Cell, i32> {
         self.input(inside(p))
     }
 
-    /// A cell that only this call uses.
+    /// Returns a cell that only this call uses.
     #[inline(always)]
     fn exclusive_cell(self, p: *mut tatcell_cell_t) -> Result<&'a mut ExclusiveCell, i32> {
         self.owned(inside::<_, ExclusiveCell>(p).cast_mut())
     }
 
-    /// The arguments of a check, which nearly always pass [`together`](Self::together).
+    /// Returns the arguments of a check. Nearly all calls pass [`together`](Self::together).
     #[inline(always)]
     fn cell_asked(
         self,
@@ -84,7 +84,7 @@ impl<'a> Contract<'a> {
         }
     }
 
-    /// As [`cell_asked`](Self::cell_asked), of a cell that only this call uses.
+    /// Does the same as [`cell_asked`](Self::cell_asked) for a cell that only this call uses.
     #[inline(always)]
     fn owned_asked(
         self,
@@ -103,8 +103,8 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// A check of a cell where a q-unit is not a tick: out of line, so that the common case has no shifts in its way. Like
-/// that one it ends with a call of what decides the rest, and so saves no register for it.
+/// Checks a cell whose q-unit is not a tick. Out of line, so that the common case has no shifts in its way. Like that
+/// one it ends with a call of the function that decides the rest, so it saves no register for it.
 macro_rules! out_of_line {
     ($shifted:ident, $again:ident, $cell:ty) => {
         #[inline(never)]
@@ -123,10 +123,10 @@ macro_rules! out_of_line {
     };
 }
 
-/// A request that does not conform for so many q-units.
+/// Refuses a request that does not conform for `q` q-units.
 #[inline(never)]
 fn late(limit: &Limit, now: u64, q: u64, retry: Option<Out<'_, u64>>) -> i32 {
-    // Or the compiler would hand over the shifts instead of the limit, and so keep them all along.
+    // Otherwise the compiler would pass the shifts instead of the limit, and so keep them all along.
     let limit = core::hint::black_box(limit);
     finish(Outcome::NonConforming { retry_after: limit.0.ticks_up(q, now) }, retry)
 }

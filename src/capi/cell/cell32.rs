@@ -31,11 +31,11 @@ const _: () = assert!(align_of::<tatcell_cell32_t>() == TATCELL_CELL32_ALIGN);
 const _: () =
     assert!(size_of::<Cell32>() == TATCELL_CELL32_SIZE && align_of::<Cell32>() <= TATCELL_CELL32_ALIGN);
 
-// SAFETY: one word; all of them are states.
+// SAFETY: one word, and every value is a state.
 unsafe impl Plain for Cell32 {}
 
 impl<'a> Contract<'a> {
-    /// A cell that others may use: every access is atomic.
+    /// Returns a cell that others may use: every access is atomic.
     #[inline(always)]
     pub(in crate::capi) fn cell32(self, p: *const tatcell_cell32_t) -> Result<&'a Cell32, i32> {
         self.input(inside(p))

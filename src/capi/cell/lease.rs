@@ -1,4 +1,4 @@
-//! `tatcell_lease_*`: units of a shared cell, taken ahead by one core.
+//! `tatcell_lease_*`: units of a shared cell, taken in advance by one core.
 
 use super::cell::tatcell_cell_t;
 use crate::answer::Outcome;
@@ -51,8 +51,8 @@ unsafe impl Plain for Lease {}
 type Asked<'a> = (&'a mut Lease, &'a Cell, &'a Limit, Option<Out<'a, u64>>);
 
 impl<'a> Contract<'a> {
-    /// A lease, which nobody else uses during the call, its cell and its limit. Whether it lies apart from them is one
-    /// comparison each, as none is NULL by then.
+    /// Returns a lease that nobody else uses during the call, its cell and its limit. One comparison each shows that it
+    /// lies apart from them, because none is NULL by then.
     #[inline(always)]
     fn lease(
         self,
@@ -69,7 +69,7 @@ impl<'a> Contract<'a> {
         Ok((lease, self.cell(cell)?, self.limit64(limit)?))
     }
 
-    /// The arguments of a check, which nearly always pass [`together`](Self::together_apart).
+    /// Returns the arguments of a check. Nearly all calls pass [`together_apart`](Self::together_apart).
     #[inline(always)]
     fn lease_asked(
         self,
@@ -88,7 +88,7 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// What the lease cannot pay, out of line and last, so that what it can pay saves no register for it.
+/// Decides what the lease cannot pay. Out of line and last, so that paying from the lease saves no register for it.
 #[inline(never)]
 fn ask(
     lease: &mut Lease,

@@ -36,7 +36,7 @@ const _: () = assert!(align_of::<tatcell_meter_t>() == TATCELL_METER_ALIGN);
 const _: () = assert!(size_of::<Meter>() == TATCELL_METER_SIZE && align_of::<Meter>() <= TATCELL_METER_ALIGN);
 const _: () = assert!(size_of::<ExclusiveMeter>() == TATCELL_METER_SIZE);
 
-/// A colour that a packet came with.
+/// Converts C's number for the colour that a packet came with.
 pub(in crate::capi) fn colour(pre: u32) -> Result<Colour, i32> {
     match pre {
         TATCELL_GREEN => Ok(Colour::Green),
@@ -46,20 +46,20 @@ pub(in crate::capi) fn colour(pre: u32) -> Result<Colour, i32> {
     }
 }
 
-// SAFETY: an atomic number, and a number.
+// SAFETY: an atomic number.
 unsafe impl Plain for Meter {}
-// SAFETY: the same.
+// SAFETY: a number.
 unsafe impl Plain for ExclusiveMeter {}
 
 impl<'a> Contract<'a> {
-    /// A meter that others may use: same size and alignment, and every access is atomic.
+    /// Returns a meter that others may use: same size and alignment, and every access is atomic.
     #[inline(always)]
     fn meter(self, p: *const tatcell_meter_t) -> Result<&'a Meter, i32> {
         self.input(inside(p))
     }
 }
 
-/// Writes the colour and gives the code of a marking.
+/// Writes the colour and returns the code of a marking.
 #[inline(always)]
 pub(in crate::capi) fn finish(marking: Marking, out: Option<Out<'_, u32>>) -> i32 {
     if let Some(out) = out {

@@ -1,6 +1,6 @@
 //! One key each: cells of 64 and 32 bits, leases, meters and sliding logs.
 
-#[allow(clippy::module_inception)] // the file of its noun, as in the other rooms
+#[allow(clippy::module_inception)] // the file of its noun, as in the other modules
 pub(super) mod cell;
 pub(super) mod cell32;
 mod lease;

@@ -1,4 +1,4 @@
-//! `tatcell_sliding_log_*`: at most so many units in every window, by a stamp each in memory of the caller's.
+//! `tatcell_sliding_log_*`: a limit on the units in every window, with a stamp for each in the caller's memory.
 
 use super::cell::tatcell_cell_t;
 use crate::answer::Permit;
@@ -31,7 +31,7 @@ pub struct tatcell_sliding_log_t {
     pub opaque: [u64; 8],
 }
 
-/// What lies inside a tatcell_sliding_log_t.
+/// The contents of a tatcell_sliding_log_t.
 #[repr(C)]
 struct Handle {
     /// `READY`.
@@ -43,7 +43,7 @@ struct Handle {
     skew: u64,
 }
 
-/// "tatcell", kind of object, layout of `Handle`: counts up whenever that changes.
+/// "tatcell", kind of object, version of `Handle`: raised whenever its layout changes.
 const READY: u64 = 0x7461_7463_656c_7301;
 
 const _: () = assert!(size_of::<tatcell_sliding_log_t>() == TATCELL_SLIDING_LOG_SIZE);
@@ -51,13 +51,13 @@ const _: () = assert!(align_of::<tatcell_sliding_log_t>() == TATCELL_SLIDING_LOG
 const _: () = assert!(size_of::<Handle>() <= TATCELL_SLIDING_LOG_SIZE);
 const _: () = assert!(align_of::<Handle>() <= TATCELL_SLIDING_LOG_ALIGN);
 
-// SAFETY: its mark first; nothing but `tatcell_sliding_log_init` writes that, with all of the rest.
+// SAFETY: its mark comes first, and only `tatcell_sliding_log_init` writes that, with all of the rest.
 unsafe impl Marked for Handle {
     const MARK: u64 = READY;
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
-/// With the skew that C gave.
+/// Sets the skew that C gave.
 macro_rules! with_skew {
     ($log:expr, $skew:expr) => {
         match $skew {
@@ -68,7 +68,7 @@ macro_rules! with_skew {
     };
 }
 
-/// A log that any number of threads use.
+/// Returns a log that any number of threads may use.
 #[inline(always)]
 fn view(stamps: &[Cell], window: u64, skew: u64) -> Result<SlidingLog<'_>, LimitError> {
     let log = SlidingLog::new(stamps, window)?;
@@ -76,7 +76,7 @@ fn view(stamps: &[Cell], window: u64, skew: u64) -> Result<SlidingLog<'_>, Limit
 }
 
 impl<'a> Contract<'a> {
-    /// The log of a handle, whose stamps last as long as it does.
+    /// Returns the log of a handle. Its stamps last as long as the handle.
     #[inline(always)]
     fn sliding_log(self, p: *const tatcell_sliding_log_t) -> Result<SlidingLog<'a>, i32> {
         let handle: &Handle = self.marked(inside(p))?;
@@ -84,7 +84,7 @@ impl<'a> Contract<'a> {
         view(stamps, handle.window, handle.skew).map_err(limit_code)
     }
 
-    /// As above, of stamps that nobody else uses during the call.
+    /// Does the same for stamps that nobody else uses during the call.
     #[inline(always)]
     fn exclusive_sliding_log(self, p: *const tatcell_sliding_log_t) -> Result<ExclusiveSlidingLog<'a>, i32> {
         let handle: &Handle = self.marked(inside(p))?;

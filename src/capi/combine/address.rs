@@ -7,7 +7,7 @@ use crate::capi::pointers::contract::{args, Contract};
 use crate::keys::Address;
 
 impl Contract<'_> {
-    /// An address: 4 or 16 bytes.
+    /// Returns an address of 4 or 16 bytes.
     pub(super) fn address(self, p: *const c_void, length: usize) -> Result<Address, i32> {
         if length != 4 && length != 16 {
             return Err(TATCELL_ERR_ADDRESS);

@@ -114,7 +114,7 @@ unsafe impl Grows for tatcell_chain_t {
 }
 const _: () = assert!(size_of::<tatcell_chain_t>() == TATCELL_CHAIN_MIN && TATCELL_CHAIN_MIN % 8 == 0);
 
-/// The code of a chain error.
+/// Returns the code of a chain error.
 pub(in crate::capi) fn chain_code(e: ChainError) -> i32 {
     match e {
         ChainError::Empty | ChainError::TooManyLinks => TATCELL_ERR_LINKS,
@@ -125,7 +125,7 @@ pub(in crate::capi) fn chain_code(e: ChainError) -> i32 {
     }
 }
 
-/// A link of C.
+/// Makes a link from C's.
 pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<Link<'a>, i32> {
     let by_hash = l.flags & TATCELL_LINK_HASH != 0;
     let forms = [!l.cell.is_null(), !l.cell32.is_null(), !l.table.is_null()];
@@ -158,7 +158,7 @@ pub(in crate::capi) fn link<'a>(c: Contract<'a>, l: &tatcell_link_t) -> Result<L
     Ok(made.extra(l.extra))
 }
 
-/// A checked call.
+/// A call with checked arguments.
 pub(in crate::capi) struct Work<'a> {
     chain: Chain<'a>,
     permits: &'a mut [Permit],
@@ -187,7 +187,7 @@ impl<'a> Work<'a> {
             possible(given.permits, bytes)?;
         }
         c.result_if(given.counters)?;
-        // What the call writes, and what it reads.
+        // The spans that the call writes, and those that it reads.
         let permits = Span::of(given.permits, count);
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
         let read = [Span::of(chain, 1), each.span()];
@@ -205,7 +205,7 @@ impl<'a> Work<'a> {
         Ok(Work { chain, permits, decisions, counters: c.owned_if(given.counters)? })
     }
 
-    /// Runs a call and hands the answers of the links out.
+    /// Runs a call and hands out the answers of the links.
     fn decide(
         self,
         call: impl FnOnce(
@@ -217,7 +217,7 @@ impl<'a> Work<'a> {
         self.run(call).map_err(chain_code)
     }
 
-    /// As [`decide`](Self::decide), of a call with any result.
+    /// Does the same as [`decide`](Self::decide) for a call with any result.
     pub(in crate::capi) fn run<T>(
         self,
         call: impl FnOnce(&Chain<'_>, Option<&mut Counters>, &mut dyn FnMut(usize, &Decision)) -> T,

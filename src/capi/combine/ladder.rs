@@ -74,7 +74,7 @@ pub struct tatcell_ladder_t {
     pub opaque: [u64; 288],
 }
 
-/// What lies inside a tatcell_ladder_t.
+/// The contents of a tatcell_ladder_t.
 #[repr(C)]
 struct Inside {
     /// `READY`.
@@ -82,7 +82,7 @@ struct Inside {
     limits: LadderLimits,
 }
 
-/// "tatcell", kind of object, layout of `Inside`: counts up whenever that, `LadderLimits` or `Params` change.
+/// "tatcell", kind of object, version of `Inside`: raised whenever it, `LadderLimits` or `Params` change.
 const READY: u64 = 0x7461_7463_656c_6c01;
 
 const _: () = assert!(size_of::<tatcell_ladder_t>() == TATCELL_LADDER_SIZE);
@@ -90,19 +90,19 @@ const _: () = assert!(align_of::<tatcell_ladder_t>() == TATCELL_LADDER_ALIGN);
 const _: () =
     assert!(size_of::<Inside>() <= TATCELL_LADDER_SIZE && align_of::<Inside>() <= TATCELL_LADDER_ALIGN);
 
-// SAFETY: its mark first, and nothing but tatcell_ladder_init writes that, with all of an Inside behind it.
+// SAFETY: its mark comes first, and only tatcell_ladder_init writes that, with all of an Inside behind it.
 unsafe impl Marked for Inside {
     const MARK: u64 = READY;
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
 impl<'a> Contract<'a> {
-    /// What lies inside a ladder.
+    /// Returns the contents of a ladder.
     fn ladder(self, p: *const tatcell_ladder_t) -> Result<&'a LadderLimits, i32> {
         self.marked::<Inside>(inside(p)).map(|inside| &inside.limits)
     }
 
-    /// The ladder of a specification; NULL is the defaults.
+    /// Returns the ladder of a specification; NULL means the defaults.
     fn rungs(self, p: *const tatcell_ladder_spec_t) -> Result<Ladder, i32> {
         if p.is_null() {
             return Ok(Ladder::DEFAULT);
@@ -120,7 +120,7 @@ impl<'a> Contract<'a> {
         .map_err(|_| TATCELL_ERR_LADDER)
     }
 
-    /// The rungs of one family, and how many; the defaults where none are given.
+    /// Returns the rungs of one family, and their number; the defaults if none are given.
     fn family(
         self,
         p: *const tatcell_rung_t,
@@ -144,7 +144,7 @@ impl<'a> Contract<'a> {
         Ok((each, count))
     }
 
-    /// Permits of all tiers; NULL is none of them.
+    /// Returns places for the permits of all tiers; NULL means none.
     fn permits_if(self, p: *mut Permit) -> Result<&'a mut [Permit], i32> {
         if p.is_null() {
             return Ok(&mut []);
@@ -153,7 +153,7 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// The chain of an address.
+/// Makes the chain of an address.
 fn chain_of<'a>(
     limits: &'a LadderLimits,
     table: &'a Handle,
@@ -163,7 +163,7 @@ fn chain_of<'a>(
     limits.chain(table.table(), address, cost).map_err(table_code)
 }
 
-/// A limit of so many units, with all else as it was given.
+/// Returns a limit with these units, and everything else as given.
 fn with_units(given: &tatcell_limit_spec_t, units: &LimitSpec) -> tatcell_limit_spec_t {
     tatcell_limit_spec_t {
         units: units.units,

@@ -58,7 +58,7 @@ unsafe impl Grows for tatcell_mark_t {
 }
 const _: () = assert!(size_of::<tatcell_mark_t>() == TATCELL_MARK_MIN && TATCELL_MARK_MIN % 8 == 0);
 
-/// The limits of a mark, which are the table's.
+/// Makes a mark, whose limits must be the table's.
 fn mark<'a>(c: Contract<'a>, table: &Handle, given: &tatcell_mark_t) -> Result<Mark<'a>, i32> {
     if given.flags != 0 || given.reserved != 0 {
         return Err(TATCELL_ERR_OPTION);
@@ -227,7 +227,7 @@ pub unsafe extern "C" fn tatcell_table_mark_burst(
 /// What a burst was marked as, and the colour of each packet.
 type Made = (Marked, [Colour; MAX_BURST]);
 
-/// Where the results of a burst go, one byte a packet and three counts.
+/// Where the results of a burst go: one byte a packet and three counts.
 struct Places<'a> {
     colours: &'a mut [u8],
     counts: &'a mut [u64],
@@ -241,23 +241,23 @@ impl Places<'_> {
     }
 }
 
-/// A checked call.
+/// A call with checked arguments.
 struct Work<'a> {
     now: u64,
     source: Source<'a>,
-    /// The lines were asked for.
+    /// Whether the lines were prefetched.
     fetched: bool,
-    /// None for an empty burst.
+    /// `None` for an empty burst.
     mark: Option<Mark<'a>>,
     costs: Option<&'a [u32]>,
-    /// All green where it is not given.
+    /// All green if the caller gave none.
     pre: [Colour; MAX_BURST],
     places: Places<'a>,
     counters: Option<&'a mut Counters>,
     next: Source<'a>,
 }
 
-/// How packets are marked; the colours that they came with; where their colours and the counts of them go.
+/// How to mark packets, the colours that they came with, and where their colours and the counts of them go.
 type Given<'g> = (&'g tatcell_mark_t, *const u8, *mut u8, *mut u64);
 
 impl<'a> Work<'a> {
@@ -287,10 +287,10 @@ impl<'a> Work<'a> {
         for limit in [given.committed, given.second] {
             apart(Span::of(limit, 1))?;
         }
-        // Colours may be written over those that came: all of these are read before.
+        // Colours may be written over those that packets came with, because all of those are read first.
         Written::new(this, [this, that, counted, summed]).apart(Span::of(pre, count))?;
         if !counts.is_null() {
-            // The fifth place that is written.
+            // The fifth span that is written; a `Written` has four.
             let sums = &Written::new(summed, [summed; 4]);
             Source::new(c, burst, hashed, sums)?;
             next.map_or(Ok(Source::Empty), |next| Source::new(c, next, false, sums))?;
@@ -312,7 +312,7 @@ impl<'a> Work<'a> {
         Ok(Work { now: burst.now, source, fetched, mark, costs, pre: came, places, counters, next })
     }
 
-    /// Hashes what must be hashed and marks.
+    /// Hashes the keys that have no hash yet, and marks.
     fn run(
         self,
         table: &Handle,

@@ -60,13 +60,13 @@ pub unsafe extern "C" fn tatcell_table_check_pairs(
     TATCELL_PASS
 }
 
-/// A checked call.
+/// A call with checked arguments.
 struct Work<'a> {
     now: u64,
     source: Source<'a>,
-    /// The lines were asked for.
+    /// Whether the lines were prefetched.
     fetched: bool,
-    /// None for an empty burst.
+    /// `None` for an empty burst.
     limits: Option<[&'a TableLimit; 2]>,
     costs: [Option<&'a [u32]>; 2],
     counters: Option<&'a mut Counters>,
@@ -109,7 +109,7 @@ impl<'a> Work<'a> {
         Ok(Work { now: burst.now, source, fetched, limits, costs, counters, next })
     }
 
-    /// Hashes what must be hashed and decides.
+    /// Hashes the keys that have no hash yet, and decides.
     fn run(
         self,
         table: &Handle,
@@ -131,7 +131,7 @@ impl<'a> Work<'a> {
     }
 }
 
-/// The hashes of a burst and of the next one; those of keys are made now, into their scratch.
+/// Returns the hashes of a burst and of the next one. Keys are hashed now, into the scratch of their burst.
 pub(in crate::capi) fn hash_both<'b>(
     table: &Handle,
     (burst, source): (&'b mut tatcell_burst_t, Source<'b>),

@@ -124,7 +124,7 @@ unsafe impl Grows for tatcell_limit_spec_t {
 }
 const _: () = assert!(size_of::<tatcell_limit_spec_t>() == 6 * 4 + 10 * 8);
 
-/// A specification from C.
+/// Converts a specification from C.
 pub(in crate::capi) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> {
     let aligned = s.flags & TATCELL_LIMIT_ALIGNED != 0;
     if s.flags & !FLAGS != 0 || s.reserved != 0 || !aligned && s.phase != 0 {
@@ -165,12 +165,12 @@ pub(in crate::capi) fn spec(s: &tatcell_limit_spec_t) -> Result<LimitSpec, i32> 
     Ok(spec)
 }
 
-// SAFETY: Params, which start with their mark; any bytes are Params.
+// SAFETY: Params start with their mark, and any bytes are Params.
 unsafe impl Marked for Limit {
     const MARK: u64 = FINGERPRINT_CELL64;
     const ERROR: i32 = TATCELL_ERR_LIMIT;
 }
-// SAFETY: the same.
+// SAFETY: as `Limit`.
 unsafe impl Marked for Limit32 {
     const MARK: u64 = FINGERPRINT_CELL32;
     const ERROR: i32 = TATCELL_ERR_LIMIT;
@@ -191,13 +191,13 @@ impl<'a> Contract<'a> {
         self.marked(inside(p))
     }
 
-    /// What may be a limit of some table; the table compares its mark.
+    /// Returns what may be a limit of some table; the table compares its mark.
     #[inline(always)]
     pub(in crate::capi) fn table_limit(self, p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
         self.input(inside(p))
     }
 
-    /// A limit of any kind.
+    /// Returns a limit of any kind.
     pub(in crate::capi) fn any_limit(self, p: *const tatcell_limit_t) -> Result<&'a TableLimit, i32> {
         let limit = self.table_limit(p)?;
         let p = &limit.0;
@@ -211,7 +211,7 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// The code for a limit that is not of the table it was used with.
+/// Returns the code for a limit that is not of the table it was used with.
 #[cold]
 pub(in crate::capi) fn not_own(limit: &TableLimit) -> i32 {
     if is_of(limit.0.fingerprint, Kind::Table) {
@@ -231,7 +231,7 @@ pub(in crate::capi) fn only_gcra(limit: &Params) -> Result<&Params, i32> {
     }
 }
 
-/// Writes a limit, if there is one.
+/// Writes a limit, if there is one, and returns the code.
 pub(in crate::capi) fn store(made: Result<Params, LimitError>, out: Out<'_, tatcell_limit_t>) -> i32 {
     match made {
         Ok(params) => {

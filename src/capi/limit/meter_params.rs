@@ -1,4 +1,4 @@
-//! `tatcell_meter_params_*`: the rates and bursts of meters, and what they came out as.
+//! `tatcell_meter_params_*`: the rates and bursts of meters, and the numbers that result from them.
 
 use super::limit::TATCELL_SKEW_NONE;
 use crate::capi::codes::{meter_code, TATCELL_ERR_LIMIT, TATCELL_ERR_OPTION, TATCELL_PASS};
@@ -137,7 +137,7 @@ unsafe impl Grows for tatcell_meter_info_t {
 }
 const _: () = assert!(size_of::<tatcell_meter_info_t>() == 8 * 4 + 13 * 8);
 
-/// A specification from C.
+/// Converts a specification from C.
 fn spec(s: &tatcell_meter_spec_t) -> Result<MeterSpec, i32> {
     let mut spec = match s.kind {
         TATCELL_METER_RFC2697 if s.rate2 == 0 => MeterSpec::rfc2697(s.cir, s.cbs, s.burst2, s.tick_hz),
@@ -160,7 +160,7 @@ fn spec(s: &tatcell_meter_spec_t) -> Result<MeterSpec, i32> {
     Ok(spec)
 }
 
-// SAFETY: MeterParams, which start with their mark; any bytes are MeterParams.
+// SAFETY: MeterParams start with their mark, and any bytes are MeterParams.
 unsafe impl Marked for MeterLimit {
     const MARK: u64 = FINGERPRINT_METER;
     const ERROR: i32 = TATCELL_ERR_LIMIT;

@@ -1,8 +1,8 @@
-//! Where C pointers are checked and become references. All unsafe code of the C layer stands here, but for the one call
-//! of `host` that unmaps memory.
+//! Checks C pointers and makes references of them. `pointers` has all unsafe blocks of the C layer, except for the call
+//! of `host` that unmaps memory and an unreachable case in `table/handle.rs`.
 //!
-//! What a function can see of a pointer it checks: NULL, alignment, the size that a structure says it has, the mark
-//! of an initialised object, overlap. What it cannot see is the header's contract, the same for every `@param`:
+//! A function checks what it can see of a pointer: NULL, alignment, the size that a structure says it has, the mark of
+//! an initialised object, overlap. It cannot see the rest, which is the header's contract, the same for every `@param`:
 //!
 //! ```text
 //!  valid   what the pointer points to lasts for the call (memory of a table, shaper or queue: as long as its handle),
@@ -10,14 +10,14 @@
 //!  quiet   nobody else writes it during the call, unless the function's line "Thread" allows it: cells and slots are
 //!          atomics, limits and handles are read-only once initialised
 //!  alone   what the call changes in place (`owned`, `buffer`) overlaps nothing else that it is given; where the header
-//!          has an error for that, the function looks (`apart`) before it forms the reference
+//!          has an error for that, the function checks it (`apart`) before it forms the reference
 //! ```
 //!
-//! A [`Contract`] says that they hold. [`args`] makes one at the entry of each C function, which is the only unsafe
-//! step of it; whoever has one may follow the pointers of that call, and what it gets lives no longer than the call.
+//! A [`Contract`] says that these hold. [`args`] makes one at the entry of each C function, in its only unsafe step.
+//! Only code that holds it can follow the pointers of that call. The references live no longer than the call.
 //!
 //! Results are written last, through [`Out`], [`Report`] or [`Rows`], when the references to what the call reads are
-//! gone, so a result may lie anywhere that nothing else of the call is written.
+//! gone. So a result may lie anywhere that nothing else of the call is written.
 
 use core::ffi::{c_char, c_void, CStr};
 use core::marker::PhantomData;
@@ -30,17 +30,17 @@ use crate::capi::codes::{
 };
 use crate::table::{Line, MAX_BURST};
 
-/// The contract holds for the pointers of this call, those inside its structures too, each as its line of the header
-/// has it.
+/// Proves that the contract holds for the pointers of this call, also for those inside its structures, as the header
+/// says.
 #[derive(Clone, Copy)]
 pub(in crate::capi) struct Contract<'a>(PhantomData<&'a ()>);
 
-/// Checks the arguments of a call in order, under its contract `c`; the first error is what the C function returns,
-/// before anything changed.
+/// Checks the arguments of a call in order, under its contract `c`. The C function returns the first error; nothing has
+/// changed by then.
 macro_rules! args {
     ($c:ident $(, $value:pat = $arg:expr)* $(,)?) => {
         let frame = ();
-        // SAFETY: the contract, which whoever calls a C function has read in the header; it ends with the function.
+        // SAFETY: the contract, which the caller of a C function has read in the header; it ends with the function.
         let $c = unsafe { $crate::capi::pointers::contract::Contract::of(&frame) };
         $(let $value = match $arg {
             Ok(value) => value,
@@ -50,13 +50,13 @@ macro_rules! args {
 }
 pub(in crate::capi) use args;
 
-/// What any bytes are.
+/// A type of which any bytes are a value.
 ///
 /// # Safety
-/// Every initialised byte string of its size is one, padding aside.
+/// Every initialised byte string of its size is a value, padding aside.
 pub(in crate::capi) unsafe trait Plain {}
 
-/// Numbers, and pointers, which are followed only as a pointer of the call.
+/// Numbers and pointers. A pointer is followed only as one of the call's.
 macro_rules! plain {
     ($($number:ty),+) => {
         // SAFETY: numbers.
@@ -66,35 +66,35 @@ macro_rules! plain {
 plain!(u8, u32, u64, usize);
 // SAFETY: an address.
 unsafe impl<T> Plain for *const T {}
-// SAFETY: as each of them.
+// SAFETY: as each element.
 unsafe impl<T: Plain, const N: usize> Plain for [T; N] {}
 
-/// An object that the library initialises, and marks when it does.
+/// An object that the library marks when it initialises it.
 ///
 /// # Safety
-/// It starts with a `u64`, and what has the mark there is one: nothing else has it, and nobody writes it by halves.
+/// It starts with a `u64`, and only an initialised object has the mark there: nobody writes it by halves.
 pub(in crate::capi) unsafe trait Marked {
     const MARK: u64;
-    /// What is said of an object without it.
+    /// The error for an object without the mark.
     const ERROR: i32;
 }
 
-/// Largest size that a structure may say it has.
+/// The largest size that a structure may say it has.
 const LARGEST: usize = 4096;
 
 /// A structure that starts with its own size and grows from release to release.
 ///
 /// # Safety
-/// `repr(C)`, starts with `size: u32`, has no padding, and any bytes are one.
+/// `repr(C)`, starts with `size: u32`, has no padding, and any bytes are a value.
 pub(in crate::capi) unsafe trait Grows {
-    /// Its size in the first release that had it: the least that a caller may bring.
+    /// Its size in its first release: the least that a caller may bring.
     const FIRST: usize;
 }
 
-// SAFETY: any bytes are one.
+// SAFETY: any bytes are a value.
 unsafe impl<T: Grows> Plain for T {}
 
-/// Refuses NULL and what is not aligned for a T.
+/// Refuses NULL, and an address that is not aligned for a T.
 #[inline(always)]
 pub(in crate::capi) fn placed<T>(p: *const T) -> Result<(), i32> {
     if p.is_null() {
@@ -106,7 +106,7 @@ pub(in crate::capi) fn placed<T>(p: *const T) -> Result<(), i32> {
     }
 }
 
-/// Refuses a length in bytes that nothing can have.
+/// Refuses a length in bytes that no object can have.
 pub(in crate::capi) fn possible<T>(p: *const T, bytes: usize) -> Result<(), i32> {
     placed(p)?;
     if bytes > isize::MAX as usize {
@@ -125,7 +125,7 @@ pub(super) const fn good_size<T: Grows>(size: usize) -> Result<usize, i32> {
     }
 }
 
-/// What lies at the start of an opaque object.
+/// Returns a pointer to the contents of an opaque object.
 #[inline(always)]
 pub(in crate::capi) const fn inside<T, U>(p: *const T) -> *const U {
     const { assert!(size_of::<U>() <= size_of::<T>() && align_of::<U>() <= align_of::<T>()) };
@@ -134,13 +134,13 @@ pub(in crate::capi) const fn inside<T, U>(p: *const T) -> *const U {
 
 impl<'a> Contract<'a> {
     /// # Safety
-    /// The contract, for `'a`.
+    /// The contract must hold for `'a`.
     #[inline(always)]
     pub(in crate::capi) unsafe fn of(_frame: &'a ()) -> Contract<'a> {
         Contract(PhantomData)
     }
 
-    /// An object that is read, or whose every field is an atomic.
+    /// Returns an object that is only read, or whose every field is an atomic.
     #[inline(always)]
     pub(in crate::capi) fn input<T: Plain>(self, p: *const T) -> Result<&'a T, i32> {
         placed(p)?;
@@ -148,7 +148,7 @@ impl<'a> Contract<'a> {
         Ok(unsafe { &*p })
     }
 
-    /// As [`input`](Self::input); NULL is None.
+    /// Does the same as [`input`](Self::input); NULL is `None`.
     #[inline(always)]
     pub(in crate::capi) fn input_if<T: Plain>(self, p: *const T) -> Result<Option<&'a T>, i32> {
         if p.is_null() {
@@ -157,7 +157,7 @@ impl<'a> Contract<'a> {
         self.input(p).map(Some)
     }
 
-    /// An object that only this call uses.
+    /// Returns an object that only this call uses.
     #[inline(always)]
     pub(in crate::capi) fn owned<T: Plain>(self, p: *mut T) -> Result<&'a mut T, i32> {
         placed(p)?;
@@ -165,7 +165,7 @@ impl<'a> Contract<'a> {
         Ok(unsafe { &mut *p })
     }
 
-    /// As [`owned`](Self::owned); NULL is None.
+    /// Does the same as [`owned`](Self::owned); NULL is `None`.
     #[inline(always)]
     pub(in crate::capi) fn owned_if<T: Plain>(self, p: *mut T) -> Result<Option<&'a mut T>, i32> {
         if p.is_null() {
@@ -174,7 +174,7 @@ impl<'a> Contract<'a> {
         self.owned(p).map(Some)
     }
 
-    /// An initialised object.
+    /// Returns an initialised object.
     #[inline(always)]
     pub(in crate::capi) fn marked<T: Marked>(self, p: *const T) -> Result<&'a T, i32> {
         const { assert!(align_of::<T>() <= align_of::<u64>()) };
@@ -185,14 +185,14 @@ impl<'a> Contract<'a> {
         Ok(unsafe { &*p })
     }
 
-    /// As [`marked`](Self::marked), of an object that only this call uses.
+    /// Does the same as [`marked`](Self::marked) for an object that only this call uses.
     pub(in crate::capi) fn owned_marked<T: Marked>(self, p: *mut T) -> Result<&'a mut T, i32> {
         self.marked(p.cast_const())?;
         // SAFETY: not NULL, aligned, and the mark says that it is a T; the contract: valid, quiet, alone.
         Ok(unsafe { &mut *p })
     }
 
-    /// Objects that are read, one behind the other.
+    /// Returns objects that are only read, one behind the other.
     #[inline(always)]
     pub(in crate::capi) fn slice<T: Plain>(self, p: *const T, count: usize) -> Result<&'a [T], i32> {
         placed(p)?;
@@ -203,7 +203,7 @@ impl<'a> Contract<'a> {
         Ok(unsafe { core::slice::from_raw_parts(p, count) })
     }
 
-    /// An array of at most 64 elements; NULL only when it is empty.
+    /// Returns an array of at most 64 elements; NULL only if it is empty.
     #[inline(always)]
     pub(in crate::capi) fn array<T: Plain>(self, p: *const T, count: usize) -> Result<&'a [T], i32> {
         match count {
@@ -213,7 +213,7 @@ impl<'a> Contract<'a> {
         }
     }
 
-    /// The bytes of a key; not NULL, even when empty.
+    /// Returns the bytes of a key; not NULL, even if empty.
     #[inline(always)]
     pub(in crate::capi) fn key(self, p: *const c_void, length: usize) -> Result<&'a [u8], i32> {
         let p = p.cast::<u8>();
@@ -224,19 +224,19 @@ impl<'a> Contract<'a> {
         self.slice(p, length)
     }
 
-    /// An image that is read.
+    /// Returns an image that is only read.
     pub(in crate::capi) fn words(self, p: *const c_void, bytes: usize) -> Result<&'a [u64], i32> {
         self.slice(p.cast(), bytes / size_of::<u64>())
     }
 
-    /// A buffer that is filled.
+    /// Returns a buffer that the call fills.
     pub(in crate::capi) fn buffer<T: Plain>(self, p: *mut T, bytes: usize) -> Result<&'a mut [T], i32> {
         possible(p, bytes)?;
         // SAFETY: not NULL, aligned, of a possible length, and any bytes are a T; the contract: valid, quiet, alone.
         Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
     }
 
-    /// Memory that stays with a handle, which is the only one to use it.
+    /// Returns memory that stays with a handle, its only user.
     pub(in crate::capi) fn kept<T: Plain + 'static>(
         self,
         p: *mut T,
@@ -248,7 +248,7 @@ impl<'a> Contract<'a> {
         Ok(unsafe { core::slice::from_raw_parts_mut(p, bytes / size_of::<T>()) })
     }
 
-    /// Table memory, which stays with the handle.
+    /// Returns table memory, which stays with the handle.
     pub(in crate::capi) fn lines(self, p: *mut c_void, bytes: usize) -> Result<&'static [Line], i32> {
         let p = p.cast::<Line>();
         possible(p, bytes)?;
@@ -257,27 +257,27 @@ impl<'a> Contract<'a> {
         Ok(unsafe { core::slice::from_raw_parts(p, bytes / size_of::<Line>()) })
     }
 
-    /// A string.
+    /// Returns a string.
     pub(in crate::capi) fn text(self, p: *const c_char) -> Result<&'a CStr, i32> {
         placed(p)?;
         // SAFETY: not NULL; the contract: valid up to the 0 that ends it, quiet.
         Ok(unsafe { CStr::from_ptr(p) })
     }
 
-    /// The size that a structure says it has.
+    /// Returns the size that a structure says it has.
     #[inline(always)]
     pub(super) fn size_of_it<T: Grows>(self, p: *const T) -> Result<usize, i32> {
         placed(p)?;
         good_size::<T>(*self.input(p.cast::<u32>())? as usize)
     }
 
-    /// What the library knows of a structure that was brought; a shorter one is as if the rest were 0.
+    /// Returns what the library knows of a structure that was brought. A shorter one counts as if the rest were 0.
     pub(in crate::capi) fn known<T: Grows>(self, p: *const T) -> Result<T, i32> {
         let size = self.size_of_it(p)?;
         self.known_of(p, size)
     }
 
-    /// As [`known`](Self::known), of a structure that has this size, whatever it says.
+    /// Does the same as [`known`](Self::known) for a structure of this size, whatever it says.
     pub(super) fn known_of<T: Grows>(self, p: *const T, size: usize) -> Result<T, i32> {
         placed(p)?;
         let size = size.min(size_of::<T>());
@@ -289,20 +289,20 @@ impl<'a> Contract<'a> {
         }
     }
 
-    /// Refuses a structure that uses what the library does not know.
+    /// Refuses a structure that sets fields which the library does not know.
     #[inline(always)]
     fn nothing_unknown<T: Grows>(self, p: *const T) -> Result<(), i32> {
         const { assert!(good_size::<T>(size_of::<T>()).is_ok()) };
         placed(p)?;
         let size = *self.input(p.cast::<u32>())? as usize;
-        // Nearly all callers have the same header: one comparison.
+        // Nearly all callers have the same header, so one comparison is enough.
         if size == size_of::<T>() {
             return Ok(());
         }
         self.nothing_unknown_in(p, good_size::<T>(size)?)
     }
 
-    /// As [`nothing_unknown`](Self::nothing_unknown), in a structure that has this size, whatever it says.
+    /// Does the same as [`nothing_unknown`](Self::nothing_unknown) in a structure of this size, whatever it says.
     #[inline(always)]
     pub(super) fn nothing_unknown_in<T: Grows>(self, p: *const T, size: usize) -> Result<(), i32> {
         let more = size.saturating_sub(size_of::<T>());
@@ -315,14 +315,14 @@ impl<'a> Contract<'a> {
         Ok(())
     }
 
-    /// Options: as [`known`](Self::known), and what the library does not know must be off.
+    /// Returns options, like [`known`](Self::known). Fields that the library does not know must be 0.
     pub(in crate::capi) fn options<T: Grows>(self, p: *const T) -> Result<T, i32> {
         self.nothing_unknown(p)?;
         self.known(p)
     }
 
-    /// A structure of options and results that only this call uses, in the form of its first release; what later
-    /// releases add is read apart.
+    /// Returns a structure of options and results that only this call uses, in the form of its first release. What
+    /// later releases add is read separately.
     #[inline(always)]
     pub(in crate::capi) fn owned_options<T: Grows>(self, p: *mut T) -> Result<&'a mut T, i32> {
         const { assert!(size_of::<T>() == T::FIRST) };
@@ -330,7 +330,7 @@ impl<'a> Contract<'a> {
         self.owned(p)
     }
 
-    /// As [`owned_options`](Self::owned_options); NULL is None.
+    /// Does the same as [`owned_options`](Self::owned_options); NULL is `None`.
     #[inline(always)]
     pub(in crate::capi) fn owned_options_if<T: Grows>(self, p: *mut T) -> Result<Option<&'a mut T>, i32> {
         if p.is_null() {
@@ -339,14 +339,14 @@ impl<'a> Contract<'a> {
         self.owned_options(p).map(Some)
     }
 
-    /// A place for one result.
+    /// Returns a place for one result.
     #[inline(always)]
     pub(in crate::capi) fn result<T>(self, p: *mut T) -> Result<Out<'a, T>, i32> {
         placed(p)?;
         Ok(Out { to: NonNull::new(p).ok_or(TATCELL_ERR_NULL)?, c: self })
     }
 
-    /// As [`result`](Self::result); NULL means "not wanted".
+    /// Does the same as [`result`](Self::result); NULL means "not wanted".
     #[inline(always)]
     pub(in crate::capi) fn result_if<T>(self, p: *mut T) -> Result<Option<Out<'a, T>>, i32> {
         if p.is_null() {
@@ -355,14 +355,14 @@ impl<'a> Contract<'a> {
         self.result(p).map(Some)
     }
 
-    /// A place for a structure of results.
+    /// Returns a place for a structure of results.
     #[inline(always)]
     pub(in crate::capi) fn report<T: Grows>(self, p: *mut T) -> Result<Report<'a, T>, i32> {
         let bytes = self.size_of_it(p)?.min(size_of::<T>());
         Ok(Report { to: p, bytes, c: self })
     }
 
-    /// As [`report`](Self::report); NULL means "not wanted".
+    /// Does the same as [`report`](Self::report); NULL means "not wanted".
     #[inline(always)]
     pub(in crate::capi) fn report_if<T: Grows>(self, p: *mut T) -> Result<Option<Report<'a, T>>, i32> {
         if p.is_null() {
@@ -375,7 +375,7 @@ impl<'a> Contract<'a> {
 /// A place for one result, aligned; written last.
 pub(in crate::capi) struct Out<'a, T> {
     pub(super) to: NonNull<T>,
-    #[allow(dead_code)] // the witness
+    #[allow(dead_code)] // proves that the pointer is valid
     pub(super) c: Contract<'a>,
 }
 
@@ -386,7 +386,7 @@ impl<T> Out<'_, T> {
         unsafe { self.to.write(value) }
     }
 
-    /// Puts what lies inside an opaque object; the rest of it becomes 0.
+    /// Puts the contents of an opaque object; the rest of it becomes 0.
     pub(in crate::capi) fn put_inside<U>(self, value: U) {
         let place = inside::<T, U>(self.to.as_ptr()).cast_mut();
         // SAFETY: as `put`, and a U fits (asserted by `inside`).
@@ -397,17 +397,17 @@ impl<T> Out<'_, T> {
     }
 }
 
-/// A place for a structure of results, aligned and not NULL, of so many bytes, at least its first release; written
+/// A place for a structure of results, aligned and not NULL, with at least the bytes of its first release; written
 /// last.
 pub(in crate::capi) struct Report<'a, T> {
     pub(super) to: *mut T,
     pub(super) bytes: usize,
-    #[allow(dead_code)] // the witness
+    #[allow(dead_code)] // proves that the pointer is valid
     pub(super) c: Contract<'a>,
 }
 
 impl<T: Grows> Report<'_, T> {
-    /// Writes what both sides know, but for the size, which is the caller's.
+    /// Writes what both sides know, except for the size, which is the caller's.
     #[inline(always)]
     pub(in crate::capi) fn put(self, value: &T) {
         let size = size_of::<u32>();

@@ -8,7 +8,7 @@ use crate::capi::codes::{TATCELL_ERR_COUNT, TATCELL_ERR_KEY_LENGTH};
 use crate::table::Keys;
 
 impl<'a> Contract<'a> {
-    /// Places for the structures of a burst; NULL means "not wanted".
+    /// Returns places for the structures of a burst; NULL means "not wanted".
     pub(in crate::capi) fn rows<T: Grows>(
         self,
         p: *mut T,
@@ -22,7 +22,7 @@ impl<'a> Contract<'a> {
         Ok(Some(Rows { first: p, stride: good_size::<T>(stride as usize)?, count, c: self }))
     }
 
-    /// Options that lie one behind the other, `stride` bytes apart: that is the size of each, whatever it says.
+    /// Returns options that lie `stride` bytes apart: that is the size of each, whatever it says.
     pub(in crate::capi) fn strided<T: Grows>(
         self,
         first: *const T,
@@ -33,7 +33,7 @@ impl<'a> Contract<'a> {
         Ok(Strided { first, stride: good_size::<T>(stride as usize)?, count, c: self })
     }
 
-    /// An array of pointers to objects that are read, none of them NULL or misaligned; NULL only when it is empty.
+    /// Returns an array of pointers to objects that are only read, none NULL or misaligned; NULL only if it is empty.
     pub(in crate::capi) fn inputs<T: Plain>(
         self,
         p: *const *const T,
@@ -46,7 +46,7 @@ impl<'a> Contract<'a> {
         Ok(unsafe { core::slice::from_raw_parts(each.as_ptr().cast(), each.len()) })
     }
 
-    /// The keys that a burst names; `count` is not 0.
+    /// Returns the keys that a burst names; `count` is not 0.
     pub(in crate::capi) fn keys(
         self,
         (first, stride): (*const c_void, isize),
@@ -81,7 +81,7 @@ pub(in crate::capi) struct Rows<'a, T> {
 }
 
 impl<T: Grows> Rows<'_, T> {
-    /// Writes one of them, but for its size.
+    /// Writes structure i, except for its size.
     pub(in crate::capi) fn put(self, i: usize, value: &T) {
         if i < self.count {
             let to = self.first.wrapping_byte_add(i.wrapping_mul(self.stride));
@@ -103,7 +103,7 @@ pub(in crate::capi) struct Strided<'a, T> {
 }
 
 impl<T: Grows> Strided<'_, T> {
-    /// What the library knows of structure i; what it does not know must be off.
+    /// Returns what the library knows of structure i. What it does not know must be 0.
     pub(in crate::capi) fn get(&self, i: usize) -> Result<T, i32> {
         if i >= self.count {
             return Err(TATCELL_ERR_COUNT);
@@ -118,11 +118,11 @@ impl<T: Grows> Strided<'_, T> {
     }
 }
 
-/// The keys of a burst, where they lie.
+/// The keys of a burst, in place.
 #[derive(Clone, Copy)]
 pub(in crate::capi) struct KeyList<'a> {
     place: KeyPlace<'a>,
-    /// Bytes of each, unless `lengths` has them one by one.
+    /// Bytes of each key, unless `lengths` has them one by one.
     length: usize,
     lengths: &'a [usize],
     c: Contract<'a>,
@@ -132,7 +132,7 @@ pub(in crate::capi) struct KeyList<'a> {
 enum KeyPlace<'a> {
     /// Key i lies i * stride bytes behind the first.
     Strided(*const u8, isize),
-    /// Each by its own pointer, none of them NULL.
+    /// Each key has its own pointer, none of them NULL.
     Each(&'a [*const c_void]),
 }
 
@@ -150,10 +150,10 @@ impl KeyList<'_> {
         self.lengths.get(i).copied().unwrap_or(self.length)
     }
 
-    /// Refuses keys, `count` of them, that lie in what is written. What lies between two keys may be.
+    /// Refuses `count` keys that overlap what is written. The bytes between two keys may overlap it.
     #[inline(always)]
     pub(in crate::capi) fn apart_from(&self, written: &Written, count: usize) -> Result<(), i32> {
-        // From the lowest to the highest, the first and the last of them, most often there is nothing else.
+        // Tests first the span from the lowest to the highest of both ends: most often nothing else lies there.
         if matches!(self.place, KeyPlace::Strided(..)) && self.lengths.is_empty() {
             let (a, b) = (self.start(0), self.start(count.wrapping_sub(1)));
             let (low, high) = if a.addr() < b.addr() { (a, b) } else { (b, a) };
@@ -172,7 +172,7 @@ impl Keys for KeyList<'_> {
             KeyPlace::Strided(first, stride) if N == self.length && self.lengths.is_empty() => {
                 Some(move |i: usize| {
                     let key = first.wrapping_byte_offset((i as isize).wrapping_mul(stride));
-                    // SAFETY: key i, which has N bytes, and bytes have no alignment; the contract: valid, quiet.
+                    // SAFETY: key i has N bytes, and bytes have no alignment; the contract: valid, quiet.
                     unsafe { key.cast::<[u8; N]>().read() }
                 })
             }

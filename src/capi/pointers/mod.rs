@@ -1,5 +1,5 @@
-//! Where pointers are checked and become references: [`contract`] holds the rule and the single objects, [`lists`]
-//! arrays, [`texts`] strings and buffers, [`places`] overlap, [`together`] calls that need several objects at once.
+//! Checks pointers and makes references of them: [`contract`] has the rule and the single objects, [`lists`] arrays,
+//! [`texts`] strings and buffers, [`places`] overlap, [`together`] calls that need several objects at once.
 
 pub(super) mod contract;
 pub(super) mod lists;

@@ -2,7 +2,7 @@
 
 use crate::capi::codes::TATCELL_ERR_OVERLAP;
 
-/// Where something lies; of no bytes it overlaps nothing.
+/// Where something lies. Without bytes it overlaps nothing.
 #[derive(Clone, Copy)]
 pub(in crate::capi) struct Span {
     from: usize,
@@ -22,7 +22,7 @@ impl Span {
         Span { from: p.addr(), bytes: if p.is_null() { 0 } else { bytes } }
     }
 
-    /// The smallest span around both; of no bytes it adds nothing.
+    /// Returns the smallest span around both. Without bytes the other adds nothing.
     #[inline(always)]
     fn and(self, other: Span) -> Span {
         if other.bytes == 0 {
@@ -33,7 +33,7 @@ impl Span {
         Span { from, bytes: end.wrapping_sub(from) }
     }
 
-    /// Refuses what overlaps this.
+    /// Refuses a span that overlaps this one.
     #[inline(always)]
     pub(in crate::capi) fn apart(self, other: Span) -> Result<(), i32> {
         let apart = other.from.wrapping_sub(self.from) >= self.bytes
@@ -45,13 +45,13 @@ impl Span {
         }
     }
 
-    /// As [`apart`](Self::apart), of several.
+    /// Does the same as [`apart`](Self::apart) for several spans.
     pub(in crate::capi) fn apart_from(self, others: &[Span]) -> Result<(), i32> {
         others.iter().try_for_each(|other| self.apart(*other))
     }
 }
 
-/// What a call writes, and what encloses all of it: most of what a call reads lies outside of that.
+/// What a call writes, and a span around all of it: most of what a call reads lies outside that span.
 #[derive(Clone, Copy)]
 pub(in crate::capi) struct Written {
     hull: Span,
@@ -65,7 +65,7 @@ impl Written {
         Written { hull, each }
     }
 
-    /// Refuses what overlaps any of it.
+    /// Refuses a span that overlaps any of it.
     #[inline(always)]
     pub(in crate::capi) fn apart(&self, other: Span) -> Result<(), i32> {
         if self.hull.apart(other).is_ok() {
@@ -81,10 +81,10 @@ impl Written {
     }
 }
 
-/// Refuses two objects that overlap; what is NULL overlaps nothing.
+/// Refuses two objects that overlap. NULL overlaps nothing.
 #[inline(always)]
 pub(in crate::capi) fn apart<T, U>(a: *const T, b: *const U) -> Result<(), i32> {
-    // b - a is below the size of the first or, mod 2^n, less than the size of the second below 0: one comparison.
+    // They overlap if b - a is below the first's size or, mod 2^n, less than the second's size below 0: one comparison.
     let far = b.addr().wrapping_sub(a.addr()).wrapping_add(size_of::<U>()).wrapping_sub(1);
     if far >= size_of::<T>() + size_of::<U>() - 1 || a.is_null() || b.is_null() {
         Ok(())

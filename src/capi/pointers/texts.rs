@@ -1,4 +1,4 @@
-//! Texts that C brings, and buffers that get one: cut where they end, with the length that was needed.
+//! Texts from C, and buffers for texts: cut where they end, with the length that was needed.
 
 use core::ffi::{c_char, c_void};
 
@@ -6,18 +6,18 @@ use super::contract::{placed, Contract, Grows};
 use super::places::Span;
 use crate::capi::codes::{TATCELL_ERR_SIZE, TATCELL_ERR_TOO_LARGE};
 
-/// Longest text and longest bytes that a field takes.
+/// The most bytes of a text, or of other bytes, that a field takes.
 pub(in crate::capi) const MAX_TEXT: usize = 1024;
 
 impl<'a> Contract<'a> {
-    /// A text of printable ASCII; None where it has another character.
+    /// Returns a text of printable ASCII, or `None` if it has another character.
     ///
-    /// No `strlen`: the library has no C library below it.
+    /// Does not call `strlen`: the library has no C library below it.
     pub(in crate::capi) fn printable(self, p: *const c_char) -> Result<Option<&'a str>, i32> {
         let p = p.cast::<u8>();
         placed(p)?;
         for length in 0..=MAX_TEXT {
-            // The text has not ended before this byte.
+            // The text has not ended before this byte, so the byte is there.
             match *self.input(p.wrapping_add(length))? {
                 0x20..=0x7e => {}
                 0 => return Ok(core::str::from_utf8(self.slice(p, length)?).ok()),
@@ -27,7 +27,7 @@ impl<'a> Contract<'a> {
         Err(TATCELL_ERR_TOO_LARGE)
     }
 
-    /// Bytes of any kind, at most [`MAX_TEXT`]; NULL is None.
+    /// Returns bytes of any kind, at most [`MAX_TEXT`]; NULL is `None`.
     pub(in crate::capi) fn bytes_if(self, p: *const c_void, length: usize) -> Result<Option<&'a [u8]>, i32> {
         if p.is_null() {
             return Ok(None);
@@ -38,7 +38,7 @@ impl<'a> Contract<'a> {
         self.key(p, length).map(Some)
     }
 
-    /// Number `i` of an array of structures of options, each of the size that the first one says it has.
+    /// Returns element `i` of an array of option structures, each of the size that the first one says it has.
     pub(in crate::capi) fn nth_options<T: Grows>(self, first: *const T, i: usize) -> Result<(T, Span), i32> {
         let stride = self.size_of_it(first)?;
         let p = first.wrapping_byte_add(i.wrapping_mul(stride));
@@ -48,8 +48,8 @@ impl<'a> Contract<'a> {
         Ok((self.options(p)?, Span::bytes(p, stride)))
     }
 
-    /// A buffer for a text and its NUL; NULL only where it has no bytes. What is read after the first text is put lies
-    /// apart from it.
+    /// Returns a buffer for a text and its NUL; NULL only if it has no bytes. What is read after `put` must lie outside
+    /// it.
     pub(in crate::capi) fn room(self, p: *mut c_char, bytes: usize) -> Result<Room<'a>, i32> {
         if bytes == 0 {
             return Ok(Room { to: &mut [], length: 0 });
@@ -58,7 +58,7 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// A buffer that gets a text. What does not fit is cut, and counted.
+/// A buffer for a text. What does not fit is cut, and counted.
 pub(in crate::capi) struct Room<'a> {
     to: &'a mut [u8],
     length: usize,
@@ -69,7 +69,7 @@ impl Room<'_> {
         Span::of(self.to.as_ptr(), self.to.len())
     }
 
-    /// Adds a text, or what fits of it.
+    /// Adds a text, or as much of it as fits.
     pub(in crate::capi) fn put(&mut self, text: &str) {
         let last = self.to.len().saturating_sub(1);
         if let Some(free) = self.to.get_mut(self.length..last) {
@@ -78,7 +78,7 @@ impl Room<'_> {
         self.length = self.length.saturating_add(text.len());
     }
 
-    /// Ends the text and gives its whole length.
+    /// Ends the text and returns its whole length.
     pub(in crate::capi) fn end(self) -> usize {
         let last = self.length.min(self.to.len().saturating_sub(1));
         if let Some(end) = self.to.get_mut(last) {

@@ -1,21 +1,21 @@
-//! The arguments of a check, all looked at together: what nearly every call passes takes one test instead of one each.
+//! The arguments of a check, tested together: nearly every call passes one test instead of one each.
 //!
-//! Where anything is wrong there is no answer, and the caller asks for each by itself, which finds out what.
+//! If anything is wrong there is no answer, and the caller tests each argument by itself to find out what.
 
 use core::ptr::NonNull;
 
 use super::contract::{Contract, Marked, Out, Plain};
 use super::places::apart;
 
-/// An object with its mark, another, and a place for a result that may not be wanted.
+/// An object with its mark, another object, and a place for a result that may not be wanted.
 type Three<'a, T, U, V> = (&'a T, U, Option<Out<'a, V>>);
 
-/// An object that only this call uses, another, one with its mark, and such a place.
+/// An object that only this call uses, another object, one with its mark, and such a place.
 type Four<'a, T, U, V, W> = (&'a mut T, &'a U, &'a V, Option<Out<'a, W>>);
 
 impl<'a> Contract<'a> {
-    /// [`marked`](Self::marked), [`input`](Self::input) and [`result_if`](Self::result_if) of three pointers, by one
-    /// test of their alignment. None: one of them is refused.
+    /// Does the same as [`marked`](Self::marked), [`input`](Self::input) and [`result_if`](Self::result_if) for three
+    /// pointers, with one test of their alignment. Returns `None` if one of them is refused.
     #[inline(always)]
     pub(in crate::capi) fn together<T: Marked, U: Plain, V>(
         self,
@@ -28,7 +28,7 @@ impl<'a> Contract<'a> {
         Some((p, unsafe { &*q }, out))
     }
 
-    /// As [`together`](Self::together), the second one being [`owned`](Self::owned).
+    /// Does the same as [`together`](Self::together), but the second object is [`owned`](Self::owned).
     #[inline(always)]
     pub(in crate::capi) fn together_owned<T: Marked, U: Plain, V>(
         self,
@@ -41,9 +41,9 @@ impl<'a> Contract<'a> {
         Some((p, unsafe { &mut *q }, out))
     }
 
-    /// [`owned`](Self::owned), [`input`](Self::input), [`marked`](Self::marked) and [`result_if`](Self::result_if) of
-    /// four pointers, the first of which overlaps neither of the next two, by one test of their alignment. None: one of
-    /// them is refused.
+    /// Does the same as [`owned`](Self::owned), [`input`](Self::input), [`marked`](Self::marked) and
+    /// [`result_if`](Self::result_if) for four pointers, with one test of their alignment. The first must overlap
+    /// neither of the next two. Returns `None` if one of them is refused.
     #[inline(always)]
     pub(in crate::capi) fn together_apart<T: Plain, U: Plain, V: Marked, W>(
         self,
@@ -62,7 +62,7 @@ impl<'a> Contract<'a> {
         Some((own, p, q, out))
     }
 
-    /// The first and the last of three that are all as they should be, `more` being aligned, too.
+    /// Returns the first and the last of three pointers if all are good and the address `more` is aligned too.
     #[inline(always)]
     fn all<T: Marked, U, V>(
         self,

@@ -76,7 +76,7 @@ unsafe impl Grows for tatcell_http_policy_t {
 const _: () = assert!(size_of::<tatcell_http_policy_t>() == TATCELL_HTTP_POLICY_MIN);
 const _: () = assert!(TATCELL_HTTP_POLICY_MIN % 8 == 0);
 
-/// The code of an error.
+/// Returns the code of an error.
 pub(in crate::capi) fn http_code(e: HttpError) -> i32 {
     match e {
         HttpError::BadName => TATCELL_ERR_HTTP_NAME,
@@ -85,7 +85,7 @@ pub(in crate::capi) fn http_code(e: HttpError) -> i32 {
     }
 }
 
-/// What a decision says; one that no call has made is refused.
+/// Returns what a decision says; refuses one that no call has made.
 fn said(d: &tatcell_decision_t) -> Result<Said, i32> {
     let verdicts = [Verdict::Conforming, Verdict::NonConforming, Verdict::Never, Verdict::Contended];
     let verdict = usize::try_from(d.verdict).ok().and_then(|verdict| verdicts.get(verdict));
@@ -102,7 +102,7 @@ fn said(d: &tatcell_decision_t) -> Result<Said, i32> {
     }
 }
 
-/// One policy of the array, apart from the buffer that is written.
+/// Returns one policy of the array, which must lie apart from the buffer that is written.
 fn policy<'a>(
     c: Contract<'a>,
     first: *const tatcell_http_policy_t,
@@ -138,7 +138,7 @@ fn policy<'a>(
     Ok(policy)
 }
 
-/// The policies of a call, in memory of its own.
+/// The policies of a call, copied.
 struct Policies<'a> {
     all: [Policy<'a>; MAX_POLICIES],
     count: usize,
@@ -166,7 +166,7 @@ impl<'a> Policies<'a> {
     }
 }
 
-/// The field of one bit.
+/// Returns the field of one bit.
 fn field(bit: u32) -> Result<Field, i32> {
     Ok(match bit {
         TATCELL_HTTP_RATELIMIT => Field::RateLimit,
@@ -179,18 +179,18 @@ fn field(bit: u32) -> Result<Field, i32> {
     })
 }
 
-/// Where the texts of C go: one form for both functions.
+/// Where the texts for C go: one form for both functions.
 type Sink<'a> = Text<&'a mut dyn FnMut(&str) -> fmt::Result>;
 
-/// Lets `write` fill a buffer; gives the length.
+/// Lets `write` fill a buffer, and returns the length.
 fn written(mut room: Room<'_>, write: impl FnOnce(&mut Sink<'_>) -> fmt::Result) -> i32 {
     let mut sink = |text: &str| {
         room.put(text);
         Ok(())
     };
-    // A room takes all.
+    // A `Room` takes everything, so this does not fail.
     let _ = write(&mut Text(&mut sink));
-    // Eight policies, each text of at most 1024 bytes.
+    // Fits: eight policies, with texts of at most 1024 bytes each.
     room.end() as i32
 }
 

@@ -1,4 +1,4 @@
-//! What happens to a refused request: log lines, rare answers, and fields of HTTP.
+//! What happens to a refused request: log lines, rare answers, and HTTP fields.
 
 pub(super) mod http;
 mod log_gate;

@@ -24,11 +24,11 @@ const _: () = assert!(size_of::<tatcell_group_t>() == TATCELL_GROUP_SIZE);
 const _: () = assert!(align_of::<tatcell_group_t>() == TATCELL_GROUP_ALIGN);
 const _: () = assert!(size_of::<Group>() == TATCELL_GROUP_SIZE && align_of::<Group>() <= TATCELL_GROUP_ALIGN);
 
-// SAFETY: one word; all of them are times.
+// SAFETY: one word, and every value is a time.
 unsafe impl Plain for Group {}
 
 impl<'a> Contract<'a> {
-    /// A group that others may use: every access is atomic. NULL is None.
+    /// Returns a group that others may use: every access is atomic. NULL is `None`.
     pub(in crate::capi) fn group_if(self, p: *const tatcell_group_t) -> Result<Option<&'a Group>, i32> {
         self.input_if(inside(p))
     }

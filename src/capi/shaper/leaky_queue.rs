@@ -32,7 +32,7 @@ pub struct tatcell_leaky_queue_t {
     pub opaque: [u64; 32],
 }
 
-/// What lies inside a tatcell_leaky_queue_t.
+/// The contents of a tatcell_leaky_queue_t.
 #[repr(C)]
 struct Handle {
     /// `READY`.
@@ -41,7 +41,7 @@ struct Handle {
     queue: LeakyQueue<Ring<'static>>,
 }
 
-/// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `LeakyQueue` or `Params` change.
+/// "tatcell", kind of object, version of `Handle`: raised whenever it, `LeakyQueue` or `Params` change.
 const READY: u64 = 0x7461_7463_656c_7101;
 
 const _: () = assert!(size_of::<tatcell_leaky_queue_t>() == TATCELL_LEAKY_QUEUE_SIZE);
@@ -49,14 +49,14 @@ const _: () = assert!(align_of::<tatcell_leaky_queue_t>() == TATCELL_LEAKY_QUEUE
 const _: () = assert!(size_of::<Handle>() <= TATCELL_LEAKY_QUEUE_SIZE);
 const _: () = assert!(align_of::<Handle>() <= TATCELL_LEAKY_QUEUE_ALIGN);
 
-// SAFETY: its mark first; nothing but `tatcell_leaky_queue_init` writes that, with all of the rest.
+// SAFETY: its mark comes first, and only `tatcell_leaky_queue_init` writes that, with all of the rest.
 unsafe impl Marked for Handle {
     const MARK: u64 = READY;
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
 impl<'a> Contract<'a> {
-    /// A queue that only this call uses.
+    /// Returns a queue that only this call uses.
     fn queue(self, p: *mut tatcell_leaky_queue_t) -> Result<&'a mut Handle, i32> {
         self.owned_marked(inside::<_, Handle>(p).cast_mut())
     }
@@ -152,7 +152,7 @@ pub unsafe extern "C" fn tatcell_leaky_queue_push(
     }
 }
 
-/// Puts what was found, if anything was.
+/// Writes what was found, if anything.
 fn put(found: Option<u64>, out: Out<'_, u64>) -> i32 {
     match found {
         Some(value) => {

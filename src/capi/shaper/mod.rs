@@ -2,6 +2,6 @@
 
 mod group;
 mod leaky_queue;
-#[allow(clippy::module_inception)] // the file of its noun, as in the other rooms
+#[allow(clippy::module_inception)] // the file of its noun, as in the other modules
 pub(super) mod shaper;
 mod submit;

@@ -1,4 +1,4 @@
-//! `tatcell_shaper_*`, first part: handles that wait for their departure, in a timing wheel of the caller's memory.
+//! `tatcell_shaper_*`, first part: handles that wait for their departure, in a timing wheel in the caller's memory.
 
 use core::ffi::c_void;
 
@@ -67,7 +67,7 @@ pub struct tatcell_shaper_info_t {
     pub horizon: u64,
 }
 
-/// What lies inside a tatcell_shaper_t.
+/// The contents of a tatcell_shaper_t.
 #[repr(C)]
 struct Handle {
     /// `READY`.
@@ -76,7 +76,7 @@ struct Handle {
     shaper: Shaper<'static>,
 }
 
-/// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Shaper` or `Wheel` change.
+/// "tatcell", kind of object, version of `Handle`: raised whenever it, `Shaper` or `Wheel` change.
 const READY: u64 = 0x7461_7463_656c_7701;
 
 const _: () = assert!(size_of::<tatcell_shaper_t>() == TATCELL_SHAPER_SIZE);
@@ -86,7 +86,7 @@ const _: () = assert!(align_of::<Handle>() <= TATCELL_SHAPER_ALIGN);
 const _: () = assert!(size_of::<tatcell_waiting_t>() == TATCELL_WAITING_SIZE);
 const _: () = assert!(size_of::<tatcell_shaper_info_t>() == TATCELL_SHAPER_INFO_MIN);
 
-// SAFETY: its mark first; nothing but `tatcell_shaper_init` writes that, with all of the rest.
+// SAFETY: its mark comes first, and only `tatcell_shaper_init` writes that, with all of the rest.
 unsafe impl Marked for Handle {
     const MARK: u64 = READY;
     const ERROR: i32 = TATCELL_ERR_HANDLE;
@@ -110,7 +110,7 @@ impl From<&tatcell_waiting_t> for Waiting {
     }
 }
 
-/// The code of a shaper's error.
+/// Returns the code of a shaper's error.
 pub(in crate::capi) fn shaper_code(e: ShaperError) -> i32 {
     match e {
         ShaperError::BadSlots | ShaperError::BadGranularity => TATCELL_ERR_WHEEL,
@@ -124,7 +124,7 @@ pub(in crate::capi) fn shaper_code(e: ShaperError) -> i32 {
 }
 
 impl<'a> Contract<'a> {
-    /// A shaper, which only this call uses, and which lies apart from what else the call writes.
+    /// Returns a shaper that only this call uses, and that lies apart from everything else that the call writes.
     pub(in crate::capi) fn shaper(
         self,
         p: *mut tatcell_shaper_t,
@@ -203,7 +203,7 @@ pub unsafe extern "C" fn tatcell_shaper_init(
 /// @retval TATCELL_ERR_FULL, TATCELL_ERR_BEHIND as tatcell_shaper_submit; TATCELL_ERR_TOO_FAR departure is beyond
 ///         the horizon.
 /// @retval TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_HANDLE bad argument. Nothing is changed on error.
-/// Thread: one at a time on a shaper. Cost: O(1), three words of the memory. Since 0.3.
+/// Thread: one at a time on a shaper. Cost: O(1), five or six words of the memory. Since 0.3.
 #[no_mangle]
 pub unsafe extern "C" fn tatcell_shaper_insert(
     shaper: *mut tatcell_shaper_t,

@@ -1,4 +1,4 @@
-//! `tatcell_shaper_*`, second part: reserving what then waits.
+//! `tatcell_shaper_*`, second part: requests that are reserved and then wait.
 
 use super::group::tatcell_group_t;
 use super::shaper::{shaper_code, tatcell_shaper_t, tatcell_waiting_t};
@@ -9,7 +9,7 @@ use crate::capi::pointers::contract::{args, Report};
 use crate::capi::pointers::places::Span;
 use crate::combine::ShaperError;
 
-/// Fills a decision in and gives its verdict, or the error.
+/// Fills a decision in and returns the code of its verdict, or that of the error.
 fn finish_submit(made: Result<Decision, ShaperError>, out: Report<'_, tatcell_decision_t>) -> i32 {
     match made {
         Ok(decision) => fill(&decision, out),
@@ -45,8 +45,8 @@ fn finish_submit(made: Result<Decision, ShaperError>, out: Report<'_, tatcell_de
 /// @retval TATCELL_ERR_SIZE, TATCELL_ERR_OPTION, TATCELL_ERR_NULL, TATCELL_ERR_ALIGN, TATCELL_ERR_LIMIT,
 ///         TATCELL_ERR_FOREIGN, TATCELL_ERR_HASH, TATCELL_ERR_KEY_LENGTH as a link of tatcell_chain_check. Nothing
 ///         is changed on error.
-/// Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and three
-/// words of the memory. Since 0.3.
+/// Thread: one at a time on a shaper, any number on cells, tables and groups. Cost: O(1), the reservation and five or
+/// six words of the memory. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_shaper_submit(
@@ -86,7 +86,7 @@ pub unsafe extern "C" fn tatcell_shaper_submit(
 /// @param out    started from TATCELL_DECISION_INIT; not NULL.
 /// @retval as tatcell_chain_reserve, and TATCELL_ERR_FULL, TATCELL_ERR_TOO_FAR, TATCELL_ERR_BEHIND,
 ///         TATCELL_ERR_HANDLE as tatcell_shaper_submit. Nothing is changed on error.
-/// Thread: as tatcell_shaper_submit. Cost: that of tatcell_chain_reserve, and three words. Since 0.3.
+/// Thread: as tatcell_shaper_submit. Cost: that of tatcell_chain_reserve, and five or six words. Since 0.3.
 #[no_mangle]
 #[must_use]
 pub unsafe extern "C" fn tatcell_shaper_submit_chain(

@@ -1,4 +1,4 @@
-//! `tatcell_table_check_burst`: many keys at once, and a look ahead at the next ones.
+//! `tatcell_table_check_burst`: many keys at once, while the next ones are prefetched.
 
 use core::ffi::c_void;
 
@@ -141,7 +141,7 @@ pub unsafe extern "C" fn tatcell_table_check_burst(
     TATCELL_PASS
 }
 
-/// Refuses one burst given twice, and two that overlap.
+/// Refuses one burst given twice, and two bursts that overlap.
 #[inline(always)]
 pub(in crate::capi) fn two(burst: *const tatcell_burst_t, next: *const tatcell_burst_t) -> Result<(), i32> {
     if core::ptr::eq(burst, next) {
@@ -153,9 +153,9 @@ pub(in crate::capi) fn two(burst: *const tatcell_burst_t, next: *const tatcell_b
 /// What was done for a burst before the call that decides it.
 #[derive(Clone, Copy)]
 pub(in crate::capi) struct Before {
-    /// Its keys were hashed, into its scratch.
+    /// Whether its keys were hashed, into its scratch.
     pub hashed: bool,
-    /// Its lines were asked for.
+    /// Whether its lines were prefetched.
     pub fetched: bool,
 }
 
@@ -172,7 +172,7 @@ impl Before {
 pub(in crate::capi) enum Source<'a> {
     /// No requests.
     Empty,
-    /// The scratch has them, and their lines were asked for.
+    /// The scratch has them, and their lines were prefetched.
     Scratch,
     /// The caller has them.
     Hashes(&'a [u64]),
@@ -217,7 +217,7 @@ impl<'a> Source<'a> {
     }
 }
 
-/// One limit, or one a request.
+/// One limit for all requests, or one for each.
 #[derive(Clone, Copy)]
 enum Limits<'a> {
     One(&'a TableLimit),
@@ -234,7 +234,7 @@ impl<'a> Limits<'a> {
             return Err(TATCELL_ERR_OPTION);
         }
         written.apart(Span::of(b.limits, b.count as usize))?;
-        // What a limit is, the table asks.
+        // The table tests whether they are its limits.
         Ok(Limits::Each(c.inputs(b.limits.cast::<*const TableLimit>(), b.count as usize)?))
     }
 
@@ -254,18 +254,18 @@ impl<'a> Limits<'a> {
     }
 }
 
-/// A checked call.
+/// A call with checked arguments.
 struct Work<'a> {
     now: u64,
     source: Source<'a>,
-    /// Its lines were asked for.
+    /// Whether its lines were prefetched.
     fetched: bool,
     limits: Option<Limits<'a>>,
     costs: Option<&'a [u32]>,
     decisions: Option<Rows<'a, tatcell_decision_t>>,
     counters: Option<&'a mut Counters>,
     next: Source<'a>,
-    /// The hint.
+    /// What the previous burst passed: a hint.
     last: u64,
 }
 
@@ -279,7 +279,7 @@ impl<'a> Work<'a> {
         let count = burst.count as usize;
         let Before { hashed, fetched } = Before::of(burst, ticket);
         let decisions = c.rows(burst.decisions, burst.decision_size, count)?;
-        // What the call writes: both structures, decisions and counters.
+        // What the call writes: both structures, the decisions and the counters.
         let this = Span::of(burst, 1);
         let that = next.map_or(Span::NOTHING, |next| Span::of(next, 1));
         let decided = decisions.map_or(Span::NOTHING, Rows::span);
@@ -304,7 +304,7 @@ impl<'a> Work<'a> {
         })
     }
 
-    /// Hashes what must be hashed, asks for the lines, decides.
+    /// Hashes the keys that have no hash yet, prefetches the lines, decides.
     #[inline(always)]
     fn run<M: Access>(
         self,

@@ -13,7 +13,7 @@ use crate::combine::link::either;
 use crate::limit::TableLimit;
 use crate::table::Counters;
 
-/// What a charge or reservation is asked for: now, hash and cost.
+/// The arguments of a charge or reservation: now, hash and cost.
 type Asked = (u64, u64, u64);
 
 fn charge(

@@ -13,7 +13,7 @@ use crate::keys::aes;
 use crate::limit::TableLimit;
 use crate::table::{Access, Counters, Request, Shared, Table, TableError};
 
-/// The code of an error of a call with this limit.
+/// Returns the code of an error of a call with this limit.
 pub(in crate::capi) fn refused(e: TableError, limit: &TableLimit) -> i32 {
     match e {
         TableError::ForeignLimit => not_own(limit),
@@ -26,7 +26,7 @@ pub(in crate::capi) fn hash_of(table: &Handle, key: &[u8]) -> Result<u64, i32> {
     either!(table.table(), t => t.hash(key)).map_err(table_code)
 }
 
-/// One request with the full answer.
+/// Decides one request with the full answer.
 fn check_ex(
     table: &Handle,
     (request, hash): (&Request<'_>, u64),
@@ -56,7 +56,7 @@ fn peek(
 type Asked<'a> = (&'a Handle, &'a TableLimit, Option<Out<'a, u64>>);
 
 impl<'a> Contract<'a> {
-    /// The arguments of a check but its key, which nearly always pass [`together`](Self::together). `key`: is it one?
+    /// Returns the arguments of a check except its key, which `key` tests. Most pass [`together`](Self::together).
     #[inline(always)]
     fn table_asked(
         self,
@@ -75,8 +75,8 @@ impl<'a> Contract<'a> {
     }
 }
 
-/// The shortest way, of a limit whose q-units are ticks: one attempt in the home line. What needs more is another
-/// function's, which this one ends with, so that it saves no register for that.
+/// The shortest path, for a limit whose q-units are ticks: one attempt in the home line. Everything else is done by
+/// another function, with whose call this one ends, so it saves no register for that.
 #[inline(always)]
 fn check_short(
     table: &Table<'_, Shared>,
@@ -104,7 +104,7 @@ fn check_far(
     finish(table.check_far(limit, now, hash, cost), retry)
 }
 
-/// [`check_short`] of a key of 16 bytes. Arguments stand where those of the C function do.
+/// Does the same as [`check_short`] for a key of 16 bytes. Its arguments stand where those of the C function do.
 #[inline(never)]
 fn check_short16(
     handle: Short<'_>,
@@ -118,7 +118,7 @@ fn check_short16(
     check_short(table, limit, now, aes::hash16(keys, key), retry, cost)
 }
 
-/// The same of 4 bytes.
+/// Does the same for a key of 4 bytes.
 #[inline(never)]
 fn check_short4(
     handle: Short<'_>,
@@ -132,8 +132,8 @@ fn check_short4(
     check_short(table, limit, now, aes::hash4(keys, key), retry, cost)
 }
 
-/// One decision, out of line so that its values find registers beside the arguments of the C function, which ends with
-/// this call and so saves none for itself.
+/// Makes one decision. Out of line, so that its values find registers besides the arguments of the C function, which
+/// ends with this call and so saves none.
 #[inline(never)]
 fn check_one<M: Access>(
     table: &Table<'_, M>,
@@ -149,7 +149,7 @@ fn check_one<M: Access>(
     }
 }
 
-/// One decision of any table and any key.
+/// Makes one decision for any table and any key.
 #[inline(always)]
 fn check_any(
     table: &Handle,
@@ -165,7 +165,7 @@ fn check_any(
     })
 }
 
-/// [`check_any`] of a key of `N` bytes, one argument less.
+/// Does the same as [`check_any`] for a key of `N` bytes, with one argument less.
 #[inline(never)]
 fn check_sized<const N: usize>(
     table: &Handle,
@@ -178,7 +178,7 @@ fn check_sized<const N: usize>(
     check_any(table, limit, now, key, retry, cost)
 }
 
-/// [`check_any`] of a key of whatever length.
+/// Does the same as [`check_any`] for a key of any length.
 #[inline(never)]
 fn check_other(
     table: &Handle,

@@ -30,20 +30,20 @@ pub struct tatcell_table_t {
     pub opaque: [u64; 64],
 }
 
-/// What lies inside a tatcell_table_t.
+/// The contents of a tatcell_table_t.
 #[repr(C)]
 pub(in crate::capi) struct Handle {
     /// `READY`.
     mark: u64,
-    /// Not 0: the shortest way may be gone. A shared table with a [short](Hasher::Short) hasher.
+    /// Not 0 if the shortest path may be taken: a shared table with a [short](Hasher::Short) hasher.
     short: u64,
-    /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Not 0.
+    /// What a prepared burst carries: the same for tables that make the same hashes of the same keys. Never 0.
     pub ticket: u64,
     pub table: Any,
 }
 
 impl Handle {
-    /// The table as `either!` and links take it.
+    /// Returns the table as `either!` and links take it.
     #[inline(always)]
     pub fn table(&self) -> TableRef<'_> {
         match &self.table {
@@ -53,7 +53,7 @@ impl Handle {
     }
 }
 
-/// "tatcell", kind of object, layout of `Handle`: counts up whenever that, `Table` or `Geometry` change.
+/// "tatcell", kind of object, version of `Handle`: raised whenever it, `Table` or `Geometry` change.
 const READY: u64 = 0x7461_7463_656c_6806;
 
 /// Either form of a table.
@@ -68,19 +68,19 @@ const _: () = assert!(size_of::<Handle>() <= TATCELL_TABLE_HANDLE_SIZE);
 const _: () = assert!(align_of::<Handle>() <= TATCELL_TABLE_HANDLE_ALIGN);
 const _: () = assert!(align_of::<Line>() == TATCELL_TABLE_MEMORY_ALIGN);
 
-// SAFETY: its mark first, and nothing but `publish` writes that, with all of a Handle behind it.
+// SAFETY: its mark comes first, and only `publish` writes that, with all of a Handle behind it.
 unsafe impl Marked for Handle {
     const MARK: u64 = READY;
     const ERROR: i32 = TATCELL_ERR_HANDLE;
 }
 
-/// A handle of which the shortest way may be gone.
+/// A handle with which the shortest path may be taken.
 #[derive(Clone, Copy)]
 pub(in crate::capi) struct Short<'a>(&'a Handle);
 
 impl Handle {
-    /// The shortest way, if this limit may go it. Its mark alone would not do: a caller's limit may be any bytes, and
-    /// what is read as round keys depends on the handle.
+    /// Returns the shortest path if this limit may take it. The limit's mark alone is not enough: a caller's limit may
+    /// hold any bytes, and the handle decides what is read as round keys.
     #[inline(always)]
     pub(in crate::capi) fn short(&self, limit: &TableLimit) -> Option<Short<'_>> {
         let short = (self.short != 0).then_some(Short(self))?;
@@ -89,26 +89,26 @@ impl Handle {
 }
 
 impl<'a> Short<'a> {
-    /// Its table and the round keys of that.
+    /// Returns its table, and the round keys of that.
     #[inline(always)]
     pub(in crate::capi) fn parts(self) -> (&'a Table<'static, Shared>, &'a AesKeys) {
         match &self.0.table {
             Any::Shared(table @ Table { hasher: Hasher::Short(keys), .. }) => (table, keys),
-            // SAFETY: `publish` makes no other handle that is short.
+            // SAFETY: `publish` makes no other handle short.
             _ => unsafe { core::hint::unreachable_unchecked() },
         }
     }
 }
 
 impl<'a> Contract<'a> {
-    /// What lies inside a handle.
+    /// Returns the contents of a handle.
     #[inline(always)]
     pub(in crate::capi) fn handle(self, p: *const tatcell_table_t) -> Result<&'a Handle, i32> {
         self.marked(inside(p))
     }
 }
 
-/// Writes a handle, if there is one.
+/// Writes a handle, if there is one, and returns the code.
 pub(in crate::capi) fn publish(made: Result<Any, TableError>, out: Out<'_, tatcell_table_t>) -> i32 {
     match made {
         Ok(table) => {
@@ -264,12 +264,12 @@ pub unsafe extern "C" fn tatcell_table_restore(
     }
 }
 
-/// The header lines and whole sets; an odd line at the end stays unused, as after init.
+/// Returns the header lines and whole sets; an odd line at the end stays unused, as after init.
 fn whole_sets(lines: &'static [Line]) -> &'static [Line] {
     lines.get(..lines.len() & !1).unwrap_or_else(|| impossible!(lines))
 }
 
-/// The memory of a table, header included.
+/// Returns the memory of a table, header included.
 pub(in crate::capi) fn own_memory(handle: &Handle) -> Span {
     let (words, slots) = either!(handle.table(), t => (t.image_words(), t.slots));
     let bytes = words.wrapping_mul(size_of::<u64>());

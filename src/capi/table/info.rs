@@ -1,4 +1,4 @@
-//! `tatcell_*_info` and `tatcell_*_export`: what limits and tables came out as.
+//! `tatcell_*_info` and `tatcell_*_export`: the numbers of limits and tables.
 
 use super::handle::tatcell_table_t;
 use super::options::TATCELL_TABLE_EXCLUSIVE;
@@ -205,7 +205,7 @@ unsafe impl Grows for tatcell_table_numbers_t {
 }
 const _: () = assert!(size_of::<tatcell_table_numbers_t>() == 8 * 4 + 6 * 8);
 
-/// The flags of a limit, as C has them.
+/// Returns the flags of a limit, as C has them.
 fn limit_flags(p: &Params) -> u32 {
     let all = [
         (FLAG_HEAL, TATCELL_LIMIT_HEAL),

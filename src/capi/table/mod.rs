@@ -1,4 +1,4 @@
-//! Tables: [`handle`] makes one and finds it again, [`check`] and the other files are what is done with it.
+//! Tables: [`handle`] makes one and finds it again; [`check`] and the other files use it.
 
 pub(super) mod burst;
 mod charge;

@@ -142,7 +142,7 @@ fn hash_kind(number: u32) -> Result<HashKind, i32> {
 }
 
 impl Contract<'_> {
-    /// Options from C.
+    /// Converts options from C.
     pub(in crate::capi) fn table_options(self, o: &tatcell_table_options_t) -> Result<TableOptions, i32> {
         let unknown =
             o.flags & !(TATCELL_TABLE_EXCLUSIVE | TATCELL_TABLE_RESOLUTION | TATCELL_TABLE_ZEROED) != 0;
@@ -159,7 +159,7 @@ impl Contract<'_> {
                 if !o.fastest.is_null() || !o.slowest.is_null() {
                     return Err(TATCELL_ERR_OPTION);
                 }
-                // 0 is the default here as elsewhere.
+                // 0 means the default here, as elsewhere.
                 let given = if o.policy == TATCELL_FULL_ADMIT { TATCELL_FULL_DENY } else { o.policy };
                 TableOptions::overrides(longest).policy(policy(given)?)
             }
@@ -189,7 +189,7 @@ impl Contract<'_> {
         Ok(made)
     }
 
-    /// Attach options from C, and whether the image is an exclusive one.
+    /// Converts attach options from C, and returns also whether the image is exclusive.
     pub(in crate::capi) fn attach_options(
         self,
         p: *const tatcell_attach_options_t,
@@ -214,7 +214,7 @@ impl Contract<'_> {
         Ok((made, o.flags & TATCELL_TABLE_EXCLUSIVE != 0))
     }
 
-    /// 16 secret bytes; NULL is None.
+    /// Returns 16 secret bytes; NULL is `None`.
     fn seed(self, p: *const u8) -> Result<Option<[u8; 16]>, i32> {
         Ok(self.input_if(p.cast::<[u8; 16]>())?.copied())
     }

@@ -1,4 +1,4 @@
-//! `tatcell_table_ban` and what goes with it: keys that are banned or exempt until a time.
+//! `tatcell_table_ban` and related calls: keys that are banned or exempt until a time.
 
 use core::ffi::c_void;
 
@@ -16,7 +16,7 @@ pub const TATCELL_OVERRIDE_BAN: u32 = 1;
 /// kind: every request of the key passes, and nothing is charged.
 pub const TATCELL_OVERRIDE_EXEMPT: u32 = 2;
 
-/// The handle and the hash of a key.
+/// Returns the handle, and the hash of a key.
 fn keyed<'a>(
     c: Contract<'a>,
     table: *const tatcell_table_t,
@@ -42,7 +42,7 @@ fn lift(table: &Handle, now: u64, hash: u64) -> i32 {
     }
 }
 
-/// The kind of a key's override, and for how long.
+/// Returns the kind of a key's override, and how long it lasts.
 fn overridden(table: &Handle, now: u64, hash: u64) -> Result<(u32, u64), i32> {
     match either!(table.table(), t => t.overridden(now, hash)).map_err(table_code)? {
         None => Ok((TATCELL_OVERRIDE_NONE, 0)),

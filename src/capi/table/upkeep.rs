@@ -146,7 +146,7 @@ pub unsafe extern "C" fn tatcell_table_sweep(
     TATCELL_PASS
 }
 
-/// A number of slots; no table has more than a usize holds.
+/// Converts a number of slots; no table has more than a usize holds.
 fn whole(slots: u64) -> usize {
     usize::try_from(slots).unwrap_or(usize::MAX)
 }

@@ -1,8 +1,8 @@
-//! Models of the cells: any interleaving of operations on one word answers as some order of them would.
+//! Models of the cells: every interleaving of operations on one word gives the answers of some order of them.
 //!
-//! All threads of a model share one clock reading, so that what they charged can be summed up exactly. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show: in particular a weak swap never fails here
-//! without cause (that path is in `tests/`), and nothing is shown of more threads or operations than are named.
+//! All threads of a model share one clock reading, so that their charges can be summed exactly. See
+//! `table/models/loom_kit.rs` for the bounds and for what loom does not show: in particular a weak swap never fails
+//! here without cause. Nothing is shown of more threads or operations than are named.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::limit::{Limit, Limit32, LimitSpec};
 use crate::sync::MAX_LOST;
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
 
-/// Emission interval in ticks; `spec` fixes one q-unit a tick.
+/// Emission interval in ticks; `spec` makes one q-unit one tick.
 const T: u64 = 1 << 16;
 
 fn spec(burst: u64) -> LimitSpec {
@@ -25,7 +25,7 @@ fn limit(burst: u64) -> Limit {
     spec(burst).build().expect("limit")
 }
 
-/// Debt of a cell at `NOW`, q-units.
+/// Returns the debt of a cell at `NOW`, in q-units.
 fn debt(cell: &Cell) -> u64 {
     match cell.word() {
         0 => 0,
@@ -37,8 +37,8 @@ fn passed(outcomes: &[Outcome]) -> u64 {
     outcomes.iter().filter(|o| o.passes()).count() as u64
 }
 
-/// Three threads, one check each, burst 2: exactly 2 pass and the word holds their charge. Does not show: clocks
-/// apart, other operations.
+/// Three threads, one check each, burst 2: exactly 2 pass and the word holds their charge. Does not show: different
+/// clocks, other operations.
 #[test]
 fn three_checks_admit_exactly_the_burst() {
     explore("cell: 3 threads x 1 check", Bound::Exhaustive, || {
@@ -56,7 +56,7 @@ fn three_checks_admit_exactly_the_burst() {
     });
 }
 
-/// Two threads, three checks each, burst 4: exactly 4 pass. Does not show: more threads, clocks apart.
+/// Two threads, three checks each, burst 4: exactly 4 pass. Does not show: more threads, different clocks.
 #[test]
 fn two_threads_of_three_checks_admit_exactly_the_burst() {
     explore("cell: 2 threads x 3 checks", Bound::Exhaustive, || {
@@ -72,8 +72,8 @@ fn two_threads_of_three_checks_admit_exactly_the_burst() {
     });
 }
 
-/// Threads with clocks apart by less than the debt: never more than the burst plus what drains between the clocks,
-/// and the word never falls. Does not show: clocks apart by more than the skew.
+/// Two threads whose clocks differ by less than the debt: they admit at most the burst plus what drains between the
+/// clocks, and the word never falls. Does not show: clocks that differ by more than the skew.
 #[test]
 fn clocks_apart_admit_no_more_than_drains_between_them() {
     explore("cell: clocks apart", Bound::Exhaustive, || {
@@ -91,7 +91,7 @@ fn clocks_apart_admit_no_more_than_drains_between_them() {
     });
 }
 
-/// A refund, a charge and a check: the word ends with what was charged less what was given back, and a refund gives
+/// A refund, a charge and a check: the word ends with what was charged minus what was given back, and a refund gives
 /// back its own charge once. Does not show: refunds while time passes, two refunds of one permit.
 #[test]
 fn refund_beside_charge_and_check_loses_nothing() {
@@ -114,7 +114,7 @@ fn refund_beside_charge_and_check_loses_nothing() {
     });
 }
 
-/// A change of rate beside checks under the old limit: the word ends as in one of the serial orders. Does not show:
+/// A change of rate during checks under the old limit: the word ends as in one of the serial orders. Does not show:
 /// checks under the new limit at the same time, limits of different resolution.
 #[test]
 fn change_of_rate_beside_checks_is_serial() {
@@ -130,7 +130,7 @@ fn change_of_rate_beside_checks_is_serial() {
             move || c.check(&old, NOW, 1),
         );
         assert!(changed, "contended with two rivals");
-        // Two, one or no check before the change; after it the old burst of 4T leaves room for one more at most.
+        // Two, one or no check before the change. After it the old burst of 4T leaves room for at most one more.
         let serial = [(2, 9 * T), (1, 6 * T), (1, 3 * T + T)];
         let end = (passed(&[b, c]), debt(&cell));
         assert!(serial.contains(&end), "no serial order: {end:?}");
@@ -154,8 +154,8 @@ fn cell32_three_checks_admit_exactly_the_burst() {
     });
 }
 
-/// A call that loses every swap to a rival answers contended, and the word holds what the rival charged and nothing
-/// else. Shows also that contended is reached, and only by [`MAX_LOST`] lost swaps. Does not show: several rivals.
+/// A call that loses every swap to a rival is contended, and the word holds only what the rival charged. Contended is
+/// reached, and only after [`MAX_LOST`] lost swaps. Does not show: several rivals.
 #[test]
 fn contended_call_charges_nothing() {
     static REACHED: AtomicBool = AtomicBool::new(false);
@@ -186,7 +186,7 @@ fn contended_call_charges_nothing() {
     assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
 }
 
-/// A change of the limit that loses every swap to a rival says that it was not made, and none was. Does not show:
+/// A change of the limit that loses every swap to a rival says that it was not made, and it was not. Does not show:
 /// several rivals.
 #[test]
 fn contended_change_says_that_it_was_not_made() {
@@ -200,7 +200,7 @@ fn contended_change_says_that_it_was_not_made() {
             move || a.change(&old, &slower, NOW, Change::KeepUnits).expect("two limits of GCRA"),
             move || (0..MAX_LOST).for_each(|_| assert!(b.check(&old, NOW, 1).passes())),
         );
-        // The units before the change owe twice as long from then on.
+        // From the change on, the units before it owe twice as long.
         let charged = (1 + MAX_LOST) as u64 * T;
         assert_eq!(made, debt(&cell) > charged, "what it says is not what it did");
         REACHED.fetch_or(!made, Plain::Relaxed);
@@ -208,8 +208,8 @@ fn contended_change_says_that_it_was_not_made() {
     assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
 }
 
-/// Reservations of one cell depart in the order in which they took effect: no two share an emission interval. Does
-/// not show: reservations with clocks apart.
+/// Reservations of one cell depart in the order in which they took effect: no two share an emission interval. Does not
+/// show: reservations with different clocks.
 #[test]
 fn reservations_do_not_share_a_departure() {
     explore("cell: reservations", Bound::Exhaustive, || {

@@ -1,7 +1,7 @@
-//! Models of a decaying level in a shared cell: any interleaving charges what some order of the calls would.
+//! Models of a decaying level in a shared cell: every interleaving charges what some order of the calls would.
 //!
-//! The driver is that of all cells; what is new is that a charge depends on the whole level and not only adds to it.
-//! See `table/loom_kit.rs` for the bounds and for what loom does not show. Nothing is shown of more calls than are
+//! The loop is that of all cells; new is that a charge depends on the whole level and does not only add to it. See
+//! `table/models/loom_kit.rs` for the bounds and for what loom does not show. Nothing is shown of more calls than are
 //! named.
 
 use std::sync::Arc;
@@ -15,7 +15,7 @@ fn limit() -> Limit {
     Limit::decay(2, 1 << 20).expect("limit")
 }
 
-/// The word after so many units at `NOW`, one after the other.
+/// Returns the word after this many units at `NOW`, one after the other.
 fn charged(units: u64) -> u64 {
     let mut cell = ExclusiveCell::new();
     for _ in 0..units {
@@ -40,8 +40,7 @@ fn three_units_raise_the_level_by_exactly_two() {
     });
 }
 
-/// A refund beside two requests: the level is that of what passed, and the unit that came back is there for one of
-/// them.
+/// A refund during two requests: the level is that of what passed, and one of them can have the unit that came back.
 #[test]
 fn refund_beside_requests_lowers_the_level_by_its_unit() {
     explore("decay: refund", Bound::First(3), || {
@@ -61,14 +60,14 @@ fn refund_beside_requests_lowers_the_level_by_its_unit() {
     });
 }
 
-/// MUST FAIL: a store where the cell swaps loses charges, and three units pass.
+/// MUST FAIL: storing where the cell swaps loses charges, and three units pass.
 #[test]
 #[should_panic(expected = "more than the limit")]
 fn stores_instead_of_swaps_admit_a_third_unit() {
     fn stores(cell: &Cell) -> bool {
         let mut own = ExclusiveCell::from_word(cell.word());
         let passed = own.check(&limit(), NOW, 1).passes();
-        // ORDERING: Relaxed, as in the cell: nothing but the missing comparison is wrong.
+        // ORDERING: Relaxed, as in the cell: only the missing comparison is wrong.
         cell.word.store(own.word(), Ordering::Relaxed);
         passed
     }

@@ -1,8 +1,8 @@
-//! Models of the meters: any interleaving of packets on one word marks them as some order of them would.
+//! Models of the meters: every interleaving of packets on one word marks them as some order of them would.
 //!
-//! All threads of a model share one clock reading, so that what they charged can be summed up exactly. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show; nothing is shown of more threads or packets than
-//! are named.
+//! All threads of a model share one clock reading, so that their charges can be summed exactly. See
+//! `table/models/loom_kit.rs` for the bounds and for what loom does not show. Nothing is shown of more threads or
+//! packets than are named.
 
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::sync::MAX_LOST;
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
 
-/// One unit a tick and rate: nothing rounds.
+/// One unit a tick at each rate, so nothing rounds.
 const HZ: u64 = 1_000_000;
 
 /// The four meters with committed burst 2 and second burst 3: 2697, 2698, 4115, 4115 coupled.
@@ -31,7 +31,7 @@ fn limits() -> [MeterLimit; 4] {
     .map(|spec| spec.build().expect("a meter"))
 }
 
-/// How many of each colour, and the word: what a serial order of packets of cost 1 that came green leaves behind.
+/// Returns the number of packets of each colour, and the word, after packets of cost 1 that came with these colours.
 fn serial(limit: &MeterLimit, packets: &[Colour]) -> ([usize; 3], u64) {
     let (p, mut word, mut colours) = (&limit.0, 0, [0; 3]);
     let now_q = p.now_q(NOW);
@@ -47,8 +47,8 @@ fn count(colours: &[Colour]) -> [usize; 3] {
     [Green, Yellow, Red].map(|colour| colours.iter().filter(|c| **c == colour).count())
 }
 
-/// Two threads, three packets each, of equal size and colour: every schedule gives the colours and the word of the one
-/// serial order there is. Does not show: clocks apart, packets that differ.
+/// Two threads, three packets each, of equal size and colour: every schedule gives the colours and the word of the only
+/// serial order. Does not show: different clocks, packets that differ.
 #[test]
 fn two_threads_of_three_packets_mark_as_one_would() {
     for (kind, limit) in limits().into_iter().enumerate() {
@@ -66,8 +66,8 @@ fn two_threads_of_three_packets_mark_as_one_would() {
     }
 }
 
-/// Three threads, a packet that came green, one that came yellow, and a peek: both packets are charged, and the peek
-/// sees none, one or both of them. Does not show: clocks apart.
+/// A packet that came green, one that came yellow, and a peek: both packets are charged, and the peek sees none, one or
+/// both of them. Does not show: different clocks.
 #[test]
 fn packets_of_two_colours_and_a_look_are_serial() {
     for (kind, limit) in limits().into_iter().enumerate() {
@@ -80,7 +80,7 @@ fn packets_of_two_colours_and_a_look_are_serial() {
                 move || c.peek(&limit, NOW, 2, Green).colour,
             );
             assert_eq!((green, yellow), (Green, Yellow), "a packet met the other's bucket");
-            // Of C nothing is left once the green packet has it.
+            // The green packet leaves nothing of C.
             assert!(matches!(looked, Green | Yellow | Red));
             let last = meter.peek(&limit, NOW, 2, Green).colour;
             let after = if kind == 1 { Red } else { Yellow };
@@ -90,7 +90,7 @@ fn packets_of_two_colours_and_a_look_are_serial() {
     }
 }
 
-/// A sweep beside a packet: either may come first, and the packet's charge stays. Does not show: several sweeps.
+/// A sweep during a packet: either may come first, and the packet's charge stays. Does not show: several sweeps.
 #[test]
 fn a_sweep_beside_a_packet_loses_no_charge() {
     explore("meter: sweep beside a packet", Bound::Exhaustive, || {
@@ -106,8 +106,8 @@ fn a_sweep_beside_a_packet_loses_no_charge() {
     });
 }
 
-/// A call that loses every swap to a rival answers contended, and the word holds what the rival charged and nothing
-/// else. Shows also that contended is reached. Does not show: several rivals.
+/// A call that loses every swap to a rival is contended, and the word holds only what the rival charged. Contended is
+/// reached. Does not show: several rivals.
 #[test]
 fn contended_packet_charges_nothing() {
     static REACHED: AtomicUsize = AtomicUsize::new(0);
@@ -132,7 +132,7 @@ fn contended_packet_charges_nothing() {
     assert!(REACHED.load(Plain::Relaxed) > 0, "the model never reached the bound");
 }
 
-/// MUST FAIL: the meter with a store where it swaps, as meters that are not shared have it.
+/// MUST FAIL: stores where the meter swaps, like a meter that is not shared.
 fn store(word: &AtomicU64, limit: &MeterLimit) -> Colour {
     let (p, now_q) = (&limit.0, limit.0.now_q(NOW));
     // ORDERING: Relaxed; single word, value only. What is wrong is the missing comparison.
@@ -160,14 +160,14 @@ fn must_fail_a_store_for_the_swap_marks_too_much_green() {
 #[test]
 #[should_panic(expected = "more green than the committed burst")]
 fn must_fail_two_words_swapped_apart_mark_too_much_green() {
-    // Two swaps, of the later time and of the difference: a packet between them meets half of a charge.
+    // Two swaps, of the later time and of the difference: a packet between them finds half of a charge.
     let limit = MeterSpec::rfc4115(HZ, 2, HZ, 3, HZ).build().expect("a meter");
     explore("meter: time and difference apart", Bound::Exhaustive, move || {
         let halves = Arc::new([AtomicU64::new(0), AtomicU64::new(0)]);
         let (a, b) = (halves.clone(), halves.clone());
         let mark = move |halves: &[AtomicU64; 2]| {
             let (p, b) = (&limit.0, limit.0.diff_bits);
-            // ORDERING: Relaxed; the two words are what is wrong.
+            // ORDERING: Relaxed; what is wrong is that there are two words.
             let seen = [0, 1].map(|i| halves[i].load(Ordering::Relaxed));
             let now_q = p.now_q(NOW);
             let (marking, next) = step(p, state_of(p, seen[0] << b | seen[1], now_q), 1, Green);

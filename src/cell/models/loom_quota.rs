@@ -1,6 +1,6 @@
-//! Models of quota-linear on a cell: the switch from bursty to smooth beside other requests and refunds.
+//! Models of quota-linear on a cell: the switch from bursty to smooth during other requests and refunds.
 //!
-//! See `table/loom_kit.rs` for the bounds and for what loom does not show.
+//! See `table/models/loom_kit.rs` for the bounds and for what loom does not show.
 
 use std::sync::Arc;
 
@@ -10,27 +10,27 @@ use crate::limit::{Limit, LimitSpec};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
 
-/// Ticks of a window, which are units of time here, and of them between two units of a quota of 3.
+/// Ticks of a window, and between two units of a quota of 3. One tick is one unit of time.
 const W: u64 = 3 << 10;
 const T: u64 = 1 << 10;
 
-/// A quota of 3: two bits beside the mode.
+/// A quota of 3: two bits besides the mode.
 fn limit() -> Limit {
     LimitSpec::quota_linear(3, W).resolution(0).build().expect("limit")
 }
 
-/// The word of a window that ends at `end`.
+/// Returns the word of a window that ends at `end`.
 fn bursty(end: u64, used: u64) -> u64 {
     end << 3 | used
 }
 
-/// The word of a bucket that is full at `full`, in whole ticks.
+/// Returns the word of a bucket that is full at `full`, in whole ticks.
 fn smooth(full: u64) -> u64 {
     // ceil(y) and the fraction of y + 3, in fourths.
     full << 3 | 1 << 2 | 3
 }
 
-/// Three threads and one unit of the quota: one uses it up and makes the key smooth; who comes later waits for the
+/// Three threads and one unit of the quota: one thread uses it up and makes the key smooth, the others wait for the
 /// window's end. `check` is how they check.
 fn last_unit(name: &str, check: fn(&Cell, &Limit, u64) -> Outcome) {
     explore(name, Bound::First(3), move || {
@@ -49,13 +49,13 @@ fn last_unit(name: &str, check: fn(&Cell, &Limit, u64) -> Outcome) {
     });
 }
 
-/// Does not show: clocks apart.
+/// Does not show: different clocks.
 #[test]
 fn quota_last_unit_passes_once_and_switches() {
     last_unit("quota: last unit", |cell, limit, now| cell.check(limit, now, 1));
 }
 
-/// A refund beside the request that uses the quota up: either it comes first and there is no switch, or it is too late
+/// A refund during the request that uses the quota up: either it comes first and there is no switch, or it is too late
 /// and gives nothing back. Does not show: two refunds.
 #[test]
 fn quota_refund_beside_the_switch_is_serial() {
@@ -72,8 +72,8 @@ fn quota_refund_beside_the_switch_is_serial() {
     });
 }
 
-/// Smooth, two units there, clocks half of T apart: two pass and a third never, and y moves by T for each. Does not
-/// show: clocks apart by more than T.
+/// Smooth, with two units, and clocks that differ by half of T: two pass and a third never does, and y moves by T for
+/// each. Does not show: clocks that differ by more than T.
 #[test]
 fn quota_smooth_requests_pass_one_a_unit() {
     explore("quota: smooth, clocks apart", Bound::First(3), || {
@@ -95,11 +95,11 @@ fn cell_of(word: u64) -> Arc<Cell> {
     Arc::new(Cell { word: AtomicU64::new(word) })
 }
 
-/// A store in place of the swap, the rest as shipped.
+/// A store in place of the swap; the rest is as shipped.
 fn check_and_store(cell: &Cell, limit: &Limit, now: u64) -> Outcome {
     let mut own = ExclusiveCell::from_word(cell.word());
     let outcome = own.check(limit, now, 1);
-    // ORDERING: Relaxed, as the swap; wrong on purpose is that it compares nothing.
+    // ORDERING: Relaxed, as the swap; wrong on purpose, because it compares nothing.
     cell.word.store(own.word(), Ordering::Relaxed);
     outcome
 }

@@ -1,5 +1,5 @@
-//! Models of the log gate and of slip: each line is written or told of exactly once, of n refusals exactly one is
-//! flagged; and the weakenings that break it. See `table/loom_kit.rs` for the bounds and for what loom does not show.
+//! Models of the log gate and of slip: each line is written or reported exactly once, and exactly one of n refusals is
+//! flagged. Weakenings must break this. For bounds and for what loom does not show see `table/models/loom_kit.rs`.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
 /// An interval in ticks that is exact.
 const I: u64 = 1000;
 
-/// Lines left out, and lines that written ones told of.
+/// Counts the lines left out, and those that written lines reported.
 fn sums(lines: &[LogLine]) -> (u32, u32) {
     lines.iter().fold((0, 0), |(out, told), line| match line {
         LogLine::LeaveOut => (out + 1, told),
@@ -23,7 +23,7 @@ fn written(lines: &[LogLine]) -> usize {
     lines.iter().filter(|line| matches!(line, LogLine::Write { .. })).count()
 }
 
-/// Three lines at once at a fresh gate: one is written, two are counted. Does not show: clocks apart.
+/// Three lines at once at a fresh gate: one is written, two are counted. Does not show: different clocks.
 #[test]
 fn three_lines_at_once_write_one_and_count_two() {
     explore("log: 3 threads x 1 line", Bound::Exhaustive, || {
@@ -36,7 +36,7 @@ fn three_lines_at_once_write_one_and_count_two() {
     });
 }
 
-/// Two threads whose clocks pass the interval: whatever line is written when, all that were left out are told of once.
+/// Two threads whose clocks pass the interval: whichever line is written when, each line left out is reported once.
 /// Does not show: more threads, the saturation.
 fn lines_across_an_interval(check: fn(&LogGate, u64) -> LogLine, name: &str) {
     explore(name, Bound::Exhaustive, move || {
@@ -60,7 +60,7 @@ fn lines_left_out_are_told_of_once_across_an_interval() {
     lines_across_an_interval(|gate, now| gate.check(I, now), "log: 2 threads x 2 lines");
 }
 
-/// A count that is taken while lines are written and counted: nothing is lost, nothing is told twice.
+/// A count is taken while lines are written and counted: nothing is lost, nothing is reported twice.
 #[test]
 fn what_is_taken_is_told_by_no_line() {
     explore("log: take beside 2 lines", Bound::Exhaustive, || {
@@ -75,7 +75,7 @@ fn what_is_taken_is_told_by_no_line() {
     });
 }
 
-/// A gate that stores its lines, where the shipped one swaps.
+/// Stores a line where the shipped gate swaps.
 fn stored(gate: &LogGate, now: u64) -> LogLine {
     // ORDERING: Relaxed; single word, value only, here and below.
     match Pace::of(I).step(gate.word().load(Ordering::Relaxed), now) {
@@ -87,14 +87,14 @@ fn stored(gate: &LogGate, now: u64) -> LogLine {
     }
 }
 
-/// A line that goes over the count of another loses it, or both are written.
+/// A line that overwrites the count of another loses it, or both lines are written.
 #[test]
 #[should_panic(expected = "a count was lost")]
 fn store_for_the_swap_of_a_line_is_caught() {
     lines_across_an_interval(stored, "MUST FAIL: a line is stored");
 }
 
-/// A gate that counts by load and store, where the shipped one adds.
+/// Counts by load and store where the shipped gate adds.
 fn counted_by_store(gate: &LogGate, now: u64) -> LogLine {
     // ORDERING: Relaxed; single word, value only, here and below.
     let word = gate.word().load(Ordering::Relaxed);
@@ -107,7 +107,7 @@ fn counted_by_store(gate: &LogGate, now: u64) -> LogLine {
     }
 }
 
-/// A count that goes over the line of another makes its word old again, and a second line is written.
+/// A count that overwrites the line of another makes its word old again, and a second line is written.
 #[test]
 #[should_panic(expected = "not one line an interval")]
 fn store_for_the_addition_of_a_count_is_caught() {
@@ -134,7 +134,7 @@ fn of_n_refusals_of_several_threads_one_is_flagged() {
     }
 }
 
-/// Load and store, where the shipped counter adds.
+/// Loads and stores where the shipped counter adds.
 #[test]
 #[should_panic(expected = "not one of two")]
 fn store_for_the_addition_of_a_refusal_is_caught() {

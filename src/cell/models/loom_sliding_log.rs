@@ -1,7 +1,7 @@
-//! Models of the sliding log: on any interleaving no window holds more units than stamps, and no free stamp is missed.
+//! Models of the sliding log: no window ever holds more units than there are stamps, and no free stamp is missed.
 //!
-//! See `table/loom_kit.rs` for the bounds and for what loom does not show. Nothing is shown of more threads, stamps or
-//! calls than are named.
+//! See `table/models/loom_kit.rs` for the bounds and for what loom does not show. Nothing is shown of more threads,
+//! stamps or calls than are named.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ fn passes(stamps: &Stamps, now: u64) -> bool {
     SlidingLog::new(&stamps[..], W).expect("a log").check(now).passes()
 }
 
-/// Three threads, one request each at one instant, two stamps: exactly two pass. Does not show: clocks apart.
+/// Three threads, one request each at one instant, two stamps: exactly two pass. Does not show: different clocks.
 #[test]
 fn three_requests_take_exactly_two_stamps() {
     explore("log: 3 threads x 1 check", Bound::Exhaustive, || {
@@ -36,15 +36,15 @@ fn three_requests_take_exactly_two_stamps() {
     });
 }
 
-/// Two threads a tick apart at the instant at which a unit leaves, two requests each: what they admit fits every
-/// window, and what has left is not missed. Does not show: clocks apart by more than the skew.
+/// Two threads, a tick apart when a unit leaves, with two requests each: what they admit fits every window, and they do
+/// not miss the stamp of the unit that left. Does not show: clocks that differ by more than the skew.
 #[test]
 fn units_that_leave_are_replaced_once() {
     explore("log: clocks apart", Bound::Exhaustive, || {
         let log = stamps();
         assert!(passes(&log, NOW - W) && passes(&log, NOW - 1));
         let (a, b) = (log.clone(), log.clone());
-        // The first unit has left at NOW, not a tick before.
+        // The first unit has left at NOW, not one tick earlier.
         let (early, late) =
             race(move || [0; 2].map(|_| passes(&a, NOW - 1)), move || [0; 2].map(|_| passes(&b, NOW)));
         assert_eq!(early, [false; 2], "a third unit in the window up to NOW - 1");
@@ -52,8 +52,8 @@ fn units_that_leave_are_replaced_once() {
     });
 }
 
-/// A refund beside requests: the stamps hold what passed and was not given back, and one request passes for the one
-/// that came back, or is refused before it. Does not show: two refunds of one permit.
+/// A refund during requests: the stamps hold what passed and was not given back, and a request passes in place of the
+/// one that came back, or is refused before that. Does not show: two refunds of one permit.
 #[test]
 fn refund_beside_requests_frees_one_stamp() {
     explore("log: refund", Bound::Exhaustive, || {
@@ -80,7 +80,7 @@ fn stores_instead_of_swaps_admit_a_third_unit() {
         stamps.iter().any(|stamp| {
             let free = whole_lead(stamp.word(), NOW, u64::MAX, 2 * W) == 0;
             if free {
-                // ORDERING: Relaxed, as in the log: nothing but the missing comparison is wrong.
+                // ORDERING: Relaxed, as in the log: only the missing comparison is wrong.
                 stamp.word.store(encode(NOW, W, u64::MAX), Ordering::Relaxed);
             }
             free

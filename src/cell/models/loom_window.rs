@@ -1,6 +1,6 @@
-//! Models of the fixed window on a cell: counts beside counts, refunds, and a window that ends in between.
+//! Models of the fixed window on a cell: counts against counts, refunds, and a window that ends in between.
 //!
-//! See `table/loom_kit.rs` for the bounds and for what loom does not show; `table/loom_counts.rs` for slots.
+//! See `table/models/loom_kit.rs` for the bounds and for what loom does not show, and `loom_counts.rs` there for slots.
 
 use std::sync::Arc;
 
@@ -10,7 +10,7 @@ use crate::limit::{Limit, LimitSpec};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::models::loom_kit::{explore, race, race3, Bound, NOW};
 
-/// Ticks of a window, which are units of time here.
+/// Ticks of a window. One tick is one unit of time.
 const W: u64 = 1 << 12;
 
 /// Three units in a window; two bits a count.
@@ -18,7 +18,7 @@ fn limit() -> Limit {
     LimitSpec::fixed_window(3, W).resolution(0).build().expect("limit")
 }
 
-/// The word of a window that ends at `end`.
+/// Returns the word of a window that ends at `end`.
 fn word(end: u64, count: u64) -> u64 {
     end << 2 | count
 }
@@ -32,7 +32,7 @@ fn passed(outcomes: &[Outcome]) -> u64 {
 }
 
 /// Three threads, one check each, two of three units left: exactly 2 pass and the word holds them. Does not show:
-/// clocks apart.
+/// different clocks.
 #[test]
 fn window_checks_admit_exactly_what_is_left() {
     explore("window: 3 threads x 1 check", Bound::First(3), || {
@@ -49,7 +49,7 @@ fn window_checks_admit_exactly_what_is_left() {
     });
 }
 
-/// A charge at the last tick of a window beside a refund in it and a clock that is ahead: whatever passed is in the
+/// A charge in the last tick of a window, a refund in it and a clock that is ahead: everything that passed is in the
 /// window that the word holds at the end, or in the one that ended. Does not show: more than two threads.
 fn charge_and_refund_beside_an_end(name: &str, check: fn(&Cell, &Limit, u64) -> Outcome) {
     explore(name, Bound::Exhaustive, move || {
@@ -63,7 +63,7 @@ fn charge_and_refund_beside_an_end(name: &str, check: fn(&Cell, &Limit, u64) -> 
         );
         assert!(again.passes() && ahead.passes(), "there was room in either window");
         let end = cell.word();
-        // Refunded before the end: that unit is free again. After it: the permit is of a window that is over.
+        // Refunded before the end: that unit is free again. After it: the permit belongs to a window that is over.
         let before = [word(NOW + 1 + W, 1), word(NOW + 1 + W, 2)];
         match back {
             Some(1) => assert!(before.contains(&end), "a charge was lost: {end:x}"),
@@ -73,7 +73,6 @@ fn charge_and_refund_beside_an_end(name: &str, check: fn(&Cell, &Limit, u64) -> 
     });
 }
 
-/// See above.
 #[test]
 fn window_charge_and_refund_beside_an_end_lose_nothing() {
     charge_and_refund_beside_an_end("window: end beside a refund", |cell, limit, now| {
@@ -81,14 +80,14 @@ fn window_charge_and_refund_beside_an_end_lose_nothing() {
     });
 }
 
-/// Must fail: a store in place of the swap forgets what came in between.
+/// MUST FAIL: a store in place of the swap forgets what came in between.
 #[test]
 #[should_panic(expected = "a charge was lost")]
 fn must_fail_window_stored_instead_of_swapped() {
     charge_and_refund_beside_an_end("window: must fail, a store", |cell, limit, now| {
         let mut own = crate::cell::ExclusiveCell::from_word(cell.word());
         let made = own.check(limit, now, 1);
-        // ORDERING: Relaxed; the point is that this is no swap.
+        // ORDERING: Relaxed; wrong on purpose, because this is no swap.
         cell.word.store(own.word(), Ordering::Relaxed);
         made
     });

@@ -1,4 +1,4 @@
-//! The shipped code of cells under the model checker loom. Nothing imports this room.
+//! The shipped code of cells under loom, the model checker. Nothing imports this module.
 
 mod loom_cells;
 mod loom_decay;

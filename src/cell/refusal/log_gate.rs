@@ -1,48 +1,48 @@
-//! Log lines that are counted instead of written: one a second (or any interval) a key, and how many were left out.
+//! Log lines that are counted instead of written: one line an interval is written, and says how many were left out.
 //!
 //! ```text
 //!  LogGate   63                  32 31                   0
-//!            [     next : 32      ][    left out : 32     ]     drawn, with its wrap, in `algorithms::log`
+//!            [     next : 32      ][    left out : 32     ]     drawn, with its wrap, in `algorithms::log_gate`
 //! ```
 //!
-//! Who may touch it: any number of threads, interrupts and processes at once. A line that is written takes the count in
+//! Any number of threads, interrupts and processes may use a gate at once. A line that is written takes the count in
 //! the same compare-and-swap that sets `next`; a line that is left out is one addition. So each line is either written
-//! or counted, and each count is told by exactly one written line (or by [`LogGate::take`]), on every interleaving.
+//! or counted, and exactly one written line (or [`LogGate::take`]) reports each count, on every interleaving.
 //!
 //! Progress: a line that is left out is a load and an addition, without a loop. A line that might be written swaps;
-//! after [`MAX_LOST`](crate::MAX_LOST) lost swaps, each lost to a rival that wrote or counted, it is counted. There is
-//! no contended answer: the worst is a line that the next caller writes instead.
+//! after [`MAX_LOST`](crate::MAX_LOST) lost swaps, each lost to a rival that wrote or counted, it is counted. No answer
+//! is contended: at worst the next caller writes a line instead.
 //!
-//! Saturation: a count of 2^30 means so many or more.
+//! Saturation: a count of 2^30 means that many or more.
 #![forbid(unsafe_code)]
 #![warn(clippy::arithmetic_side_effects)]
 
 use crate::algorithms::log_gate::{left_out, told, Pace, Step, MOST};
 use crate::sync::{add64, update64, AtomicU64, Ordering};
 
-/// Says what becomes of one log line.
+/// Says what to do with one log line.
 #[must_use = "a line that is neither written nor left out is no answer"]
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LogLine {
-    /// Write it, and if this is not 0, that so many more before it were not written.
+    /// Write it, and if `left_out` is not 0, say that so many lines before it were not written.
     Write {
-        /// Lines left out since the last one that was written; [`LogGate::MOST_LEFT_OUT`] means so many or more.
+        /// Lines left out since the last written one; [`LogGate::MOST_LEFT_OUT`] means that many or more.
         left_out: u32,
     },
-    /// Do not write it: it is counted, and the next line that is written tells of it.
+    /// Do not write it: it is counted, and the next written line reports it.
     LeaveOut,
 }
 
 /// Lets one log line an interval pass and counts the others, so that a flood of refusals cannot flood the log.
 ///
-/// What an operator sees is one line a second, and in it "and 41207 more were not logged". 8 bytes; all-zero memory is
-/// the same as [`new`](LogGate::new). Use one gate with one interval: another one reads it in another scale, which
+/// An operator sees one line a second that says "and 41207 more were not logged". 8 bytes; all-zero memory is the same
+/// as [`new`](LogGate::new). Use one gate with one interval: another interval reads the gate in another scale, which
 /// makes one line early, or late by two intervals.
 ///
-/// For many keys make an array of gates and choose one by a hash of the key, which also a request has that a full table
-/// does not track: two keys of one gate have their lines merged, and nothing worse. A hash that strangers cannot
-/// predict ([`Table::hash`](crate::Table::hash)) keeps them from choosing whose line they merge with.
+/// For many keys make an array of gates and choose one by a hash of the key, which exists also for a request that a
+/// full table does not track. Two keys of one gate have their lines merged, and nothing worse. A hash that strangers
+/// cannot predict ([`Table::hash`](crate::Table::hash)) keeps them from choosing whose line they merge with.
 ///
 /// ```
 /// use tatcell::{LogGate, LogLine};
@@ -69,7 +69,7 @@ pub struct LogGate {
 }
 
 impl LogGate {
-    /// The largest count of lines left out: it means so many or more.
+    /// The largest count of lines left out: it means that many or more.
     pub const MOST_LEFT_OUT: u32 = MOST;
 
     /// Makes a fresh gate, which lets the first line pass.
@@ -84,7 +84,7 @@ impl LogGate {
         LogGate { word: AtomicU64::new(0) }
     }
 
-    /// What the models weaken.
+    /// The word, for models that change it in a weaker way.
     #[cfg(all(tatcell_loom, test))]
     pub(crate) fn word(&self) -> &AtomicU64 {
         &self.word
@@ -92,13 +92,13 @@ impl LogGate {
 
     /// Decides one line: written, or counted.
     ///
-    /// `interval` and `now` are ticks of the caller's clock. Lines that are written by clocks that agree are at least
-    /// one interval apart, and at most 0.3 % more; intervals below 2048 ticks are exact. An interval of 0 writes every
-    /// line. A reading of the clock that is older than another by more than one interval writes a line too many.
+    /// `interval` and `now` are ticks of the caller's clock. If clocks agree, written lines are at least one interval
+    /// apart, and at most 0.3 % more; intervals below 2048 ticks are exact. An interval of 0 writes every line. A
+    /// reading of the clock that is older than another by more than one interval writes a line too many.
     ///
     /// # Concurrency
     /// Any number of callers; each line is written or counted exactly once. Cost: O(1), no division; a load and an
-    /// atomic addition where it is left out, one compare-and-swap where it is written.
+    /// atomic addition if it is left out, one compare-and-swap if it is written.
     #[inline]
     pub fn check(&self, interval: u64, now: u64) -> LogLine {
         let pace = Pace::of(interval);
@@ -108,7 +108,7 @@ impl LogGate {
         });
         match answer {
             Some(LogLine::Write { left_out }) => LogLine::Write { left_out },
-            // Left out; or every swap was lost, and then rivals wrote their lines instead of this one.
+            // Left out; or every swap was lost to rivals that wrote their lines instead of this one.
             Some(LogLine::LeaveOut) | None => {
                 self.count();
                 LogLine::LeaveOut
@@ -116,9 +116,9 @@ impl LogGate {
         }
     }
 
-    /// Counts one line. Between the look and the addition the word may have become that of a later line: then that
-    /// one's successor tells of it. Threads that add at once pass `MOST` by no more than their number, and 3 * 2^30
-    /// of them would be needed to reach `next`.
+    /// Counts one line. Between the load and the addition the word may have become that of a later line, whose
+    /// successor then reports the count. Threads that add at once exceed `MOST` by no more than their number, and it
+    /// would take 3 * 2^30 of them to reach `next`.
     #[inline(always)]
     fn count(&self) {
         if self.left_out() < MOST {
@@ -126,23 +126,23 @@ impl LogGate {
         }
     }
 
-    /// Tells how many lines are counted and not yet told.
+    /// Returns how many lines are counted and not yet reported.
     ///
     /// # Concurrency
-    /// Any number of callers; reads only.
+    /// Any number of callers; only reads.
     #[inline]
     pub fn left_out(&self) -> u32 {
         // ORDERING: Relaxed; single word, value only.
         left_out(self.word.load(Ordering::Relaxed))
     }
 
-    /// Takes the count of lines left out, for a line that a timer or the end of the program writes about them; when
-    /// the next line may be written stays as it is.
+    /// Takes the count of lines left out, for a line about them that a timer or the end of the program writes. The time
+    /// of the next line stays as it is.
     ///
-    /// `None`: contended, nothing was taken; ask again.
+    /// Returns `None` when contended: nothing was taken, try again.
     ///
     /// # Concurrency
-    /// Any number of callers; each count is taken or told exactly once. Cost: one compare-and-swap, or one load where
+    /// Any number of callers; each count is taken or reported exactly once. Cost: one compare-and-swap, or one load if
     /// the count is 0.
     #[inline]
     pub fn take(&self) -> Option<u32> {
@@ -163,7 +163,7 @@ impl Default for LogGate {
 mod tests {
     use super::*;
 
-    /// Threads that add at once may pass it; one that sees it does not add.
+    /// Threads that add at once may exceed it; one that sees it does not add.
     #[test]
     fn a_count_at_its_most_stays_there() {
         let next = 99 << 32;

@@ -1,9 +1,9 @@
-//! Models of chains: any interleaving of two or three chains over two cells passes no more than each limit allows and
-//! leaves no debt of a refused one.
+//! Models of chains: on every interleaving two or three chains over two cells pass no more than each limit allows, and
+//! a refused one leaves no debt.
 //!
-//! All threads of a model share one reading of the clock, so that what is owed can be summed up exactly. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show. One model has clocks apart: it bounds what an
-//! undo that comes late gives back.
+//! All threads of a model share one clock reading, so that what is owed can be summed exactly. See
+//! `table/models/loom_kit.rs` for the bounds and for what loom does not show. One model has different clocks: it bounds
+//! what a late undo gives back.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
@@ -28,13 +28,13 @@ impl World {
         Arc::new(World { limit, cells: [Cell::new(), Cell::new()] })
     }
 
-    /// A chain over both cells, `first` before the other.
+    /// Makes a chain over both cells, `first` before the other.
     fn chain(&self, first: usize, cost: u64) -> Chain<'_> {
         let link = |i: usize| Link::cell(&self.cells[i], &self.limit, cost);
         Chain::new(&[link(first), link(1 - first)]).expect("a chain")
     }
 
-    /// What both cells owe, in units.
+    /// Returns what both cells owe, in units.
     fn debts(&self) -> [u64; 2] {
         [0, 1].map(|i| self.cells[i].peek(&self.limit, NOW, 0).reset_after / T)
     }
@@ -50,8 +50,8 @@ fn check(world: &Arc<World>, first: usize, cost: u64) -> impl FnOnce() -> bool +
     }
 }
 
-/// Two chains in opposite orders for one unit of each cell: at most one passes, and both cells owe what passed. Shows
-/// also that the race in which both are refused is reached. Does not show: more threads.
+/// Two chains in opposite orders want one unit of each cell: at most one passes, and both cells owe what passed. The
+/// race in which both are refused occurs. Does not show: more threads.
 #[test]
 fn loom_chains_in_opposite_orders_never_pass_together() {
     static NONE_PASSED: AtomicBool = AtomicBool::new(false);
@@ -66,7 +66,7 @@ fn loom_chains_in_opposite_orders_never_pass_together() {
     assert!(NONE_PASSED.load(Plain::Relaxed), "the race that needs an undo was never run");
 }
 
-/// Two chains of other costs in one order: what passes fits, nothing else is owed. Does not show: more threads.
+/// Two chains of different costs in one order: what passes fits, nothing else is owed. Does not show: more threads.
 #[test]
 fn loom_chains_of_other_costs_fit_together_or_not_at_all() {
     explore("chain: costs 2 and 1 of 2", Bound::Exhaustive, || {
@@ -78,7 +78,7 @@ fn loom_chains_of_other_costs_fit_together_or_not_at_all() {
     });
 }
 
-/// Three chains in one order and of one cost, two units of each: exactly two pass. Does not show: other orders.
+/// Three chains in one order with one cost, and two units in each cell: two pass. Does not show: other orders.
 #[test]
 fn loom_three_chains_in_one_order_pass_as_one_after_the_other() {
     explore("chain: 3 threads, 2 units", Bound::At(2, 3), || {
@@ -89,8 +89,7 @@ fn loom_three_chains_in_one_order_pass_as_one_after_the_other() {
     });
 }
 
-/// A chain beside single checks of its second cell, which it may lose after its look. Does not show: refunds of the
-/// rival.
+/// A chain against single checks of its second cell: it may lose after its peek. Does not show: refunds of the rival.
 #[test]
 fn loom_a_chain_that_loses_a_race_gives_its_first_link_back() {
     static LOST: AtomicBool = AtomicBool::new(false);
@@ -134,7 +133,7 @@ fn loom_a_late_undo_gives_back_what_drained_meanwhile_and_no_more() {
     assert!(LATE.load(Plain::Relaxed), "no undo was ever late");
 }
 
-/// Reservations of two chains in opposite orders: no departure is shared, and a refused one leaves nothing. Does not
+/// Two chains reserve in opposite orders: both cells owe both requests, and these do not both leave at once. Does not
 /// show: more threads.
 #[test]
 fn loom_reservations_of_chains_share_no_departure() {
@@ -147,18 +146,18 @@ fn loom_reservations_of_chains_share_no_departure() {
         let (a, b) = race(reserve(0), reserve(1));
         assert!(a.passes() && b.passes(), "a delay of two units is enough for two");
         assert_eq!(world.debts(), [2; 2]);
-        // In opposite orders both may leave second, in one cell each; nobody leaves as if the other were not there.
+        // In opposite orders both may leave second, in one cell each; neither leaves as if the other were not there.
         assert!(a.departure.max(b.departure) == NOW + T, "both left at once");
     });
 }
 
-/// A chain without its undo, through the same calls.
+/// Checks the two cells like a chain that has no undo, through the same calls.
 fn check_without_undo(world: &Arc<World>, first: usize) -> impl FnOnce() -> bool + 'static {
     let world = world.clone();
     move || [first, 1 - first].iter().all(|&i| world.cells[i].check(&world.limit, NOW, 1).passes())
 }
 
-/// Must fail: an undo that is forgotten leaves debt.
+/// MUST FAIL: a forgotten undo leaves debt.
 #[test]
 #[should_panic(expected = "debt of a refused chain")]
 fn loom_weak_chain_that_forgets_its_undo_is_caught() {
@@ -169,7 +168,7 @@ fn loom_weak_chain_that_forgets_its_undo_is_caught() {
     });
 }
 
-/// Must fail: a look that is believed, with charges that refuse nothing behind it, passes two.
+/// MUST FAIL: a chain that believes its peek and then charges without checking passes two.
 #[test]
 #[should_panic(expected = "over-admitted")]
 fn loom_weak_chain_that_believes_its_look_is_caught() {

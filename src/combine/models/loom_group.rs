@@ -1,5 +1,5 @@
-//! Models of groups: any interleaving of reservations in one group gives the departures of one order of the calls. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show.
+//! Models of groups: every interleaving of reservations in one group gives the departures of one order of the calls.
+//! See `table/models/loom_kit.rs` for the bounds and for what loom does not show.
 
 use std::sync::Arc;
 
@@ -23,15 +23,15 @@ impl World {
         Arc::new(World { limit, cells: [Cell::new(), Cell::new(), Cell::new()], group: Group::new() })
     }
 
-    /// The departure of one request of this flow.
+    /// Returns the departure of one request of this flow.
     fn send(&self, flow: usize) -> u64 {
         let link = Link::cell(&self.cells[flow], &self.limit, 1);
         self.group.reserve(NOW, &link).expect("a reservation").departure
     }
 }
 
-/// Two flows of two requests each: what a thread is told never falls, whatever flow it asks for, and whoever comes when
-/// all have ended is told no less than any. Does not show: more threads.
+/// Two flows of two requests each: the departures that a thread gets never fall, whatever flow it asks for, and a
+/// request after all have ended departs no earlier than any. Does not show: more threads.
 #[test]
 fn loom_departures_of_a_group_never_fall() {
     explore("group: two threads", Bound::Exhaustive, || {
@@ -42,7 +42,7 @@ fn loom_departures_of_a_group_never_fall() {
         };
         let (a, b) = race(run(0), run(1));
         assert!(a[0] <= a[1] && b[0] <= b[1], "fell in a thread: {a:?}, {b:?}");
-        // Flow 2 has one unit an interval: its two requests do not leave together.
+        // Flow 2 has one unit an interval, so its two requests do not leave together.
         assert_eq!(a[1].abs_diff(b[1]), T, "{a:?}, {b:?}");
         let highest = a[1].max(b[1]);
         assert_eq!(world.group.eligible(), highest, "the group fell");
@@ -50,7 +50,7 @@ fn loom_departures_of_a_group_never_fall() {
     });
 }
 
-/// Three flows at once: the group ends at the latest. Does not show: more requests a thread.
+/// Three flows at once: the group ends at the latest departure. Does not show: more requests a thread.
 #[test]
 fn loom_three_flows_raise_a_group_to_the_latest() {
     explore("group: three threads", Bound::At(2, 3), || {
@@ -58,7 +58,7 @@ fn loom_three_flows_raise_a_group_to_the_latest() {
         let run = |flow: usize| {
             let world = world.clone();
             move || {
-                // The flow's second request waits for T, its first for nobody.
+                // The flow's first request waits for nobody, its second one for T.
                 let first = world.send(flow);
                 if flow == 0 {
                     world.send(flow)
@@ -73,7 +73,7 @@ fn loom_three_flows_raise_a_group_to_the_latest() {
     });
 }
 
-/// Must fail: a group that is set instead of raised falls when an earlier departure is written late.
+/// MUST FAIL: a group that is set instead of raised falls when an earlier departure is written late.
 #[test]
 #[should_panic(expected = "the group fell")]
 fn loom_weak_group_that_is_set_is_caught() {

@@ -1,8 +1,8 @@
-//! Models of marks: any interleaving of two packets of a flow breaks no envelope, and the colours are those of an order
-//! where they are promised to be.
+//! Models of marks: no interleaving of two packets of a flow breaks an envelope, and the colours are those of an order
+//! where that is promised.
 //!
-//! Both debts are known keys, so each is one word; how keys are inserted, the models of the table show. See
-//! `table/loom_kit.rs` for the bounds and for what loom does not show.
+//! Both debts are known keys, so each is one word; the models of the table show how keys are inserted. See
+//! `table/models/loom_kit.rs` for the bounds and for what loom does not show.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::table::{Line, Table, TableOptions};
 const T: u64 = 1 << 16;
 const HASH: u64 = 0x1234_5678_9abc_def0;
 
-/// A table of one flow with `committed` and `second` units at once, of which one of each is used up.
+/// A table of one flow that has `committed` and `second` units left, after one unit of each was used up.
 struct World {
     table: Table<'static>,
     limits: [TableLimit; 2],
@@ -28,7 +28,7 @@ impl World {
     fn new(committed: u64, second: u64) -> Arc<World> {
         let specs = [committed, second].map(|burst| LimitSpec::new(1, T, burst + 1));
         let longest = specs[(second > committed) as usize];
-        // Loom's atomics are made anew in every execution, and forgotten with it.
+        // Loom makes its atomics anew in every execution, and forgets them with it.
         let lines: std::vec::Vec<Line> = (0..4).map(|_| Line::default()).collect();
         let lines: &'static [Line] = std::boxed::Box::leak(lines.into_boxed_slice());
         let table =
@@ -40,7 +40,7 @@ impl World {
         Arc::new(World { table, limits })
     }
 
-    /// What both debts have left.
+    /// Returns what both debts have left.
     fn left(&self) -> [u64; 2] {
         let left = |i: usize, hash| self.table.peek(&self.limits[i], NOW, hash, 0).expect("own").remaining;
         [left(0, HASH), left(1, second_hash(HASH))]
@@ -65,7 +65,7 @@ fn packet(world: &Arc<World>, kind: Kind, cost: u64) -> impl FnOnce() -> Colour 
     }
 }
 
-/// The colours of packets of these costs, one after the other.
+/// Returns the colours of packets of these costs, one after the other.
 fn one_by_one<const N: usize>(
     kind: Kind,
     [mut committed, mut second]: [u64; 2],
@@ -89,13 +89,13 @@ fn one_by_one<const N: usize>(
     })
 }
 
-/// Are these the colours of some order of two packets?
+/// Returns whether these are the colours of some order of two packets.
 fn is_of_an_order(kind: Kind, bursts: [u64; 2], [a, b]: [u64; 2], colours: [Colour; 2]) -> bool {
     let [second, first] = one_by_one(kind, bursts, [b, a]);
     colours == one_by_one(kind, bursts, [a, b]) || colours == [first, second]
 }
 
-/// What is left once green and yellow have paid.
+/// Returns what is left once green and yellow packets have paid.
 fn paid(kind: Kind, [committed, second]: [u64; 2], costs: &[u64], colours: &[Colour]) -> [u64; 2] {
     let sum = |which: &[Colour]| -> u64 {
         costs.iter().zip(colours).filter(|(_, colour)| which.contains(colour)).map(|(cost, _)| cost).sum()
@@ -109,8 +109,8 @@ fn paid(kind: Kind, [committed, second]: [u64; 2], costs: &[u64], colours: &[Col
     [committed - green, second - second_paid]
 }
 
-/// Two packets of different costs at one reading of the clock: colours of an order, and both debts owe what was paid,
-/// for both kinds and every pair of small bursts and costs. Does not show: more threads, readings apart.
+/// Two packets of different costs at one clock reading: colours of an order, and both debts owe what was paid, for both
+/// kinds and every pair of small bursts and costs. Does not show: more threads, different clock readings.
 #[test]
 fn loom_two_packets_get_the_colours_of_an_order() {
     static SWAPPED: AtomicBool = AtomicBool::new(false);
@@ -133,7 +133,7 @@ fn loom_two_packets_get_the_colours_of_an_order() {
     assert!(SWAPPED.load(Plain::Relaxed), "no packet ever overtook the other");
 }
 
-/// Three packets of one cost: as many green and yellow as in any order. Does not show: other costs.
+/// Three packets of one cost: as many green and yellow ones as in any order. Does not show: other costs.
 #[test]
 fn loom_three_packets_share_the_bursts() {
     for (kind, wanted) in [(Kind::Peak, [1, 1, 1]), (Kind::Excess, [1, 2, 0])] {
@@ -149,7 +149,7 @@ fn loom_three_packets_share_the_bursts() {
     }
 }
 
-/// Must fail: a committed limit that is looked at and charged afterwards lets two packets be green for one.
+/// MUST FAIL: peeking at the committed limit and charging it afterwards lets two packets be green for one.
 #[test]
 #[should_panic(expected = "an envelope is broken")]
 fn loom_weak_mark_that_believes_its_look_is_caught() {
@@ -179,8 +179,8 @@ fn loom_weak_mark_that_believes_its_look_is_caught() {
     });
 }
 
-/// Must fail: a mark that asks the committed limit first, and believes that what it let pass will pass the peak,
-/// charges the committed burst for packets that are red.
+/// MUST FAIL: a mark that asks the committed limit first, and believes that what it passes will pass the peak limit,
+/// charges the committed burst for red packets.
 #[test]
 #[should_panic(expected = "the colours of no order")]
 fn loom_weak_mark_that_asks_in_the_wrong_order_is_caught() {

@@ -1,4 +1,4 @@
-//! The shipped code of chains, marks and groups under the model checker loom. Nothing imports this room.
+//! The shipped code of chains, marks and groups under loom, the model checker. Nothing imports this module.
 
 mod loom_chain;
 mod loom_group;

@@ -1,27 +1,27 @@
-//! Why a wheel cannot be made, or takes nothing now.
+//! Why a wheel cannot be made, or does not take a request.
 
 use crate::combine::error::ChainError;
 
 /// Says why a wheel, a shaper or a queue cannot be made, or why it does not take a request. Nothing was changed:
-/// nothing is reserved, and nothing waits that did not before.
+/// nothing is reserved, and nothing new waits.
 #[cfg_attr(feature = "defmt", derive(defmt::Format))]
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ShaperError {
     /// The number of slots is not a power of two from 64 to 4096.
     BadSlots,
-    /// The granularity is not a power of two, or that many slots of it are 2^62 ticks or more.
+    /// The granularity is not a power of two, or all slots together are 2^62 ticks or more.
     BadGranularity,
-    /// The memory does not hold a single handle.
+    /// The memory does not hold even one handle.
     TooSmall,
     /// The memory is for 2^32 - 1 handles or more.
     TooLarge,
-    /// As many handles wait as the memory holds.
+    /// The memory holds no more handles than those that wait.
     Full,
-    /// A departure may lie beyond the horizon of the wheel: of a limit, its `max_delay` does.
+    /// A departure may lie beyond the horizon of the wheel; for a limit: its `max_delay` does.
     TooFar,
-    /// What has long been due was not taken out, and the slots do not reach from there to the new departure: take out
-    /// what is due first.
+    /// Handles that are long due were not taken out, and the slots do not reach from there to the new departure: take
+    /// out what is due first.
     Behind,
     /// A link or a chain cannot be reserved.
     Chain(ChainError),

@@ -1,4 +1,4 @@
-//! Reservations of a group: never eligible before one of the group that was reserved before.
+//! Reservations in a group: none is eligible before one that was made earlier.
 
 use super::eligibility::Group;
 use crate::answer::Decision;
@@ -6,11 +6,11 @@ use crate::combine::error::ChainError;
 use crate::combine::link::Link;
 
 impl Group {
-    /// Reserves a request of a flow of this group: as [`Cell::reserve`](crate::Cell::reserve) at the later of `now` and
-    /// the group's latest departure, which becomes that of this one.
+    /// Reserves a request for a flow of this group, like [`Cell::reserve`](crate::Cell::reserve) at the later of `now`
+    /// and the group's latest departure. The departure of this request becomes the group's latest.
     ///
-    /// The wait, from `now` to the departure, is at most the limit's `max_delay`; one that would be longer charges
-    /// nothing and leaves the group as it is, and `retry_after` counts from `now`.
+    /// The wait from `now` to the departure is at most the limit's `max_delay`. A request that would wait longer
+    /// charges nothing and leaves the group as it is; its `retry_after` counts from `now`.
     ///
     /// ```
     /// use tatcell::{Cell, Group, LimitSpec, Link};
@@ -24,11 +24,11 @@ impl Group {
     /// ```
     ///
     /// # Errors
-    /// [`ChainError::ForeignLimit`]; [`ChainError::BadAlgorithm`] where the limit is not of GCRA.
+    /// [`ChainError::ForeignLimit`]; [`ChainError::BadAlgorithm`] unless the limit is a GCRA limit.
     ///
     /// # Concurrency
     /// Any number of callers. The departures are those of the same calls one after the other, in the order of their
-    /// departures, which no call leaves that began when another had ended. Cost: one load, the reservation, one atomic
+    /// departures; a call that began when another had ended comes after it. Cost: a load, the reservation, an atomic
     /// maximum.
     ///
     /// Source: IEEE 802.1Qcr-2020, asynchronous traffic shaping; the flow's bucket is full at TAT - CBS / CIR.
@@ -38,7 +38,7 @@ impl Group {
 }
 
 impl Link<'_> {
-    /// Reserves at now, or later where the group is.
+    /// Reserves at now, or at the group's latest departure if that is later.
     pub(super) fn reserve_from(&self, now: u64, group: Option<&Group>) -> Result<Decision, ChainError> {
         self.target.verify_limit()?;
         if !self.target.is_gcra() {

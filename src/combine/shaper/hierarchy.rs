@@ -1,4 +1,4 @@
-//! A hierarchy of limits, one event after the other: flow within tenant within port.
+//! A hierarchy of limits, asked one event after the other: flow within tenant within port.
 //!
 //! ```text
 //!  arrival          e1                        e2                       e3
@@ -9,17 +9,16 @@
 //! ```
 //!
 //! A parent is asked when a request gets there, never for a time that lies ahead: a reservation moves the whole limit
-//! to that time, and everybody else's requests behind it. Beside a flow that is overloaded, a tenant that is charged
-//! at its flows' departures lets all its flows wait as long as that flow's queue is
-//! (`tests/combine/shaper/hierarchy.rs`: 189 seconds instead of 7). Charging all limits at arrival
-//! ([`Shaper::submit_chain`]) lets nobody wait for it, but what that flow holds back then leaves when the tenant's time
-//! has long been given to others: above the tenant's rate.
+//! to that time, and everybody else's requests behind it. If a tenant were charged at its flows' departures, one
+//! overloaded flow would make all its flows wait as long as that flow's queue (`tests/combine/shaper/hierarchy.rs`: 189
+//! seconds instead of 7). If all limits are charged at arrival ([`Shaper::submit_chain`]), nobody waits for that flow.
+//! But what it holds back then leaves when the tenant's time has long been given to others: above the tenant's rate.
 //!
-//! One wheel holds all levels: a handle comes out with its level, and goes in again one higher.
+//! One wheel holds all levels: a handle comes out with its level, and goes in again one level higher.
 //!
-//! A request that a parent refuses (its `max_delay` is shorter than the queue there) is lost at that parent, as a
-//! packet is in any network: what its flow was charged has been used. Give parents a `max_delay` that covers what all
-//! children may bring, and there is none.
+//! A request that a parent refuses (its `max_delay` is shorter than the queue there) is lost at that parent, like a
+//! packet in any network: what its flow was charged is used up. Give parents a `max_delay` that covers what all
+//! children may bring, and none is lost.
 
 use super::error::ShaperError;
 use super::submit::Shaper;
@@ -28,8 +27,8 @@ use crate::answer::Decision;
 use crate::combine::link::Link;
 
 impl Shaper<'_> {
-    /// Reserves what has come out at one level under the limit of the next, at `now`, and lets it wait there: it comes
-    /// out again with its `level` one higher.
+    /// Reserves what has come out at one level under the limit of the next, at `now`. It waits there and comes out
+    /// again with its `level` one higher.
     ///
     /// ```
     /// use tatcell::{wheel_words, Cell, LimitSpec, Link, Shaper};
@@ -51,19 +50,19 @@ impl Shaper<'_> {
     ///         _ => sent.push((due.handle, now)),
     ///     }
     /// }
-    /// // Two flows of one packet every 100 ticks each, and the port lets one through every 10.
+    /// // Two flows of one packet per 100 ticks each; the port passes one per 10.
     /// assert_eq!(sent[..4], [(0, 0), (1, 10), (2, 100), (3, 110)]);
     /// assert_eq!(sent.len(), 8);
     /// # Ok::<(), tatcell::LimitError>(())
     /// ```
     ///
-    /// The place that the handle came out of is free until something else is put in: forward first, submit then.
+    /// The place that the handle came out of stays free only until something else is put in: forward before you submit.
     ///
     /// # Errors
-    /// As [`submit`](Shaper::submit).
+    /// The errors of [`submit`](Shaper::submit).
     ///
     /// # Concurrency
-    /// As [`submit`](Shaper::submit). Cost: the same.
+    /// Like [`submit`](Shaper::submit), at the same cost.
     pub fn forward(&mut self, now: u64, due: Waiting, link: &Link<'_>) -> Result<Decision, ShaperError> {
         self.enter(now, link, None, (due.handle, due.level.wrapping_add(1)))
     }

@@ -2,19 +2,19 @@
 //!
 //! ```text
 //!  submit.rs      request -> reserve on a cell, a key or a chain -> departure -> wheel
-//!  wheel.rs       handles by departure; given out when they are due, in order, a bounded number a call
+//!  wheel.rs       handles by departure, released in order when they are due, one a call
 //!  hierarchy.rs   due at its flow -> reserve at its tenant, at that instant -> wheel -> ... -> port -> out
 //!  eligibility.rs the word of a group: when its last request was eligible (802.1Qcr)
 //!  group.rs       flows that leave in the order of their eligibility
 //!  queue.rs       one flow with its payloads: the leaky bucket as a queue
 //! ```
 //!
-//! There is no drip process. The state word of a limit is the queue's length in time: a reservation moves it and says
-//! when the request leaves, and a queue of Q jobs of one unit is a `max_delay` of `Q * T`. The wheel and the queue only
-//! keep what waits until then; nothing in them decides.
+//! There is no drip process. The state word of a limit is the queue's length in time: a reservation moves it and
+//! returns when the request leaves. A queue of Q jobs of one unit is a `max_delay` of `Q * T`. Wheel and queue only
+//! keep what waits until then; they decide nothing.
 //!
-//! Who may touch it: one owner each (`&mut`), a shaper a core; cells and tables behind several shapers are shared as
-//! ever. Nothing here reads a clock or wakes anybody: [`Shaper::next_departure`] says when to come back.
+//! Each has one owner (`&mut`), for instance a shaper a core; cells and tables behind several shapers are shared as
+//! usual. Nothing here reads a clock or wakes anybody: [`Shaper::next_departure`] returns when to come back.
 
 mod eligibility;
 mod error;

@@ -6,17 +6,17 @@
 //!  pop    now >= d0 ---------------------------'
 //! ```
 //!
-//! The textbook has a queue of Q places that a process empties at one job every T. Here nothing runs: the cell says at
-//! arrival when the job would come to the head, and the queue holds the payload until then. A `max_delay` of `Q * T`
-//! is a queue of Q: a job of one unit that finds Q waiting would wait `(Q + 1) * T`, and is refused.
+//! The textbook has a queue of Q places that a process empties by one job every T. Here nothing runs: at arrival the
+//! cell says when the job would reach the head, and the queue holds the payload until then. A `max_delay` of `Q * T` is
+//! a queue of Q: a job of one unit that finds Q waiting would wait `(Q + 1) * T`, and is refused.
 //!
 //! With a burst of B the first B jobs after idle do not wait: the textbook's queue is B = 1.
 //!
-//! What holds the payloads is a [`Fifo`]: a [`Ring`] of handles in memory of the caller's, or, with the feature
-//! `heapless`, a `heapless::Deque` of payloads of any type.
+//! A [`Fifo`] holds the payloads: a [`Ring`] of handles in the caller's memory, or, with the feature `heapless`, a
+//! `heapless::Deque` of payloads of any type.
 //!
-//! Invariants: departures never fall from head to tail (one owner, one clock, of which the latest reading counts); what
-//! was refused, for its delay or because the queue is full, charged nothing and gets its payload back.
+//! Invariants: departures never fall from head to tail (one owner, one clock, whose latest reading counts). A request
+//! that was refused, for its delay or because the queue is full, charged nothing and gets its payload back.
 #![warn(clippy::arithmetic_side_effects)]
 
 use super::error::ShaperError;
@@ -26,23 +26,23 @@ use crate::cell::ExclusiveCell;
 use crate::combine::error::ChainError;
 use crate::limit::Limit;
 
-/// What holds the payloads of a [`LeakyQueue`], each with its departure, first in, first out.
+/// Holds the payloads of a [`LeakyQueue`], each with its departure, first in, first out.
 pub trait Fifo {
-    /// What is held.
+    /// The type of a payload.
     type Payload;
-    /// Puts one in behind the others; gives it back where there is no room.
+    /// Puts a payload in behind the others; gives it back if there is no room.
     fn put(&mut self, departure: u64, payload: Self::Payload) -> Result<(), Self::Payload>;
-    /// The departure of the first one; None when empty.
+    /// Returns the departure of the first payload; `None` when empty.
     fn first(&self) -> Option<u64>;
-    /// Takes the first one out.
+    /// Takes the first payload out.
     fn take(&mut self) -> Option<Self::Payload>;
-    /// How many are held.
+    /// Returns how many payloads it holds.
     fn count(&self) -> usize;
-    /// How many can be held.
+    /// Returns how many payloads it can hold.
     fn room(&self) -> usize;
 }
 
-/// One flow shaped: a leaky bucket as a queue, with its payloads.
+/// Shapes one flow: a leaky bucket as a queue, with its payloads.
 ///
 /// ```
 /// use tatcell::{ring_words, LeakyQueue, LimitSpec, NotQueued, Outcome, Ring};
@@ -72,7 +72,7 @@ pub struct LeakyQueue<F> {
     fifo: F,
 }
 
-/// A payload that is not queued, and why. Nothing was charged.
+/// Gives back a payload that was not queued, and says why. Nothing was charged.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum NotQueued<P> {
     /// There is no room for it.
@@ -83,7 +83,7 @@ pub enum NotQueued<P> {
 }
 
 impl<P> NotQueued<P> {
-    /// The payload.
+    /// Returns the payload.
     pub fn into_payload(self) -> P {
         match self {
             NotQueued::Full(payload) | NotQueued::Refused(payload, _) => payload,
@@ -92,13 +92,13 @@ impl<P> NotQueued<P> {
 }
 
 impl<F: Fifo> LeakyQueue<F> {
-    /// Makes a queue under a limit, over what holds its payloads, which is empty. `now` is where the clock stands.
+    /// Makes a queue under a limit, with an empty `fifo` for its payloads. `now` is a reading of the clock.
     ///
     /// Two bounds hold, whichever is reached first: the room of `fifo`, and the limit's `max_delay`.
     ///
     /// # Errors
-    /// [`ShaperError::Chain`] of `BadAlgorithm`: the limit is not of GCRA. [`ShaperError::TooSmall`]: `fifo` holds
-    /// nothing.
+    /// [`ShaperError::Chain`] with `BadAlgorithm` unless the limit is a GCRA limit; [`ShaperError::TooSmall`] if `fifo`
+    /// can hold nothing.
     pub fn new(limit: Limit, fifo: F, now: u64) -> Result<LeakyQueue<F>, ShaperError> {
         if !limit.0.is_gcra() {
             return Err(ChainError::BadAlgorithm.into());
@@ -109,14 +109,14 @@ impl<F: Fifo> LeakyQueue<F> {
         Ok(LeakyQueue { limit, cell: ExclusiveCell::new(), latest: now, fifo })
     }
 
-    /// Queues a payload that costs `cost` units; it may be popped from the decision's `departure` on. Its position is
-    /// [`len`](LeakyQueue::len) - 1 afterwards.
+    /// Queues a payload that costs `cost` units; it may be popped from the decision's `departure` on. Afterwards its
+    /// position is [`len`](LeakyQueue::len) - 1.
     ///
     /// # Errors
-    /// [`NotQueued`], with the payload; nothing is charged.
+    /// [`NotQueued`], with the payload. Nothing is charged.
     ///
     /// # Cost
-    /// O(1); a division for the decision.
+    /// O(1), with a division for the decision.
     pub fn push(
         &mut self,
         now: u64,
@@ -133,7 +133,7 @@ impl<F: Fifo> LeakyQueue<F> {
         }
         match self.fifo.put(decision.departure, payload) {
             Ok(()) => Ok(decision),
-            // There was room: with a Fifo that says otherwise the unit is lost.
+            // There was room. If the Fifo contradicts itself, the unit is lost.
             Err(payload) => Err(NotQueued::Full(payload)),
         }
     }
@@ -154,22 +154,22 @@ impl<F: Fifo> LeakyQueue<F> {
         self.fifo.take()
     }
 
-    /// When to come back: the departure of the first payload. None: nothing waits.
+    /// Returns the departure of the first payload: when to come back. `None` if nothing waits.
     pub fn next_departure(&self) -> Option<u64> {
         self.fifo.first()
     }
 
-    /// Payloads that wait.
+    /// Returns the number of payloads that wait.
     pub fn len(&self) -> usize {
         self.fifo.count()
     }
 
-    /// Does nothing wait?
+    /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.fifo.count() == 0
     }
 
-    /// The limit.
+    /// Returns the limit.
     pub fn limit(&self) -> &Limit {
         &self.limit
     }
@@ -178,22 +178,22 @@ impl<F: Fifo> LeakyQueue<F> {
 /// Words of an entry of a [`Ring`].
 const ENTRY: usize = 2;
 
-/// Gives the 64-bit words of memory that a [`Ring`] needs for so many handles; saturates.
+/// Returns the 64-bit words of memory that a [`Ring`] needs for this many handles; saturates.
 pub const fn ring_words(handles: usize) -> usize {
     handles.saturating_mul(ENTRY)
 }
 
-/// A ring of handles in memory of the caller's: `[ departure : 64 ][ handle : 64 ]` each.
+/// Holds handles in the caller's memory, first in, first out: `[ departure : 64 ][ handle : 64 ]` each.
 #[derive(Debug)]
 pub struct Ring<'a> {
     entries: &'a mut [u64],
-    /// The entry that is taken out next; below `room`.
+    /// The entry that is taken out next; less than `room`.
     head: usize,
     count: usize,
 }
 
 impl<'a> Ring<'a> {
-    /// Makes an empty ring for as many handles as the memory has room for ([`ring_words`]).
+    /// Makes an empty ring for as many handles as fit in the memory ([`ring_words`]).
     pub fn new(memory: &'a mut [u64]) -> Ring<'a> {
         Ring { entries: memory, head: 0, count: 0 }
     }
@@ -212,7 +212,7 @@ impl Fifo for Ring<'_> {
         if self.count >= room {
             return Err(handle);
         }
-        // Both are below the room, and that is at most a sixteenth of the address space.
+        // No overflow: both are at most the room, which is at most a sixteenth of the address space.
         let at = if behind < room { behind } else { behind.wrapping_sub(room) };
         let entry = self.entry(at).ok_or(handle)?;
         *entry = [departure, handle];
@@ -247,7 +247,7 @@ impl Fifo for Ring<'_> {
     }
 }
 
-/// Payloads of any type, with their departures, in place: no memory beside the queue's own.
+/// Holds payloads of any type, with their departures, in place: no memory besides the queue's own.
 ///
 /// ```
 /// use tatcell::{LeakyQueue, LimitSpec};

@@ -10,21 +10,21 @@
 //!
 //! Invariants:
 //!
-//! - **Nothing lost, nothing minted.** The wheel is looked at first, for any departure that the limit can give: what
-//!   was reserved always has its place, so there is no refund on the way in. One owner, so nobody takes that place.
-//! - **A flow's order holds**: reservations of one cell or key have departures that never fall while its clock does
-//!   not step back; for a shaper it does not, as the latest reading at which it took a request in counts for older
-//!   ones; and the wheel keeps equal and close departures in their order. (A refund of another request of the flow
-//!   moves later reservations ahead of those made before: refund none but the newest.)
-//! - **A flow's queue is bounded**: with unit costs at most `max_delay / T` requests of it wait for a departure that
+//! - **Nothing lost, nothing minted.** The wheel is checked first, for any departure that the limit can give. So every
+//!   reservation has its place, and nothing is refunded on the way in. With one owner nobody else takes that place.
+//! - **A flow's order holds**: reservations of one cell or key have departures that never fall while its clock does not
+//!   step back. For a shaper it does not: the latest reading at which it took a request in counts for older ones. And
+//!   the wheel keeps equal and close departures in their order. (After a refund of another request of the flow, later
+//!   reservations overtake earlier ones: refund only the newest.)
+//! - **A flow's queue is bounded**: with unit costs at most `max_delay / T` of its requests wait for a departure that
 //!   lies ahead. So a queue of Q jobs is `max_delay` = Q * T.
-//! - **The rate holds.** Departures of a flow conform to its limit exactly. What is given out is late by less than a
-//!   granularity g and by the caller's own delay d, so in any time t at most `burst + (t + g + d) / T` units are.
+//! - **The rate holds.** Departures of a flow conform to its limit exactly. A handle is released late by less than a
+//!   granularity g plus the caller's own delay d, so in any time t at most `burst + (t + g + d) / T` units leave.
 //!
-//! Progress: no loop but the bounded ones of the reservation.
+//! Progress: no loop except for the bounded ones of the reservation.
 //!
-//! Not here: taking one handle out of the middle. Its place in time is gone: departures behind it have been told.
-//! Mark the payload as dead and drop it when it comes out.
+//! Not here: taking one handle out of the middle. Its place in time is gone, because departures behind it have been
+//! returned. Mark the payload as dead and drop it when it comes out.
 
 use super::eligibility::Group;
 use super::error::ShaperError;
@@ -35,12 +35,12 @@ use crate::combine::error::ChainError;
 use crate::combine::link::Link;
 use crate::table::Counters;
 
-/// A shaper: reserves for each request the earliest instant at which it conforms, and keeps its handle until then.
+/// Reserves for each request the earliest instant at which it conforms, and keeps its handle until then.
 ///
-/// The leaky bucket as a queue, for any number of keys. The limits must have a
-/// [`max_delay`](crate::LimitSpec::max_delay); it is the queue's length in time, and Q jobs of one unit are `Q * T`.
+/// This is the leaky bucket as a queue, for any number of keys. The limits must have a
+/// [`max_delay`](crate::LimitSpec::max_delay): the queue's length in time. A queue of Q jobs of one unit has `Q * T`.
 ///
-/// One owner uses a shaper, a core for instance; the cells and tables behind it may be shared with other shapers.
+/// One owner uses a shaper, for instance a core; the cells and tables behind it may be shared with other shapers.
 ///
 /// ```
 /// use tatcell::{wheel_words, LimitSpec, Line, Link, Shaper, Table, TableOptions};
@@ -74,14 +74,13 @@ pub struct Shaper<'a> {
 }
 
 impl<'a> Shaper<'a> {
-    /// Makes an empty shaper over a wheel of `slots` slots of `granularity` ticks, see [`Wheel::new`].
+    /// Makes an empty shaper over a wheel of `slots` slots of `granularity` ticks: see [`Wheel::new`].
     ///
-    /// Choose the granularity by how late a request may leave, and the slots so that
-    /// [`horizon`](Wheel::horizon), `(slots - 1) * granularity`, exceeds the longest `max_delay` by as long as the
-    /// caller may fail to come back.
+    /// The granularity is how late a request may leave. Choose the slots so that [`horizon`](Wheel::horizon), `(slots -
+    /// 1) * granularity`, exceeds the longest `max_delay` by as long as the caller may fail to come back.
     ///
     /// # Errors
-    /// As [`Wheel::new`].
+    /// The errors of [`Wheel::new`].
     pub fn new(
         memory: &'a mut [u64],
         slots: usize,
@@ -91,32 +90,32 @@ impl<'a> Shaper<'a> {
         Wheel::new(memory, slots, granularity, now).map(|wheel| Shaper { wheel })
     }
 
-    /// Reserves a request under one limit and lets its handle wait until the decision's `departure`.
+    /// Reserves a request under one limit, and lets its handle wait until the decision's `departure`.
     ///
-    /// Every request goes through the wheel, one that may leave at once too, so that none overtakes another of its
-    /// flow. One that does not conform (it would wait longer than the limit's `max_delay`: `retry_after` says when it
-    /// would not), that never does, or that is contended waits nowhere and charged nothing: drop it, or ask again.
+    /// Every request goes through the wheel, even one that may leave at once, so that none overtakes another of its
+    /// flow. A request that does not conform (it would wait longer than the limit's `max_delay`: `retry_after` says
+    /// when it would not), that never does, or that is contended neither waits nor is charged: drop it, or try again.
     ///
     /// # Errors
-    /// [`ShaperError::Full`]; [`TooFar`](ShaperError::TooFar) where the limit's `max_delay` exceeds the horizon;
-    /// [`Behind`](ShaperError::Behind); of [`Chain`](ShaperError::Chain) `ForeignLimit`, and `BadAlgorithm` where the
-    /// limit is not of GCRA. Nothing is reserved then.
+    /// [`ShaperError::Full`]; [`TooFar`](ShaperError::TooFar) if the limit's `max_delay` exceeds the horizon;
+    /// [`Behind`](ShaperError::Behind); [`Chain`](ShaperError::Chain) with `ForeignLimit`, or with `BadAlgorithm`
+    /// unless the limit is a GCRA limit. Nothing is reserved then.
     ///
     /// # Concurrency
-    /// As [`Cell::reserve`](crate::Cell::reserve), of any number of shapers on one cell or table.
+    /// Like [`Cell::reserve`](crate::Cell::reserve), for any number of shapers on one cell or table.
     ///
     /// # Cost
-    /// O(1): the reservation, a compare-and-swap, and three words of the memory.
+    /// O(1): the reservation, a compare-and-swap, and five or six words of the memory.
     pub fn submit(&mut self, now: u64, link: &Link<'_>, handle: u64) -> Result<Decision, ShaperError> {
         self.enter(now, link, None, (handle, 0))
     }
 
-    /// As [`submit`](Shaper::submit) for a flow of a group, whose requests leave in the order of their eligibility:
-    /// never before one of the group that was submitted before. The delay counts from `now`, what the group made it
-    /// wait included.
+    /// Submits like [`submit`](Shaper::submit), for a flow of a group, whose requests leave in the order of their
+    /// eligibility: never before one of the group that was submitted earlier. The delay counts from `now` and includes
+    /// what the group made the request wait.
     ///
     /// # Errors
-    /// As [`submit`](Shaper::submit).
+    /// The errors of [`submit`](Shaper::submit).
     ///
     /// Source: IEEE 802.1Qcr, see [`Group`].
     pub fn submit_in(
@@ -129,11 +128,11 @@ impl<'a> Shaper<'a> {
         self.enter(now, link, Some(group), (handle, 0))
     }
 
-    /// As [`submit`](Shaper::submit) under all limits of a chain: departs at the latest of theirs, charged now. See
-    /// [`Chain::reserve`]; where one limit is shared by many flows, [`forward`](Shaper::forward) is the better way.
+    /// Submits like [`submit`](Shaper::submit), under all limits of a chain: the request departs at the latest of their
+    /// departures, charged now. See [`Chain::reserve`]. If many flows share a limit, use [`forward`](Shaper::forward).
     ///
     /// # Errors
-    /// As [`submit`](Shaper::submit).
+    /// The errors of [`submit`](Shaper::submit).
     pub fn submit_chain(
         &mut self,
         now: u64,
@@ -143,11 +142,11 @@ impl<'a> Shaper<'a> {
         self.submit_chain_ex(now, chain, handle, None, |_, _| ())
     }
 
-    /// As [`submit_chain`](Shaper::submit_chain), with counters and the decision of each link as
+    /// Submits like [`submit_chain`](Shaper::submit_chain), with counters and each link's decision as in
     /// [`Chain::reserve_ex`].
     ///
     /// # Errors
-    /// As [`submit`](Shaper::submit).
+    /// The errors of [`submit`](Shaper::submit).
     pub fn submit_chain_ex(
         &mut self,
         now: u64,
@@ -165,7 +164,7 @@ impl<'a> Shaper<'a> {
     /// Keeps a handle whose departure was decided elsewhere.
     ///
     /// # Errors
-    /// As [`Wheel::insert`].
+    /// The errors of [`Wheel::insert`].
     pub fn insert(&mut self, now: u64, waiting: Waiting) -> Result<(), ShaperError> {
         self.wheel.insert(now, waiting)
     }
@@ -180,17 +179,17 @@ impl<'a> Shaper<'a> {
         self.wheel.take()
     }
 
-    /// When to come back: see [`Wheel::next_departure`].
+    /// Returns when to come back: see [`Wheel::next_departure`].
     pub fn next_departure(&self) -> Option<u64> {
         self.wheel.next_departure()
     }
 
-    /// The wheel, for its numbers.
+    /// Returns the wheel, for its numbers.
     pub fn wheel(&self) -> &Wheel<'a> {
         &self.wheel
     }
 
-    /// Reserves under one limit; what was reserved waits.
+    /// Reserves under one limit, and lets the request wait.
     pub(super) fn enter(
         &mut self,
         now: u64,
@@ -204,7 +203,7 @@ impl<'a> Shaper<'a> {
         self.keep(now, waiting, decision)
     }
 
-    /// Lets wait what was reserved. The wheel has room for it: that was looked at with the longest delay.
+    /// Lets a reserved request wait. The wheel has room for it: `has_room` was called with the longest delay.
     fn keep(
         &mut self,
         now: u64,
@@ -219,7 +218,7 @@ impl<'a> Shaper<'a> {
 }
 
 impl Link<'_> {
-    /// The longest that a reservation may have to wait, in ticks.
+    /// Returns the longest time that a reservation may have to wait, in ticks.
     fn max_delay(&self) -> Result<u64, ChainError> {
         self.target.verify_limit()?;
         self.target.max_delay().ok_or(ChainError::BadAlgorithm)

@@ -1,4 +1,4 @@
-//! A timing wheel: handles in slots of time, in memory of the caller's.
+//! A timing wheel: handles in slots of time, in the caller's memory.
 //!
 //! ```text
 //!  memory, 64-bit words
@@ -14,18 +14,18 @@
 //!            '------ g ticks each                          '------'
 //! ```
 //!
-//! g is the granularity, a power of two, as S is: a slot is found by a shift and a mask, and times may wrap at 2^64.
-//! A slot is a list, first in, first out. What is due is taken from the first slot from base on that holds anything:
-//! two words of bits and a count of trailing zeros.
+//! g is the granularity, a power of two, as S is: a slot is found by a shift and a mask, and times may wrap at 2^64. A
+//! slot is a list, first in, first out. The next handle comes from the first slot from base on that holds anything: two
+//! words of bits and a count of trailing zeros.
 //!
 //! Invariants:
 //!
-//! - every handle lies in a slot of `base..base + S * g`; base moves up, to now at most, and never past a handle;
-//! - **never early**: a handle is given out at a now that is at or after its departure;
-//! - **late by less than g**: what stands before it in its slot is due before the slot ends;
+//! - every handle lies in a slot of `base..base + S * g`; base moves up, at most to now, and never past a handle;
+//! - **never early**: a handle is released at a now that is at or after its departure;
+//! - **late by less than g**: everything before it in its slot is due before the slot ends;
 //! - **in order**: of two handles, the one with the earlier departure comes out first, unless both departures lie in
-//!   one slot: there the one that was put in first. So handles that are put in with departures that never fall (those
-//!   of one flow) come out in the order in which they were put in;
+//!   one slot: then the one that was put in first. So handles whose departures never fall (those of one flow) come out
+//!   in the order in which they were put in;
 //! - a departure that has passed goes to the slot of now; a now that lies behind an earlier one counts as that one.
 //!
 //! Progress: no loop in any call. One owner; nothing is shared.
@@ -37,17 +37,17 @@
 
 use super::error::ShaperError;
 
-/// Fewest slots of a [`Wheel`].
+/// The smallest number of slots of a [`Wheel`].
 pub const MIN_SLOTS: usize = 64;
-/// Most slots of a [`Wheel`].
+/// The largest number of slots of a [`Wheel`].
 pub const MAX_SLOTS: usize = 4096;
 
 /// Words of a node.
 const NODE: usize = 3;
-/// Slots that a word of bits stands for.
+/// Slots for each word of bits.
 const BITS: usize = 64;
 
-/// Gives the 64-bit words of memory that a wheel of so many slots needs for so many handles; saturates.
+/// Returns the 64-bit words of memory that a wheel of `slots` slots needs for `handles` handles; saturates.
 ///
 /// ```
 /// assert_eq!(tatcell::wheel_words(256, 1000), 4 + 256 + 3 * 1000);
@@ -56,21 +56,21 @@ pub const fn wheel_words(slots: usize, handles: usize) -> usize {
     words_of_bits(slots).saturating_add(slots).saturating_add(handles.saturating_mul(NODE))
 }
 
-/// What waits in a wheel: a handle of the caller's, when it may leave, and how far it has come.
+/// Describes what waits in a wheel: a handle of the caller's, when it may leave, and how far it has come.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Waiting {
-    /// The caller's own: an index, a pointer, a file descriptor.
+    /// The caller's own value: an index, a pointer, a file descriptor.
     pub handle: u64,
-    /// The tick from which on it may leave.
+    /// The tick from which it may leave.
     pub departure: u64,
-    /// Limits that it has passed through, for [`Shaper::forward`](crate::Shaper::forward): 0 is the first.
+    /// The number of limits that it has passed before this one, for [`Shaper::forward`](crate::Shaper::forward).
     pub level: u32,
 }
 
-/// A timing wheel: keeps handles until their departures, and gives them out in that order.
+/// Keeps handles until their departures, and releases them in that order.
 ///
-/// For departures that are decided elsewhere; a [`Shaper`](crate::Shaper) reserves as well. Memory is the caller's; the
-/// owner of the wheel is the only one to use it.
+/// For departures that are decided elsewhere; a [`Shaper`](crate::Shaper) also reserves. The memory is the caller's,
+/// and only the owner of the wheel uses it.
 ///
 /// ```
 /// use tatcell::{wheel_words, ShaperError, Waiting, Wheel};
@@ -90,28 +90,28 @@ pub struct Wheel<'a> {
     bits: &'a mut [u64],
     slots: &'a mut [u64],
     nodes: &'a mut [u64],
-    /// Bit w: word w of the bits is not 0.
+    /// Bit w is 1 if word w of the bits is not 0.
     summary: u64,
-    /// Where the first slot starts, in ticks; a multiple of the granularity.
+    /// The start of the first slot, in ticks; a multiple of the granularity.
     base: u64,
     /// The latest reading of the clock, at or after base.
     latest: u64,
     /// The granularity is 2^shift ticks.
     shift: u32,
-    /// A node that was given back, or 0; each names the next in its third word.
+    /// A node that was given back, or 0. Each such node names the next in its third word.
     free: u32,
-    /// Nodes that were ever used.
+    /// The number of nodes that were ever used.
     used: u32,
     len: u32,
 }
 
 impl<'a> Wheel<'a> {
-    /// Makes an empty wheel of `slots` slots (a power of two from 64 to 4096) of `granularity` ticks each (a power of
-    /// two) in `memory`, for as many handles as it has room for ([`wheel_words`]). `now` is where the clock stands.
+    /// Makes an empty wheel in `memory` of `slots` slots (a power of two from 64 to 4096) of `granularity` ticks each
+    /// (a power of two), for as many handles as fit ([`wheel_words`]). `now` is a reading of the clock.
     ///
     /// # Errors
-    /// [`ShaperError::BadSlots`], [`BadGranularity`](ShaperError::BadGranularity),
-    /// [`TooSmall`](ShaperError::TooSmall), [`TooLarge`](ShaperError::TooLarge); the memory is not touched then.
+    /// [`ShaperError::BadSlots`], [`BadGranularity`](ShaperError::BadGranularity), [`TooSmall`](ShaperError::TooSmall),
+    /// [`TooLarge`](ShaperError::TooLarge). The memory is not touched then.
     ///
     /// # Cost
     /// Writes a word for every 64 slots.
@@ -145,32 +145,32 @@ impl<'a> Wheel<'a> {
         Ok(Wheel { bits, slots, nodes, summary: 0, base, latest: now, shift, free: 0, used: 0, len: 0 })
     }
 
-    /// Handles that wait.
+    /// Returns the number of handles that wait.
     pub fn len(&self) -> usize {
         self.len as usize
     }
 
-    /// Does nothing wait?
+    /// Returns whether nothing waits.
     pub fn is_empty(&self) -> bool {
         self.len == 0
     }
 
-    /// Most handles that can wait.
+    /// Returns the most handles that can wait.
     pub fn capacity(&self) -> usize {
         self.nodes.len().wrapping_div(NODE)
     }
 
-    /// The ticks of a slot: a handle is given out late by less than this.
+    /// Returns the ticks of a slot: a handle is released late by less than this.
     pub fn granularity(&self) -> u64 {
         1u64.wrapping_shl(self.shift)
     }
 
-    /// How far ahead of now a departure may lie, in ticks: one slot less than all of them.
+    /// Returns how far ahead of now a departure may lie, in ticks: one slot less than all of them.
     pub fn horizon(&self) -> u64 {
         (self.slots.len() as u64).wrapping_sub(1).wrapping_shl(self.shift)
     }
 
-    /// Looks whether a handle with any departure up to `delay` ticks after `now` can be put in.
+    /// Checks that a handle with any departure up to `delay` ticks after `now` can be put in.
     ///
     /// # Errors
     /// [`ShaperError::Full`], [`TooFar`](ShaperError::TooFar), [`Behind`](ShaperError::Behind).
@@ -185,19 +185,19 @@ impl<'a> Wheel<'a> {
         self.base_for(now, now.wrapping_add(delay)).map(drop)
     }
 
-    /// The latest reading of the clock: this one, or one that an earlier call brought.
+    /// Returns the latest reading of the clock: this one, or that of an earlier call.
     pub(super) fn later(&self, now: u64) -> u64 {
         self.latest.wrapping_add(ahead(now, self.latest))
     }
 
-    /// Puts a handle in, to be given out from its departure on; one that has passed counts as `now`. A `now` that lies
-    /// behind that of an earlier call counts as that one.
+    /// Puts a handle in, to be released from its departure on. A departure that has passed counts as `now`; a `now`
+    /// that lies behind that of an earlier call counts as that one.
     ///
     /// # Errors
     /// [`ShaperError::Full`], [`TooFar`](ShaperError::TooFar), [`Behind`](ShaperError::Behind).
     ///
     /// # Cost
-    /// O(1): three words of the memory written, no loop.
+    /// O(1): five or six words of the memory written, no loop.
     pub fn insert(&mut self, now: u64, waiting: Waiting) -> Result<(), ShaperError> {
         if self.len() >= self.capacity() {
             return Err(ShaperError::Full);
@@ -227,9 +227,9 @@ impl<'a> Wheel<'a> {
         Ok(())
     }
 
-    /// Takes out the next handle that is due at `now`; None: none is.
+    /// Takes out the next handle that is due at `now`; `None` if none is.
     ///
-    /// Ask again until there is none, or as often as the time allows: what is due stays so.
+    /// Call again until there is none, or as often as time allows: what is due stays due.
     ///
     /// # Cost
     /// O(1), no loop.
@@ -241,7 +241,7 @@ impl<'a> Wheel<'a> {
         self.take()
     }
 
-    /// Takes out the first handle, whether it is due or not; None: nothing waits. For shutting down.
+    /// Takes out the first handle, due or not; `None` if nothing waits. For shutting down.
     ///
     /// # Cost
     /// O(1), no loop.
@@ -262,27 +262,27 @@ impl<'a> Wheel<'a> {
         Some(taken)
     }
 
-    /// The departure of the handle that is given out next: when to come back. None: nothing waits.
+    /// Returns the departure of the handle that is released next: when to come back. `None` if nothing waits.
     ///
-    /// No other handle is given out before that tick, though one behind it in its slot may have an earlier departure.
+    /// No other handle is released before that tick, although one behind it in its slot may have an earlier departure.
     pub fn next_departure(&self) -> Option<u64> {
         let (_, node) = halves(*self.slots.get(self.first()?)?);
         self.nodes.get(first_word(node).wrapping_add(1)).copied()
     }
 
-    /// The slot of a time.
+    /// Returns the slot of a time.
     fn place(&self, time: u64) -> usize {
         time.wrapping_shr(self.shift) as usize & self.slots.len().wrapping_sub(1)
     }
 
-    /// Where the first slot must start for this departure, which is not before now, to have one.
+    /// Returns where the first slot must start so that this departure, which is not before now, has a slot.
     fn base_for(&self, now: u64, departure: u64) -> Result<u64, ShaperError> {
         let (slots, shift) = (self.slots.len() as u64, self.shift);
         let reaches = |base: u64| ahead(departure, base).wrapping_shr(shift) < slots;
         if reaches(self.base) {
             return Ok(self.base);
         }
-        // It may go on to now, but not past what waits.
+        // Base may move up to now, but not past what waits.
         let passed = ahead(now, self.base).wrapping_shr(shift);
         if !reaches(self.base.wrapping_add(passed.wrapping_shl(shift))) {
             return Err(ShaperError::TooFar);
@@ -298,7 +298,7 @@ impl<'a> Wheel<'a> {
         }
     }
 
-    /// The first slot from base on that holds anything.
+    /// Returns the first slot from base on that holds anything.
     fn first(&self) -> Option<usize> {
         let start = self.place(self.base);
         let (word, bit) = word_and_bit(start);
@@ -306,7 +306,7 @@ impl<'a> Wheel<'a> {
         if here != 0 {
             return Some(at(word, here));
         }
-        // The words behind this one, then those from the first on; this one again, for its lower bits, comes last.
+        // First the words behind this one, then those from the first on. This one, for its lower bits, comes last.
         let behind = self.summary & (u64::MAX - 1).wrapping_shl(word as u32);
         let from = if behind != 0 { behind } else { self.summary };
         if from == 0 {
@@ -339,7 +339,7 @@ impl<'a> Wheel<'a> {
         }
     }
 
-    /// A node that nothing uses: one that was given back, else one that never was used.
+    /// Takes a node that nothing uses: one that was given back, else one that was never used.
     fn take_node(&mut self) -> Option<u32> {
         if self.free == 0 {
             if self.used as usize >= self.capacity() {
@@ -355,7 +355,7 @@ impl<'a> Wheel<'a> {
     }
 }
 
-/// How far `time` lies ahead of `from`; 0 where it lies behind. Times may wrap: what is 2^63 or more ahead is behind.
+/// Returns how far `time` lies ahead of `from`, 0 if it lies behind. Times may wrap: 2^63 or more ahead is behind.
 pub(super) const fn ahead(time: u64, from: u64) -> u64 {
     let ticks = time.wrapping_sub(from);
     if ticks >> 63 == 0 {
@@ -365,27 +365,27 @@ pub(super) const fn ahead(time: u64, from: u64) -> u64 {
     }
 }
 
-/// Words of bits for so many slots.
+/// Returns the words of bits for this many slots.
 const fn words_of_bits(slots: usize) -> usize {
     slots / BITS
 }
 
-/// Word and bit of a slot among the bits.
+/// Returns word and bit of a slot among the bits.
 const fn word_and_bit(place: usize) -> (usize, u32) {
     (place / BITS, (place % BITS) as u32)
 }
 
-/// The slot of the lowest bit of a word.
+/// Returns the slot of the lowest bit of a word.
 const fn at(word: usize, bits: u64) -> usize {
     word.wrapping_mul(BITS).wrapping_add(bits.trailing_zeros() as usize)
 }
 
-/// Where a node starts, whose numbers count from 1.
+/// Returns where a node starts. Nodes are numbered from 1.
 const fn first_word(node: u32) -> usize {
     (node as usize).wrapping_sub(1).wrapping_mul(NODE)
 }
 
-/// The words of a node.
+/// Returns the words of a node.
 fn node_of(nodes: &mut [u64], node: u32) -> Option<&mut [u64; NODE]> {
     let start = first_word(node);
     nodes.get_mut(start..start.wrapping_add(NODE))?.try_into().ok()

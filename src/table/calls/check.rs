@@ -1,20 +1,20 @@
 //! The short calls for one key: a verdict, and when to come back.
 //!
 //! ```text
-//!  check ---> hash_whole -> check_hash   is the limit of this table, what is now in q-units: mostly one comparison
+//!  check ---> hash_whole -> check_hash   is the limit this table's, what is now in q-units: mostly one comparison
 //!    |                        |
 //!  check_sized, check_whole --+          a q-unit is a tick, and a key of 4 or 16 bytes is hashed in registers
 //!                             |
 //!                          check_home    inline: the home line searched once, one attempt on what is found there
 //!                             |
-//!                          check_far     the other line, one attempt
+//!                          check_far     the other line: one attempt, or an insert
 //!                             |
-//!                          check_in      the long way: `run`, which looks again and inserts
+//!                          run_as        the long way: scans both lines again, waits for rivals
 //! ```
 //!
-//! What a processor does beside its one swap is wait for the line, as far as it does not run ahead to the next request:
-//! so what counts is how few instructions lie between two of them. Each way out of line repeats what the one before it
-//! did, and none carries more than hash and clock along.
+//! A check is bound by the cache miss of its line, unless the processor runs ahead to the next request. So what counts
+//! is how few instructions lie between two swaps. Each path out of line repeats the work done before it; it gets only
+//! hash and clock.
 
 use crate::algorithms::gcra::{self, Plain};
 use crate::algorithms::{Kind, Op};
@@ -33,15 +33,15 @@ impl<'m, M: Access> Table<'m, M> {
     /// Decides one request of a key and charges it if it conforms.
     ///
     /// # Errors
-    /// [`TableError::ForeignLimit`], [`TableError::BadHashKind`]; nothing is touched then.
+    /// [`TableError::ForeignLimit`], [`TableError::BadHashKind`]. Nothing is touched then.
     ///
     /// # Concurrency
-    /// Any number of threads and processes. A known key costs one hash, one or two cache lines and one
-    /// compare-and-swap when conforming; only loads when not.
+    /// Any number of threads and processes may call this. For a known key a conforming request costs one hash, one or
+    /// two cache lines and one compare-and-swap; a refused one does no swap.
     #[inline(always)]
     pub fn check(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
-        // The usual lengths by value, so that nobody needs the address of the caller's key. Where it has its length
-        // from the compiler, nothing is asked.
+        // The usual lengths are passed by value, so that nothing needs the address of the caller's key. If the compiler
+        // knows the length, no test remains.
         match (key.first_chunk::<16>(), key.first_chunk::<4>()) {
             (Some(whole), _) if key.len() == 16 => self.check_sized(limit, now, *whole, cost),
             (_, Some(whole)) if key.len() == 4 => self.check_sized(limit, now, *whole, cost),
@@ -49,7 +49,7 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// A key of 4 or 16 bytes: where it is hashed in registers and a q-unit is a tick, one attempt inline.
+    /// Checks a key of 4 or 16 bytes: one attempt inline if it is hashed in registers and a q-unit is a tick.
     #[inline(always)]
     fn check_sized<const N: usize>(
         &self,
@@ -58,7 +58,7 @@ impl<'m, M: Access> Table<'m, M> {
         key: [u8; N],
         cost: u64,
     ) -> Result<Outcome, TableError> {
-        // SAFETY: a `TableLimit` of Rust is made by a table alone; the C layer does not call this.
+        // SAFETY: in Rust only a table makes a `TableLimit`; the C layer does not call this.
         if let Some(hash) = unsafe { self.short(limit) }.and_then(|keys| aes::hash_short(keys, &key)) {
             return Ok(match self.check_whole(limit, now, hash, cost) {
                 Some(outcome) => outcome,
@@ -68,7 +68,7 @@ impl<'m, M: Access> Table<'m, M> {
         self.check_general(limit, now, key, cost)
     }
 
-    /// A key of 4 or 16 bytes of any table, out of line: beside the shortest way it would cost that registers.
+    /// Checks a key of 4 or 16 bytes in any table. Out of line, to spare the registers of the shortest path.
     #[inline(never)]
     fn check_general<const N: usize>(
         &self,
@@ -81,13 +81,13 @@ impl<'m, M: Access> Table<'m, M> {
         self.check_hash(limit, now, hash, cost)
     }
 
-    /// [`check`](Table::check) of any table and any key.
+    /// Does the same as [`check`](Table::check) for any table and any key.
     #[inline(never)]
     fn check_any(&self, limit: &TableLimit, now: u64, key: &[u8], cost: u64) -> Result<Outcome, TableError> {
         self.check_hash(limit, now, self.hash(key)?, cost)
     }
 
-    /// As [`check`](Table::check) for a hash made before, by [`hash`](Table::hash) or by the caller.
+    /// Decides like [`check`](Table::check), for a hash made before by [`hash`](Table::hash) or by the caller.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -99,7 +99,7 @@ impl<'m, M: Access> Table<'m, M> {
         hash: u64,
         cost: u64,
     ) -> Result<Outcome, TableError> {
-        // For most limits one comparison tells that it is of this table, and that its q-units are ticks.
+        // For most limits one comparison shows that the limit is this table's and that its q-units are ticks.
         let now_q = if limit.0.fingerprint == self.whole {
             now
         } else if limit.0.fingerprint == self.timed {
@@ -110,8 +110,8 @@ impl<'m, M: Access> Table<'m, M> {
         Ok(self.check_at(limit, (now, now_q), hash, cost))
     }
 
-    /// As [`check_hash`](Table::check_hash) under a limit of this table.
-    #[allow(dead_code)] // the C layer's bursts of different limits ask
+    /// Does the same as [`check_hash`](Table::check_hash) under a limit of this table.
+    #[allow(dead_code)] // the C layer's bursts of different limits call it
     #[inline(always)]
     pub(crate) fn check_owned(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         match self.check_near(limit, self.now_q(now), hash, cost, |q| limit.0.ticks_up(q, now)) {
@@ -129,8 +129,8 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// As [`check_hash`](Table::check_hash) under a limit of this table whose q-units are ticks, if one attempt in the
-    /// home line decides.
+    /// Does the same as [`check_hash`](Table::check_hash) under a limit of this table whose q-units are ticks, if one
+    /// attempt in the home line decides.
     #[inline(always)]
     pub(crate) fn check_whole(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Option<Outcome> {
         self.check_near(limit, now, hash, cost, |q| q)
@@ -151,7 +151,7 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// The hot path: one attempt on the key's live slot in its home line; the rest is out of line.
+    /// The hot path: one attempt on the key's live slot in its home line. Everything else is out of line.
     #[inline(always)]
     fn check_home<S: Scan>(
         &self,
@@ -162,7 +162,7 @@ impl<'m, M: Access> Table<'m, M> {
         cost: u64,
         ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
-        // Before a word is in a register that nothing is left for.
+        // Tested before the words fill the registers.
         if !gcra::is_plain(&limit.0, cost) {
             return None;
         }
@@ -171,7 +171,8 @@ impl<'m, M: Access> Table<'m, M> {
         self.attempt(found, tag, limit, now_q, cost, ticks)
     }
 
-    /// One attempt on a live slot. None: a look, options, a cost above the burst, no limit, or lost to a rival.
+    /// Makes one attempt on a live slot. Returns `None` if the request is not plain (`Plain::Other`) or lost to a
+    /// rival.
     #[inline(always)]
     fn attempt(
         &self,
@@ -183,7 +184,7 @@ impl<'m, M: Access> Table<'m, M> {
         ticks: impl FnOnce(u64) -> u64,
     ) -> Option<Outcome> {
         let (p, layout) = (&limit.0, &self.geometry.layout);
-        // `word ^ tag` is the payload of a live word of this key, without a mask.
+        // For a live word of this key `word ^ tag` is the payload, without a mask.
         match gcra::plain(p, layout.lead(word ^ tag.0, now_q), cost) {
             Plain::Wait(q) => Some(Outcome::NonConforming { retry_after: ticks(q) }),
             Plain::Store(lead) => {
@@ -194,7 +195,7 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// A limit that counts, of which no attempt decides, or one of another table.
+    /// Decides under a limit that counts, which no attempt decides, or refuses a limit of another table.
     #[cold]
     #[inline(never)]
     fn check_counted(
@@ -205,7 +206,7 @@ impl<'m, M: Access> Table<'m, M> {
         cost: u64,
     ) -> Result<Outcome, TableError> {
         self.verify_limit(limit)?;
-        // Unlimited: no slot is used.
+        // An unlimited limit uses no slot.
         if limit.0.t_q == 0 {
             return Ok(Outcome::Conforming);
         }
@@ -213,8 +214,8 @@ impl<'m, M: Access> Table<'m, M> {
         Ok(short_answer(&done, limit, now))
     }
 
-    /// A key that is not in its home line: one attempt in the other line, or an insert; else as
-    /// [`check_again`](Self::check_again). Of a limit of GCRA's: the others' way would take as much stack once more.
+    /// Decides for a key that is not in its home line: one attempt in the other line, or an insert; else like
+    /// [`check_again`](Self::check_again). GCRA limits only: to handle the others too would double its stack.
     #[inline(never)]
     pub(crate) fn check_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
         if let Some(outcome) = self.attempt_far(limit, now, hash, cost) {
@@ -223,7 +224,7 @@ impl<'m, M: Access> Table<'m, M> {
         if limit.0.t_q == 0 {
             return Outcome::Conforming;
         }
-        // A plain cost comes here only where it lost a swap or met a claim of its key: an absent one has been inserted.
+        // A plain cost gets here only if it lost a swap or met a claim of its key: an absent key was inserted above.
         if !M::EXCLUSIVE && gcra::is_plain(&limit.0, cost) {
             back_off(1);
         }
@@ -231,8 +232,8 @@ impl<'m, M: Access> Table<'m, M> {
         short_answer(&self.run_as(hash, self.now_q(now), &op), limit, now)
     }
 
-    /// One attempt in the other line, or an insert. Where the words of two lines find no vectors they take a stack, a
-    /// kernel's perhaps: there it is a call, so that what comes behind it does not keep that.
+    /// Makes one attempt in the other line, or an insert. Without vectors the words of two lines take stack, perhaps of
+    /// a kernel. There this is a call, so that the stack is free again for what follows.
     #[cfg_attr(tatcell_sse2, inline(always))]
     #[cfg_attr(not(tatcell_sse2), inline(never))]
     fn attempt_far(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Option<Outcome> {
@@ -251,7 +252,7 @@ impl<'m, M: Access> Table<'m, M> {
         }
     }
 
-    /// Absent keys, looks, options, a cost above the burst, no limit, or a first attempt lost to a rival.
+    /// Decides all else: absent keys, peeks, options, a cost above the burst, no limit, a lost first attempt.
     #[cold]
     #[inline(never)]
     pub(crate) fn check_again(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Outcome {
@@ -278,7 +279,7 @@ mod tests {
     use crate::table::layout::image::Line;
     use crate::table::layout::options::TableOptions;
 
-    /// What the bursts of the C layer call beside each other, under limits that count, wait or refuse nothing.
+    /// The bursts of the C layer call both, under limits that count, wait or refuse nothing.
     #[test]
     fn a_check_under_an_own_limit_answers_as_one_under_any() -> Result<(), TableError> {
         for spec in [

@@ -1,5 +1,5 @@
-//! The calls for one key that give the full answer: remaining, retry, reset, permits; and those that do more than
-//! decide: looking, charging after the fact, reserving, giving back.
+//! The calls for one key that return the full answer (remaining, retry, reset, permit), and those that do more than
+//! decide: peek, charge after the fact, reserve, refund.
 
 use crate::algorithms::{self, Kind, Op};
 use crate::answer::{Answer, Decision, Permit, Place, Tracking};
@@ -18,14 +18,14 @@ pub struct Request<'a> {
     pub limit: &'a TableLimit,
     /// The caller's clock, in ticks.
     pub now: u64,
-    /// Units asked for; 0 looks and never writes.
+    /// Units asked for; 0 peeks and never writes.
     pub cost: u64,
-    /// Elastic room in units above the burst, at most the limit's `max_room`.
+    /// Elastic room: units above the burst, at most the limit's `max_room`.
     pub room: u64,
 }
 
 impl<M: Access> Table<'_, M> {
-    /// As [`check_hash`](Table::check_hash) with the full answer, elastic room and counters.
+    /// Decides like [`check_hash`](Table::check_hash), with elastic room and counters, and returns the full answer.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -40,7 +40,7 @@ impl<M: Access> Table<'_, M> {
         Ok(self.decide_ex(request, hash, counters))
     }
 
-    /// [`check_ex`](Table::check_ex) under a limit of this table.
+    /// Does the same as [`check_ex`](Table::check_ex) under a limit of this table.
     pub(crate) fn decide_ex(
         &self,
         request: &Request<'_>,
@@ -57,8 +57,8 @@ impl<M: Access> Table<'_, M> {
         decision
     }
 
-    /// Answers what a request of this cost would be told, without charging it. Reads only; an insert in progress
-    /// reads as absent.
+    /// Returns the answer that a request of this cost would get, without charging it. Only reads; a key whose insert is
+    /// in progress counts as absent.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -68,7 +68,7 @@ impl<M: Access> Table<'_, M> {
         Ok(algorithms::decision(&answer, &limit.0, now, cost, Tracking::Tracked, Permit::NONE))
     }
 
-    /// As [`peek`](Table::peek) under a limit of this table, without what is to be told.
+    /// Returns the raw answer of [`peek`](Table::peek) under a limit of this table.
     pub(crate) fn answer_of(&self, limit: &TableLimit, now: u64, hash: u64, cost: u64) -> Answer {
         let layout = &self.geometry.layout;
         let ((set, tag), now_q) = (self.place(hash), self.geometry.clock_q(now));
@@ -76,7 +76,7 @@ impl<M: Access> Table<'_, M> {
         algorithms::peek(&limit.0, lead, now, cost)
     }
 
-    /// Charges after the fact, up to the burst plus the limit's `max_debt`; inserts an absent key.
+    /// Charges after the fact, up to the burst plus the limit's `max_debt`. Inserts an absent key.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -93,12 +93,12 @@ impl<M: Access> Table<'_, M> {
 
     /// Reserves `cost` units for the earliest conforming instant, at most `max_delay` away: the decision's `departure`.
     ///
-    /// Departures of one key are monotone as long as the callers' clocks do not step back. A key that finds its set
-    /// full is told to leave at once, uncharged, under `Admit` and `Sampled`.
+    /// Departures of one key are monotone as long as callers' clocks do not step back. Under `Admit` and `Sampled`, a
+    /// key that finds its set full may leave at once, uncharged.
     ///
     /// # Errors
-    /// [`TableError::ForeignLimit`]; [`TableError::BadAlgorithm`] under any but GCRA, which alone knows when a request
-    /// may leave.
+    /// [`TableError::ForeignLimit`]; [`TableError::BadAlgorithm`] unless the limit is a GCRA limit, because only GCRA
+    /// knows when a request may leave.
     pub fn reserve(
         &self,
         limit: &TableLimit,
@@ -114,11 +114,11 @@ impl<M: Access> Table<'_, M> {
         self.operate(limit, now, hash, &Op::new(&limit.0, Kind::Reserve, cost, 0), counters)
     }
 
-    /// As [`reserve`](Table::reserve) for the earliest conforming instant that is not before tick `from`, as if the
-    /// request came then; `max_delay` and `retry_after` count from `now` still.
+    /// Reserves like [`reserve`](Table::reserve), but for the earliest conforming instant at or after tick `from`, as
+    /// if the request came then. `max_delay` and `retry_after` still count from `now`.
     ///
     /// # Errors
-    /// As [`reserve`](Table::reserve).
+    /// The errors of [`reserve`](Table::reserve).
     pub fn reserve_from(
         &self,
         limit: &TableLimit,
@@ -134,18 +134,18 @@ impl<M: Access> Table<'_, M> {
         self.operate(limit, now, hash, &op, None)
     }
 
-    /// Gives back what a permit proves was charged, has not drained since and still lies in the key's slot.
+    /// Gives back what a permit proves was charged, has not drained since, and is still in the key's slot.
     ///
-    /// Never inserts and never lifts a key above a full burst. Credits what it can prove: nothing under
-    /// [`FullPolicy::Sampled`], nothing for a permit of before a restore, and only in the slot that was charged, so
-    /// nothing once the key has been [reset](Table::reset_key), whose next slot is another one.
+    /// Never inserts, and never lifts a key above a full burst. Gives back only what it can prove: nothing under
+    /// [`FullPolicy::Sampled`], nothing for a permit from before a restore, and only in the slot that was charged. So
+    /// it gives back nothing after a [reset](Table::reset_key), which moves the key to another slot.
     ///
-    /// Use a permit once, and of several permits of one key refund the newest first, or make the limit with
+    /// Use a permit once. Refund several permits of one key newest first, or make the limit with
     /// [`strict_refunds`](crate::LimitSpec::strict_refunds): refunded oldest first, the newer one can give back up to
-    /// its cost that has drained, also after a reset. Of a line of reservations give back the last one only, strict
-    /// refunds or not: see [`Cell::refund`](crate::Cell::refund).
+    /// its cost that has drained, also after a reset. Refund only the last one of a queue of reservations, with or
+    /// without strict refunds: see [`Cell::refund`](crate::Cell::refund).
     ///
-    /// Returns the ticks of debt removed, rounded down (where the limit counts units, those); `None` when contended.
+    /// Returns the ticks of debt removed, rounded down (units if the limit counts units), or `None` when contended.
     ///
     /// # Errors
     /// [`TableError::ForeignLimit`].
@@ -160,7 +160,7 @@ impl<M: Access> Table<'_, M> {
         let g = &self.geometry;
         let (layout, now_q) = (&g.layout, g.clock_q(now));
         let op = algorithms::refund(&limit.0, permit, g.generation, now, layout.mask);
-        // A sampled table may have forgiven the debt together with another key's, so nothing proves what is left of it.
+        // A sampled table may have forgiven this debt together with another key's, so nothing proves what is left.
         if op.amount == 0 || matches!(g.policy, FullPolicy::Sampled) {
             return Ok(Some(0));
         }
@@ -168,15 +168,15 @@ impl<M: Access> Table<'_, M> {
         let back = set.update_in::<M, u64>(permit.slot, layout, tag, |word| {
             let lead = layout.lead(word, now_q);
             let step = algorithms::step(&op, now, lead);
-            // A level is a time alone, and a refund moves it back: not to before the claim that its slot was taken by,
-            // or a stalled thread could take a later claim for its own. A count keeps its time, and the permits of GCRA
+            // A decaying level is only a time, which a refund moves back. It must not move before the claim that took
+            // the slot: a stalled thread could take a later claim for its own. A count keeps its time; GCRA permits
             // exclude the claim.
             let level = !g.is_gcra() && g.shl == 0;
             let least = if level { lead.min(layout.grace.wrapping_add(2)) } else { 0 };
             let next = step.store.map(|lead| layout.live(tag, now_q.wrapping_add(lead.max(least))));
             (step.answer.stored, next)
         });
-        // Not there any more: drained, reset or evicted, so there is nothing to give back.
+        // If it is gone (drained, reset or evicted), there is nothing to give back.
         let back = back.map(|back| back.unwrap_or(0));
         Ok(back.map(|back| if g.is_gcra() { crate::time::ticks_down(back, g.shl, g.shr) } else { back }))
     }

@@ -1,4 +1,4 @@
-//! One request in one call: the short answer, the full one, and one key under two limits.
+//! One request in one call: the short answer, the full answer, and one request under two limits.
 
 mod check;
 pub(super) mod full_answer;

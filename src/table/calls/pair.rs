@@ -1,8 +1,8 @@
-//! One key under two limits: the common case of an all-or-none decision, with one look at both slots and a swap each;
-//! and of one that asks the second limit by what the first has said.
+//! One request under two limits. In the common case an all-or-none decision takes one scan of both sets and a swap
+//! each. A second form asks the second limit depending on the verdict of the first.
 //!
-//! What is not common (an absent key, an option, a cost of 0 or above a burst, a lost swap) is left to
-//! `combine::PairBurst`, which has a chain for it, and to `combine::Mark`.
+//! All other cases (an absent key, an option, a cost of 0 or above a burst, a lost swap) go to `combine::PairBurst`,
+//! which uses a chain, and to `combine::Mark`.
 
 use crate::algorithms::gcra::{self, Plain};
 use crate::answer::{Answer, Place, Verdict};
@@ -13,7 +13,7 @@ use crate::table::handle::Table;
 use crate::table::layout::word::Tag;
 use crate::table::set::search::{Avx512, Base, Scan};
 
-/// Refunds that are tried for the first charge when the second swap was lost; at the bound it stays until it drains.
+/// Attempts to refund the first charge if the second swap was lost. If all fail, the charge stays until it drains.
 const UNDO: u32 = 8;
 
 /// Limit, hash and cost of one of the two.
@@ -24,7 +24,7 @@ pub(crate) struct Half<'a> {
     pub cost: u64,
 }
 
-/// The live word of a key as it was seen.
+/// The live word of a key, as it was loaded.
 #[derive(Clone, Copy)]
 pub(crate) struct Known<'t> {
     slot: &'t AtomicU64,
@@ -33,7 +33,7 @@ pub(crate) struct Known<'t> {
 }
 
 impl<M: Access> Table<'_, M> {
-    /// The live word of a hash, if there is one.
+    /// Returns the live word of a hash, if there is one.
     #[inline(always)]
     pub(crate) fn known(&self, hash: u64) -> Option<Known<'_>> {
         let (set, tag) = self.place(hash);
@@ -41,7 +41,7 @@ impl<M: Access> Table<'_, M> {
         Some(Known { slot, word, tag })
     }
 
-    /// One attempt on a live word that was seen before and may have changed since (in an exclusive table it cannot).
+    /// Makes one attempt on a live word that was loaded before and may have changed (in an exclusive table it cannot).
     /// Returns `None`, nothing charged, if the limit is not plain or the word changed.
     #[inline(always)]
     pub(crate) fn check_known(
@@ -62,8 +62,8 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Charges both or none where both keys are live and both limits plain: does the request pass? None: something
-    /// else is the case, and nothing is charged.
+    /// Charges both or none if both keys are live and both limits plain, and returns whether the request passes.
+    /// Returns `None`, nothing charged, in every other case.
     #[inline(always)]
     pub(crate) fn check_pair(&self, now: u64, first: Half<'_>, second: Half<'_>) -> Option<bool> {
         match self.wide {
@@ -84,7 +84,7 @@ impl<M: Access> Table<'_, M> {
         let ((set, tag), (set2, tag2)) = (self.place(first.hash), self.place(second.hash));
         let (at, slot, word) = set.find_by::<M>(scan, layout, tag)?;
         let (_, slot2, word2) = set2.find_by::<M>(scan, layout, tag2)?;
-        // By chance both debts are one word. Among many the second swap finds that out.
+        // By chance both keys may share one word. In a shared table the second swap finds that out.
         if M::EXCLUSIVE && core::ptr::eq(slot, slot2) {
             return None;
         }
@@ -95,7 +95,7 @@ impl<M: Access> Table<'_, M> {
             (Plain::Store(lead), Plain::Store(lead2)) => (lead, lead2),
             _ => return Some(false),
         };
-        // Both would conform. A swap lost here has charged nothing yet; one lost behind it takes the first charge back.
+        // Both would conform. If this swap is lost, nothing was charged. If the next one is, the first is undone.
         M::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))).ok()?;
         if M::replace(slot2, word2, layout.live(tag2, now_q.wrapping_add(lead2))).is_ok() {
             return Some(true);
@@ -104,7 +104,7 @@ impl<M: Access> Table<'_, M> {
         None
     }
 
-    /// Gives the charge of the first back, as its permit says.
+    /// Gives the first charge back, by the permit that it would have.
     #[cold]
     #[inline(never)]
     fn undo_first(&self, now: u64, first: Half<'_>, lead: u64, slot: u32) {
@@ -113,7 +113,7 @@ impl<M: Access> Table<'_, M> {
         let answer = Answer { verdict: Verdict::Conforming, flags: 0, lead, wait: 0, stored };
         let (mask, generation) = (self.geometry.layout.mask, self.geometry.generation);
         let permit = answer.permit(p, Place { now, mask, generation, slot });
-        // A refund that loses every race leaves a charge without a pass: the limit then admits less, never more.
+        // If the refund loses every race, the charge stays although the request fails: less is admitted, never more.
         let _ = (0..UNDO).any(|_| matches!(self.refund(first.limit, now, first.hash, &permit), Ok(Some(_))));
     }
 }

@@ -1,7 +1,7 @@
-//! Choosing a table's geometry from its options, and the limits that fit it.
+//! Chooses a table's geometry from its options, and makes the limits that fit it.
 //!
-//! Here for GCRA: from one tick towards coarser, then finer, until fastest and slowest limit fit one word. For words
-//! that hold a count see `fit_counted`.
+//! This file does so for GCRA: it starts at one tick and goes to coarser or to finer units, until the fastest and the
+//! slowest limit fit one word. `fit_counted` does so for words that hold a count.
 
 use super::fit_counted;
 use super::geometry::{table_width, Geometry, HEADER_LINES};
@@ -13,7 +13,7 @@ use crate::limit::{rate, validate, Algorithm, LimitError, LimitSpec, TableLimit}
 use crate::table::error::TableError;
 use crate::time::ticks_to_q_up;
 
-/// Chooses a geometry for `lines` lines (header included), or says why there is none.
+/// Chooses a geometry for `lines` lines (header included), or returns why there is none.
 pub(crate) const fn choose(options: &TableOptions, lines: usize) -> Result<Geometry, TableError> {
     if options.tag_bits < 12 || options.tag_bits > 24 {
         return Err(TableError::BadTagBits);
@@ -35,7 +35,7 @@ pub(crate) const fn choose(options: &TableOptions, lines: usize) -> Result<Geome
     match options.shift {
         Some(s) => at(options, width, lines as u32, s as i32),
         None => {
-            // From one tick towards coarser, then finer: exact ticks where they fit.
+            // Starts at one tick, which is exact. Too short a span needs a coarser unit, too short an interval a finer.
             let mut s = 0i32;
             let first = at(options, width, lines as u32, s);
             let step = match first {
@@ -50,7 +50,7 @@ pub(crate) const fn choose(options: &TableOptions, lines: usize) -> Result<Geome
                 }
                 match at(options, width, lines as u32, s) {
                     Ok(g) => return Ok(g),
-                    // Too coarse for the fastest before fine enough for the slowest, or the other way round.
+                    // No unit is fine enough for the fastest limit and coarse enough for the slowest.
                     Err(TableError::SpanTooShort) if step > 0 => return Err(TableError::SpanTooShort),
                     Err(TableError::Limit(LimitError::NotRepresentable)) if step < 0 => {
                         return Err(TableError::SpanTooShort)
@@ -83,7 +83,7 @@ const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Res
         None => rate::default_skew(width.bits, shl as u32, shr as u32, horizon),
     };
     let window = match horizon.checked_add(skew) {
-        // In ticks it stays below 2^63, so that no lead overflows on its way back (attach checks the same).
+        // In ticks H + S stays below 2^63, so that no lead overflows when converted back (attach checks the same).
         Some(w) if w <= 1 << (width.bits - width.spare) && (w as u128) << shr < 1 << 63 => w,
         _ => return Err(TableError::SpanTooShort),
     };
@@ -98,7 +98,7 @@ const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Res
             }
         }
     };
-    // A claim must commit above itself: now + cost > now + G and the few steps of dropped claims.
+    // A claim must commit above itself: now + cost > now + G plus the few steps of dropped claims.
     if lifetime > t_min / 2 {
         return Err(TableError::BadLifetime);
     }
@@ -123,7 +123,7 @@ const fn at(options: &TableOptions, width: Width, lines: u32, shift: i32) -> Res
     Ok(Geometry { fingerprint: geometry.fingerprint_of(), ..geometry })
 }
 
-/// A limit in this table's q-unit, with its horizon inside H.
+/// Makes a limit in this table's q-unit, with its horizon inside H.
 pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, TableError> {
     if spec.algorithm as u8 != g.algorithm as u8 {
         return Err(TableError::BadAlgorithm);
@@ -141,7 +141,7 @@ pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, 
         Err(TableError::SpanTooShort) => return Err(TableError::LimitTooFast),
         Err(e) => return Err(e),
     };
-    // The claim lifetime and the rate error were sized for the fastest limit of the options.
+    // The claim lifetime and the rate error were chosen for the fastest limit of the options.
     let coarse = p.t_q < 1 << width.precision || p.t_q / 2 < g.layout.lifetime;
     if p.horizon_q > g.horizon || coarse {
         return Err(TableError::LimitTooFast);
@@ -150,13 +150,13 @@ pub(crate) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<TableLimit, 
     Ok(TableLimit(p))
 }
 
-/// Parameters at one resolution; the skew is the table's, so the limit's own is not counted.
+/// Makes the parameters at one resolution. The table's skew applies, so the limit's own is not counted.
 const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Params, TableError> {
     let spec = LimitSpec { skew: Some(0), ..*spec };
     match validate::at(&spec, width, shift) {
         Ok(p) => Ok(p),
         Err(LimitError::HorizonTooLong) => Err(TableError::SpanTooShort),
-        // burst * T_q beyond 62 bits is a span problem here: a coarser q-unit cures it.
+        // A burst * T_q beyond 62 bits is a span problem here: a coarser q-unit solves it.
         Err(LimitError::NotRepresentable) if shift > -62 && coarser_helps(&spec, shift) => {
             Err(TableError::SpanTooShort)
         }
@@ -164,7 +164,7 @@ const fn table_params(spec: &LimitSpec, width: Width, shift: i32) -> Result<Para
     }
 }
 
-/// Is the burst, not the rate, what does not fit at this resolution?
+/// Returns whether the burst, and not the rate, fails to fit at this resolution.
 const fn coarser_helps(spec: &LimitSpec, shift: i32) -> bool {
     let one = LimitSpec { burst: 1, ..*spec };
     let wide = Width { bits: 64, precision: 0, spare: 1, fingerprint: 0 };

@@ -20,10 +20,10 @@ use crate::limit::{Algorithm, LimitError, LimitSpec, OVERRIDE_BITS};
 use crate::table::error::TableError;
 use crate::time::{max, ticks_to_q_up};
 
-/// A window of fewer units of time is refused, unless these are all its ticks.
+/// A window with fewer units of time is refused, unless one unit is one tick.
 const COARSEST: u64 = 1 << 5;
 
-/// The limits that every key may have: one algorithm, and how many bits its counts need at most.
+/// Checks that all limits have one algorithm, and returns the most bits that their counts need.
 const fn frame_of(options: &TableOptions) -> Result<Frame, TableError> {
     let (fast, slow) = (&options.fastest, &options.slowest);
     if fast.algorithm as u8 != slow.algorithm as u8 {
@@ -43,9 +43,9 @@ const fn frame_of(options: &TableOptions) -> Result<Frame, TableError> {
     Ok(Frame { aux, guard: 0 })
 }
 
-/// D: by how many units of time the clocks of an aligned table's callers may differ; 0 where windows are anchored.
+/// Returns D: by how many units of time callers' clocks may differ in an aligned table; 0 if windows are anchored.
 ///
-/// At least so many that the tombstone of a reset outlives the last unit of its window by all that is reusable at once.
+/// Large enough that a reset's tombstone outlives the last unit of its window by the rest that is reusable.
 const fn guard(options: &TableOptions, z: u32, aux: u32) -> Result<u32, TableError> {
     let (fast, slow) = (&options.fastest, &options.slowest);
     if fast.phase.is_none() && slow.phase.is_none() {
@@ -58,7 +58,7 @@ const fn guard(options: &TableOptions, z: u32, aux: u32) -> Result<u32, TableErr
         (None, Some(skew)) if ticks_to_q_up(skew, 0, z) < eighth => ticks_to_q_up(skew, 0, z),
         (None, _) => eighth,
     };
-    // Of more bits than a word has, which `within` refuses, nothing is reusable.
+    // If the count has more bits than a word, nothing is reusable; `within` refuses it.
     let reusable = match 12u64.checked_shr(aux) {
         Some(units) => units,
         None => 0,
@@ -70,7 +70,7 @@ const fn guard(options: &TableOptions, z: u32, aux: u32) -> Result<u32, TableErr
     Ok(units as u32)
 }
 
-/// Chooses the unit of time and the rest.
+/// Chooses the unit of time, and from it the geometry.
 pub(in crate::table) const fn choose(options: &TableOptions, lines: u32) -> Result<Geometry, TableError> {
     let frame = match frame_of(options) {
         Ok(frame) => frame,
@@ -79,7 +79,7 @@ pub(in crate::table) const fn choose(options: &TableOptions, lines: u32) -> Resu
     let (fast, slow) = (&options.fastest, &options.slowest);
     let shortest = if fast.period < slow.period { fast.period } else { slow.period };
     if let Some(shift) = options.shift {
-        // Else the table would be made, and refuse its own limit.
+        // Otherwise the table would be made and would then refuse its own limit.
         let coarser = shift < 0 && shift >= -62 && !options.overrides;
         if coarser && too_coarse(shortest, shift.unsigned_abs() as u32) {
             return Err(TableError::Limit(LimitError::NotRepresentable));
@@ -110,7 +110,7 @@ pub(in crate::table) const fn choose(options: &TableOptions, lines: u32) -> Resu
     Err(TableError::SpanTooShort)
 }
 
-/// Has a window of so many ticks too few units of 2^z of them?
+/// Returns whether a window of `period` ticks has too few units of 2^z ticks.
 const fn too_coarse(period: u64, z: u32) -> bool {
     window_units(period, z) < COARSEST
 }
@@ -143,14 +143,14 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
     if window >> field.wrapping_sub(2) != 0 || (window as u128) << z >= 1 << 63 {
         return Err(TableError::SpanTooShort);
     }
-    // One unit of time: an insert commits a unit later at the most, and every later claim lies above.
+    // One unit of time: an insert commits at most one unit later, and every later claim lies above.
     let unit = 1u64 << frame.aux;
     let lifetime = match options.lifetime {
         Some(ticks) if ticks_to_q_up(ticks, frame.aux, z) > max(unit, 2) => {
             return Err(TableError::BadLifetime);
         }
         Some(ticks) => max(ticks_to_q_up(ticks, frame.aux, z), 2),
-        // An override may end with the unit after this.
+        // An override may already end at the next unit.
         None if options.overrides => 2,
         None => max(unit, 2),
     };
@@ -174,7 +174,7 @@ const fn at(options: &TableOptions, lines: u32, shift: i32, frame: Frame) -> Res
     Ok(Geometry { fingerprint: geometry.fingerprint_of(), ..geometry })
 }
 
-/// The parameters of one limit in words of this shape; the skew is the table's, so the limit's own is not counted.
+/// Makes the parameters of one limit in words of this shape. The table's skew replaces its own.
 const fn params(
     spec: &LimitSpec,
     bits: u32,
@@ -190,15 +190,14 @@ const fn params(
     }
 }
 
-/// A limit in the words of this table.
+/// Makes a limit for the words of this table.
 pub(in crate::table) const fn limit(g: &Geometry, spec: &LimitSpec) -> Result<Params, TableError> {
     let (frame, shift) = (Frame { aux: g.shl as u32, guard: g.guard }, (g.shr as i32).wrapping_neg());
     match params(spec, g.layout.bits, shift, frame, g.fingerprint) {
         Err(TableError::SpanTooShort) | Err(TableError::Limit(LimitError::TooManyUnits)) => {
             Err(TableError::LimitTooFast)
         }
-        // The window and all that it may count were sized for the options' limits, as were the unit of time and what
-        // aligned windows need.
+        // The options' limits determined window, largest count, unit of time, and what aligned windows need.
         Ok(p) if p.horizon_q > g.horizon => Err(TableError::LimitTooFast),
         Ok(_) if g.shr > 0 && too_coarse(spec.period, g.shr as u32) => Err(TableError::LimitTooFast),
         Ok(_) if spec.phase.is_some() && g.guard == 0 => Err(TableError::LimitTooFast),

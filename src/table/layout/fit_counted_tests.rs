@@ -1,4 +1,4 @@
-//! What a table of limits that count chooses, and what it refuses.
+//! What geometry a table of limits that count chooses, and what it refuses.
 
 use super::*;
 use crate::limit::LimitError::{BadAlgorithm, TooManyUnits};
@@ -26,7 +26,7 @@ fn clocks_of_aligned_windows_may_differ_by_an_eighth_or_as_said() {
     assert_eq!(options(None, Some(W / 8)), Ok(W / 8));
     assert_eq!(options(None, Some(W / 8 - 1)), Ok(W / 8 - 1));
     assert_eq!(options(None, Some(W)), Ok(W / 8));
-    // The tombstone of a reset: one unit is reusable with a count of three bits, and two more.
+    // A reset's tombstone: with a count of three bits one unit is reusable; the guard has two more.
     assert_eq!(options(Some(0), None), Ok(3));
     assert_eq!(options(Some((1 << 32) - 1), None), Ok((1 << 32) - 1));
     assert_eq!(options(Some(1 << 32), None), Err(TableError::SpanTooShort));
@@ -75,7 +75,7 @@ fn more_units_than_any_word_counts_are_refused_aligned_or_not() {
     }
 }
 
-/// The options' fastest limit fits and the slowest does not.
+/// The options' fastest limit fits, but the slowest does not.
 #[test]
 fn the_slowest_limit_is_validated_too() {
     let spec = LimitSpec::quota_linear(5, W);
@@ -96,7 +96,7 @@ fn a_limit_with_an_option_that_its_algorithm_lacks_is_no_limit_of_the_table() {
     assert_eq!(limit(&g, &LimitSpec::quota_linear(50, W)).err(), Some(TableError::LimitTooFast));
 }
 
-/// H + S fits the word and is too long for 63 bits of ticks.
+/// H + S fits the word but not 63 bits of ticks.
 #[test]
 fn a_skew_beyond_the_clock_is_refused() {
     let spec = LimitSpec::fixed_window(1, 1 << 60);
@@ -109,13 +109,13 @@ fn a_skew_beyond_the_clock_is_refused() {
 fn a_claim_lives_for_a_unit_of_time_at_the_most() {
     let options = TableOptions::new(LimitSpec::fixed_window(5, W)).resolution(0);
     let lifetime = |ticks| made(TableOptions { lifetime: ticks, ..options }).map(|g| g.layout.lifetime);
-    // Counts of three bits: a unit of time is 8 q-units, and a tick.
+    // With counts of three bits one unit of time is 8 q-units and one tick.
     assert_eq!(lifetime(None), Ok(8));
     assert_eq!([lifetime(Some(1)), lifetime(Some(0))], [Ok(8), Ok(2)]);
     assert_eq!(lifetime(Some(2)), Err(TableError::BadLifetime));
 }
 
-/// The fewest units of time in a window, where a resolution is asked for and where one is chosen.
+/// The fewest units of time in a window, at a requested and at a chosen resolution.
 #[test]
 fn a_window_has_at_least_thirty_two_units_of_time() {
     let coarse = Err(TableError::Limit(crate::limit::LimitError::NotRepresentable));
@@ -124,7 +124,7 @@ fn a_window_has_at_least_thirty_two_units_of_time() {
     };
     assert_eq!([shr(1 << 20, -15), shr(31 << 15, -15), shr((31 << 15) + 1, -15)], [Ok(15), coarse, Ok(15)]);
     assert_eq!([shr(1 << 20, -16), shr(u64::MAX, -62)], [coarse; 2]);
-    // A count of so many bits leaves a span of few units: the window gets 32 of them, or the table is refused.
+    // Such a wide count leaves a span of few units: the window gets 32 of them, or the table is refused.
     let chosen = |units, skew| {
         made(TableOptions::new(LimitSpec::fixed_window(units, W)).tag_bits(24).skew(skew)).map(|g| g.shr)
     };
@@ -140,7 +140,7 @@ fn a_unit_of_time_is_no_coarser_than_there_are_bits() {
     assert_eq!([made(-63), made(1)], [refused; 2]);
 }
 
-/// The skew is the table's: what a limit says of its own is for cells, and its permits live as long as the table says.
+/// The table has a skew of its own, which also bounds the life of permits; a limit's skew is for cells.
 #[test]
 fn the_skew_of_a_limit_is_not_counted() {
     let spec = LimitSpec::fixed_window(5, W);

@@ -1,4 +1,4 @@
-//! What a table of GCRA limits chooses, and what it refuses.
+//! What geometry a table of GCRA limits chooses, and what it refuses.
 
 use super::*;
 use crate::limit::LimitSpec;
@@ -14,13 +14,13 @@ fn options(spec: LimitSpec) -> TableOptions {
 #[test]
 fn a_limit_that_no_resolution_fits_is_refused_at_both_ends_of_the_search() {
     let made = |spec| made(options(spec)).err();
-    // 2^120 ticks of debt in the coarsest unit, and an interval of 2^-63 ticks in the finest.
+    // A debt of 2^120 ticks in the coarsest unit, and an interval of 2^-63 ticks in the finest.
     assert_eq!(made(LimitSpec::new(1, 1 << 60, 1 << 60)), Some(TableError::SpanTooShort));
     assert_eq!(made(LimitSpec::new(1 << 63, 1, 1)), Some(TableError::SpanTooShort));
     assert_eq!(made(LimitSpec::new(1, 1 << 30, 5)), None);
 }
 
-/// The resolution that is chosen is the one nearest to a tick that would be accepted if it were asked for.
+/// The fit chooses the resolution nearest to a tick among all that would be accepted on request.
 #[test]
 fn the_resolution_nearest_to_a_tick_is_chosen() {
     let spec = LimitSpec::new;
@@ -70,8 +70,8 @@ fn the_resolution_nearest_to_a_tick_is_chosen() {
     assert!(chosen.iter().all(|&n| n > 5), "{chosen:?}");
 }
 
-/// At a resolution that was asked for: a debt that is too long for the unit is a matter of the span, whatever other
-/// options the limit has, but where there is no coarser unit.
+/// At a requested resolution, a debt that is too long for the unit is a too short span, whatever other options the
+/// limit has, unless there is no coarser unit.
 #[test]
 fn a_burst_beyond_the_unit_is_told_as_too_short_a_span() {
     let wide = LimitSpec::new(1, 1 << 40, 1 << 22);
@@ -89,11 +89,11 @@ fn a_burst_beyond_the_unit_is_told_as_too_short_a_span() {
     let widest = LimitSpec::new(1, 1 << 62, 1 << 62);
     let error = |shift| made(options(widest).resolution(shift)).err();
     assert_eq!([error(-60), error(-61), error(-62)], [Some(span), Some(span), Some(none)]);
-    // An interval that does not fit is none of a coarser unit's business here.
+    // A coarser unit does not help an interval that does not fit.
     assert_eq!(made(options(LimitSpec::new(3, 1, 5)).resolution(0)).err(), Some(none));
 }
 
-/// How long the window may be: an eighth of the word's span, and below 2^63 ticks.
+/// The window is at most an eighth of the word's span, and below 2^63 ticks.
 #[test]
 fn the_skew_fills_the_word_and_the_clock_and_no_more() {
     for tag_bits in [12, 16, 24] {
@@ -113,7 +113,7 @@ fn the_skew_fills_the_word_and_the_clock_and_no_more() {
     assert_eq!(made(u64::MAX).err(), Some(TableError::SpanTooShort));
 }
 
-/// A claim lives for a tick, or half of the shortest interval where that is less.
+/// A claim lives for one tick, or for half of the shortest interval if that is less.
 #[test]
 fn a_claim_lives_for_a_tick_or_half_an_interval() {
     let lifetime = |period, shift| {
@@ -135,7 +135,7 @@ fn a_limit_whose_interval_is_less_than_two_claims_is_too_fast() {
     }
 }
 
-/// The skew is the table's: what a limit says of its own is for cells.
+/// The table has a skew of its own; a limit's skew is for cells.
 #[test]
 fn the_skew_of_a_limit_is_not_counted() {
     let spec = LimitSpec::new(1, 1 << 20, 8);
@@ -146,7 +146,7 @@ fn the_skew_of_a_limit_is_not_counted() {
     }
 }
 
-/// Lines are counted in 32 bits.
+/// The header counts lines in 32 bits.
 #[test]
 #[cfg(target_pointer_width = "64")]
 fn more_lines_than_a_header_counts_are_refused() {
@@ -157,7 +157,7 @@ fn more_lines_than_a_header_counts_are_refused() {
     }
 }
 
-/// A limit of one of them is refused by every other.
+/// Each of these tables refuses the limits of all others.
 #[test]
 fn tables_that_differ_in_anything_that_a_limit_depends_on_have_different_fingerprints() {
     let spec = LimitSpec::new(10, 1_000_000, 20);

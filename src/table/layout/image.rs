@@ -1,4 +1,4 @@
-//! The table in memory: one header line and lines of slots, position-independent.
+//! The table in memory: a header of two lines, then the lines of slots. Position-independent.
 //!
 //! ```text
 //!  line 0   header   word 0  magic 48 | layout version 16        published last, with Release
@@ -6,19 +6,19 @@
 //!                    word 2  H, q-units
 //!                    word 3  H + S, q-units
 //!                    word 4  G, claim lifetime, q-units
-//!                    word 5  seed check value (0 where the caller hashes)
-//!                    word 6  incompatible features: a bit that a library does not know makes it refuse the image
+//!                    word 5  seed check value (0 if the caller hashes)
+//!                    word 6  incompatible features: a library refuses the image if it does not know a bit that is set
 //!                    word 7  guard 32 | form 16 | aux bits 8 | algorithm 8   all 0 is GCRA; form of others 1
 //!  line 1            word 8  generation: raised by each restore; permits carry it
-//!                    word 9  ticks per second, 0 = unsaid
+//!                    word 9  ticks per second, 0 = unknown
 //!                    word 10..15   0
 //!  line 2.. slots    8 words each, see word.rs
 //! ```
 //!
-//! Words are in the byte order of the machine. Several processes may map the image at different addresses: one
-//! initialises, the others attach once the magic is there; attaching copies the geometry to private memory and
-//! never reads it again, so a hostile or broken neighbour can spoil answers, not memory safety. Any 64-bit value is
-//! a valid slot.
+//! Words are in the byte order of the machine. Several processes may map the image at different addresses. One
+//! initialises it, and the others attach once the magic is there. Attaching copies the geometry to private memory and
+//! never reads it again, so a hostile or broken neighbour can spoil answers, not memory safety. Any 64-bit value is a
+//! valid slot.
 
 use super::geometry::{Geometry, HEADER_LINES, MIN_SLOTS, SLOTS_PER_LINE};
 use super::options::AttachOptions;
@@ -33,14 +33,14 @@ use crate::table::error::TableError;
 
 /// "tatcel" in the high 48 bits.
 const MAGIC: u64 = 0x7461_7463_656c_0000;
-/// Changes whenever header, word layout or hash mapping change. Version 1 had a header of one line.
+/// The version of header, word layout and hash mapping. Version 1 had a header of one line.
 pub const LAYOUT_VERSION: u16 = 2;
 /// Words of the header.
 const HEADER_WORDS: usize = HEADER_LINES * SLOTS_PER_LINE;
 
 const MODE_EXCLUSIVE: u64 = 1;
 
-/// One cache line of table memory: eight words. All zero is valid and empty.
+/// Holds one cache line of table memory: eight words. All zero is valid and empty.
 #[derive(Debug)]
 #[repr(C, align(64))]
 pub struct Line {
@@ -48,9 +48,9 @@ pub struct Line {
 }
 
 impl Line {
-    /// An empty line.
+    /// The empty line: all words are zero.
     #[cfg(not(tatcell_loom))]
-    #[allow(clippy::declare_interior_mutable_const)] // the point: `[Line::EMPTY; N]` makes N separate lines
+    #[allow(clippy::declare_interior_mutable_const)] // intended: `[Line::EMPTY; N]` makes N separate lines
     pub const EMPTY: Line = Line { words: [const { AtomicU64::new(0) }; SLOTS_PER_LINE] };
 
     /// Makes an empty line.
@@ -65,7 +65,7 @@ impl Default for Line {
     }
 }
 
-/// Lines of memory (header included) for at least `slots` slots.
+/// Returns the lines of memory (header included) for at least `slots` slots.
 pub const fn lines_for(slots: usize) -> usize {
     let slots = if slots < 16 { 16 } else { slots };
     // Whole sets of two lines.
@@ -84,7 +84,7 @@ fn shape(g: &Geometry, exclusive: bool) -> u64 {
         | if exclusive { MODE_EXCLUSIVE } else { 0 }
 }
 
-/// How states lie in words that hold a count: changes when an algorithm's word does.
+/// Version of the states in words that hold a count: changes when the word of an algorithm does.
 const FORM: u64 = 1;
 
 /// Packs header word 7.
@@ -95,7 +95,7 @@ fn rule(g: &Geometry) -> u64 {
     }
 }
 
-/// Reads header word 7: algorithm, aux bits, guard. None where this library does not know it.
+/// Reads header word 7: algorithm, aux bits, guard. Returns `None` if this library does not know its contents.
 fn read_rule(word: u64) -> Option<(Algorithm, u8, u32)> {
     let algorithm = Algorithm::of(word as u8 as u32)?;
     let (aux, guard) = ((word >> 8) as u8, (word >> 32) as u32);
@@ -109,7 +109,7 @@ fn read_rule(word: u64) -> Option<(Algorithm, u8, u32)> {
     (sound && word >> 16 & 0xffff == form).then_some((algorithm, aux, guard))
 }
 
-/// The words of a header, from word 1 on.
+/// Returns the words of a header from word 1 on.
 pub(in crate::table) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WORDS - 1] {
     let mut words = [0; HEADER_WORDS - 1];
     let known = [shape(g, exclusive), g.horizon, g.layout.window, g.layout.lifetime, g.seed_check, 0];
@@ -118,10 +118,10 @@ pub(in crate::table) fn header(g: &Geometry, exclusive: bool) -> [u64; HEADER_WO
     words
 }
 
-/// Word 0 of an image that is ready.
+/// Word 0 of a published image.
 pub(in crate::table) const FIRST_WORD: u64 = MAGIC | LAYOUT_VERSION as u64;
 
-/// Writes a fresh image: slots first, magic last. `slot(i)` is the word of slot i.
+/// Writes a fresh image: slots first, magic last. `slot(i)` returns the word of slot i.
 pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl Fn(usize) -> u64) {
     let Some((head, slots)) = lines.split_at_checked(HEADER_LINES) else { return };
     let Some(magic) = head.first().and_then(|line| line.words.first()) else { return };
@@ -133,7 +133,7 @@ pub(crate) fn format(lines: &[Line], g: &Geometry, exclusive: bool, slot: impl F
     publish(head, magic, g, exclusive);
 }
 
-/// As [`format`] in memory that is all zero, of which it touches the header alone. False where that is not zero.
+/// Writes a fresh image in zero memory, touching only the header. Returns false if the header is not zero.
 pub(crate) fn format_zeroed(lines: &[Line], g: &Geometry, exclusive: bool) -> bool {
     let Some((head, _)) = lines.split_at_checked(HEADER_LINES) else { return false };
     let Some(magic) = head.first().and_then(|line| line.words.first()) else { return false };
@@ -151,12 +151,12 @@ fn publish(head: &[Line], magic: &AtomicU64, g: &Geometry, exclusive: bool) {
         // ORDERING: Relaxed; published by the Release store below.
         word.store(value, Ordering::Relaxed);
     }
-    // ORDERING: Release; pairs with the Acquire load in `load`: whoever sees the magic sees header and slots.
+    // ORDERING: Release; pairs with the Acquire load in `load`: a thread that sees the magic sees header and slots.
     magic.store(FIRST_WORD, Ordering::Release);
 }
 
-/// Copies the header of an image in memory, each word read once, and no other word before the magic is there. Only the
-/// copy is used.
+/// Copies the header of an image. Reads each word once, and no other word before the magic is there. Only the copy is
+/// used.
 pub(crate) fn load(lines: &[Line]) -> Option<[u64; HEADER_WORDS]> {
     let head = lines.get(..HEADER_LINES)?;
     let mut from = head.iter().flat_map(|line| &line.words);
@@ -183,7 +183,7 @@ pub(crate) fn read(
     if magic & !0xffff != MAGIC {
         return Err(TableError::NotReady);
     }
-    // What this library does not know it refuses: here no feature, and some algorithms.
+    // This library refuses what it does not know: every feature, and some algorithms.
     let rule = read_rule(algorithm).filter(|_| magic & 0xffff == LAYOUT_VERSION as u64 && features == 0);
     let Some((algorithm, aux, guard)) = rule else { return Err(TableError::BadVersion) };
     let counts = !matches!(algorithm, Algorithm::Gcra);
@@ -244,9 +244,9 @@ pub(crate) fn read(
     Ok((geometry, hasher))
 }
 
-/// Copies an image, each word whole, dropping what has expired at `now_q`. Returns the words written.
+/// Copies an image, each word whole, without what has expired at `now_q`. Returns the number of words written.
 ///
-/// Of overrides, which are two words, it looks a second time for witnesses that came during the first.
+/// An override is two words, so a second pass over overrides looks for witnesses that arrived during the first.
 pub(crate) fn save(
     slots: &[Line],
     g: &Geometry,
@@ -261,12 +261,13 @@ pub(crate) fn save(
     let words = core::iter::once(FIRST_WORD).chain(header(g, exclusive));
     head.iter_mut().zip(words).for_each(|(to, word)| *to = word);
     for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
-        // ORDERING: Relaxed; each word is whole, and a saved image is as of the reading of each word.
+        // ORDERING: Relaxed; each word is loaded whole, and a saved image has each word as of its load.
         let word = slot.load(Ordering::Relaxed);
         *to = kept(&g.layout, word, now_q);
     }
     if matches!(g.algorithm, Algorithm::Overrides) {
-        // ORDERING: Acquire; pairs with the Release swaps that placed what was read: a witness was there before each.
+        // ORDERING: Acquire; pairs with the Release swaps that stored the words read above: the witness of each came
+        // before.
         fence(Ordering::Acquire);
         for (to, slot) in body.iter_mut().zip(slots.iter().flat_map(|line| &line.words)) {
             // ORDERING: Relaxed; single word, value only, behind the fence.
@@ -279,7 +280,7 @@ pub(crate) fn save(
     Ok(need)
 }
 
-/// What a saved image keeps of a word: live debts, and debts that a takeover holds in a claim or dropped claim.
+/// Returns what a saved image keeps of a word: a live debt, or one that a takeover holds in a claim or dropped claim.
 fn kept(layout: &Layout, word: u64, now_q: u64) -> u64 {
     if layout.lead(word, now_q) == 0 {
         0
@@ -292,8 +293,8 @@ fn kept(layout: &Layout, word: u64, now_q: u64) -> u64 {
     }
 }
 
-/// Fills fresh memory from a saved image whose clock is `offset` ticks behind the new one. The generation goes up by
-/// one: what a permit of before knows of the time axis is no longer true.
+/// Fills fresh memory from a saved image whose clock is `offset` ticks behind the new one. Raises the generation by
+/// one, because what older permits know about the time axis is no longer true.
 pub(crate) fn restore(
     lines: &[Line],
     image: &[u64],
@@ -309,7 +310,7 @@ pub(crate) fn restore(
         return Err(TableError::BufferTooSmall);
     }
     g.generation = g.generation.wrapping_add(1);
-    // Towards later: a debt is not shortened by rounding. Towards earlier: an exemption is not lengthened.
+    // Later for all words, because rounding must not shorten a debt; earlier for exemptions: it must not lengthen one.
     let later = (-(-(offset as i128) >> g.shr) << g.shl) as u64;
     let earlier = ((offset as i128 >> g.shr) << g.shl) as u64;
     let exempts = |word| matches!(g.algorithm, Algorithm::Overrides) && is_exemption(&g.layout, word);
@@ -322,23 +323,23 @@ pub(crate) fn restore(
         }
         let moved = if exempts(word) { earlier } else { later };
         let payload = word.wrapping_add(moved) & g.layout.mask;
-        // A kept debt of a takeover stays odd.
+        // The debt of a takeover stays odd.
         let payload = if g.layout.is_empty(word) { payload | 1 } else { payload };
         word & !g.layout.mask | payload
     });
     Ok((g, hasher))
 }
 
-/// The other words of the set of word `i`, with their numbers.
+/// Iterates over the other words of the set of word `i`, with their indices.
 fn set_of(slots: &[u64], i: usize) -> impl Iterator<Item = (usize, u64)> + '_ {
     let first = i - i % MIN_SLOTS;
     let set = slots.get(first..first + MIN_SLOTS).unwrap_or_else(|| impossible!(&[]));
     (first..).zip(set.iter().copied()).filter(move |(j, _)| *j != i)
 }
 
-/// Does another word of the set stand for this one, which has the same tag? A table that is saved while it is used may
-/// have been read with a key in two places, having moved in between; one word a tag is kept: the one with the later
-/// TAT, or, where words count, the first, with what both have counted.
+/// Returns whether another word of the set with the same tag replaces this one. A save of a table in use may have read
+/// a key in two places, because the key moved meanwhile. One word per tag is kept: the one with the later TAT, or,
+/// where words count, the first, which gets what both have counted.
 fn is_outdone(g: &Geometry, slots: &[u64], i: usize, word: u64) -> bool {
     let layout = &g.layout;
     layout.is_live(word)
@@ -349,13 +350,13 @@ fn is_outdone(g: &Geometry, slots: &[u64], i: usize, word: u64) -> bool {
         })
 }
 
-/// The word with what the others of its tag have counted, too.
+/// Returns the word with what all words of its tag have counted.
 fn merged(g: &Geometry, slots: &[u64], i: usize, word: u64) -> u64 {
     let layout = &g.layout;
     if g.is_gcra() || !layout.is_live(word) {
         return word;
     }
-    // A clock before all of them: what was saved lies within one window, less than a quarter of the span.
+    // Measures from a clock before all of them: saved words lie within one window, less than a quarter of the span.
     let clock = word.wrapping_sub(layout.mask / 4) & layout.mask | g.aux_mask();
     let ahead = |word: u64| word.wrapping_sub(clock) & layout.mask;
     let same = set_of(slots, i).filter(|(_, other)| (other ^ word) & !layout.mask == 0);

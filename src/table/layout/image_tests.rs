@@ -1,4 +1,4 @@
-//! The header: what is written is what is read.
+//! The header: reading returns what was written.
 
 use super::*;
 use crate::keys::HashKind;
@@ -74,7 +74,7 @@ fn any_geometry_that_init_accepts_survives_the_header() {
     assert!(accepted > 10_000, "{accepted}");
 }
 
-/// A header of a small table, and what it was made from.
+/// Makes the header of a small table, and returns what it was made from.
 fn sample() -> (Geometry, [u64; HEADER_WORDS], AttachOptions) {
     let spec = LimitSpec::new(1, 1 << 20, 3);
     let options =
@@ -117,7 +117,7 @@ fn what_a_header_has_that_is_unknown_here_is_refused() {
         }
         assert_eq!(with(8), Ok(Geometry { generation: 1 ^ 1 << bit, ..g }));
     }
-    // Of what it knows, no more bits than there are.
+    // A known algorithm with a count that does not fit the word or the algorithm is refused.
     for (word, known) in [
         (1 | 7 << 8, true),
         (1 | 40 << 8, true),
@@ -127,7 +127,7 @@ fn what_a_header_has_that_is_unknown_here_is_refused() {
         (4 | 1 << 8, false),
     ] {
         let mut words = words;
-        // Whole units of time, and a policy that counts have.
+        // Whole units of time and a policy, as tables that count have.
         let word = word | 1 << 16;
         (words[1], words[2], words[3], words[7]) = (4 << 32 | 20 << 24 | 1, 1 << 40, 1 << 40, word);
         assert_eq!(read(&words).is_ok(), known, "{word:#x}: {:?}", read(&words));
@@ -139,7 +139,7 @@ fn what_a_header_has_that_is_unknown_here_is_refused() {
     }
 }
 
-/// A lead of H + S in ticks stays below 2^63, and the window within an eighth of the span: a quarter where words count.
+/// A lead of H + S stays below 2^63 ticks. The window is at most an eighth of the span, a quarter where words count.
 #[test]
 fn a_window_is_accepted_up_to_its_part_of_the_span_and_no_further() {
     let (_, words, options) = sample();
@@ -171,10 +171,10 @@ fn a_header_that_breaks_one_rule_is_refused() {
     };
     let refused = Err(TableError::BadGeometry);
     let fixed = |aux: u64| 1 << 16 | aux << 8 | 1;
-    // Of 43 bits three at least are a time's.
+    // At least three of the 43 bits belong to the time.
     assert_eq!(read(0, fixed(40), 1 << 40, 1 << 40), Ok(()));
     assert_eq!(read(0, fixed(41), 1 << 41, 1 << 41), refused);
-    // H and H + S are whole units of time, each.
+    // H and H + S are both whole units of time.
     for (horizon, window, sound) in
         [(64, 128, true), (65, 129, false), (64, 129, false), (65, 128, false), (96, 160, false)]
     {
@@ -184,16 +184,16 @@ fn a_header_that_breaks_one_rule_is_refused() {
             "{horizon} {window}"
         );
     }
-    // H + S is less than 2^63 ticks, and H is no more than it.
+    // H + S is less than 2^63 ticks, and H is at most H + S.
     assert_eq!(read(-22, 0, 1 << 40, 1 << 40), Ok(()));
     assert_eq!(read(-23, 0, 1 << 39, 1 << 40), refused);
     assert_eq!(read(0, 0, 0, 1 << 20), refused);
     assert_eq!(read(0, 0, (1 << 20) + 1, 1 << 20), refused);
-    // Words that are zero are so one by one.
+    // Two reserved words that are not zero do not cancel each other.
     let mut both = words;
     (both[10], both[11]) = (1, 1);
     assert_eq!(super::read(&both, 7, &options, true).map(|_| ()), refused);
-    // A table of overrides has two bits beside a time, and no guard.
+    // A word of an override has two bits besides the time, and no guard.
     let overrides =
         |aux: u64, guard: u64| read_rule(guard << 32 | 1 << 16 | aux << 8 | Algorithm::Overrides as u64);
     assert_eq!(overrides(2, 0), Some((Algorithm::Overrides, 2, 0)));
@@ -202,7 +202,7 @@ fn a_header_that_breaks_one_rule_is_refused() {
     }
 }
 
-/// A key that was read in two places: one word is kept, with what both have counted, wherever the clock stands.
+/// If a save read a key in two places, one word is kept with what both counted, wherever the clock stands.
 #[test]
 fn of_two_words_of_a_tag_one_is_kept_with_what_both_counted() {
     let mut seed = 7;
@@ -217,11 +217,11 @@ fn of_two_words_of_a_tag_one_is_kept_with_what_both_counted() {
         let (layout, aux) = (g.layout, g.aux_mask());
         let (tag, stranger) = (layout.tag(7), layout.tag(8));
         for case in 0..2_000 {
-            // Clocks anywhere, the wrap of a payload among them.
+            // Clocks anywhere, also where a payload wraps.
             let clock = match case % 4 {
                 0 => random(&mut seed) % (4 * g.horizon),
                 1 => layout.mask - random(&mut seed) % (2 * g.horizon),
-                // Where a clock that lies a part of the span before a word comes round.
+                // Clocks at which a reading that lies a part of the span earlier wraps.
                 2 => (layout.mask / 8 * (case as u64 / 4 % 8))
                     .wrapping_sub(random(&mut seed) % (2 * g.horizon)),
                 _ => random(&mut seed),
@@ -246,13 +246,13 @@ fn of_two_words_of_a_tag_one_is_kept_with_what_both_counted() {
             assert_eq!(kept, [true, false], "{spec:?}: {a:#x} and {b:#x}");
             let both = word(tag, merge(g.algorithm, g.shl as u32, a, b));
             assert_eq!(merged(&g, &slots, i, slots[i]), both, "{spec:?} at {clock:#x}: {a:#x} and {b:#x}");
-            // A kept debt of a takeover has no tag, and is left as it is.
+            // The kept debt of a takeover has no tag and stays as it is.
             assert_eq!(merged(&g, &slots, i, word(tag, a) & layout.mask), word(tag, a) & layout.mask);
         }
     }
 }
 
-/// Its parity says what it is, and the clock of the restored table may lie an odd number of q-units apart.
+/// The parity of the word survives, even if the new clock is an odd number of q-units apart.
 #[test]
 fn the_debt_of_a_dropped_takeover_stays_odd_and_as_large() {
     let spec = LimitSpec::new(1, 4096, 64);

@@ -1,4 +1,4 @@
-//! What memory holds: slot words, the header, and how options and a limit choose both.
+//! What a table's memory holds: slot words and the header; and how options and limits determine both.
 
 pub(super) mod fit;
 pub(super) mod fit_counted;

@@ -1,10 +1,10 @@
-//! What a table is made with.
+//! The options of a new table, and those of a caller who attaches.
 
 use super::policy::FullPolicy;
 use crate::keys::HashKind;
 use crate::limit::{LimitSpec, OVERRIDE_BITS};
 
-/// Describes a table. Sizes come from the memory, the rest from here.
+/// Describes a new table, except for its size: that comes from the memory.
 ///
 /// ```
 /// use tatcell::{FullPolicy, LimitSpec, TableOptions};
@@ -52,27 +52,27 @@ impl TableOptions {
     /// Starts options for a table of [overrides](crate::Table::ban): bans and exemptions of keys until a time, at most
     /// `longest` ticks ahead.
     ///
-    /// Its unit of time is the finest in which `longest` fits the word: with the default tag of 20 bits one tick
-    /// below 2^38 - 1 of them (8.7 years of milliseconds), 2^17 ticks for a year of nanoseconds (131 us). The policy is
-    /// [`FullPolicy::Deny`]: an override is never dropped for another.
+    /// Its unit of time is the finest in which `longest` fits the word. With the default tag of 20 bits that is one
+    /// tick below 2^38 - 1 ticks (8.7 years of milliseconds), and 2^17 ticks (131 us) for a year of nanoseconds. The
+    /// policy is [`FullPolicy::Deny`]: no override is dropped for another.
     pub const fn overrides(longest: u64) -> TableOptions {
         let options = TableOptions::new(LimitSpec::fixed_window((1 << OVERRIDE_BITS) - 1, longest));
         TableOptions { overrides: true, policy: FullPolicy::Deny, ..options }
     }
 
-    /// Names the limit with the longest horizon, where keys have different limits (`new` names the fastest).
+    /// Sets the limit with the longest horizon, if keys have different limits (`new` takes the fastest).
     pub const fn slowest(mut self, limit: LimitSpec) -> Self {
         self.slowest = limit;
         self
     }
 
-    /// Chooses what happens when a set is full.
+    /// Sets what happens when a set is full.
     pub const fn policy(mut self, policy: FullPolicy) -> Self {
         self.policy = policy;
         self
     }
 
-    /// Gives the secret seed of the hash: 16 bytes from the system's random source, never a constant.
+    /// Sets the secret seed of the hash: 16 bytes from the system's random source, never a constant.
     pub const fn seed(mut self, seed: [u8; 16]) -> Self {
         self.seed = Some(seed);
         self
@@ -83,49 +83,49 @@ impl TableOptions {
         self.hash(HashKind::Caller)
     }
 
-    /// Chooses the hash. [`HashKind::is_available`] tells whether this processor can compute it.
+    /// Sets the hash. [`HashKind::is_available`] returns whether this processor can compute it.
     pub const fn hash(mut self, kind: HashKind) -> Self {
         self.hash = kind;
         self
     }
 
-    /// Sets the tag width, 12..=24 bits (default 20). A stranger is mistaken for a live key with chance
-    /// 16 * 2^-bits at full load; each bit less doubles the span of the word.
+    /// Sets the tag width, 12..=24 bits (default 20). At full load a new key is mistaken for a live one with chance 16
+    /// * 2^-bits. Each bit less doubles the span of the word.
     pub const fn tag_bits(mut self, bits: u32) -> Self {
         self.tag_bits = bits;
         self
     }
 
-    /// Fixes the resolution of all limits of the table: one q-unit is `2^-shift` ticks.
+    /// Sets the resolution of all limits of the table: one q-unit is `2^-shift` ticks.
     pub const fn resolution(mut self, shift: i8) -> Self {
         self.shift = Some(shift);
         self
     }
 
-    /// Sets how far callers' clocks may be apart or step back, in ticks. A reading that is older than this finds a key
-    /// expired and full. Default: a 64th of the span, at most 2^30 ticks, and at least the horizon.
+    /// Sets how far callers' clocks may be apart or step back, in ticks. An older reading finds no debt. Default: a
+    /// 64th of the span, at most 2^30 ticks, and at least the horizon.
     pub const fn skew(mut self, ticks: u64) -> Self {
         self.skew = Some(ticks);
         self
     }
 
     /// Sets the claim lifetime, in ticks (default: one; never less than two q-units): how long a thread that was
-    /// stopped inside an insert keeps the slot from others. Larger than the usual clock difference between threads
+    /// stopped inside an insert keeps others from the slot. A lifetime above the usual clock difference of threads
     /// saves retries.
     pub const fn claim_lifetime(mut self, ticks: u64) -> Self {
         self.lifetime = Some(ticks);
         self
     }
 
-    /// Tables of [aligned](LimitSpec::aligned) windows: by how many ticks the clocks of callers may differ (default: an
-    /// eighth of the window, or the skew where that is less). A slot is kept this much longer than its window: else a
-    /// caller whose clock is ahead could reuse the slot of a key whose window is not over for another one.
+    /// Sets by how many ticks callers' clocks may differ in a table of [aligned](LimitSpec::aligned) windows (default:
+    /// an eighth of the window, or the skew if that is less). A slot is kept this much longer than its window.
+    /// Otherwise a caller whose clock is ahead could give the slot of a key to another one before its window is over.
     pub const fn guard(mut self, ticks: u64) -> Self {
         self.guard = Some(ticks);
         self
     }
 
-    /// Says how many ticks of the callers' clock make a second, for those who attach (default: 0, unsaid).
+    /// Sets how many ticks of the callers' clock make a second, for those who attach (default: 0, unknown).
     ///
     /// A table of windows takes the finest unit of time with which a word lasts 1024 windows and a year, and then the
     /// windows still have 1024 units each; else the finest that lasts 64 windows. Without the frequency, a year counts
@@ -135,25 +135,25 @@ impl TableOptions {
         self
     }
 
-    /// Promises that the memory is all zero, as a system gives it: init then writes the header alone, and a page is
-    /// touched first when a key of it comes.
+    /// Promises that the memory is all zero, as the system returns it. Then init writes only the header, and a page is
+    /// first touched when one of its keys arrives.
     ///
-    /// Writing the slots of memory that was never touched takes the system's page faults, 0.4 to 2.5 s a GiB of small
-    /// pages; zero slots are empty ones, so there is nothing to write. Leave it out, or touch the memory before the
-    /// first request, where no decision may wait for a fault (0.1 to 1 us a small page, up to some 0.1 ms a huge one),
-    /// and where the memory must be there: a page that the system cannot give ends the process at its first request.
+    /// Writing slots of untouched memory takes the system's page faults, 0.4 to 2.5 s a GiB with small pages. Zero
+    /// slots are empty, so nothing needs to be written. If no decision may wait for a fault (0.1 to 1 us for a small
+    /// page, up to about 0.1 ms for a huge one), omit this option or touch the memory before the first request. Omit it
+    /// also if the memory must exist: if the system cannot provide a page, the process ends at its first request.
     ///
-    /// A header that is not zero is refused ([`TableError::BadMode`](crate::TableError::BadMode)): an old table is not
-    /// taken for fresh memory. The slots are not looked at, for that would touch them. Whatever they hold is a valid
-    /// word, so a broken promise costs verdicts, not memory safety: strangers' debts, until they have drained.
+    /// A header that is not zero is refused ([`TableError::BadMode`](crate::TableError::BadMode)), so that no old table
+    /// is taken for fresh memory. The slots are not read, because that would touch them. Any value of a slot is a valid
+    /// word, so a broken promise costs wrong verdicts, not memory safety: keys get foreign debts until those drain.
     pub const fn zeroed(mut self) -> Self {
         self.zeroed = true;
         self
     }
 }
 
-/// What an attaching or restoring process brings and expects. What it names must be so in the image; the rest is as the
-/// image says. Nothing in the image is overridden.
+/// Says what a caller who attaches or restores brings and expects. The image must match each expectation, and it
+/// decides everything else. Nothing here overrides the image.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AttachOptions {
     pub(crate) seed: Option<[u8; 16]>,
@@ -162,24 +162,24 @@ pub struct AttachOptions {
 }
 
 impl AttachOptions {
-    /// Expects nothing, brings nothing: enough where the caller hashes.
+    /// Starts options that bring and expect nothing, which is enough if the caller hashes.
     pub const fn new() -> AttachOptions {
         AttachOptions { seed: None, policy: None, tick_hz: None }
     }
 
-    /// Brings the secret seed that the table was made with.
+    /// Sets the secret seed that the table was made with.
     pub const fn seed(mut self, seed: [u8; 16]) -> Self {
         self.seed = Some(seed);
         self
     }
 
-    /// Expects this full-set policy.
+    /// Expects this policy for full sets.
     pub const fn policy(mut self, policy: FullPolicy) -> Self {
         self.policy = Some(policy);
         self
     }
 
-    /// Expects the table to have been made for a clock of this frequency.
+    /// Expects a table that was made for a clock of this frequency.
     pub const fn tick_hz(mut self, hz: u64) -> Self {
         self.tick_hz = Some(hz);
         self

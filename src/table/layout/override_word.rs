@@ -1,4 +1,4 @@
-//! What the words of overrides say below their time; see [`overrides`](crate::table::overrides).
+//! The bits below the time in a word of an override; see [`overrides`](crate::table::overrides).
 #![forbid(unsafe_code)]
 
 use super::word::Layout;
@@ -10,17 +10,17 @@ pub(in crate::table) const BAN: u64 = 2;
 pub(in crate::table) const WITNESS: u64 = 3;
 const _: () = assert!(WITNESS < 1 << OVERRIDE_BITS);
 
-/// Is this LIVE word a ban or an exemption?
+/// Returns whether the word is LIVE and a ban or an exemption.
 pub(in crate::table) fn is_override(layout: &Layout, word: u64) -> bool {
     layout.is_live(word) && matches!(word & WITNESS, BAN | EXEMPT)
 }
 
-/// Is this LIVE word an exemption?
+/// Returns whether the word is LIVE and an exemption.
 pub(in crate::table) fn is_exemption(layout: &Layout, word: u64) -> bool {
     layout.is_live(word) && word & WITNESS == EXEMPT
 }
 
-/// Is this LIVE word a witness?
+/// Returns whether the word is LIVE and a witness.
 pub(in crate::table) fn is_witness(layout: &Layout, word: u64) -> bool {
     layout.is_live(word) && word & WITNESS == WITNESS
 }

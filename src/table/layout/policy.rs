@@ -1,18 +1,18 @@
-//! What a full set does with a new key.
+//! The policies for a new key in a full set.
 
-/// What happens to a new key when all 16 slots of its set hold live keys.
+/// Says what happens to a new key when all 16 slots of its set hold live keys.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub enum FullPolicy {
-    /// Admit it untracked: fails open, evicts nobody. A key that keeps coming gets a slot as soon as one drains.
+    /// Admit it untracked: fails open and evicts no key. A key that keeps coming gets a slot as soon as one drains.
     #[default]
     Admit = 0,
-    /// Take over the slot with the smallest lead, debt included: fails closed, never over-admits, may deny innocents
-    /// under a flood.
+    /// Take over the slot with the smallest lead, debt included: fails closed and never over-admits, but may deny
+    /// innocent keys under a flood.
     Inherit = 1,
     /// Refuse it until a slot drains.
     Deny = 2,
-    /// Admit it; one in 16 takes over the slot with the smallest lead, whose debt is forgiven.
+    /// Admit it. One request in 16 takes over the slot with the smallest lead and forgives its debt.
     Sampled = 3,
 }
 

@@ -1,13 +1,12 @@
-//! How large a table must be: the chance that a new key finds its set full.
+//! How large a table must be, from the chance that a new key finds its set full.
 //!
-//! A key that sends one unit occupies a slot for one emission interval, so the load is
-//! alpha = (new keys per second) * T / slots, and a set of 16 slots is a loss system: the chance that a newcomer
-//! finds it full is Erlang B with 16 servers and 16 * alpha erlangs. 4e-6 at 0.25, 5e-3 at 0.5, 2 % at 0.6.
-//! Integers only: 2^-32 resolution, no floating point.
+//! A key that sends one unit occupies a slot for one emission interval, so the load is alpha = (new keys per second) *
+//! T / slots. A set of 16 slots is a loss system: Erlang B with 16 servers and 16 * alpha erlangs is the chance that a
+//! new key finds it full: 4e-6 at 0.25, 5e-3 at 0.5, 2 % at 0.6. Integers only: 2^-32 resolution, no floating point.
 
 use super::image::lines_for;
 
-/// Chance, in billionths, that a new key finds its set full at a load of `alpha_ppm` millionths.
+/// Returns the chance, in billionths, that a new key finds its set full at a load of `alpha_ppm` millionths.
 ///
 /// Source: Erlang B by its recursion B(n) = aB(n-1) / (n + aB(n-1)), checked against the closed form in the tests.
 pub const fn full_set_ppb(alpha_ppm: u64) -> u64 {
@@ -26,14 +25,13 @@ pub const fn full_set_ppb(alpha_ppm: u64) -> u64 {
     ((blocked * 1_000_000_000 + one / 2) >> 48) as u64
 }
 
-/// Lines of memory (header included) for `slots_busy` keys that hold a slot at the same time, so that a new key
-/// finds its set full with a chance of at most `target_ppb` billionths.
+/// Returns the lines of memory (header included) with which a new key finds its set full with a chance of at most
+/// `target_ppb` billionths, while `slots_busy` keys hold a slot.
 ///
-/// `slots_busy` is new keys per second times the seconds each stays in debt (one emission interval for a key that
-/// sends one unit), plus the keys that are always in debt. Memory is 64 bytes a line. 0 where no table is large
-/// enough.
+/// `slots_busy` is the number of new keys per second times the seconds each stays in debt (one emission interval for a
+/// key that sends one unit), plus the keys that are always in debt. A line has 64 bytes. 0 if no table is large enough.
 pub const fn lines_for_load(slots_busy: u64, target_ppb: u64) -> usize {
-    // The largest load that meets the target, by bisection: the chance grows with the load.
+    // Bisection for the largest load that meets the target: the chance grows with the load.
     let (mut low, mut high) = (0u64, 4_000_000u64);
     while low + 1 < high {
         let mid = (low + high) / 2;

@@ -1,4 +1,4 @@
-//! The packed slot word, exhausted at 16 payload bits.
+//! The packed slot word, exhaustively at 16 payload bits.
 
 #![allow(clippy::arithmetic_side_effects)]
 
@@ -21,7 +21,7 @@ fn every_word_is_exactly_one_of_empty_live_and_claim() {
     let mut word = 1u64;
     for _ in 0..100_000 {
         word = word.wrapping_mul(0x9e37_79b9_7f4a_7c15).rotate_left(17) ^ word >> 11;
-        // Tag 0 is common enough to be seen with and without the claim bit.
+        // Tag 0 is made common enough to occur with and without the claim bit.
         let word = if word & 7 == 0 { word & (CLAIM | layout.mask) } else { word };
         let kinds = [layout.is_empty(word), layout.is_live(word), layout.is_claim(word)];
         assert_eq!(kinds.iter().filter(|k| **k).count(), 1, "{word:#x}");
@@ -59,7 +59,7 @@ fn claims_are_above_what_the_slot_held_even_and_alive() {
                     let claim = layout.claim_of_reusable(x, old, now);
                     assert!(layout.is_claim_of(claim, x) && !Layout::is_takeover(claim));
                     let ahead = claim.wrapping_sub(now) & layout.mask;
-                    // All-zero memory has no version; any other word's payload, read with this clock, is below.
+                    // All-zero memory has no version. Any other word's payload, read with this clock, lies below.
                     let held = if old == 0 { 0 } else { layout.lead(old, now) };
                     assert!(ahead > held, "{old:#x} at {now:#x}");
                     assert!(
@@ -83,7 +83,7 @@ fn takeover_claims_are_the_next_odd_payload_and_keep_the_debt() {
             assert!(layout.is_claim_of(claim, x) && Layout::is_takeover(claim));
             let up = layout.payload(claim).wrapping_sub(payload) & layout.mask;
             assert!(up == 1 || up == 2);
-            // What Inherit commits on is never less than the debt taken over.
+            // Inherit commits on no less than the debt taken over.
             for now in nows() {
                 let (debt, kept) = (layout.lead(old, now), layout.lead(claim.wrapping_sub(1), now));
                 assert!(kept >= debt || debt == layout.window, "{old:#x} at {now:#x}: {debt} -> {kept}");
@@ -132,8 +132,8 @@ fn only_words_long_expired_are_swept_and_to_words_without_debt() {
                     let swept = layout.swept(now);
                     assert!(layout.is_empty(swept) && !Layout::is_takeover(swept));
                     assert!(!layout.holds_debt(swept, now) && !layout.is_sweepable(swept, now));
-                    // Above what it replaces (words that are not empty are swept once they are H + S old), and not
-                    // ahead of a caller whose clock is behind by the skew.
+                    // Above the word it replaces (words with a tag are swept once they are H + S old), and not ahead of
+                    // a caller whose clock is behind by the skew.
                     let (up, age) =
                         (swept.wrapping_sub(word) & layout.mask, now.wrapping_sub(word) & layout.mask);
                     assert!(up >= 1 && (age - window..=age - window + 1).contains(&up));
@@ -147,7 +147,7 @@ fn only_words_long_expired_are_swept_and_to_words_without_debt() {
 
 #[test]
 fn every_word_is_swept_before_it_can_come_back_as_a_debt() {
-    // A live word that drains at 0 and is swept at least every `interval` is gone before it reads as a debt again.
+    // A live word that drains at 0 and is swept at least once an `interval` is gone before it reads as a debt again.
     for window in [100u64, 4_096, 8_192] {
         let layout = small(window, 2);
         let word = layout.live(layout.tag(9), 0);
@@ -158,7 +158,7 @@ fn every_word_is_swept_before_it_can_come_back_as_a_debt() {
     }
 }
 
-/// The decode of the table is a copy: equal to the one of the cells for every distance of a word of 20 bits.
+/// The table's decode is a copy: it equals that of the cells for every distance in a word of 20 bits.
 #[test]
 fn w20_leads_of_the_table_are_those_of_the_cells() {
     for window in [1u64, 2, 100, (1 << 17) - 1, 1 << 17] {
@@ -184,7 +184,7 @@ fn only_what_has_expired_is_reusable() {
             for word in [tag.0 | payload, tag.0 | CLAIM | payload] {
                 assert_eq!(l.is_reusable(word, now), !owes, "{word:x} at {now}");
             }
-            // Empty slots: a tombstone is left alone until its rest is what claims allow; nobody owes an odd one.
+            // EMPTY words: a tombstone is not reusable until only `grace` of it is left; an odd one always is.
             let even = payload & !1;
             let waits = even != 0 && l.lead(even, now) > l.grace;
             assert_eq!(l.is_reusable(even, now), !waits, "{even:x} at {now}");
@@ -200,7 +200,7 @@ fn tombstones_and_debts_of_dropped_takeovers_are_told_by_tag_parity_and_lead_alo
     for now in nows() {
         for payload in 0..=layout.mask {
             let (lead, odd) = (layout.lead(payload, now), payload & 1 == 1);
-            // An EMPTY word, with and without what was its claim bit.
+            // An EMPTY word, with the claim bit clear and set.
             for word in [payload, CLAIM | payload] {
                 let reset = !odd && word != 0;
                 assert_eq!(
@@ -231,7 +231,7 @@ fn a_tombstone_is_the_next_even_version_above_the_word_and_never_that_of_an_unus
     assert_eq!([layout.mask, layout.mask - 1].map(|last| layout.tombstone(key.0 | last)), [2, 2]);
 }
 
-/// An empty word is a version: a quarter of the span passes before it is swept, a window for what has a tag.
+/// An EMPTY word is a version: a sweep takes it after a quarter of the span, a word with a tag after a window.
 #[test]
 fn the_version_of_an_empty_slot_outlives_a_quarter_of_the_span() {
     let layout = small(100, 2);

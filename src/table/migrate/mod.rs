@@ -1,4 +1,4 @@
-//! Migration: a fresh table in another geometry that knows the debts of an old one.
+//! Migration: makes a fresh table of another geometry that knows the debts of an old one.
 //!
 //! ```text
 //!  high 32 bits of the hash   0                                                    2^32
@@ -7,23 +7,23 @@
 //!  gets the debts of                   A             A and B               B
 //! ```
 //!
-//! A slot tells the tag of its key and the set, thus a range of hashes: not the hash, and not the home line, as either
-//! line of a set may hold any key of it. So each debt goes into every new set that meets its range. A set has 16 slots:
-//! of the debts that come together there the largest stay, and of those with one tag the largest stands for all.
+//! A slot knows the tag and the set of its key, and thus a range of hashes. It knows neither the hash nor the home
+//! line, because either line of a set may hold any key of the set. So each debt goes into every new set that meets its
+//! range. A set has 16 slots: if more debts come together, the largest stay; of one tag the largest stands for all.
 //!
 //! Invariants:
-//! - a key's new lead is its old one, or more, on the time axis of both tables; less only where the report says so;
-//! - what a new set gets depends on the old sets that it meets and on nothing else. So it is filled in one go, with
-//!   16 places on the stack, and neither order nor number of the parts of a migration matter;
-//! - a full set of a table that mints nothing (`Inherit`, `Deny`) also speaks for keys that are not in it: none owes
-//!   more than its smallest lead. That is kept as the floor of each new set that meets it: mostly its debts fill the
-//!   new set anyway; where tags merge the places left get an empty word with that debt (a tombstone under `Deny`);
-//! - no word but LIVE ones is copied. An even claim has charged nothing; the debt in an odd claim or an odd EMPTY is
-//!   that of a key without a slot, which only a full set remembers: the floor. Tombstones guard a slot, not a key.
+//! - on the time axis of both tables a key's new lead is its old one or more; less only where the report says so;
+//! - a new set depends only on the old sets that it meets. So it is filled in one go, with 16 places on the stack, and
+//!   neither order nor number of the parts of a migration matters;
+//! - a full set of a table that mints nothing (`Inherit`, `Deny`) also bounds the keys that are not in it: none owes
+//!   more than the smallest lead of the set. That is the floor of each new set that meets it. Mostly its debts fill the
+//!   new set anyway; where tags merge, the places left get an empty word with that debt (a tombstone under `Deny`);
+//! - only LIVE words are copied. An even claim has charged nothing. The debt in an odd claim or an odd EMPTY belongs to
+//!   a key without a slot, which only the floor remembers. Tombstones guard a slot, not a key.
 //!
-//! Progress: bounded, no lock, no heap; the old table is only read. Pairs of sets that meet are fewer than the sets of
-//! both tables, with 16 words each, each compared with 16 places: O(slots of both tables). Not for a table that decides
-//! meanwhile: what it charges after its set was read is lost.
+//! Progress: bounded, no lock, no heap; only reads the old table. Fewer pairs of sets meet than both tables have sets,
+//! and each pair compares 16 words with 16 places: O(slots of both tables). The old table must not decide meanwhile:
+//! what it charges after its set was read is lost.
 
 use super::error::TableError;
 use super::handle::Table;
@@ -44,24 +44,24 @@ use plan::Plan;
 pub use report::Migrated;
 
 impl<M: Access> Table<'_, M> {
-    /// Formats memory as a fresh table that knows the debts of this one, in another geometry: other size, policy,
-    /// resolution, horizon, skew, fewer tag bits. As [`init`](Table::init) otherwise; what was in the memory is gone.
+    /// Formats memory as a fresh table that knows the debts of this one, in another geometry: another size, policy,
+    /// resolution, horizon or skew, or fewer tag bits. Otherwise like [`init`](Table::init); overwrites the memory.
     ///
-    /// Every key owes there at least what it owes here, rounded up to the new resolution, but for what the report calls
-    /// dropped, clamped or opened. A whole multiple of the lines drops nothing. Strangers that share the range of a
-    /// debt and its tag owe it too. Permits of this table are worth nothing in the new one, whose generation is one
-    /// higher; limits are made anew.
+    /// There every key owes at least what it owes here, rounded up to the new resolution, except for what the report
+    /// counts as dropped, clamped or opened. A whole multiple of the lines drops nothing. Other keys with the same tag
+    /// in the range of a debt owe it too. Permits of this table give nothing back in the new one, whose generation is
+    /// one higher. Limits must be made anew.
     ///
     /// # Errors
-    /// As [`Table::init`]. [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both tables hash alike
-    /// (where the caller hashes, that is the caller's word), [`TableError::TagTooWide`] for more tag bits than here,
-    /// [`TableError::BadMode`] for another tick frequency where both name one, [`TableError::Overlap`],
-    /// [`TableError::BadAlgorithm`] for another algorithm, and for tables of overrides, which are not moved; tables
-    /// that count must agree in resolution, bits and guard, too. Nothing is touched then.
+    /// The errors of [`init`](Table::init). [`TableError::BadHashKind`] and [`TableError::WrongSeed`] unless both
+    /// tables hash alike (if the caller hashes, it answers for that), [`TableError::TagTooWide`] for more tag bits than
+    /// here, [`TableError::BadMode`] for another tick frequency if both tables name one, [`TableError::Overlap`],
+    /// [`TableError::BadAlgorithm`] for another algorithm and for tables of overrides, which cannot migrate; tables
+    /// that count must also agree in resolution, bits and guard. Nothing is touched then.
     ///
     /// # Concurrency
-    /// One caller, before anyone else uses the memory. Whoever still decides by this table meanwhile may be forgiven
-    /// what he charges: stop first. Reads this table once or twice, writes the new one once: O(slots of both).
+    /// One caller, before anyone else uses the memory. Stop deciding by this table first: what it charges meanwhile may
+    /// be forgiven. Reads this table once or twice, writes the new one once: O(slots of both).
     ///
     /// ```
     /// use tatcell::{LimitSpec, Line, Table, TableOptions};
@@ -85,10 +85,10 @@ impl<M: Access> Table<'_, M> {
         self.migrate_as(lines, options, now)
     }
 
-    /// As [`migrate`](Table::migrate), into a table with one owner.
+    /// Migrates like [`migrate`](Table::migrate), into a table with one owner.
     ///
     /// # Errors
-    /// As [`migrate`](Table::migrate).
+    /// The errors of [`migrate`](Table::migrate).
     pub fn migrate_exclusive<'n>(
         &self,
         lines: &'n mut [Line],
@@ -98,11 +98,11 @@ impl<M: Access> Table<'_, M> {
         self.migrate_as(lines, options, now)
     }
 
-    /// Tells what [`migrate`](Table::migrate) into `lines` lines (header included) would report. Needs no memory, only
-    /// reads, beside any other call; costs as much time as the migration.
+    /// Returns what [`migrate`](Table::migrate) into `lines` lines (header included) would report. Needs no memory and
+    /// only reads, so other calls may run meanwhile; takes as much time as the migration.
     ///
     /// # Errors
-    /// As [`migrate`](Table::migrate).
+    /// The errors of [`migrate`](Table::migrate).
     pub fn foresee_migration(
         &self,
         lines: usize,
@@ -118,13 +118,13 @@ impl<M: Access> Table<'_, M> {
     }
 
     /// Does a part of a migration: the `count` slots of the new table from number `from` on, in whole sets. Adds to the
-    /// report and returns the number to continue from; 0 once the last slot is done and the table is ready to be
-    /// attached as an `N` one. Starts with `from` 0; goes on, in this process or another, with what was returned and
-    /// the same options. Nobody decides by either table in between.
+    /// report and returns the number to continue from, or 0 after the last slot, when the table can be attached as an
+    /// `N` one. Start with `from` 0. Continue, in this process or another, with the returned number and the same
+    /// options. Nobody may decide by either table in between.
     ///
     /// # Errors
-    /// As [`migrate`](Table::migrate); [`TableError::NotReady`] where the memory holds no migration of these options
-    /// that has come as far as `from`.
+    /// The errors of [`migrate`](Table::migrate); [`TableError::NotReady`] unless the memory holds a migration with
+    /// these options that has come as far as `from`.
     pub fn migrate_part<N: Access>(
         &self,
         lines: &[Line],
@@ -149,7 +149,7 @@ impl<M: Access> Table<'_, M> {
             progress.store(0, Ordering::Relaxed);
             rest.for_each(|(word, value)| word.store(value, Ordering::Relaxed));
         } else {
-            // ORDERING: Acquire; pairs with the Release store below of whoever did the part before this one.
+            // ORDERING: Acquire; pairs with the Release store below by the caller that did the part before this one.
             let reached = progress.load(Ordering::Acquire);
             // ORDERING: Relaxed; single words, after the Acquire load.
             if reached != from as u64 || !rest.all(|(word, value)| word.load(Ordering::Relaxed) == value) {
@@ -166,9 +166,9 @@ impl<M: Access> Table<'_, M> {
             }
         }
         let next = if end < all { end * MIN_SLOTS } else { 0 };
-        // Until the last part is done the word is the number of a slot, which nobody takes for the magic.
+        // Until the last part is done, the word is the number of a slot, which nobody takes for the magic.
         let word = if next == 0 { image::FIRST_WORD } else { next as u64 };
-        // ORDERING: Release; pairs with the Acquire load of whoever attaches or does the next part.
+        // ORDERING: Release; pairs with the Acquire load of a caller that attaches or does the next part.
         progress.store(word, Ordering::Release);
         Ok(next)
     }
@@ -185,7 +185,7 @@ impl<M: Access> Table<'_, M> {
         Ok((Table::attach_as(lines, &attach)?, report))
     }
 
-    /// Checks a migration and chooses the new geometry; touches nothing.
+    /// Checks a migration and chooses the new geometry; changes nothing.
     fn plan(&self, lines: usize, options: &TableOptions, now: u64) -> Result<Plan<'_>, TableError> {
         let from = self.geometry;
         let mut to = choose(options, lines)?;
@@ -197,7 +197,7 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::WrongSeed);
         }
         let alike = to.shl == from.shl && to.shr == from.shr && to.guard == from.guard;
-        // Words of two sets that became one could be an override and a witness: one of them would be lost.
+        // Where two sets become one, an override and a witness may have one tag, and one of them would be lost.
         let overrides = matches!(from.algorithm, Algorithm::Overrides);
         if to.algorithm != from.algorithm || !to.is_gcra() && !alike || overrides {
             return Err(TableError::BadAlgorithm);
@@ -213,7 +213,7 @@ impl<M: Access> Table<'_, M> {
     }
 }
 
-/// Does the memory of a table with these slots share a line with `lines`?
+/// Returns whether the memory of a table with these slots shares a line with `lines`.
 fn overlap(slots: &[Line], lines: &[Line]) -> bool {
     let (old, new) = (slots.as_ptr_range(), lines.as_ptr_range());
     // The old header is part of the old table.

@@ -1,12 +1,12 @@
-//! What each set of a new table gets from the sets of the old one.
+//! Computes what each set of a new table gets from the sets of the old one.
 //!
 //! ```text
-//!  old tag   [  dropped  |  low bits  ]        new tag = its low bits, 0 becoming 1 (as of the hash itself)
+//!  old tag   [  dropped  |  low bits  ]        new tag = its low bits, or 1 if they are 0 (as for a hash)
 //!  old TAT - now, in old q-units  ------>  ticks  ------>  new q-units, rounded up, at most H of the new table
 //! ```
 //!
-//! A table that is coarser than a tick floors its clock, so its TATs may lie up to a q-unit less a tick before what an
-//! exact bucket on the finer clock of the new table has. That much is added.
+//! A table that is coarser than a tick floors its clock. So its TATs may lie up to a q-unit minus a tick before those
+//! of an exact bucket on the finer clock of the new table. The plan adds that much.
 #![forbid(unsafe_code)]
 
 use super::report::Migrated;
@@ -18,7 +18,7 @@ use crate::table::layout::image::Line;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
 
-/// Slots of a set.
+/// Number of slots in a set.
 const SLOTS: usize = 2 * SLOTS_PER_LINE;
 
 /// A migration: both geometries and clocks, and the slots of the old table.
@@ -26,25 +26,25 @@ pub(super) struct Plan<'a> {
     old: &'a [Line],
     pub from: Geometry,
     pub to: Geometry,
-    /// `now` of either table, in its q-units.
+    /// `now` in the q-units of the old and of the new table.
     from_q: u64,
     to_q: u64,
-    /// Ticks from the old table's reading of the clock to the new one's, and what coarseness adds.
+    /// Ticks from the old table's reading of the clock to the new one's, plus what a coarse old table adds.
     late: u64,
 }
 
-/// A debt in the terms of the new table.
+/// A debt as the new table holds it.
 #[derive(Clone, Copy)]
 struct Debt {
     /// Never 0.
     tag: u64,
     /// Never 0.
     lead: u64,
-    /// The middle of the old line lies in the second line of the new set, or beyond.
+    /// Whether the middle of the old line lies in the second line of the new set, or beyond.
     second: bool,
 }
 
-/// The largest debts of a new set, one of a tag; a free place has tag and lead 0.
+/// The largest debts of a new set, one for each tag; a free place has tag and lead 0.
 #[derive(Default)]
 struct Kept {
     tags: [u64; SLOTS],
@@ -57,7 +57,7 @@ impl<'a> Plan<'a> {
     pub fn new(old: &'a [Line], from: Geometry, to: Geometry, now: u64) -> Plan<'a> {
         let floor = |shr: u8| now >> (shr & 63) << (shr & 63);
         let unit = |shr: u8| 1u64 << (shr & 63);
-        // With one resolution both are 0; with a finer or coarser one, neither is negative.
+        // With equal resolutions both are 0. With different ones neither is negative.
         let apart = floor(from.shr).wrapping_sub(floor(to.shr));
         let coarse = unit(from.shr).saturating_sub(unit(to.shr));
         Plan {
@@ -70,12 +70,12 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Sets of the new table.
+    /// Returns the number of sets of the new table.
     pub fn sets(&self) -> u64 {
         self.to.lines as u64 / 2
     }
 
-    /// The words of a new set, line by line; adds to the report what became of the debts.
+    /// Returns the words of a new set, line by line. Adds to the report what became of the debts.
     pub fn fill(&self, set: u64, report: &mut Migrated) -> [[u64; SLOTS_PER_LINE]; 2] {
         let (first, old) = self.sources(set);
         let mut kept = Kept::default();
@@ -85,14 +85,14 @@ impl<'a> Plan<'a> {
             report.clamped += is_cut as u64;
             full |= kept.keep(&self.to, debt);
         });
-        // Counted at the end: of a tag that found no room, a larger debt may have come later.
+        // Counted at the end: a larger debt of a tag that found no room may have come later.
         let no_slot = |debt: &Debt| kept.find(debt.tag).is_none();
         let dropped =
             if full { self.debts(set, first, old).filter(|(d, _)| no_slot(d)).count() as u64 } else { 0 };
         let copied = kept.count as u64;
         report.copied += copied;
         report.dropped += dropped;
-        // The old table may change in between, against the rules.
+        // Saturates, because the old table may change meanwhile, against the rules.
         report.merged += copies.saturating_sub(copied + dropped);
 
         let floor = self.floor(old);
@@ -107,20 +107,20 @@ impl<'a> Plan<'a> {
         self.place(&kept, floor, rest)
     }
 
-    /// The old lines whose keys may belong to a new set, with the number of the first.
+    /// Returns the old lines whose keys may belong to a new set, after the number of the first.
     fn sources(&self, set: u64) -> (u64, &'a [Line]) {
-        // The smallest high half of a hash that belongs to a line, or to one after it. Lines are never 0.
+        // The smallest high half of a hash that belongs to this line or a later one. A table never has 0 lines.
         let start = |line: u64| (line << 32).div_ceil((self.to.lines as u64).max(1));
         let low = home_line(start(2 * set) << 32, self.from.lines) & !1;
         let high = home_line((start(2 * set + 2) - 1) << 32, self.from.lines) | 1;
         (low as u64, self.old.get(low..=high).unwrap_or_else(|| impossible!(&[])))
     }
 
-    /// The debts in these lines, each as the new set would hold it, and whether it was cut to the horizon.
+    /// Iterates over the debts in these lines: each as the new set would hold it, and whether it was cut.
     fn debts(&self, set: u64, first: u64, old: &'a [Line]) -> impl Iterator<Item = (Debt, bool)> + '_ {
         let (from, to) = (&self.from.layout, &self.to.layout);
         (first..).zip(old).flat_map(move |(number, line)| {
-            // Of all its keys the one in the middle.
+            // The new line of the hash in the middle of this line.
             let middle = (2 * number + 1) * self.to.lines as u64 / (2 * self.from.lines as u64).max(1);
             line.words.iter().filter_map(move |slot| {
                 // ORDERING: Relaxed; single word, value only.
@@ -135,28 +135,28 @@ impl<'a> Plan<'a> {
         })
     }
 
-    /// A lead in q-units of the new table, and whether it was cut to the horizon.
+    /// Converts a lead to q-units of the new table. Returns also whether it was cut to the horizon.
     fn convert(&self, lead: u64) -> (u64, bool) {
         let (from, to) = (&self.from, &self.to);
         if !to.is_gcra() {
-            // One algorithm, unit and bits: one meaning.
+            // Both tables have one algorithm, unit and number of bits, so a lead means the same in both.
             return (lead.min(to.horizon), lead > to.horizon);
         }
-        // In 2^-shl ticks of the old table. H + S in ticks fits 63 bits, a lead in q-units 52, and of the four shifts
-        // only one of each table is not 0: all stays below 2^127.
+        // In 2^-shl ticks of the old table. H + S in ticks fits 63 bits and a lead in q-units 52. Each table has at
+        // most one shift that is not 0, so all stays below 2^127.
         let exact = ((lead as u128) << from.shr) + ((self.late as u128) << from.shl);
         let lead = (exact << to.shl).div_ceil(1 << (from.shl + to.shr));
         (lead.min(to.horizon as u128) as u64, lead > to.horizon as u128)
     }
 
-    /// What a key that is in none of these old sets may owe, as a lead of the new table.
+    /// Returns the most that a key in none of these old sets may owe, as a lead of the new table.
     fn floor(&self, old: &[Line]) -> u64 {
         let (layout, now_q) = (&self.from.layout, self.from_q);
         let inherit = matches!(self.from.policy, FullPolicy::Inherit);
         if !inherit && !matches!(self.from.policy, FullPolicy::Deny) {
             return 0;
         }
-        // What an absent key would have to wait for, or to take over, in this slot.
+        // Returns what an absent key would have to wait for, or take over, in this slot.
         let holds = |word: u64| {
             let is_debt =
                 if layout.is_claim(word) { Layout::is_takeover(word) } else { layout.is_live(word) };
@@ -180,7 +180,7 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// An EMPTY with a debt that whoever takes the slot inherits; 0 for no debt.
+    /// Returns an EMPTY word with a debt that the next owner of the slot inherits; 0 for no debt.
     fn debt_of_all(&self, lead: u64) -> u64 {
         let odd = self.to_q.wrapping_add(lead) & self.to.layout.mask | 1;
         if lead == 0 {
@@ -190,10 +190,10 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// An EMPTY that nobody takes before this lead has drained; 0 for no lead.
+    /// Returns an EMPTY word that nobody takes before this lead has drained; 0 for no lead.
     fn tombstone(&self, lead: u64) -> u64 {
         let layout = &self.to.layout;
-        // It is taken when no more than the grace is left of it. Even, and not 0, which would be a fresh slot.
+        // It is taken once only `grace` of it is left. It is even, and never 0, which would be a fresh slot.
         let ahead = (lead + layout.grace + 2).min(layout.window);
         let even = self.to_q.wrapping_add(ahead) & layout.mask & !1;
         match (lead, even) {
@@ -203,13 +203,13 @@ impl<'a> Plan<'a> {
         }
     }
 
-    /// Puts debts, none below the floor, into the lines where their keys look first, if there is room, and `rest` into
-    /// the slots that are left.
+    /// Puts debts, none below the floor, into the lines where their keys are searched first, if there is room. Puts
+    /// `rest` into the slots that are left.
     fn place(&self, kept: &Kept, floor: u64, rest: u64) -> [[u64; SLOTS_PER_LINE]; 2] {
         let (mut first, mut second) = ([0; SLOTS_PER_LINE], [0; SLOTS_PER_LINE]);
         let debts = kept.tags.iter().zip(&kept.leads).zip(&kept.second).take(kept.count);
         for ((tag, lead), is_second) in debts {
-            // A floor is a time to wait for. Of counts only the tombstones hold it: below a time it would count units.
+            // A floor is a time to wait for. In a word that counts it would also count units: only tombstones hold it.
             let lead = if self.to.is_gcra() { (*lead).max(floor) } else { *lead };
             let word = self.to.layout.live(Tag(*tag), self.to_q.wrapping_add(lead));
             let (near, far) = if *is_second { (&mut second, &mut first) } else { (&mut first, &mut second) };
@@ -221,7 +221,7 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// What two debts are together: the larger; of counts, the later time with the larger count.
+/// Returns what two debts are together: the larger; where words count, the later time with the larger count.
 fn either(to: &Geometry, a: u64, b: u64) -> u64 {
     if to.is_gcra() {
         a.max(b)
@@ -231,18 +231,19 @@ fn either(to: &Geometry, a: u64, b: u64) -> u64 {
 }
 
 impl Kept {
-    /// The place of a tag. All places are compared: that needs no branch.
+    /// Returns the place of a tag. It compares all places, which needs no branch.
     fn find(&self, tag: u64) -> Option<usize> {
         let bits = self.tags.iter().zip(0u32..).fold(0u32, |bits, (t, i)| bits | ((*t == tag) as u32) << i);
         (bits != 0).then(|| bits.trailing_zeros() as usize)
     }
 
-    /// Keeps a debt if it is among the largest. True: there was no room for all.
+    /// Keeps a debt if it is among the largest. Returns true if there was no room for all.
     fn keep(&mut self, to: &Geometry, mut debt: Debt) -> bool {
         let (at, is_full) = match self.find(debt.tag) {
             Some(same) => {
                 let old = self.leads.get(same).copied().unwrap_or_else(|| impossible!(0));
-                // Owes at least what either does. As a number it may be less: words that count can do so in two ways.
+                // The result owes at least what either does. As a number it may be less, because words that count have
+                // two parts.
                 debt.lead = either(to, debt.lead, old);
                 if debt.lead == old {
                     return false;

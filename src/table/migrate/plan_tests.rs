@@ -15,7 +15,7 @@ fn options() -> TableOptions {
     TableOptions::new(LimitSpec::new(1, T, 64)).caller_hash().resolution(0).claim_lifetime(2)
 }
 
-/// Of so many lines of slots.
+/// Chooses a geometry with this many lines of slots.
 fn geometry(options: &TableOptions, lines: u32) -> Geometry {
     choose(options, lines as usize + 2).unwrap()
 }
@@ -29,8 +29,8 @@ fn put(line: &Line, slot: usize, word: u64) {
     line.words[slot].store(word, Ordering::Relaxed);
 }
 
-/// A smooth state and a used-up quota of one tag, in either order: what is kept owes what both do, though as a
-/// number it is less than the smooth one.
+/// A smooth state and a used-up quota of one tag, in either order: what is kept owes what both do, although it is a
+/// smaller number than the smooth state.
 #[test]
 fn debts_of_one_tag_are_kept_as_what_they_are_together() {
     let options = TableOptions::new(LimitSpec::quota_linear(10, 1_000)).caller_hash().resolution(0);
@@ -49,7 +49,7 @@ fn debts_of_one_tag_are_kept_as_what_they_are_together() {
     }
 }
 
-/// Of more debts than there are slots the smallest goes, and of equal ones that which came last.
+/// If there are more debts than slots, the smallest goes; of equal ones, the one that came last.
 #[test]
 fn a_debt_that_is_larger_than_none_displaces_none() {
     let to = geometry(&options(), 2);
@@ -66,7 +66,7 @@ fn a_debt_that_is_larger_than_none_displaces_none() {
     assert!(kept.tags.contains(&(99 << 48)));
 }
 
-/// A line's debts go where the key in its middle looks first, whatever the sizes are.
+/// A line's debts go to the line where a hash in its middle is searched first, whatever the sizes are.
 #[test]
 fn a_debt_lies_in_the_line_where_the_middle_of_its_old_line_looks_first() {
     for (from, to) in [(4, 4), (4, 8), (8, 4), (6, 10), (10, 6), (8, 24), (24, 8), (16, 14), (6, 44), (44, 6)]
@@ -97,7 +97,7 @@ fn a_debt_lies_in_the_line_where_the_middle_of_its_old_line_looks_first() {
     }
 }
 
-/// What is cut is told, where words count, too; what is not is whole.
+/// A lead is reported as cut if it is, also where words count; any other lead stays whole.
 #[test]
 fn a_lead_is_cut_to_the_horizon_and_no_earlier() {
     let counts = TableOptions::new(LimitSpec::fixed_window(10, 1_000)).caller_hash().resolution(0);
@@ -115,7 +115,7 @@ fn a_lead_is_cut_to_the_horizon_and_no_earlier() {
     }
 }
 
-/// A full set speaks for absent keys only while none of its slots may be taken.
+/// A full set bounds absent keys only while none of its slots may be taken.
 #[test]
 fn a_set_has_a_floor_while_no_slot_of_it_may_be_taken() {
     let from = geometry(&options().policy(FullPolicy::Deny), 2);
@@ -139,7 +139,7 @@ fn a_set_has_a_floor_while_no_slot_of_it_may_be_taken() {
     assert!(taken.iter().all(|&n| n > 5), "{taken:?}");
 }
 
-/// Wherever the clock stands: a slot that never held anything would be taken at once.
+/// Wherever the clock stands, the word is not 0: a slot that never held anything would be taken at once.
 #[test]
 fn a_tombstone_is_never_the_word_of_a_fresh_slot() {
     let to = geometry(&options().policy(FullPolicy::Deny), 2);
@@ -156,7 +156,7 @@ fn a_tombstone_is_never_the_word_of_a_fresh_slot() {
     }
 }
 
-/// All sets and no other.
+/// What is foreseen covers all sets and no other.
 #[test]
 fn what_is_foreseen_is_what_is_reported() {
     let spec = LimitSpec::new(1, T, 64);

@@ -1,27 +1,27 @@
-//! What a migration tells about the debts that it copied.
+//! What a migration reports about the debts that it copied.
 #![forbid(unsafe_code)]
 
-/// What became of the debts of a table that was migrated. One debt has as many copies as its key may have sets in the
-/// new table; `copied`, `merged` and `dropped` add up to all copies.
+/// Reports what became of the debts of a migrated table. A debt has as many copies as its key may have sets in the new
+/// table; `copied`, `merged` and `dropped` add up to all copies.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Migrated {
-    /// Copies that have a slot of the new table.
+    /// Copies that got a slot of the new table.
     pub copied: u64,
     /// Copies that share the slot of a larger debt of the same tag.
     pub merged: u64,
     /// Copies that found their set full of larger debts. Under `Admit` and `Sampled` they are forgiven; under `Inherit`
     /// and `Deny` the set stays full until they would have drained.
     pub dropped: u64,
-    /// Copies, of whichever of these kinds, with a debt above the new table's horizon, which was cut to that. A finer
-    /// resolution cuts a full debt by what the coarser one had rounded it up.
+    /// Copies of any of these kinds whose debt was above the new table's horizon and was cut to it. A finer resolution
+    /// cuts a full debt by what the coarser one had rounded up.
     pub clamped: u64,
-    /// Sets of the new table whose absent keys may have owed something: only where the old table inherits or denies and
-    /// the new one does not. They are forgiven.
+    /// Sets of the new table whose absent keys may have owed something, which is forgiven. Only if the old table
+    /// inherits or denies and the new one does not.
     pub opened: u64,
 }
 
 impl Migrated {
-    /// Was nothing forgiven, whatever the policy?
+    /// Returns whether nothing was forgiven, whatever the policy.
     #[must_use]
     pub const fn is_whole(&self) -> bool {
         self.dropped | self.clamped | self.opened == 0

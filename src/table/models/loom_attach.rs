@@ -1,7 +1,7 @@
-//! Publishing a table: whoever sees the magic sees the geometry and freshly formatted slots.
+//! Publishing a table: a thread that sees the magic sees the geometry and freshly formatted slots.
 //!
-//! The memory holds rubbish before it is formatted, so a stale word shows. See `loom_kit` for what loom does not
-//! show; in particular no model here re-formats memory that is in use, which `Table::init` forbids.
+//! The memory holds garbage before it is formatted, so a stale word shows. See `loom_kit` for what loom does not show.
+//! In particular, no model here re-formats memory in use, which `Table::init` forbids.
 
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::table::handle::Table;
 use crate::table::layout::image::Line;
 use crate::table::layout::options::{AttachOptions, TableOptions};
 
-/// A header and sets, every word but the magic full of rubbish: live words of tag 1.
+/// A header and sets in which every word but the magic is garbage: live words of tag 1.
 fn rubbish<const N: usize>() -> Arc<[Line; N]> {
     let lines: [Line; N] = core::array::from_fn(|_| Line::new());
     for word in lines.iter().flat_map(|line| &line.words).skip(1) {
@@ -28,7 +28,7 @@ fn options() -> TableOptions {
     TableOptions::new(LimitSpec::new(1, T, 1)).caller_hash().resolution(0)
 }
 
-/// Attaches or is told to wait; what it attaches to has the right geometry and 16 zeroed slots.
+/// Attaches or gets NotReady. An attached table must have the right geometry and 16 zeroed slots.
 fn attach_and_look(lines: &[Line; 4]) -> bool {
     match Table::attach(lines, &AttachOptions::new()) {
         Err(e) => {
@@ -47,7 +47,7 @@ fn attach_and_look(lines: &[Line; 4]) -> bool {
     }
 }
 
-/// One thread formats, one attaches. Shows also that both answers occur. Does not show: restoring an image.
+/// One thread formats, one attaches. Both answers occur. Does not show: restoring an image.
 #[test]
 fn attach_beside_publish_sees_a_whole_table() {
     static ATTACHED: AtomicUsize = AtomicUsize::new(0);
@@ -66,8 +66,8 @@ fn attach_beside_publish_sees_a_whole_table() {
     assert!(ATTACHED.load(Plain::Relaxed) > 0 && WAITED.load(Plain::Relaxed) > 0);
 }
 
-/// A thread that attaches and charges a key at once, beside another that attaches: the second sees a whole table
-/// with that charge or without it. Does not show: more than one request.
+/// Two threads attach, and each that succeeds charges a key at once: each sees a whole table, with the other's charge
+/// or without it. Does not show: more than one request.
 #[test]
 fn attach_beside_the_first_request_sees_a_whole_table() {
     explore("attach/publish/check", Bound::First(3), || {
@@ -92,7 +92,7 @@ fn attach_beside_the_first_request_sees_a_whole_table() {
     });
 }
 
-/// Keys of tag 2 in the first set and in the last.
+/// Keys of tag 2, one in the first set and one in the last.
 const KEYS: [u64; 2] = [2, 1 << 63 | 2];
 
 /// A table in which both keys owe a burst.
@@ -106,7 +106,7 @@ fn owing<const N: usize>() -> Arc<[Line; N]> {
     lines
 }
 
-/// A table that was migrated, once it can be attached: both debts, and nothing of what lay there before.
+/// Once a migrated table can be attached, it has both debts and nothing of what the memory held before.
 fn attach_and_ask(lines: &[Line]) {
     match Table::attach(lines, &AttachOptions::new()) {
         Err(e) => assert_eq!(e, TableError::NotReady, "saw the magic before the header"),
@@ -128,7 +128,7 @@ fn attach_and_ask(lines: &[Line]) {
     }
 }
 
-/// One thread migrates a table, another attaches the new one: whole, with its debts. Does not show: parts.
+/// One thread migrates a table, another attaches to the new one: it is whole, with its debts. Does not show: parts.
 #[test]
 fn attach_beside_a_migration_sees_a_whole_table() {
     explore("attach/migrate", Bound::First(3), || {
@@ -144,8 +144,8 @@ fn attach_beside_a_migration_sees_a_whole_table() {
     });
 }
 
-/// One thread does the first part of a migration, another goes on where it has got to: what the other publishes is
-/// whole. Does not show: more than two parts.
+/// One thread does the first part of a migration, another continues from there: what it publishes is whole. Does not
+/// show: more than two parts.
 #[test]
 fn a_migration_in_parts_of_two_threads_is_whole() {
     static WENT_ON: AtomicUsize = AtomicUsize::new(0);
@@ -171,8 +171,8 @@ fn a_migration_in_parts_of_two_threads_is_whole() {
     assert!(WENT_ON.load(Plain::Relaxed) > 0, "the second part was never done");
 }
 
-/// MUST FAIL: the magic stored Relaxed in a copy of publish and attach. Loom finds the attacher that sees the magic
-/// and an old slot. Does not show: that Release is enough (the models above do).
+/// MUST FAIL: the magic stored Relaxed in a copy of publish and attach. Loom finds a thread that sees the magic and an
+/// old slot. Does not show: that Release is enough (the models above do).
 #[test]
 #[should_panic(expected = "saw the magic before the slots")]
 fn relaxed_publish_is_caught() {

@@ -1,8 +1,7 @@
-//! Bursts beside single calls on one live slot: what both admit is what one after the other would.
+//! Bursts against single calls on one live slot: together they admit what one call after the other would.
 //!
-//! Through the public table on whole lines of 8 slots; each thread attaches to the same memory. See `loom_kit` for what
-//! loom does not show; of its own a burst has a loop with another search and another first attempt, and these models
-//! are what shows that it swaps.
+//! Through the public table on whole lines of 8 slots; each thread attaches to the same memory. A burst has another
+//! loop, search and first attempt: these models show that it swaps. See `loom_kit` for what loom does not show.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
@@ -17,11 +16,11 @@ use crate::table::counters::Counters;
 use crate::table::layout::options::TableOptions;
 use crate::table::layout::policy::FullPolicy;
 
-/// Caller's hashes: home line 0 and these tags.
+/// The caller's hashes: home line 0 and these tags.
 const X: u64 = 1;
 const Y: u64 = 2;
 
-/// Burst of 3, and X owes one unit.
+/// A burst of 3, of which X owes one unit.
 fn owing() -> (Arc<Memory>, TableLimit) {
     let memory = Memory::new(spec(3), FullPolicy::Admit);
     let limit = memory.limit(&spec(3));
@@ -29,7 +28,7 @@ fn owing() -> (Arc<Memory>, TableLimit) {
     (memory, limit)
 }
 
-/// A burst of two requests of X; how many pass.
+/// Decides a burst of two requests of X, and returns how many pass.
 fn burst<A: Access>(memory: &Memory, limit: &TableLimit, counted: bool) -> u32 {
     let (table, hashes) = (memory.table_as::<A>(), [X; 2]);
     let burst = Burst { limit, now: NOW, hashes: &hashes, costs: None, last: 0 };
@@ -57,19 +56,19 @@ fn beside_a_check<A: Access + 'static>(name: &str, bound: Bound, counted: bool) 
     });
 }
 
-/// Room for two, a burst of two and a check: two pass. Does not show: more than one rival.
+/// A burst of two and a check have room for two: two pass. Does not show: more than one rival.
 #[test]
 fn burst_beside_a_check_admits_what_is_left() {
     beside_a_check::<Shared>("burst/check", Bound::Exhaustive, false);
 }
 
-/// The same with the verdicts counted, which leaves the plain loop by another way. Does not show: soft limits.
+/// The same with counted verdicts, for which the plain loop ends in another way. Does not show: soft limits.
 #[test]
 fn counted_burst_beside_a_check_admits_and_counts_what_is_left() {
     beside_a_check::<Shared>("counted burst/check", Bound::Exhaustive, true);
 }
 
-/// Two bursts and a check. Does not show: schedules of more preemptions.
+/// Two bursts and a check. Does not show: more preemptions.
 #[test]
 fn bursts_beside_a_check_admit_what_is_left() {
     explore("burst/burst/check", Bound::At(3, 3), || {
@@ -102,8 +101,8 @@ fn counted_burst_by_stores_is_caught() {
     beside_a_check::<Stores>("MUST FAIL: counted burst by stores", Bound::Exhaustive, true);
 }
 
-/// A burst under a short limit inserts a key and asks for another that owes more than the short limit's horizon, while
-/// that one is charged under its own limit: nobody takes its slot or forgives it. Does not show: clocks apart.
+/// A burst under a short limit inserts a key, and asks for another one that owes more than the short limit's horizon
+/// and is charged meanwhile under its own limit. Nobody takes its slot or forgives it. Does not show: different clocks.
 #[test]
 fn burst_leaves_a_debt_beyond_its_own_horizon() {
     explore("burst/stranger of longer horizon", Bound::First(3), || {
@@ -123,9 +122,8 @@ fn burst_leaves_a_debt_beyond_its_own_horizon() {
     });
 }
 
-/// A pair of two keys, the second of which has room for one unit, beside a check of that: of the two one passes, and
-/// where that is the check, the pair's first charge has been given back. Does not show: the chain that a pair which
-/// lost goes on with.
+/// A pair of two keys, whose second key has room for one unit, and a check of that key: one of the two passes. If it is
+/// the check, the first charge of the pair was given back. Does not show: the chain that decides after a lost swap.
 #[test]
 fn pair_beside_a_check_of_its_second_key_charges_both_or_none() {
     static LOST: AtomicBool = AtomicBool::new(false);

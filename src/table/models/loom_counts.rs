@@ -1,7 +1,7 @@
-//! Tables whose words count: fixed windows and sliding counters through claim, commit, takeover and a roll.
+//! Tables whose words count: fixed windows and sliding counters through claim, commit, takeover and a window's end.
 //!
-//! Sets of one slot a line; the protocol is that of GCRA's words, and what is new is the state below the time. See
-//! `loom_kit` for the bounds and for what loom does not show.
+//! Sets of one slot a line. The protocol is that of GCRA words; new is the state below the time. See `loom_kit` for the
+//! bounds and for what loom does not show.
 
 use std::boxed::Box;
 use std::sync::Arc;
@@ -15,7 +15,7 @@ use crate::table::layout::policy::FullPolicy;
 
 const X: u64 = 1;
 const Y: u64 = 2;
-/// Ticks of a window, which are units of time.
+/// Ticks of a window. One tick is one unit of time.
 const W: u64 = 1 << 12;
 /// Units in a window, and the bits of their count.
 const UNITS: u64 = 3;
@@ -29,7 +29,7 @@ fn sliding() -> World {
     World::of(LimitSpec::sliding_counter(UNITS, W), 1, FullPolicy::Admit)
 }
 
-/// A request of so many units, as `Table::check_ex` runs it.
+/// Requests `cost` units, as `Table::check_ex` does.
 fn check(w: &World, slots: &Slots<1>, key: u64, now: u64, cost: u64) -> Reply {
     let op = Op::new(&w.limit.0, Kind::Check, cost, 0);
     w.run_as::<Shared, _, 1>(slots, key, now, &Call::new(&op, now))
@@ -41,7 +41,7 @@ fn window(w: &World, key: u64, end: u64, count: u64) -> u64 {
 }
 
 /// Two threads insert one key, each for two of three units: one of them gets a slot and both its units. Does not show:
-/// clocks apart.
+/// different clocks.
 #[test]
 fn two_inserts_count_in_one_window() {
     for (name, world) in
@@ -58,14 +58,14 @@ fn two_inserts_count_in_one_window() {
     }
 }
 
-/// Three threads with one unit each insert a key whose limit is two of them in a slot that a stranger's window leaves
-/// free between their clocks. Does not show: more preemptions than its bound.
+/// Three threads ask for one unit each of a key with a limit of two. The slot holds a stranger's window that ends
+/// between their clocks. Does not show: more preemptions.
 #[test]
 fn three_inserts_where_a_window_ends_admit_no_more_than_its_units() {
     explore("counts: three inserts at an end", Bound::At(3, 3), || {
         let spec = LimitSpec::fixed_window(2, W);
         let w = World::of(spec, 1, FullPolicy::Admit);
-        // Over for the clock that is ahead alone.
+        // Over only by the clock that is ahead.
         let slots = Slots::new([[window(&w, Y, NOW + 5, 1)], [window(&w, Y, NOW - W, 1)]]);
         let (a, b, c) = (Arc::clone(&slots), Arc::clone(&slots), Arc::clone(&slots));
         let replies = race3(
@@ -78,9 +78,8 @@ fn three_inserts_where_a_window_ends_admit_no_more_than_its_units() {
     });
 }
 
-/// A commit keeps the count that was charged, and a window that is not shorter than asked, whatever version bits the
-/// claim had: the time comes from the later of both, the count from the state alone. Windows of one and two units of
-/// time, where the claim lies above the state.
+/// A commit keeps the charged count, and a window no shorter than asked for, whatever version bits the claim has: the
+/// time is the later of both, the count that of the state. Windows so short that the claim lies above the state.
 #[test]
 fn a_commit_keeps_the_count_and_at_least_the_window() {
     for ticks in [1, 2, 3] {
@@ -102,13 +101,13 @@ fn a_commit_keeps_the_count_and_at_least_the_window() {
     }
 }
 
-/// The end of a window between two threads: one charges its last unit, the other, ahead, starts the next. Returns the
-/// units that passed in each, by the clock that asked.
+/// A window ends between two threads: one charges its last unit, the other, whose clock is ahead, starts the next
+/// window. `holds` gets the final payload, and which of the three requests passed.
 fn roll<O: Operation>(name: &str, made: fn(Call<'static>) -> O, holds: fn(u64, [bool; 3]))
 where
     O: 'static,
 {
-    // Operations hold their limit, and threads hold operations: both live as long as the program.
+    // Operations borrow their limit and threads hold operations, so both must live as long as the program.
     let w: &'static World = Box::leak(Box::new(fixed()));
     let op: &'static Op<'static> = Box::leak(Box::new(Op::new(&w.limit.0, Kind::Check, 1, 0)));
     explore(name, Bound::Exhaustive, move || {
@@ -124,7 +123,7 @@ where
     });
 }
 
-/// Every unit that passed lies in the window that it was counted in: the old one, or the one that began in between.
+/// Every unit that passed is counted in one window: the old one, or the one that began in between.
 #[test]
 fn a_window_that_ends_between_look_and_swap_loses_no_charge() {
     roll(
@@ -133,7 +132,7 @@ fn a_window_that_ends_between_look_and_swap_loses_no_charge() {
         |payload, [first, second, ahead]| {
             assert!(ahead, "the next window has room");
             assert_eq!(payload >> BITS, NOW + 1 + W, "the next window was not started once");
-            // The first unit may have been the last of the old window, or the second of the next.
+            // The first unit may be the last one of the old window or the second one of the next.
             let passed = u64::from(first) + u64::from(second) + 1;
             let counted = payload & 3;
             assert!(counted == passed || counted + 1 == passed, "counted {counted}, passed {passed}");
@@ -142,8 +141,8 @@ fn a_window_that_ends_between_look_and_swap_loses_no_charge() {
     );
 }
 
-/// Must fail: a state of a later window than its own taken for no state at all, as "another window than mine" would.
-/// The clock that is behind then starts its window anew and forgets what was counted.
+/// MUST FAIL: takes a state of a later window for no state, like a test for "another window than mine". A thread whose
+/// clock is behind then starts its window anew and forgets what was counted.
 #[test]
 #[should_panic(expected = "a later window was forgotten")]
 fn must_fail_another_window_read_as_fresh_mints() {

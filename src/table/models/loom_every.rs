@@ -1,12 +1,12 @@
-//! Every schedule of three threads of one check each and of two threads of three, on a live slot and on a key that is
-//! new. The models of other files have more slots, clocks and operations, most of them up to a bound of preemptions.
+//! Every schedule of three threads with one check each, and of two threads with three, on a live slot and on a new key.
+//! Models of other files have more slots, clocks and operations, most of them up to a bound of preemptions.
 //!
-//! Without a bound: three threads on a live slot by day, 309 691 executions; two threads on it in
-//! the long run, 1 562 329. New keys have a bound of 3 preemptions in the former and of 4 in the latter: 184 736
-//! and 986 346 executions of three threads (6 s with a bound of 2, 40 s with 3, 304 s with 4, and not through without
-//! one after 7 minutes of processor time; AMD EPYC of family 25, 2026-11-23, beside other work), 24 541 and 139 682 of
-//! two. Without a bound and without weak memory the explorer takes both (`step_inserts`). One clock, sets of one slot a
-//! line, room for 2 or 4 units. Each is seen to fail with stores for swaps. See `loom_kit` for what loom does not show.
+//! Without a bound: three threads on a live slot in the daily run, 309 691 executions; two threads in the long run, 1
+//! 562 329. With new keys the bound is 3 preemptions in the daily and 4 in the long run: 184 736 and 986 346 executions
+//! of three threads (6 s with a bound of 2, 40 s with 3, 304 s with 4, unfinished without one after 7 minutes of
+//! processor time; AMD EPYC of family 25, 2026-11-23, on a busy machine), 24 541 and 139 682 of two. The explorer runs
+//! both without a bound, but also without weak memory (`step_inserts`). One clock, sets of one slot a line, room for 2
+//! or 4 units. Each model was seen to fail with stores for swaps. See `loom_kit` for what loom does not show.
 
 use super::loom_kit::{admitted, explore, race, race3, Bound, Reply, Slots, World, NOW, T};
 use super::loom_weak::Stores;
@@ -15,13 +15,13 @@ use crate::table::layout::policy::FullPolicy;
 
 const X: u64 = 1;
 
-/// A key that owes one unit, of a burst of `room` more.
+/// A key that owes one unit and has `room` units left in its burst.
 fn live(room: u64) -> (World, u64) {
     let w = World::new(1 + room, 2, FullPolicy::Admit);
     (w, w.live(X, NOW + T))
 }
 
-/// What was admitted is the burst, and the only word of the key owes it and what it owed before.
+/// Checks that exactly the burst was admitted, and that the only word of the key owes it on top of what it owed before.
 fn is_exact(w: &World, words: [[u64; 1]; 2], replies: &[Reply], room: u64, before: u64) {
     assert_eq!(admitted(replies) as u64, room, "not exactly the burst: {replies:x?} {words:x?}");
     assert_eq!(w.lives(words, X), 1, "not one live word: {words:x?}");
@@ -29,7 +29,7 @@ fn is_exact(w: &World, words: [[u64; 1]; 2], replies: &[Reply], room: u64, befor
     assert_eq!(word, Some(w.live(X, NOW + (before + room) * T)), "the word does not hold what was charged");
 }
 
-/// Three threads check a key once each, for which there is room for two.
+/// Three threads check a key once each; there is room for two.
 fn three_by_one<A: Access + 'static>(name: &str, bound: Bound, is_new: bool) {
     explore(name, bound, move || {
         let (w, word) = if is_new { (World::new(2, 2, FullPolicy::Admit), 0) } else { live(2) };
@@ -44,7 +44,7 @@ fn three_by_one<A: Access + 'static>(name: &str, bound: Bound, is_new: bool) {
     });
 }
 
-/// Two threads check a key three times each, for which there is room for four.
+/// Two threads check a key three times each; there is room for four.
 fn two_by_three<A: Access + 'static>(name: &str, bound: Bound, is_new: bool) {
     explore(name, bound, move || {
         let (w, word) = if is_new { (World::new(4, 2, FullPolicy::Admit), 0) } else { live(4) };

@@ -1,7 +1,7 @@
-//! Inserts into a full set, one model a policy: nobody gets two LIVE words, and debts end where the policy says.
+//! Inserts into a full set, one model for each policy: no key gets two LIVE words, and debts go where the policy says.
 //!
-//! Sets of two slots, both live. See `loom_kit` for what loom itself does not show; a `Sampled` table takes every
-//! sample here, which one request in 16 does outside.
+//! Sets of two slots, both live. See `loom_kit` for what loom does not show. A `Sampled` table samples every request
+//! here, outside the models one in 16.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ const Y: u64 = 2;
 const Z: u64 = 3;
 const V: u64 = 4;
 
-/// Y owes one unit of two, Z both.
+/// Y owes one unit of two, Z owes both.
 fn full_set(w: &World) -> Arc<Slots<1>> {
     Slots::new([[w.live(Y, NOW + T)], [w.live(Z, NOW + 2 * T)]])
 }
 
-/// Debts of live words and of dropped takeovers: what the keys of the set owe together.
+/// Sums what the keys of the set owe: the debts of live words and of dropped takeovers.
 fn debt(w: &World, words: [[u64; 1]; 2]) -> u64 {
     let owed = |word: &&u64| w.layout.is_live(**word) || w.layout.holds_debt(**word, NOW);
     words.iter().flatten().filter(owed).map(|word| w.layout.lead(*word, NOW)).sum()
 }
 
-/// Inherit: two new keys and the key whose slot they want. All of them share one unit of
-/// room: what the keys owe in the end is what they owed plus what passed. Does not show: time passing, N > 1.
+/// Inherit: two new keys and the key whose slot they want share one unit of room. In the end the keys owe what they
+/// owed before plus what passed. Does not show: time passing, N > 1.
 #[test]
 fn inherit_never_admits_more_than_the_set_has_room_for() {
     explore("takeover, Inherit: strangers", Bound::At(3, 4), || {
@@ -47,7 +47,7 @@ fn inherit_never_admits_more_than_the_set_has_room_for() {
     });
 }
 
-/// Inherit: one new key twice; the second request meets the first one's slot, debt included. Does not show: time
+/// Inherit: one new key asks twice; the second request finds the slot of the first, debt included. Does not show: time
 /// passing, N > 1.
 #[test]
 fn inherit_takes_one_slot_over_once() {
@@ -63,8 +63,8 @@ fn inherit_takes_one_slot_over_once() {
     });
 }
 
-/// Inherit: a thread stopped in the middle of a takeover; whoever completes it takes the debt, beside
-/// the key itself and beside a stranger. Does not show: the stopped thread going on.
+/// Inherit: a thread has stopped in the middle of a takeover. Whoever completes it takes the debt, whether its request
+/// is of the same key or of another. Does not show: the stopped thread continuing.
 #[test]
 fn stalled_takeover_keeps_its_debt() {
     for others in [X, V] {
@@ -82,8 +82,8 @@ fn stalled_takeover_keeps_its_debt() {
     }
 }
 
-/// Sampled: one new key twice, beside the key whose slot it takes over. Does not show: a bound on what is forgiven,
-/// which is outside the promise.
+/// Sampled: one new key asks twice, and so does the key whose slot it takes over, once. Does not show: a bound on what
+/// is forgiven, which nobody promises.
 #[test]
 fn sampled_takes_one_slot_over_and_says_so() {
     explore("takeover, Sampled", Bound::At(2, 3), || {
@@ -105,8 +105,8 @@ fn sampled_takes_one_slot_over_and_says_so() {
     });
 }
 
-/// Deny and Admit store nothing: beside a charge of a live key, the set ends as that charge alone leaves it. Does
-/// not show: a slot that drains meanwhile.
+/// Deny and Admit store nothing: during a charge of a live key, the set ends as that charge alone leaves it. Does not
+/// show: a slot that drains meanwhile.
 #[test]
 fn deny_and_admit_touch_nothing() {
     for policy in [FullPolicy::Deny, FullPolicy::Admit] {
@@ -130,8 +130,8 @@ fn deny_and_admit_touch_nothing() {
     }
 }
 
-/// A set whose every slot is being inserted into gives Inherit nothing to measure against: contended, and nothing
-/// changes; a claim's owner still completes. Does not show: more than one such request.
+/// If all slots of a set are being claimed, Inherit has no debt to measure against: contended, and nothing changes. The
+/// owner of a claim still completes. Does not show: more than one such request.
 #[test]
 fn inherit_among_claims_guesses_nothing() {
     explore("full set of claims, Inherit", Bound::Exhaustive, || {
@@ -141,7 +141,7 @@ fn inherit_among_claims_guesses_nothing() {
         let (a, b) = race(move || w.check::<Shared, 1>(&a, X, NOW), move || w.check::<Shared, 1>(&b, Y, NOW));
         let words = w.assert_settled(&slots, &[X, Y]);
         assert!(b.admitted(), "{b:x?}");
-        // Measured against Y's debt once that is live, without a verdict before.
+        // Measured against Y's debt once that is live; before that there is no verdict.
         assert!(a.verdict.is_none() || a.verdict == Some(Verdict::NonConforming), "{a:x?} {words:x?}");
         assert_eq!((w.lives(words, X), w.lives(words, Y)), (0, 1), "{words:x?}");
     });

@@ -1,7 +1,7 @@
-//! Groups of two lanes, by the plain step, beside single calls: charges, claims, takeovers and refunds by a rival
-//! between the decode of a group and its swaps.
+//! Groups of two lanes, by the plain step, against single calls: a rival charges, claims, takes over or refunds between
+//! the decode of a group and its swaps.
 //!
-//! The loop of groups is the shipped one. Does not show: the vectors, which `groups_tests` holds to the plain step.
+//! The loop of groups is the shipped one. Does not show: the vector steps, which the tests of `simd` compare with it.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::table::counters::Counters;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::set::search::Base;
 
-/// Caller's hashes: home line 0 and these tags.
+/// The caller's hashes: home line 0 and these tags.
 const X: u64 = 1;
 const Y: u64 = 2;
 const Z: u64 = 3;
 
-/// Burst of 3, and X owes one unit.
+/// A burst of 3, of which X owes one unit.
 fn owing(policy: FullPolicy) -> (Arc<Memory>, TableLimit) {
     let memory = Memory::new(spec(3), policy);
     let limit = memory.limit(&spec(3));
@@ -31,12 +31,12 @@ fn owing(policy: FullPolicy) -> (Arc<Memory>, TableLimit) {
     (memory, limit)
 }
 
-/// A burst by groups of two; what passes.
+/// Decides a burst in groups of two, and returns what passes.
 fn groups<A: Access>(memory: &Memory, limit: &TableLimit, now: u64, hashes: &[u64]) -> u64 {
     counted::<A>(memory, limit, now, hashes).0
 }
 
-/// The same, and what was counted.
+/// Does the same and returns also what was counted.
 fn counted<A: Access>(memory: &Memory, limit: &TableLimit, now: u64, hashes: &[u64]) -> (u64, Counters) {
     let table = memory.table_as::<A>();
     let burst = Burst { limit, now, hashes, costs: None, last: 0 };
@@ -59,7 +59,7 @@ fn beside_a_check<A: Access + 'static>(name: &str, bound: Bound) {
     });
 }
 
-/// Room for two, a group of two and a check: two pass. Does not show: more rivals, schedules of more preemptions.
+/// A group of two and a check have room for two: two pass. Does not show: more rivals, more preemptions.
 #[test]
 fn group_beside_a_check_admits_what_is_left() {
     beside_a_check::<Shared>("group/check", Bound::At(3, 4));
@@ -72,7 +72,7 @@ fn group_by_stores_is_caught() {
     beside_a_check::<Stores>("MUST FAIL: group by stores", Bound::At(3, 3));
 }
 
-/// Two groups: what the first one charged, the second one reads. Does not show: schedules of more preemptions.
+/// Two groups: the second one reads what the first one charged. Does not show: more preemptions.
 #[test]
 fn groups_beside_a_check_admit_what_is_left() {
     explore("groups/check", Bound::At(2, 3), || {
@@ -90,7 +90,7 @@ fn groups_beside_a_check_admit_what_is_left() {
     });
 }
 
-/// Two absent keys in a group, one of which a rival inserts at once: one word each, and each charge in it.
+/// Two absent keys in a group, one of which a rival inserts meanwhile: each key gets one word with all its charges.
 #[test]
 fn group_beside_an_insert_gives_a_key_one_slot() {
     explore("group/insert", Bound::At(2, 3), || {
@@ -106,8 +106,8 @@ fn group_beside_an_insert_gives_a_key_one_slot() {
     });
 }
 
-/// A rival takes the only slot, whose word has expired for it and not yet for the group: whoever has it, nothing is
-/// charged to a stranger.
+/// A rival takes the only slot, whose word has expired for the rival but not for the group. Whichever gets the slot,
+/// nothing is charged to another key.
 fn beside_a_rival_that_takes(slot: usize, name: &str, taken: &'static AtomicBool) {
     explore(name, Bound::At(3, 4), move || {
         let memory = Memory::new(spec(3), FullPolicy::Deny);
@@ -123,7 +123,7 @@ fn beside_a_rival_that_takes(slot: usize, name: &str, taken: &'static AtomicBool
         let (x, z) = (memory.lives(X, NOW), memory.lives(Z, NOW + 2));
         if other {
             taken.store(true, Plain::Relaxed);
-            // What was charged to X before has been forgotten with its word, or there was nothing.
+            // Charges to X have gone with its word, or there were none.
             assert_eq!((x.0, z.0), (0, 1), "{x:?} {z:?}");
             assert!(z.1 <= T + layout.grace, "charged to a stranger: {z:?}");
         } else {
@@ -139,14 +139,14 @@ fn group_beside_a_rival_that_takes_its_slot_charges_no_stranger() {
     beside_a_rival_that_takes(0, "group/slot taken", &TAKEN);
 }
 
-/// The same in the second line of the set, where each lane looks for itself.
+/// The same in the second line of the set, which each lane searches for itself.
 #[test]
 fn group_beside_a_rival_that_takes_its_slot_in_the_second_line_charges_no_stranger() {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     beside_a_rival_that_takes(8, "group/second slot taken", &TAKEN);
 }
 
-/// A refund between decode and swaps: it is credited once, and what passes fits the burst.
+/// A refund between decode and swaps is credited once, and what passes fits the burst.
 #[test]
 fn group_beside_a_refund_credits_it_once() {
     static BOTH: AtomicBool = AtomicBool::new(false);
@@ -161,7 +161,7 @@ fn group_beside_a_refund_credits_it_once() {
             move || u64::from(groups::<Shared>(&a, &limit, NOW, &[X; 2]).count_ones()),
             move || b.table().refund(&limit, NOW, X, &permit).expect("its own limit").expect("not contended"),
         );
-        // A denial was read before the refund, as that of a single call may be.
+        // A denial was read before the refund, which may also happen to a single call.
         assert!((1..=2).contains(&passed) && back == T, "{passed} passed, {back} came back");
         if passed == 2 {
             BOTH.store(true, Plain::Relaxed);
@@ -171,14 +171,14 @@ fn group_beside_a_refund_credits_it_once() {
     assert!(BOTH.load(Plain::Relaxed), "the refund never came in time");
 }
 
-/// What the keys of a model owe together, the debts of takeovers that were given up included.
+/// Sums what the keys of a model owe, including the debts of dropped takeovers.
 fn owed(memory: &Memory) -> u64 {
     let layout = memory.table().geometry.layout;
     let is_debt = |word: &u64| layout.is_live(*word) || layout.holds_debt(*word, NOW);
     memory.words().iter().filter(|word| is_debt(word)).map(|word| layout.lead(*word, NOW)).sum()
 }
 
-/// A full set: Y in the home line owes so much, Z in the other line so much.
+/// A full set: Y in the home line owes `y` ticks, Z in the other line owes `z`.
 fn full(burst: u64, policy: FullPolicy, y: u64, z: u64) -> (Arc<Memory>, TableLimit) {
     let memory = Memory::new(spec(burst), policy);
     let limit = memory.limit(&spec(burst));
@@ -189,8 +189,8 @@ fn full(burst: u64, policy: FullPolicy, y: u64, z: u64) -> (Arc<Memory>, TableLi
     (memory, limit)
 }
 
-/// Inherit: Y is denied until a rival gives back what it had charged; then an insert by the lane before it may take its
-/// slot over, debt included, as may one by the rival. Does not show: schedules of more preemptions.
+/// Inherit: Y is denied until a rival refunds its own charge of Y. Then an insert by the lane before Y, or by the
+/// rival, may take over Y's slot, debt included. Does not show: more preemptions.
 #[test]
 fn group_that_inherits_from_a_denied_lane_forgives_nothing() {
     static TAKEN: AtomicBool = AtomicBool::new(false);
@@ -222,7 +222,7 @@ fn group_that_inherits_from_a_denied_lane_forgives_nothing() {
     assert!(TAKEN.load(Plain::Relaxed), "the slot was never taken over");
 }
 
-/// A key whose requests at `NOW` are among the one in 16 that a Sampled table lets take a slot over; Y's are not.
+/// A key whose requests at `NOW` are among the one in 16 that may take over a slot of a Sampled table, unlike Y's.
 const S: u64 = sampled(4);
 const _: () = assert!(sampled(Y) != Y);
 
@@ -233,9 +233,8 @@ const fn sampled(mut key: u64) -> u64 {
     key
 }
 
-/// Sampled: an insert takes over the slot of the denied lane behind it, beside a rival that asks for both: Y has no
-/// slot when its turn comes, and passes untracked. Does not show: a bound on what is forgiven, which is outside the
-/// promise.
+/// Sampled: an insert takes over the slot of the denied lane behind it, while a rival asks for both. Y has no slot when
+/// its turn comes, and passes untracked. Does not show: a bound on what is forgiven, which nobody promises.
 #[test]
 fn group_that_forgives_a_denied_lane_its_debt_lets_it_pass_untracked() {
     explore("group/takeover, Sampled", Bound::At(2, 3), || {

@@ -1,8 +1,8 @@
 //! Inserts against inserts: however threads and clocks interleave, a key has at most one LIVE word and one burst.
 //!
 //! Sets of 1 or 2 slots a line instead of 8; everything else is the shipped code. Every key has a burst of 1, so a
-//! second LIVE word shows as a second admission. See `loom_kit` for what loom itself does not show; none of these
-//! models shows anything about more threads, or more preemptions, than it names.
+//! second LIVE word shows as a second admission. See `loom_kit` for what loom does not show. No model here shows
+//! anything about more threads or preemptions than it names.
 
 use std::sync::Arc;
 use std::vec::Vec;
@@ -20,7 +20,7 @@ fn world() -> World {
     World::new(1, 2, FullPolicy::Admit)
 }
 
-/// Threads with these clocks check X once each on these words: exactly one admission, one LIVE, no claim left. Thread i
+/// Threads with these clocks check X once each on these words: one admission, one LIVE word, no claim left. Thread i
 /// first sweeps the slots `swept[i]`, numbered in address order.
 fn one_admission<const N: usize>(
     name: &str,
@@ -54,26 +54,26 @@ fn one_admission<const N: usize>(
     });
 }
 
-/// Two threads insert one key into an empty set of two slots. Does not show: clocks apart, more than two threads.
+/// Two threads insert one key into an empty set of two slots. Does not show: different clocks, more than two threads.
 #[test]
 fn insert_insert_admits_one_burst() {
     one_admission::<1>("insert/insert", Bound::Exhaustive, [[0], [0]], false, &[NOW, NOW], &[]);
 }
 
-/// As above with two slots a line. Does not show: clocks apart, more than two threads.
+/// The same with two slots a line. Does not show: different clocks, more than two threads.
 #[test]
 fn insert_insert_two_slots_a_line_admits_one_burst() {
     one_admission::<2>("insert/insert, N=2", Bound::Exhaustive, [[0; 2]; 2], false, &[NOW, NOW], &[]);
 }
 
-/// Three threads insert one key. Does not show: clocks apart, schedules of more preemptions.
+/// Three threads insert one key. Does not show: different clocks, more preemptions.
 #[test]
 fn three_inserts_admit_one_burst() {
     one_admission::<1>("three inserts", Bound::At(3, 4), [[0], [0]], false, &[NOW, NOW, NOW], &[]);
 }
 
-/// A slot is swept between the looks of two threads, so they claim different slots: the case that a plain
-/// compare-and-swap insert gets wrong. Does not show: more than two clocks, the key's home line being second.
+/// A slot is swept between the scans of two threads, so they claim different slots: the case that a plain
+/// compare-and-swap insert gets wrong. Does not show: more than two clocks, a home line that is the second one.
 #[test]
 fn insert_beside_a_sweep_admits_one_burst() {
     let words = [[world().expired(Y)], [0]];
@@ -87,7 +87,7 @@ fn insert_beside_expiry_admits_one_burst() {
     one_admission::<1>("insert/expire, clocks apart", Bound::Exhaustive, words, false, &[NOW, NOW + 10], &[]);
 }
 
-/// As above where search order and address order differ. Does not show: more than two clocks.
+/// The sweep again, where search order and address order differ. Does not show: more than two clocks.
 #[test]
 fn insert_beside_a_sweep_in_the_second_line_admits_one_burst() {
     let words = [[0], [world().expired(Y)]];
@@ -101,7 +101,7 @@ fn insert_beside_a_sweep_in_the_second_line_admits_one_burst() {
     );
 }
 
-/// As above with two slots a line, so that one thread finds two slots EMPTY and the other three. Does not show: more
+/// The sweep with two slots a line, so that one thread finds two slots EMPTY and the other three. Does not show: more
 /// than two clocks.
 #[test]
 fn insert_beside_a_sweep_two_slots_a_line_admits_one_burst() {
@@ -116,7 +116,7 @@ fn insert_beside_a_sweep_two_slots_a_line_admits_one_burst() {
     );
 }
 
-/// Three threads, two clocks, a slot that is swept in between. Does not show: schedules of more preemptions.
+/// Three threads, two clocks, a slot that is swept in between. Does not show: more preemptions.
 #[test]
 fn three_inserts_beside_a_sweep_admit_one_burst() {
     let words = [[world().expired(Y)], [0]];
@@ -131,7 +131,7 @@ fn three_inserts_beside_a_sweep_admit_one_burst() {
 }
 
 /// Three threads, three clocks, two slots that are swept in between: each thread claims a slot of its own. Does not
-/// show: schedules of more preemptions.
+/// show: more preemptions.
 #[test]
 fn three_clocks_and_three_claims_admit_one_burst() {
     let words = [[world().expired(Y), world().expired(Z)], [0, 0]];
@@ -139,8 +139,8 @@ fn three_clocks_and_three_claims_admit_one_burst() {
     one_admission::<2>("three claims, N=2", Bound::At(1, 2), words, false, &[NOW, NOW + 10, NOW + 20], swept);
 }
 
-/// A thread stopped right after its claim, still alive in one clock and expired in the other: the others make
-/// progress and commit or replace it, once. Does not show: the stopped thread going on later (see below).
+/// A thread has stopped right after its claim, which is alive by one clock and expired by the other. The others make
+/// progress and commit or replace it, once. Does not show: the stopped thread continuing (see below).
 #[test]
 fn stalled_claim_blocks_nobody_and_admits_one_burst() {
     let words = [[world().claim(X, NOW)], [0]];
@@ -148,22 +148,22 @@ fn stalled_claim_blocks_nobody_and_admits_one_burst() {
     one_admission::<1>("stalled claim, clocks apart", Bound::Exhaustive, words, false, &[NOW, NOW + 10], &[]);
 }
 
-/// As above with the stalled claim in the higher slot while the lower one is free. Does not show: more threads.
+/// The same with the stalled claim in the higher slot while the lower one is free. Does not show: more threads.
 #[test]
 fn stalled_higher_claim_admits_one_burst() {
     let words = [[0], [world().claim(X, NOW)]];
     one_admission::<1>("stalled higher claim", Bound::Exhaustive, words, false, &[NOW, NOW + 10], &[]);
 }
 
-/// Two stalled claims of one key, left by two threads that each missed the other's clock: the lower one is
-/// committed, the higher one dropped. Does not show: their owners going on.
+/// Two stalled claims of one key, left by threads with different clocks: the lower one is committed, the higher one
+/// dropped. Does not show: their owners continuing.
 #[test]
 fn two_stalled_claims_admit_one_burst() {
     let words = [[world().claim(X, NOW + 10)], [world().claim(X, NOW)]];
     one_admission::<1>("two stalled claims", Bound::First(4), words, false, &[NOW, NOW + 10], &[]);
 }
 
-/// Three threads beside a stalled claim. Does not show: schedules of more preemptions.
+/// Three threads and a stalled claim. Does not show: more preemptions.
 #[test]
 fn three_inserts_beside_a_stalled_claim_admit_one_burst() {
     let words = [[world().claim(X, NOW)], [0]];
@@ -177,10 +177,10 @@ fn three_inserts_beside_a_stalled_claim_admit_one_burst() {
     );
 }
 
-/// A look is not one instant: who meets a claim at its end may have read another slot before a rival took that. One
-/// who is behind finds no slot free and looks at two strangers; ahead of it one inserts into the first, and one whose
-/// look is long past claims the second and stops there. Whoever looks commits that claim not before it has looked
-/// again. Does not show: the stopped thread going on.
+/// A scan takes time: a thread that meets a claim at its end may have read another slot before a rival took that. Here
+/// a thread whose clock is behind finds no free slot, so `settle` scans again; one that is ahead inserts into the first
+/// slot; a third, whose scan is long past, claims the second slot and stops. Nobody commits that claim before a second
+/// scan. Does not show: the stopped thread continuing.
 #[test]
 fn a_claim_that_is_met_once_is_not_committed() {
     explore("a claim met once", Bound::At(3, 4), || {
@@ -199,8 +199,7 @@ fn a_claim_that_is_met_once_is_not_committed() {
     });
 }
 
-/// A stranger is not blocked by a stalled claim beyond its lifetime, nor by one in another slot. Does not show: a
-/// full set of claims.
+/// A stalled claim blocks no stranger beyond its lifetime, nor in another slot. Does not show: a full set of claims.
 #[test]
 fn stranger_passes_a_stalled_claim() {
     explore("stranger beside a stalled claim", Bound::Exhaustive, || {
@@ -218,8 +217,8 @@ fn stranger_passes_a_stalled_claim() {
     });
 }
 
-/// Two keys race for the last reusable slot: one gets it, the other is answered by the policy, and the live
-/// neighbour stays. Does not show: both keys repeating their requests.
+/// Two keys race for the last reusable slot: one gets it, the policy answers the other, and the live neighbour stays.
+/// Does not show: both keys repeating their requests.
 #[test]
 fn strangers_race_for_the_last_slot() {
     explore("strangers, last slot", Bound::Exhaustive, || {
@@ -236,7 +235,7 @@ fn strangers_race_for_the_last_slot() {
     });
 }
 
-/// One thread reuses the expired slot of a key while that key comes back, twice: the key moves or stays, and has one
+/// A thread reuses the expired slot of a key while that key comes back, twice: the key moves or stays, and has one
 /// burst. Does not show: more than one stranger.
 #[test]
 fn reclaim_beside_revival_admits_one_burst() {

@@ -1,13 +1,13 @@
-//! What the loom models share: bounds, a small world of words, and the checks made when all threads have ended.
+//! What the loom models share: bounds, a small world of words, and the checks when all threads have ended.
 //!
-//! A model runs the shipped code, its searches as loads of each word, on atomics that loom controls,
-//! through every schedule and every stale value a load may return, up to its preemption bound. What no model here
-//! shows: loom treats a SeqCst access as acquire and release (fences are exact), reorders no load after a later store
-//! (no load buffering), lets a failed swap see only the newest word, never fails a weak swap without cause, and forgets
-//! all but the last seven stores of a word. Its search alone would leave schedules out; `loom_atomic` says which, and
-//! what is done about it.
+//! A model runs the shipped code on atomics that loom controls, with a load of each word for a search. It runs every
+//! schedule and every stale value that a load may return, up to its preemption bound. No model here shows more than
+//! loom does: loom treats a SeqCst access as acquire and release (fences are exact), reorders no load after a later
+//! store (no load buffering), lets a failed swap see only the newest word, never fails a weak swap without cause, and
+//! forgets all but the last seven stores of a word. Its own search would leave schedules out; `loom_atomic` says which,
+//! and how they are run all the same.
 //!
-//! `TATCELL_LOOM=long` takes the higher of the two bounds a model names, `all` none, a number that number.
+//! `TATCELL_LOOM=long` takes the higher of a model's two bounds, `all` takes none, and a number that number.
 
 use std::io::Write;
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
@@ -30,14 +30,14 @@ use crate::table::layout::word::{Layout, Tag};
 use crate::table::set::attempt::Done;
 use crate::table::set::set::Set;
 
-/// Preemptions a schedule may have.
+/// How many preemptions a schedule may have.
 #[derive(Clone, Copy)]
 pub(crate) enum Bound {
-    /// None is left out.
+    /// Any number.
     Exhaustive,
-    /// By day, and in the long run (`mk/rust-tests.sh loom`, `loom-long`).
+    /// Up to these, in the daily and in the long run (`mk/rust-tests.sh loom`, `loom-long`).
     At(usize, usize),
-    /// By day; exhaustive in the long run.
+    /// Up to this in the daily run; any number in the long run.
     First(usize),
 }
 
@@ -60,7 +60,7 @@ pub(crate) fn explore(name: &str, bound: Bound, body: impl Fn() + Send + Sync + 
     });
 }
 
-/// Says how far the search came, also when it ends at a failure.
+/// Reports how far the search came, also if it ends at a failure.
 struct Report<'a> {
     name: &'a str,
     bound: std::string::String,
@@ -73,7 +73,7 @@ impl Drop for Report<'_> {
         let Report { name, bound, runs, start } = self;
         let (runs, time) = (runs.load(Plain::Relaxed), start.elapsed().as_secs_f32());
         let end = if std::thread::panicking() { ", the last one failed" } else { "" };
-        // Past the test harness, which would hold it back until a test fails.
+        // Bypasses the test harness, which would hold the line back until a test fails.
         let _ = writeln!(std::io::stdout(), "{name}: {bound}, {runs} executions, {time:.1} s{end}");
     }
 }
@@ -100,7 +100,7 @@ pub(crate) fn race3<A: 'static, B: 'static, C: 'static>(
 
 /// Emission interval of every limit here, q-units (= ticks).
 pub(crate) const T: u64 = 4096;
-/// The clock of a model; any value, far from 0 so that old words are old.
+/// The clock of a model. Any value would do, but old words need one far from 0.
 pub(crate) const NOW: u64 = 1 << 30;
 
 /// A limit and the layout of its words: what all threads of a model agree on.
@@ -112,12 +112,12 @@ pub(crate) struct World {
 }
 
 impl World {
-    /// `burst` units a key, the claim lifetime in ticks.
+    /// Makes a world with `burst` units a key and this claim lifetime, in ticks.
     pub fn new(burst: u64, lifetime: u64, policy: FullPolicy) -> World {
         World::of(LimitSpec::new(1, T, burst), lifetime, policy)
     }
 
-    /// Any limit, of which one q-unit, or one unit of time, is a tick.
+    /// Makes a world with any limit; one q-unit, or one unit of time, is a tick.
     pub fn of(spec: LimitSpec, lifetime: u64, policy: FullPolicy) -> World {
         let options = TableOptions::new(spec).caller_hash().resolution(0).claim_lifetime(lifetime);
         let geometry = choose(&options, 4).expect("geometry");
@@ -134,20 +134,20 @@ impl World {
         self.layout.live(self.tag(key), tat)
     }
 
-    /// What a thread that claims an empty slot at `now` leaves behind if it stops there.
+    /// Returns what a thread leaves behind that claims an empty slot at `now` and stops there.
     pub fn claim(&self, key: u64, now: u64) -> u64 {
         self.layout.claim_of_reusable(self.tag(key), 0, now)
     }
 
-    /// LIVE(key), expired so long that a sweep empties it.
+    /// LIVE(key), expired so long ago that a sweep empties it.
     pub fn expired(&self, key: u64) -> u64 {
         self.live(key, NOW - self.layout.window - 100)
     }
 
     /// Empties a slot, by its number in address order, as `Table::sweep` does.
     ///
-    /// An insert takes an EMPTY slot before an expired one, so threads that look before and after it go to different
-    /// slots: the case that a plain compare-and-swap insert gets wrong.
+    /// An insert takes an EMPTY slot before an expired one. So threads that scan before and after the sweep choose
+    /// different slots: the case that a plain compare-and-swap insert gets wrong.
     pub fn sweep<const N: usize>(&self, slots: &Slots<N>, number: usize, now: u64) {
         let slot = &slots.lines[number / N][number % N];
         // ORDERING: Relaxed; as `Table::sweep`.
@@ -157,7 +157,7 @@ impl World {
         }
     }
 
-    /// One request of one unit, as `Table::check_ex` runs it; a `Sampled` table takes this key's sample.
+    /// Runs one request of one unit, as `Table::check_ex` does; a `Sampled` table samples every request.
     pub fn check<A: Access, const N: usize>(&self, slots: &Slots<N>, key: u64, now: u64) -> Reply {
         let op = Op::new(&self.limit.0, Kind::Check, 1, 0);
         self.run::<A, N>(slots, key, now, &op)
@@ -167,7 +167,7 @@ impl World {
         self.run_as::<A, _, N>(slots, key, now, op)
     }
 
-    /// Any operation, of any algorithm; the clock is in ticks.
+    /// Runs any operation of any algorithm; the clock is in ticks.
     pub fn run_as<A: Access, O: Operation, const N: usize>(
         &self,
         slots: &Slots<N>,
@@ -179,12 +179,12 @@ impl World {
         Reply::of(slots.set().run::<A, _>(&self.layout, self.policy, self.tag(key), now_q, op, true))
     }
 
-    /// LIVE words of a key.
+    /// Counts the LIVE words of a key.
     pub fn lives<const N: usize>(&self, words: [[u64; N]; 2], key: u64) -> usize {
         words.iter().flatten().filter(|w| self.layout.is_live_of(**w, self.tag(key))).count()
     }
 
-    /// When all threads have ended: at most one LIVE a key, and no claim is left behind.
+    /// Checks, when all threads have ended, that there is at most one LIVE word a key and no claim.
     pub fn assert_settled<const N: usize>(&self, slots: &Slots<N>, keys: &[u64]) -> [[u64; N]; 2] {
         let words = slots.words();
         for key in keys {
@@ -217,12 +217,12 @@ impl<const N: usize> Slots<N> {
         Set { home, next, line: self.line }
     }
 
-    /// One swap of a slot, by its number in address order, as of a thread that does nothing else. Did it win?
+    /// Swaps a slot, by its number in address order, for a thread that does nothing else. Returns whether it won.
     pub fn swap(&self, number: usize, old: u64, new: u64) -> bool {
         Shared::replace(&self.lines[number / N][number % N], old, new).is_ok()
     }
 
-    /// All words in address order, once the threads have been joined.
+    /// Returns all words in address order, once the threads have been joined.
     pub fn words(&self) -> [[u64; N]; 2] {
         // ORDERING: Relaxed; the joins order the last stores before these loads.
         self.lines.each_ref().map(|line| line.each_ref().map(|slot| slot.load(Ordering::Relaxed)))
@@ -237,7 +237,7 @@ impl Memory {
         Memory::with(&TableOptions::new(spec).policy(policy))
     }
 
-    /// One of other options.
+    /// Makes memory with other options.
     pub fn with(options: &TableOptions) -> Arc<Memory> {
         let memory = Arc::new(Memory(core::array::from_fn(|_| Line::new())));
         memory.init(options);
@@ -252,12 +252,12 @@ impl Memory {
         self.table_as()
     }
 
-    /// With other swaps.
+    /// Attaches with another form of swap.
     pub fn table_as<A: Access>(&self) -> Table<'_, A> {
         Table::attach_as(&self.0, &AttachOptions::new()).expect("attach")
     }
 
-    /// Fills the slots that are not named with claims that outlive the model.
+    /// Fills all slots except `free` with claims that outlive the model.
     pub fn surround(&self, free: &[usize]) {
         let layout = self.table().geometry.layout;
         for number in (0..16).filter(|number| !free.contains(number)) {
@@ -266,7 +266,7 @@ impl Memory {
         }
     }
 
-    /// The words of all slots, once the threads have been joined.
+    /// Returns the words of all slots, once the threads have been joined.
     pub fn words(&self) -> [u64; 16] {
         // ORDERING: Relaxed; the joins order the last stores before these loads.
         core::array::from_fn(|i| self.0[2 + i / 8].words[i % 8].load(Ordering::Relaxed))
@@ -281,7 +281,7 @@ impl Memory {
         self.0[2 + number / 8].words[number % 8].store(word, Ordering::Relaxed);
     }
 
-    /// Live words of a key, and the sum of their leads.
+    /// Counts the live words of a key and sums their leads.
     pub fn lives(&self, key: u64, now: u64) -> (usize, u64) {
         let layout = self.table().geometry.layout;
         let words = self.0[2..].iter().flat_map(|line| &line.words);
@@ -299,7 +299,7 @@ impl Memory {
     }
 }
 
-/// A limit of one unit in T.
+/// Makes a limit of one unit in T.
 pub(crate) fn spec(burst: u64) -> LimitSpec {
     LimitSpec::new(1, T, burst)
 }
@@ -307,7 +307,7 @@ pub(crate) fn spec(burst: u64) -> LimitSpec {
 /// How a request ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reply {
-    /// `None`: contended.
+    /// `None` means contended.
     pub verdict: Option<Verdict>,
     pub tracking: Tracking,
     pub stored: u64,
@@ -324,13 +324,13 @@ impl Reply {
         self.verdict == Some(Verdict::Conforming)
     }
 
-    /// Passed and charged to a slot.
+    /// Returns whether the request passed and was charged to a slot.
     pub fn admitted(&self) -> bool {
         self.passes() && self.tracking != Tracking::Untracked
     }
 }
 
-/// Requests that passed and were charged.
+/// Counts the requests that passed and were charged.
 pub(crate) fn admitted(replies: &[Reply]) -> usize {
     replies.iter().filter(|r| r.admitted()).count()
 }

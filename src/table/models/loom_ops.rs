@@ -1,7 +1,7 @@
-//! Refund, charge, sweep and reset beside inserts and hits, through the public table on whole lines of 8 slots.
+//! Refund, charge, sweep and reset against inserts and hits, through the public table on whole lines of 8 slots.
 //!
-//! Each thread attaches to the same memory, as another process would. See `loom_kit` for what loom does not show; in
-//! particular all models here have one clock unless they say otherwise.
+//! Each thread attaches to the same memory, as another process would. See `loom_kit` for what loom does not show. All
+//! models here use one clock unless they say otherwise.
 
 use std::sync::atomic::{AtomicBool, Ordering as Plain};
 
@@ -12,12 +12,12 @@ use crate::sync::access::{Access, Shared};
 use crate::sync::{AtomicU64, MAX_LOST};
 use crate::table::layout::policy::FullPolicy;
 
-/// Caller's hashes: home line 0 and these tags.
+/// The caller's hashes: home line 0 and these tags.
 const X: u64 = 1;
 const Y: u64 = 2;
 
-/// A refund of a hit beside a charge and a check: the word ends with what was charged less what came back. Does not
-/// show: takeovers between charge and refund.
+/// A refund of a hit, a charge and a check: the word ends with what was charged minus what came back. Does not show:
+/// takeovers between charge and refund.
 #[test]
 fn refund_beside_charge_loses_nothing() {
     explore("table: check/refund/charge", Bound::At(3, 4), || {
@@ -39,8 +39,8 @@ fn refund_beside_charge_loses_nothing() {
     });
 }
 
-/// An insert whose permit is refunded at once, beside an insert of the same key: at most one LIVE, and a refund
-/// mints nothing. Does not show: the refund a moment later, when part of it has drained.
+/// One thread inserts a key and refunds it at once, another inserts the same key: at most one LIVE word, and the refund
+/// mints nothing. Does not show: a later refund, when part of the charge has drained.
 #[test]
 fn refund_beside_insert_mints_nothing() {
     explore("table: insert/refund/insert", Bound::First(4), || {
@@ -65,8 +65,8 @@ fn refund_beside_insert_mints_nothing() {
     });
 }
 
-/// A sweep of the slot that two threads insert one key into: one LIVE, one burst. Does not show: a sweep by a clock
-/// further apart than the skew.
+/// Two threads insert one key into a slot that a third one sweeps: one LIVE word, one burst. Does not show: a sweep by
+/// a clock further apart than the skew.
 #[test]
 fn sweep_beside_insert_changes_no_decision() {
     explore("table: sweep/insert/insert", Bound::At(3, 4), || {
@@ -86,8 +86,8 @@ fn sweep_beside_insert_changes_no_decision() {
     });
 }
 
-/// A sweep and an insert by a later clock, beside an insert that took so long that its claim is swept: at most one
-/// LIVE. Does not show: an insert that takes a whole span of the clock.
+/// An insert takes so long that its claim is swept, and another thread inserts by that later clock: at most one LIVE
+/// word. Does not show: an insert that takes a whole span of the clock.
 #[test]
 fn sweep_of_a_slow_claim_leaves_one_live_word() {
     explore("table: sweep/slow insert", Bound::Exhaustive, || {
@@ -108,8 +108,8 @@ fn sweep_of_a_slow_claim_leaves_one_live_word() {
     });
 }
 
-/// A reset of a key beside its insert and its second request: it passes once or, with the reset in between, twice, and
-/// its charges stay in one place. Does not show: two resets, clocks apart.
+/// A key is reset during its insert and its second request: it passes once, or twice if the reset comes in between, and
+/// its charges stay in one place. Does not show: two resets, different clocks.
 #[test]
 fn reset_key_beside_insert_frees_one_burst() {
     explore("table: reset/insert", Bound::Exhaustive, || {
@@ -123,7 +123,7 @@ fn reset_key_beside_insert_frees_one_burst() {
         );
         assert!(reset, "contended with one rival");
         assert!(passed[0], "the first request was refused");
-        // Reset before the first, between the two (or beside the refusal of the second), or after both.
+        // The reset came before the first request, between both (or while the second was refused), or after both.
         let (lives, lead) = memory.lives(X, NOW);
         match (lives, passed[1]) {
             (1, _) => assert_eq!(lead, T, "a charge was lost or made up"),
@@ -133,9 +133,8 @@ fn reset_key_beside_insert_frees_one_burst() {
     });
 }
 
-/// A refund of a charge of before a reset, beside the reset and the key's next charge: whichever way they fall, what
-/// was charged after the reset stays owed. Does not show: clocks apart, where a tombstone drains for one and not the
-/// other.
+/// A charge from before a reset is refunded during the reset and the key's next charge: in every order the charge after
+/// the reset stays owed. Does not show: different clocks, where a tombstone has drained by one and not by the other.
 #[test]
 fn refund_of_before_a_reset_takes_nothing_from_what_came_after_it() {
     static LATE: AtomicBool = AtomicBool::new(false);
@@ -164,8 +163,8 @@ fn refund_of_before_a_reset_takes_nothing_from_what_came_after_it() {
     assert!(LATE.load(Plain::Relaxed), "the refund never came late");
 }
 
-/// A hit that loses every swap answers contended and leaves no trace. Shows also that this is reached. Does not
-/// show: several rivals, an insert that gives up; the rival here swaps without looking first.
+/// A hit that loses every swap is contended and leaves no trace. The model reaches that bound. Does not show: several
+/// rivals, an insert that gives up. The rival here swaps without loading first.
 #[test]
 fn contended_hit_charges_nothing() {
     static REACHED: AtomicBool = AtomicBool::new(false);
@@ -192,10 +191,10 @@ fn contended_hit_charges_nothing() {
     assert!(REACHED.load(Plain::Relaxed), "the model never reached the bound");
 }
 
-/// A swap of this thread was lost to a word that is not of its key.
+/// Whether a swap of this thread was lost to a word of another key.
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
-/// The shipped code, which tells when the slot has changed hands under a swap.
+/// The shipped code, which also records that the slot has changed hands under a swap.
 enum Tells {}
 
 impl Sealed for Tells {}
@@ -217,9 +216,9 @@ impl Access for Tells {
     }
 }
 
-/// Lost swaps count on where the slot changes hands between them: a call that loses some to charges of its key, one to
-/// another key that takes the slot, and the rest when its key is back, gives up at the same sum. Does not show: a rival
-/// that looks first, an insert that gives up.
+/// Lost swaps add up although the slot changes hands: a call that loses some to charges of its key, one to another key
+/// that takes the slot, and the rest when its key is back, gives up at the same sum. Does not show: a rival that loads
+/// first, an insert that gives up.
 #[test]
 fn losses_before_and_after_a_change_of_hands_are_one_sum() {
     static REACHED: AtomicBool = AtomicBool::new(false);

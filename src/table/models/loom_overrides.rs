@@ -1,6 +1,6 @@
-//! Models of overrides: whatever two threads set and lift at once, what stands afterwards stands until its end.
+//! Models of overrides: whatever two threads set and lift at once, the override that results stands until its end.
 //!
-//! Both words of the key are there from the start: how words are inserted, `loom_insert` shows. See `loom_kit` for the
+//! Both words of the key exist from the start; `loom_insert` shows how words are inserted. See `loom_kit` for the
 //! bounds and for what loom does not show.
 
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
@@ -23,7 +23,7 @@ const HASH: u64 = 0x1234_5678_9abc_def0;
 const SHORT: u64 = 100;
 const LONG: u64 = 1_000;
 
-/// Nobody is overridden.
+/// A table without overrides.
 fn empty() -> Arc<Table<'static>> {
     let lines: std::vec::Vec<Line> = (0..4).map(|_| Line::new()).collect();
     let lines: &'static [Line] = std::boxed::Box::leak(lines.into_boxed_slice());
@@ -31,7 +31,7 @@ fn empty() -> Arc<Table<'static>> {
     Arc::new(table)
 }
 
-/// A key that is banned for a while between both.
+/// A table with a ban of the key that is longer than SHORT and shorter than LONG.
 fn world() -> Arc<Table<'static>> {
     let table = empty();
     table.ban(NOW, HASH, NOW + 500).expect("ban");
@@ -43,7 +43,7 @@ fn ban(table: &Arc<Table<'static>>, ticks: u64) -> impl FnOnce() + 'static {
     move || table.ban(NOW, HASH, NOW + ticks).expect("ban")
 }
 
-/// What stands now, in ticks; it does so until its end.
+/// Returns for how many ticks the key is banned, and checks that the ban stands until its end.
 fn stands(table: &Table<'_>) -> u64 {
     match table.look(NOW, HASH) {
         Some(Override::Banned { retry_after }) => {
@@ -57,7 +57,7 @@ fn stands(table: &Table<'_>) -> u64 {
     }
 }
 
-/// A short ban and a long one: either may be the last. Does not show: more threads, readings apart.
+/// A short ban and a long one: either may come last. Does not show: more threads, different clocks.
 #[test]
 fn loom_of_two_bans_one_stands_until_its_end() {
     static SEEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
@@ -71,7 +71,7 @@ fn loom_of_two_bans_one_stands_until_its_end() {
     assert!(SEEN.iter().all(|n| n.load(Plain::Relaxed) > 0), "one always won");
 }
 
-/// A ban beside a lift of the one before it: it stands, or the lift came last. Does not show: more threads.
+/// A ban and a lift of the one before it: the ban stands, or the lift came last. Does not show: more threads.
 #[test]
 fn loom_a_lift_takes_no_witness_from_a_ban_beside_it() {
     static SEEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
@@ -86,7 +86,7 @@ fn loom_a_lift_takes_no_witness_from_a_ban_beside_it() {
     assert!(SEEN.iter().all(|n| n.load(Plain::Relaxed) > 0), "one always came last");
 }
 
-/// Somebody looks while a ban is made longer: there is no moment without it. Does not show: keys that are inserted.
+/// A lookup while a ban is made longer: it always finds a ban. Does not show: keys that are inserted.
 #[test]
 fn loom_a_ban_that_grows_has_no_gap() {
     explore("overrides: look beside a longer ban", Bound::Exhaustive, || {
@@ -97,7 +97,7 @@ fn loom_a_ban_that_grows_has_no_gap() {
     });
 }
 
-/// A key whose witness is read before its override by whoever reads the slots in order.
+/// A key whose witness is read before its override when the slots are read in order.
 fn in_order() -> u64 {
     let mix = |n: u64| second_hash(n.wrapping_mul(0x9e37_79b9_7f4a_7c15));
     let is = |hash: &u64| hash >> 63 == 1 && second_hash(*hash) >> 63 == 0;
@@ -112,7 +112,7 @@ fn saved(table: &Table<'static>) -> Vec<u64> {
     image
 }
 
-/// A save that does not look for witnesses again.
+/// Saves without a second pass for witnesses.
 fn saved_once(table: &Table<'static>) -> Vec<u64> {
     let mut image = std::vec![0; table.image_words()];
     image[0] = FIRST_WORD;
@@ -124,8 +124,7 @@ fn saved_once(table: &Table<'static>) -> Vec<u64> {
     image
 }
 
-/// What a restore of a save finds of a key that was banned for 500 ticks, or by nobody, when the save began, and is
-/// overridden meanwhile.
+/// Checks what a restore finds of a key that is overridden during the save, and was banned for 500 ticks before or not.
 fn saved_beside(
     name: &str,
     banned: bool,
@@ -145,7 +144,7 @@ fn saved_beside(
         let found = new.look(NOW, hash);
         assert!(may(found), "not as before or after: {found:?}");
         if found.is_none() {
-            // No override without its witness, which would be taken for another key's.
+            // No override may remain without its witness: it would be taken for another key's.
             assert_eq!(new.ban(NOW, hash, NOW + LONG), Ok(()), "half an override stands in the way");
         }
         if let Some(Override::Banned { retry_after }) = found {
@@ -159,7 +158,7 @@ fn grows(table: &Table<'static>, hash: u64) {
     table.ban(NOW, hash, NOW + LONG).expect("ban");
 }
 
-/// A ban that grows is saved with the one end or the other, and stands until then.
+/// A ban that grows is saved with one end or the other, and stands until then.
 #[test]
 fn loom_a_save_beside_a_ban_that_grows_keeps_it_to_its_end() {
     saved_beside("overrides: save beside a longer ban", true, saved, grows, |found| {
@@ -175,7 +174,7 @@ fn loom_a_save_beside_a_first_ban_has_it_whole_or_not() {
     });
 }
 
-/// An exemption in place of a ban: the one or the other.
+/// An exemption replaces a ban: the save has one or the other.
 #[test]
 fn loom_a_save_beside_an_exemption_has_what_was_before_or_after() {
     let exempt = |table: &Table<'static>, hash| table.exempt(NOW, hash, NOW + LONG).expect("exempt");
@@ -184,7 +183,7 @@ fn loom_a_save_beside_an_exemption_has_what_was_before_or_after() {
     });
 }
 
-/// Must fail: a save that reads each word once.
+/// MUST FAIL: a save that reads each word once.
 #[test]
 #[should_panic(expected = "a ban was lost")]
 fn loom_weak_save_that_looks_once_is_caught() {
@@ -193,7 +192,7 @@ fn loom_weak_save_that_looks_once_is_caught() {
     });
 }
 
-/// Must fail: a lift that takes the witness, too.
+/// MUST FAIL: a lift that takes the witness, too.
 #[test]
 #[should_panic(expected = "a ban was lost")]
 fn loom_weak_lift_that_takes_the_witness_is_caught() {
@@ -208,7 +207,7 @@ fn loom_weak_lift_that_takes_the_witness_is_caught() {
     });
 }
 
-/// Makes the witness end so soon.
+/// Makes the witness end `ticks` from now.
 fn lower(table: &Table<'_>, ticks: u64) {
     let (g, now_q) = (&table.geometry, table.geometry.clock_q(NOW));
     let (set, tag) = table.place(second_hash(HASH));
@@ -218,7 +217,7 @@ fn lower(table: &Table<'_>, ticks: u64) {
     let _ = Shared::replace(slot, word, next);
 }
 
-/// Must fail: a witness that is as late as the ban of its setter, and not as the latest of both.
+/// MUST FAIL: a witness that ends with the ban of its setter, and not with the later of both bans.
 #[test]
 #[should_panic(expected = "a ban was lost")]
 fn loom_weak_witness_that_becomes_earlier_is_caught() {

@@ -1,7 +1,7 @@
-//! A reset and a refund by an old reading of the clock beside inserts of two keys.
+//! A reset and a refund by an old clock reading, during inserts of two keys.
 //!
-//! Through the public table. See `loom_kit` for what loom does not show; the explorer has the same calls with more of
-//! them in a thread, without weak memory (`step/step_resets.rs`).
+//! Through the public table. See `loom_kit` for what loom does not show. The explorer runs the same calls, more of them
+//! in a thread, without weak memory (`step/step_resets.rs`).
 
 use super::loom_kit::{explore, race3, spec, Bound, Memory, NOW, T};
 use crate::sync::access::sealed::Sealed;
@@ -9,13 +9,13 @@ use crate::sync::access::{Access, Shared};
 use crate::sync::AtomicU64;
 use crate::table::layout::policy::FullPolicy;
 
-/// Caller's hashes: home line 0 and these tags.
+/// The caller's hashes: home line 0 and these tags.
 const X: u64 = 1;
 const Y: u64 = 2;
-/// A reading that is this old.
+/// How old the old reading is.
 const AGO: u64 = 8;
 
-/// Leaves no tombstone where a key is reset.
+/// Leaves no tombstone when a key is reset.
 enum NoTombstone {}
 
 impl Sealed for NoTombstone {}
@@ -35,12 +35,12 @@ impl Access for NoTombstone {
     }
 }
 
-/// X owes one unit, of which there is a permit. By old readings the key is reset, and the unit given back while Y
-/// comes; and X asks for one more.
+/// X owes one unit, with a permit for it. By old readings one thread resets X, and another refunds the unit and then
+/// inserts Y. A third one asks for one more unit of X.
 fn reset_and_refund<A: Access + 'static>(name: &str, bound: Bound) {
     explore(name, bound, || {
         let memory = Memory::new(spec(4), FullPolicy::Admit);
-        // Three slots, so that X finds another one than the tombstone, and Y one that X may want, too.
+        // Three slots, so that X finds another one than the tombstone, and Y finds one that X may want too.
         memory.surround(&[0, 1, 8]);
         let limit = memory.limit(&spec(4));
         assert!(memory.check(&limit, NOW - T, X).0);
@@ -58,7 +58,7 @@ fn reset_and_refund<A: Access + 'static>(name: &str, bound: Bound) {
         );
         assert!(passed && back <= T + AGO, "X was refused, or got {back} back");
         assert_eq!(memory.lives(Y, NOW), (1, T), "Y's charge");
-        // The reset came last; or before the last charge of X, of which then nothing is given back.
+        // The reset came last, or it came before the last charge of X, of which nothing may be given back.
         match memory.lives(X, NOW) {
             (0, 0) => {}
             (1, lead) => assert_eq!(lead, T, "the refund took from what came after the reset"),
@@ -67,7 +67,7 @@ fn reset_and_refund<A: Access + 'static>(name: &str, bound: Bound) {
     });
 }
 
-/// Does not show: two resets; schedules of more preemptions.
+/// Does not show: two resets; more preemptions.
 #[test]
 fn reset_and_refund_by_an_old_reading_beside_inserts_of_two_keys() {
     reset_and_refund::<Shared>("reset/refund/inserts, an old reading", Bound::At(2, 3));

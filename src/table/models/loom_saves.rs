@@ -1,8 +1,8 @@
-//! A save beside expiry, takeovers and keys that move, and what a restore makes of it.
+//! A save during expiry, takeovers and moves of keys, and what a restore makes of it.
 //!
-//! Through the public table. In the restored table a key has at most one LIVE word, nobody owes less than what stood in
-//! every state that the save may have read, and the permits of before are worth nothing. See `loom_kit` for what loom
-//! does not show; the two threads are one that saves and one that does all the rest.
+//! Through the public table. In the restored table a key has at most one LIVE word, nobody owes less than in every
+//! state that the save may have read, and permits from before give nothing back. One thread saves, the other does all
+//! the rest. See `loom_kit` for what loom does not show.
 
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::table::layout::image::Line;
 use crate::table::layout::options::AttachOptions;
 use crate::table::layout::policy::FullPolicy;
 
-/// Caller's hashes: home line 0 and these tags.
+/// The caller's hashes: home line 0 and these tags.
 const X: u64 = 1;
 const Y: u64 = 2;
 const Z: u64 = 3;
@@ -33,7 +33,7 @@ fn saved(memory: &Memory, now: u64) -> Vec<u64> {
     image
 }
 
-/// As a machine of 32 bits would without 64-bit loads: each word in two halves.
+/// Saves like a 32-bit machine without 64-bit loads: each word in two halves.
 fn torn(memory: &Memory, now: u64) -> Vec<u64> {
     let mut image = saved(&Memory::new(spec(2), FullPolicy::Inherit), now);
     for (to, slot) in image[HEADER_LINES * SLOTS_PER_LINE..]
@@ -47,15 +47,15 @@ fn torn(memory: &Memory, now: u64) -> Vec<u64> {
     image
 }
 
-/// The table that a restore makes of an image.
+/// Restores an image into a table.
 fn restored(image: &[u64]) -> Arc<Memory> {
     let memory = Arc::new(Memory(core::array::from_fn(|_| Line::new())));
     Table::restore(&memory.0, image, &AttachOptions::new(), 0).expect("restore");
     memory
 }
 
-/// X has expired, is overtaken by another key in its slot and moves to a slot that the save has yet to read: of the two
-/// words that the save may have of it one is restored, with the debt of the later.
+/// X has expired, another key takes its slot, and X moves to a slot that the save has yet to read. Of the two words
+/// that the save may have of X, one is restored, with the later debt.
 fn beside_a_move(name: &str, save: Save) {
     explore(name, Bound::First(3), move || {
         let memory = Memory::new(spec(2), FullPolicy::Inherit);
@@ -86,21 +86,21 @@ fn beside_a_move(name: &str, save: Save) {
     });
 }
 
-/// Does not show: a save beside more than one thread.
+/// Does not show: a save while more than one thread is active.
 #[test]
 fn save_beside_expiry_and_a_key_that_moves_restores_it_once() {
     beside_a_move("save/expiry/move", saved);
 }
 
-/// MUST FAIL: words that are read in halves.
+/// MUST FAIL: words read in halves.
 #[test]
 #[should_panic(expected = "a debt that nobody had")]
 fn save_in_halves_is_caught() {
     beside_a_move("MUST FAIL: save in halves", torn);
 }
 
-/// A debt that is taken over while it is saved is restored: as the victim's, as nobody's (a claim that was saved), or
-/// as the new key's, charge included. Does not show: the takeover given up.
+/// A debt that is taken over during a save is restored: as the victim's, as nobody's (a claim was saved), or as the new
+/// key's, charge included. Does not show: a takeover that is dropped.
 #[test]
 fn save_beside_a_takeover_keeps_the_debt() {
     static SEEN: [AtomicUsize; 3] = [const { AtomicUsize::new(0) }; 3];
@@ -124,7 +124,7 @@ fn save_beside_a_takeover_keeps_the_debt() {
         let whole =
             matches!(owes, ((0, 0), (1, T)) | ((0, 0), (0, 0))) || owes.1 .0 == 0 && owes.0 .1 >= 2 * T;
         assert!(whole, "neither the victim's debt nor the new key's: {owes:?}");
-        // Whoever comes next is measured against it.
+        // The next key is measured against it.
         let passes = [X, Y].map(|key| new.check(&limit, NOW, key).0);
         assert!(passes.iter().filter(|passes| **passes).count() <= 1, "the debt was forgiven");
     });

@@ -1,9 +1,9 @@
-//! MUST FAIL: each weakening of the insert protocol, and loom finding what it breaks.
+//! MUST FAIL: weakened forms of the insert protocol, and loom finds the fault of each.
 //!
-//! Where the shipped code takes the weakening as a parameter ([`Access`]) it runs itself; otherwise a copy of the
-//! protocol for one key of burst 1 in two slots, whose unweakened form passes the same model. A test here that no
-//! longer fails inside means that the models have lost their teeth. Does not show: that other weakenings are found,
-//! or what each one costs in practice.
+//! If the shipped code takes the weakening as a parameter ([`Access`]), the shipped code runs. Otherwise a copy of the
+//! protocol runs, for one key of burst 1 in two slots; its unweakened form passes the same model. If a test here no
+//! longer fails inside, the models have lost their teeth. Does not show: that other weakenings are found, or what each
+//! one costs in practice.
 
 use std::sync::atomic::{AtomicUsize, Ordering as Plain};
 use std::sync::Arc;
@@ -21,8 +21,8 @@ fn world() -> World {
     World::new(1, 2, FullPolicy::Admit)
 }
 
-/// Loom alone takes one execution for this (see `loom_atomic`). Shows that the search of all other models does run
-/// the schedule in which the swap of another thread comes before a load.
+/// Loom alone runs one execution of this (see `loom_atomic`). Shows that the search of all other models also runs the
+/// schedule in which another thread's swap comes before a load.
 #[test]
 fn search_sees_a_swap_behind_a_load() {
     static SEEN: [AtomicUsize; 2] = [const { AtomicUsize::new(0) }; 2];
@@ -41,7 +41,7 @@ fn search_sees_a_swap_behind_a_load() {
     assert!(SEEN.iter().all(|n| n.load(Plain::Relaxed) > 0), "a schedule was never run");
 }
 
-/// The shipped code with acquire and release alone, in the swap as in the fence.
+/// The shipped code with only acquire and release, in the swap and in the fence.
 struct AcquireRelease;
 
 impl Sealed for AcquireRelease {}
@@ -51,7 +51,7 @@ impl Access for AcquireRelease {
     type Sharing = ();
 
     fn replace(slot: &AtomicU64, old: u64, new: u64) -> Result<(), u64> {
-        // ORDERING: AcqRel and Acquire; all that there is short of SeqCst.
+        // ORDERING: AcqRel and Acquire; the strongest below SeqCst.
         slot.compare_exchange(old, new, Ordering::AcqRel, Ordering::Acquire).map(|_| ())
     }
 
@@ -61,7 +61,7 @@ impl Access for AcquireRelease {
     }
 }
 
-/// The shipped code with plain stores where it swaps.
+/// The shipped code with plain stores instead of swaps.
 pub(in crate::table) enum Stores {}
 
 impl Sealed for Stores {}
@@ -81,7 +81,7 @@ impl Access for Stores {
     }
 }
 
-/// The shipped code, which takes itself for the only owner and commits without a look after its claim.
+/// The shipped code, believing that it is the only owner: it commits without a scan after its claim.
 struct NoLookAfter;
 
 impl Sealed for NoLookAfter {}
@@ -99,7 +99,7 @@ impl Access for NoLookAfter {
     }
 }
 
-/// Two inserts with a sweep between their looks; `insert_beside_a_sweep_admits_one_burst` is the same model with
+/// Two inserts with a sweep between their scans; `insert_beside_a_sweep_admits_one_burst` is the same model with
 /// nothing weakened.
 fn two_inserts<A: Access + 'static>(name: &str) {
     explore(name, Bound::Exhaustive, || {
@@ -124,14 +124,14 @@ fn acquire_release_alone_is_caught() {
     two_inserts::<AcquireRelease>("MUST FAIL: acquire and release alone");
 }
 
-/// Two claims in two slots, and both are committed.
+/// Two claims in two slots, both of which are committed.
 #[test]
 #[should_panic(expected = "two live words of one key")]
 fn commit_without_a_look_after_the_claim_is_caught() {
     two_inserts::<NoLookAfter>("MUST FAIL: no look after the claim");
 }
 
-/// Plain stores instead of swaps: a commit goes over the drop of its claim.
+/// Plain stores instead of swaps: a commit overwrites the drop of its claim.
 #[test]
 #[should_panic(expected = "two live words of one key")]
 fn store_for_swap_is_caught() {
@@ -151,12 +151,12 @@ fn store_for_swap_on_a_hit_is_caught() {
     });
 }
 
-/// An insert in one swap: absent, so the first reusable slot becomes LIVE.
+/// Inserts with one swap: if the key is absent, the first reusable slot becomes LIVE.
 fn naive_insert(w: &World, slots: &Slots<1>, now: u64) {
     let set = slots.set();
     let live = w.live(X, now + T);
     loop {
-        // A fence before and after: not for want of one does this fail.
+        // Fences before and after, so a missing fence is not why this fails.
         fence(Ordering::SeqCst);
         if set.find(&w.layout, w.tag(X)).is_some() {
             return;
@@ -171,7 +171,7 @@ fn naive_insert(w: &World, slots: &Slots<1>, now: u64) {
     }
 }
 
-/// A slot expires between the clocks of two threads: each takes another slot.
+/// A slot expires between the clocks of two threads, so each takes another slot.
 #[test]
 #[should_panic(expected = "two live words of one key")]
 fn naive_insert_is_caught() {
@@ -184,12 +184,12 @@ fn naive_insert_is_caught() {
     });
 }
 
-/// The copy of the protocol, and what may be left out of it.
+/// What the copy of the protocol may leave out.
 #[derive(Clone, Copy)]
 struct Rules {
-    /// A claim's payload is above what the slot held; else every claim of the key is the same word.
+    /// A claim's payload is above what the slot held; otherwise every claim of the key is the same word.
     version: bool,
-    /// Another's claim is committed only after two looks that saw it.
+    /// Another thread's claim is committed only after two scans that found it.
     second_look: bool,
 }
 
@@ -209,7 +209,7 @@ impl Rules {
         Shared::replace(slot, claim, empty).is_ok()
     }
 
-    /// One check of X, burst 1.
+    /// Runs one check of X, with a burst of 1.
     fn check(self, w: &World, slots: &Slots<1>, now: u64) {
         let (set, layout, x) = (slots.set(), &w.layout, w.tag(X));
         let live = w.live(X, now + T);
@@ -239,7 +239,7 @@ impl Rules {
         }
     }
 
-    /// Drops a claim in the second slot; false if it changed, or has committed.
+    /// Drops a claim in the second slot. Returns false if it has changed or committed.
     fn drop_second(self, w: &World, slots: &Slots<1>) -> bool {
         let (set, x) = (slots.set(), w.tag(X));
         let word = set.slot(1).load(Ordering::Acquire);
@@ -251,7 +251,7 @@ impl Rules {
     }
 }
 
-/// Two checks with clocks apart, and a thread that saw an empty second slot, then claims it and stops for good.
+/// Two checks with different clocks, and a thread that found the second slot empty, then claims it and stops for good.
 fn beside_a_stopped_thread(name: &str, rules: Rules) {
     explore(name, Bound::At(4, 5), move || {
         let w = world();
@@ -273,14 +273,14 @@ fn the_whole_protocol_passes_beside_a_stopped_thread() {
     beside_a_stopped_thread("copy with all rules", ALL);
 }
 
-/// A thread about to commit its claim does so on another claim that looks the same.
+/// A thread that is about to commit its claim commits another claim that looks the same.
 #[test]
 #[should_panic(expected = "two live words of one key")]
 fn claim_without_version_is_caught() {
     beside_a_stopped_thread("MUST FAIL: claim without version", Rules { version: false, ..ALL });
 }
 
-/// A thread sees a claim whose owner did not exist when it looked at the slots below, and commits it at once.
+/// A thread finds a claim whose owner had placed none when it scanned the slots below, and commits it at once.
 #[test]
 #[should_panic(expected = "two live words of one key")]
 fn commit_without_second_look_is_caught() {

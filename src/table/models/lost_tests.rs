@@ -1,4 +1,4 @@
-//! How many swaps a call loses before it gives up, on the shipped code: every swap is lost to a rival.
+//! How many swaps a call loses before it gives up, with the shipped code and rivals that win every swap.
 
 use std::boxed::Box;
 use std::cell::Cell;
@@ -22,13 +22,13 @@ const X: u64 = 1;
 
 std::thread_local! {
     static LOST: Cell<u32> = const { Cell::new(0) };
-    /// So many swaps are lost; the others are made.
+    /// How many swaps are lost; the others succeed.
     static RIVALS: Cell<u32> = const { Cell::new(0) };
-    /// So many swaps are made before one is lost.
+    /// How many swaps succeed before one is lost.
     static SPARED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// Loses swaps to a rival, which moves the word on as a charge of one tick, or the drop of a claim, would.
+/// Loses swaps to a rival that moves the word on, like a charge of one tick or the drop of a claim.
 enum Loses {}
 
 impl Sealed for Loses {}
@@ -160,8 +160,8 @@ fn a_call_gives_up_at_exactly_the_documented_number_of_lost_swaps() {
     }
 }
 
-/// What a request of a burst tries before it counts: the loop's or the group's attempt, a group's second look, and one
-/// more where the key is in its second line.
+/// A request of a burst makes attempts before it counts losses: that of the loop or of the group, a second one of a
+/// group, and one more if the key is in its second line.
 #[test]
 fn a_request_of_a_burst_gives_up_at_exactly_the_documented_number_of_lost_swaps() {
     for (second, groups, lane) in [
@@ -206,8 +206,8 @@ fn a_request_of_a_burst_gives_up_at_exactly_the_documented_number_of_lost_swaps(
     }
 }
 
-/// An absent key has no word for a first attempt: its claim or its commit is lost, and at the bound, where a claim of
-/// its own is left, one try to take that back.
+/// An absent key has no word for a first attempt. It loses its claim or its commit; at the bound, if its own claim is
+/// left, it tries once to take that back.
 #[test]
 fn an_insert_gives_up_at_the_bound_and_leaves_no_charge() {
     for (name, call, ..) in CALLS.into_iter().filter(|(.., inserts)| *inserts) {
@@ -223,7 +223,7 @@ fn an_insert_gives_up_at_the_bound_and_leaves_no_charge() {
     }
 }
 
-/// The slot changes hands after some losses: those that went before count on.
+/// The slot changes hands after some losses, and these still count.
 #[test]
 fn losses_count_on_where_a_slot_changes_hands() {
     for moved in 1..MAX_LOST {
@@ -242,7 +242,7 @@ std::thread_local! {
     static MOVES: Cell<u32> = const { Cell::new(0) };
 }
 
-/// As [`Loses`], and after some losses the key of the slot is another one, which stands where the call looks again.
+/// Does the same as [`Loses`], but after some losses another key has the slot, also when the call loads it again.
 enum Moves {}
 
 impl Sealed for Moves {}
@@ -265,7 +265,7 @@ impl Access for Moves {
     fn fence() {}
 }
 
-/// Loses commits to rivals that drop the claim: each race costs the looks of a whole insert.
+/// Loses commits to rivals that drop the claim, so each race costs the scans of a whole insert.
 enum Drops {}
 
 impl Sealed for Drops {}
@@ -294,7 +294,7 @@ impl Access for Drops {
     fn fence() {}
 }
 
-/// The looks are no tighter a bound than the swaps: whoever may lose one more has a look for it.
+/// The bound on scans is not tighter than that on swaps: an insert that may lose one more swap has a scan left for it.
 #[test]
 fn an_insert_has_looks_for_all_the_swaps_that_it_may_lose() {
     for rivals in 0..=MAX_LOST + 4 {
@@ -307,7 +307,7 @@ fn an_insert_has_looks_for_all_the_swaps_that_it_may_lose() {
     }
 }
 
-/// A ban that loses too many swaps is told, and the key's override is as it was.
+/// A ban that loses too many swaps says so, and the key's override is as it was.
 #[test]
 fn a_ban_that_is_contended_says_so_and_bans_nobody() {
     let mut told = 0;

@@ -1,5 +1,5 @@
 //! The shipped code under a checker: the loom model checker, the step explorer, and tests with many threads or lost
-//! swaps. Nothing else imports this room, but the models of other parts of the crate use [`loom_kit`].
+//! swaps. Nothing else imports this module, but models in other parts of the crate use [`loom_kit`].
 
 #[cfg(tatcell_loom)]
 mod loom_attach;

@@ -1,4 +1,4 @@
-//! What the reset of a key leaves in its set, and that no claim word ever recurs, on the shipped code.
+//! What the reset of a key leaves in its set, and that no claim word ever recurs, with the shipped code.
 
 use std::boxed::Box;
 use std::cell::{Cell, RefCell};
@@ -54,7 +54,7 @@ impl World {
     }
 
     fn words(&self) -> Vec<u64> {
-        // ORDERING: Relaxed; the actors stand still or have been joined.
+        // ORDERING: Relaxed; the threads have been joined, or there is only one.
         self.lines.iter().flatten().map(|slot| slot.load(Ordering::Relaxed)).collect()
     }
 }
@@ -65,7 +65,7 @@ std::thread_local! {
     static RECURRED: Cell<u32> = const { Cell::new(0) };
 }
 
-/// The shared form, which remembers each claim that it places.
+/// The shared form, which records each claim that it places.
 struct Recorded;
 
 impl Sealed for Recorded {}
@@ -87,8 +87,8 @@ impl Access for Recorded {
     fn fence() {}
 }
 
-/// A thread that stalls before its commit must not find a later claim that equals its own: whatever order keys come,
-/// are refunded by nobody, reset and swept in, by clocks that are apart, no claim word recurs in its slot.
+/// A thread that stalls before its commit must not find a later claim that equals its own. In whatever order keys come,
+/// are reset and swept, by different clocks and without refunds, no claim word recurs in its slot.
 #[test]
 fn no_claim_word_recurs_in_a_slot_whatever_is_reset_by_whichever_clock() {
     let mut seed = 1u64;
@@ -113,7 +113,7 @@ fn no_claim_word_recurs_in_a_slot_whatever_is_reset_by_whichever_clock() {
     assert_eq!(RECURRED.with(Cell::get), 0);
 }
 
-/// The reset leaves a tombstone: the slot stays nobody's until its debt has drained, and its payload never falls.
+/// A reset leaves a tombstone: no key takes the slot until the debt has drained, and its payload never falls.
 #[test]
 fn a_reset_leaves_a_tombstone_until_its_debt_has_drained() {
     const X: u64 = 1;
@@ -128,11 +128,11 @@ fn a_reset_leaves_a_tombstone_until_its_debt_has_drained() {
     assert!(w.check::<Shared>(X, now, BURST) && !w.check::<Shared>(X, now, 1));
     assert_eq!(w.words()[0], tombstone, "somebody took it");
     assert!(w.layout.is_live_of(w.words()[1], w.layout.tag(X)));
-    // Fifteen other keys find the other slots; the sixteenth none.
+    // Fourteen of fifteen other keys find a slot; the last one passes untracked. None takes the tombstone.
     let inserted = (2..=16).filter(|key| w.check::<Shared>(*key, now, 1)).count();
     assert_eq!((inserted, w.words()[0]), (15, tombstone));
     assert!(w.reset(X, now) && w.reset(X, now), "an absent key is full already");
-    // Drained, it is taken first, and what is put there lies above it.
+    // Once drained, it is taken first, and the new word lies above it.
     let later = now + 5 * T + 8;
     assert!(w.check::<Shared>(99, later, 1));
     let taken = w.words()[0];

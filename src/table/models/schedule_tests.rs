@@ -1,13 +1,13 @@
-//! Eight threads on one set: inserts, bursts, sweeps, attaches, refunds, saves and migrations at once, by clocks apart.
+//! Eight threads on one set: inserts, bursts, sweeps, attaches, refunds, saves and migrations at once, by different
+//! clocks.
 //!
-//! Loom and the explorer run every schedule of few calls and take the plain searches. Here are many calls and the
-//! vector searches, on real threads. Each thread may give its processor away before a swap and at a fence, as its own
-//! random numbers say, so that two cores are enough for many schedules. What must hold when all have ended: one LIVE
-//! word a key and no claim left, no key admitted above its burst, its word owing what was admitted less what was given
-//! back; and the same of what a save or a migration made meanwhile, but for what came later. The same worlds with
-//! weakened swaps must fail.
+//! Loom and the explorer run every schedule of few calls, with the plain searches. Here many calls and the vector
+//! searches run on real threads. Each thread may yield its processor before a swap and at a fence, by its own random
+//! numbers, so that two cores are enough for many schedules. When all have ended, there must be one LIVE word a key and
+//! no claim, no key admitted above its burst, and in its word what was admitted minus what was given back. The same
+//! holds for what a save or a migration made meanwhile, except for later charges. Worlds with weakened swaps must fail.
 //!
-//! TATCELL_SCHEDULES says how many rounds a world runs.
+//! TATCELL_SCHEDULES is the number of rounds of a world.
 
 use std::boxed::Box;
 use std::cell::Cell;
@@ -31,7 +31,7 @@ use crate::table::set::search::Base;
 
 const T: u64 = 4096;
 const NOW: u64 = 1 << 30;
-/// Keys by their hashes: tags of the set, the third with the other line as its home.
+/// The hashes of the keys: tags of the set. The third key has the other line as its home.
 const X: u64 = 1;
 const Y: u64 = 2;
 const Z: u64 = 1 << 63 | 3;
@@ -39,14 +39,14 @@ const KEYS: [u64; 3] = [X, Y, Z];
 const SEED: u64 = 20_261_122;
 
 std::thread_local! {
-    /// The random numbers of a thread, by which it gives its processor away; 0: it does not.
+    /// The random number of a thread that decides whether it yields; 0: it never does.
     static DRAWN: Cell<u64> = const { Cell::new(0) };
 }
 
-/// May let another thread go on.
+/// Lets another thread run, now and then.
 fn may_yield() {
     let x = DRAWN.get();
-    // A xorshift, which leaves 0 as it is.
+    // A xorshift, which keeps 0 at 0.
     let x = x ^ x << 13;
     let x = x ^ x >> 7;
     let x = x ^ x << 17;
@@ -56,7 +56,7 @@ fn may_yield() {
     }
 }
 
-/// The shipped swaps, with a point before each at which another thread may go on.
+/// The shipped swaps, with a point before each at which another thread may run.
 enum Yields {}
 
 impl Sealed for Yields {}
@@ -127,21 +127,21 @@ fn options(policy: FullPolicy) -> TableOptions {
     TableOptions::new(spec()).caller_hash().resolution(0).policy(policy).skew(16 * T)
 }
 
-/// Keys that ended without a slot, since another inherited it.
+/// Keys that ended without a slot because another one inherited it.
 static TAKEN: Count = Count::new(0);
 
 /// A table of one set, and what was admitted to its keys.
 struct World {
     lines: [Line; 4],
     policy: FullPolicy,
-    /// Units admitted of each key and ticks given back.
+    /// For each key, the units admitted and the ticks given back.
     sums: Mutex<[(u64, u64); 3]>,
 }
 
 type Call<'w> = Box<dyn FnOnce() + Send + 'w>;
 
 impl World {
-    /// Most slots are claims that outlive the world; the others hold what expires or is swept between the clocks.
+    /// Most slots hold claims that outlive the world; the others expire or are swept between the clocks.
     fn new<A: Access>(policy: FullPolicy) -> World {
         let lines = core::array::from_fn(|_| Line::new());
         let w = World { lines, policy, sums: Mutex::new([(0, 0); 3]) };
@@ -150,7 +150,7 @@ impl World {
         let live = |key: u64, tat| layout.live(layout.tag(key), tat);
         let free =
             [(8, 0), (1, live(8, NOW + 1)), (0, live(9, NOW - layout.window - 5)), (9, live(7, NOW - 9))];
-        // Where debts are inherited there are fewer slots than keys.
+        // Under Inherit there are fewer slots than keys.
         let free = if policy == FullPolicy::Inherit { &free[..2] } else { &free };
         for number in 0..16 {
             let far = layout.claim_of_debt(layout.tag(0x100 + number as u64), NOW + layout.window - 3 * T);
@@ -194,7 +194,7 @@ impl World {
         }
     }
 
-    /// A burst by groups: of the lanes that a processor has, and of two by the plain step.
+    /// Decides a burst in groups: by the vector step that this processor has, or by the plain step of two lanes.
     fn groups<A: Access>(&self, keys: &[u64], now: u64) {
         let table = self.table::<A>();
         let limit = table.limit(&spec()).expect("limit");
@@ -209,7 +209,7 @@ impl World {
         }
     }
 
-    /// A charge that is given back at once.
+    /// Makes a charge and gives it back at once.
     fn refund<A: Access>(&self, key: u64, now: u64) {
         let table = self.table::<A>();
         let limit = table.limit(&spec()).expect("limit");
@@ -219,7 +219,7 @@ impl World {
         self.admit(key, u64::from(d.passes()), back);
     }
 
-    /// What a save gives is a table with each key once, and nothing that was never charged.
+    /// A save makes a table with each key once, and nothing that was never charged.
     fn save<A: Access>(&self, now: u64) {
         let table = self.table::<A>();
         let mut image = std::vec![0; table.image_words()];
@@ -272,14 +272,14 @@ impl World {
         ]
     }
 
-    /// When all have ended.
+    /// Checks what must hold when all have ended.
     fn check_end<A: Access>(&self) {
         let sums = *self.sums.lock().expect("nobody panics with it");
         holds::<A>(&self.lines, self.policy, Some(sums));
     }
 }
 
-/// Live words of a key in a table, and what they owe.
+/// Counts the live words of a key in a table, and sums what they owe.
 fn lives<A: Access>(lines: &[Line], table: &Table<'_, A>, key: u64) -> (usize, u64) {
     let layout = table.geometry.layout;
     let (set, tag) = table.place(key);
@@ -304,7 +304,7 @@ fn holds<A: Access>(lines: &[Line; 4], policy: FullPolicy, sums: Option<[(u64, u
             continue;
         }
         assert!(admitted * T <= 2 * T + back + 16, "admitted more than its burst: {admitted}, {back} back");
-        // Clocks lie 10 ticks apart, and the permit of an insert leaves out its claim.
+        // Clocks differ by up to 10 ticks, and the permit of an insert excludes its claim.
         assert!(lead + 16 + back >= admitted * T, "a charge was lost: {admitted}, {back} back, {lead} owed");
     }
     if let Some(sums) = sums.filter(|_| inherits) {
@@ -331,14 +331,14 @@ fn holds<A: Access>(lines: &[Line; 4], policy: FullPolicy, sums: Option<[(u64, u
     assert!(sums.is_none() || claims.count() == 0, "a claim was left behind under {policy:?}");
 }
 
-/// How many rounds a world runs.
+/// Returns how many rounds a world runs.
 fn rounds(usual: u64) -> u64 {
     let Ok(asked) = std::env::var("TATCELL_SCHEDULES") else { return usual };
     let number = asked.parse::<f64>().ok().filter(|n| *n >= 20.0);
     number.unwrap_or_else(|| panic!("TATCELL_SCHEDULES={asked} is no number of rounds")) as u64
 }
 
-/// Rounds of the eight threads, each with random numbers of its own.
+/// Runs rounds of the eight threads, each with its own random numbers.
 fn run<A: Access>(policy: FullPolicy, rounds: u64) {
     for round in 0..rounds {
         let w = World::new::<A>(policy);
@@ -372,7 +372,7 @@ fn eight_threads_forgive_no_debt_that_is_inherited() {
     assert!(taken > 100, "hardly a slot was taken over");
 }
 
-/// The weakened worlds must fail, and by what the weakening breaks: which rule is broken first depends on the schedule.
+/// Checks that a weakened world fails, by a rule that the weakening breaks: which one depends on the schedule.
 fn fails<A: Access>(broken: &[&str]) {
     let failed = std::panic::catch_unwind(|| run::<A>(FullPolicy::Deny, 100_000));
     let panic = failed.expect_err("the weakened world holds");

@@ -1,5 +1,5 @@
-//! What `settle` does with what it finds in a set: slots chosen, claims dropped and looked at twice, swaps lost, and
-//! the answers of a full set. Words are put into a set of one's own; rivals come in between by the swaps themselves.
+//! What `settle` does with what it finds in a set: slots chosen, claims dropped or scanned twice, swaps lost, and the
+//! answers of a full set. The tests put words into a set of their own; rivals act inside the swaps.
 
 use std::boxed::Box;
 use std::cell::Cell;
@@ -27,9 +27,9 @@ const HOME: usize = 2;
 std::thread_local! {
     static FENCES: Cell<u32> = const { Cell::new(0) };
     static LOST: Cell<u32> = const { Cell::new(0) };
-    /// Every swap is lost, to one that moves the word on.
+    /// Whether every swap is lost, to a rival that moves the word on.
     static LOSE: Cell<bool> = const { Cell::new(false) };
-    /// The next swap is lost to this word, if it is not 0.
+    /// The word to which the next swap is lost, if it is not 0.
     static TAKEN: Cell<u64> = const { Cell::new(0) };
 }
 
@@ -107,7 +107,7 @@ impl World {
         layout.claim_of_reusable(layout.tag(tag), 0, NOW) + 2 * later
     }
 
-    /// Strangers that still owe a unit in every slot.
+    /// Fills every slot with a stranger that still owes a unit.
     fn fill(&self) {
         (0..16).for_each(|at| self.put(at, self.live(100 + at as u64, NOW + T)));
     }
@@ -186,7 +186,7 @@ fn a_claim_of_its_own_is_dropped_where_the_key_is_found_live_or_refused_or_conte
     assert_eq!((verdict(&done), done.slot, done.inserted), (Some(Verdict::Conforming), 5, false));
     assert!(layout.is_empty(w.word(3)) && w.word(5) == w.live(X, NOW + 2 * T));
 
-    // A rival's lower claim, of a debt that leaves nothing: seen twice, then refused. A penalty is not stored there.
+    // A rival's lower claim, on a debt that leaves no room: found twice, then refused. No penalty is stored there.
     let w = World::new(FullPolicy::Inherit);
     w.put(1, layout.claim_of_debt(layout.tag(X), w.live(100, NOW + 64 * T)));
     w.put(3, w.claim(X, 0));
@@ -204,12 +204,12 @@ fn a_claim_of_its_own_is_dropped_where_the_key_is_found_live_or_refused_or_conte
 
 #[test]
 fn a_claim_is_committed_where_two_looks_with_a_fence_between_saw_it_unchanged() {
-    // Its own, seen as it was placed: a fence, and one look.
+    // Its own claim, seen when it was placed: one fence and one scan.
     let w = World::new(FullPolicy::Admit);
     w.put(3, w.claim(X, 0));
     assert!(w.settle(1, own(3, w.word(3))).inserted);
     assert_eq!(FENCES.get(), 1);
-    // Another claim in the same slot, and the same one in another slot: a look more.
+    // Another claim in the same slot, or the same claim in another slot: one more scan.
     for (met, found) in [((3, 1), (3, 0)), ((4, 0), (3, 0))] {
         let w = World::new(FullPolicy::Admit);
         w.put(found.0, w.claim(X, found.1));
@@ -217,7 +217,7 @@ fn a_claim_is_committed_where_two_looks_with_a_fence_between_saw_it_unchanged() 
         assert!(done.inserted && done.slot == 3, "{met:?}");
         assert_eq!(FENCES.get(), 2, "{met:?}");
     }
-    // The first look of a request has nothing behind which it must lie.
+    // The first scan of a request has nothing that it must follow.
     let w = World::new(FullPolicy::Admit);
     w.put(3, w.claim(X, 0));
     assert!(w.settle(1, Met::default()).inserted);
@@ -226,7 +226,7 @@ fn a_claim_is_committed_where_two_looks_with_a_fence_between_saw_it_unchanged() 
 
 #[test]
 fn an_insert_gives_up_after_so_many_lost_swaps() {
-    // Each claim is lost as it is placed; each commit is.
+    // Each claim loses its swap, or each commit does.
     for placed in [false, true] {
         let w = World::new(FullPolicy::Admit);
         if placed {
@@ -248,7 +248,7 @@ fn a_slot_that_a_stranger_took_meanwhile_is_not_charged() {
     let done = w.settle(1, Met::default());
     assert_eq!((verdict(&done), done.inserted, done.slot), (Some(Verdict::Conforming), true, 1));
     assert_eq!(w.word(0), stranger);
-    // One of its own key that was charged meanwhile is charged again.
+    // A slot of its own key that was charged meanwhile is charged again.
     let w = World::new(FullPolicy::Admit);
     w.put(0, w.live(X, NOW + T));
     TAKEN.set(w.live(X, NOW + 3 * T));
@@ -280,7 +280,7 @@ fn a_set_of_claims_or_tombstones_is_answered_by_the_policy_or_not_at_all() {
         let given = done.answer.map_or((0, 0), |answer| (answer.stored, answer.wait));
         assert_eq!(given, (0, wait), "{policy:?}: nothing is stored, so nothing can be given back");
     }
-    // Words that a reset left are waited for.
+    // The request waits for words that a reset left.
     let w = World::new(Inherit);
     let layout = w.table.geometry.layout;
     (0..16).for_each(|at| w.put(at, layout.tombstone(w.live(9, NOW + T * (1 + at as u64)))));
@@ -289,7 +289,7 @@ fn a_set_of_claims_or_tombstones_is_answered_by_the_policy_or_not_at_all() {
     assert_eq!(done.answer.map(|answer| answer.wait), Some(layout.tombstone_lead(w.word(0), NOW)));
 }
 
-/// By hash and clock together: neither many keys at one instant nor one key at many instants are all taken, or none.
+/// By hash and clock together: of many keys at one instant, and of one key at many instants, some are sampled, not all.
 #[test]
 fn one_request_in_sixteen_takes_a_slot_of_a_sampled_table() {
     use crate::sync::Shared;
@@ -309,7 +309,7 @@ fn one_request_in_sixteen_takes_a_slot_of_a_sampled_table() {
             slot.store(tags.live(tags.tag(1 << 19 | at as u64), now + (32 << 24)), Ordering::Relaxed);
         }
     };
-    // Low bits of the keys the same; the clock with none or all of the bits in which the keys differ.
+    // The keys have the same low bits. The clock has none or all of the bits in which the keys differ.
     for now in [1 << 30, (1 << 30) + 0xf_ffff] {
         fill(now);
         let count = (1..4096).filter(|key| taken(key << 4 | 5, now)).count();

@@ -1,37 +1,35 @@
-//! Overrides: keys that are banned or exempt until a time, in a table of their own that is asked before the limits.
+//! Overrides: bans and exemptions of keys until a time, in a table of their own that callers ask before the limits.
 //!
 //! ```text
-//!  word   [CLAIM][ tag ][        busy : F         ][ state : 2 ]     busy: the unit of time in which it is over
+//!  word   [CLAIM][ tag ][        busy : F         ][ state : 2 ]     busy: the unit of time in which it ends
 //!
 //!  hash of a key ---------> the override      state BAN or EXEMPT; NONE once it is lifted
 //!        '-- second_hash -> its witness       state WITNESS, busy at least as late
 //!
-//!  a look       the override is live, and so is its witness
+//!  lookup       the override must be live, and so must its witness
 //!  ban, exempt  the witness first, then the override
-//!  lift         the override alone
+//!  lift         the override only
 //! ```
 //!
-//! The words are those of `fit_counted` and follow the protocol of all tables, so inserts, expiry, sweeps, images and
-//! shared memory are theirs. What is special:
+//! The words are those of `fit_counted` and follow the protocol of all tables: inserts, expiry, sweeps, images and
+//! shared memory work as there. What differs:
 //!
-//! - **Two words against strangers.** A word knows its key by line and tag: a stranger meets one with a chance of some
-//!   2^-20 a live word of its set. The witness lies in another set under another tag, so a stranger is overridden with
-//!   a chance of about (m / 2^t)^2, m being the live words of a set and t the tag bits: 4e-12 at m = 2, 2e-10 where
-//!   every set is full.
-//! - **One authority.** State and end are those of the override's word alone, so each change takes effect in one swap.
-//!   A witness only ever becomes later, and a lift leaves it, so that no lift can take the witness of a ban that
-//!   another thread sets meanwhile; a lifted override therefore holds one slot until it would have ended.
-//! - **Over for good where the table is swept.** As every word, one that nobody swept comes round after a span; a debt
-//!   then only drains once more, an exemption would exempt again. So a table of overrides must be swept once in its
-//!   sweep interval.
-//! - **Never lost, never another's.** Policy is Deny: a set without room is an error of whoever sets. A word of another
-//!   key in the place is one, too: a live override without its witness is a stranger's, and so is a word of the other
-//!   sort.
-//! - **A word is lowered by a lift and by an earlier end alone**, and not to before what the claim of its slot was: it
-//!   stays some six units of time ahead.
+//! - **Two words against strangers.** A word knows its key by line and tag only: another key matches a live word of its
+//!   set with a chance of about 2^-20. The witness lies in another set under another tag. So another key is overridden
+//!   with a chance of about (m / 2^t)^2, where m is the number of live words in a set and t the tag bits: 4e-12 at m =
+//!   2, 2e-10 if every set is full.
+//! - **One authority.** The override's word alone has state and end, so each change takes effect in one swap. A witness
+//!   only ever becomes later. A lift leaves it, so that no lift can take the witness of a ban that another thread sets
+//!   meanwhile. Therefore a lifted override holds one slot until it would have ended.
+//! - **Over for good only where the table is swept.** Any word that nobody sweeps wraps after a span. A debt then only
+//!   drains once more, but an exemption would exempt again. So sweep a table of overrides once in its sweep interval.
+//! - **Never lost, never another's.** The policy is Deny: to set an override in a full set is an error. So is a word of
+//!   another key in the place: a live override without its witness, or a word of the other sort.
+//! - **Only a lift and an earlier end lower a word**, and never below the claim of its slot: the word stays about six
+//!   units of time ahead.
 //!
-//! Progress: as the table's inserts; at the bound Contended, and the override is as it was (its witness may be later).
-//! Not here: the keys themselves; a reason; counting refusals, which a limit does.
+//! Progress: as the table's inserts. At the bound the call returns Contended, and the override is as it was (its
+//! witness may be later). Not here: the keys themselves; a reason; a count of refusals, which a limit has.
 
 use super::error::TableError;
 use super::handle::Table;
@@ -51,23 +49,23 @@ use crate::time::{ticks_to_q_up, ticks_up};
 /// Says how a key is treated instead of by its limits, and for how long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Override {
-    /// Nothing of the key passes.
+    /// No request of the key passes.
     Banned {
-        /// Ticks until it is over.
+        /// Ticks until the ban ends.
         retry_after: u64,
     },
-    /// Everything of the key passes, and nothing is charged.
+    /// Every request of the key passes and is not charged.
     Exempt {
-        /// Ticks until it is over.
+        /// Ticks until the exemption ends.
         left: u64,
     },
 }
 
-/// Puts a word of an override.
+/// The operation that stores a word of an override.
 struct Put {
-    /// What it is to be.
+    /// The state to store.
     state: State,
-    /// The end that a word may fall to.
+    /// The earliest end to which a word may be lowered.
     floor: u64,
 }
 
@@ -84,12 +82,12 @@ impl Put {
         }
     }
 
-    /// The state in place of one that may end later.
+    /// Returns the state to store in place of one that may end later.
     fn lowered(&self, now: State) -> State {
         Self::no_earlier(self.state, self.floor.min(now.ahead))
     }
 
-    /// The state with an end at least so far ahead: nobody is exempt for longer than it was said.
+    /// Returns the state with an end at least `least` ahead. An exemption becomes NONE instead of lasting longer.
     fn no_earlier(state: State, least: u64) -> State {
         match state {
             State { ahead, aux: EXEMPT } if ahead < least => State { ahead: least, aux: NONE },
@@ -126,11 +124,11 @@ impl Operation for Put {
 }
 
 impl<M: Access> Table<'_, M> {
-    /// Bans a key until a time: nothing of it passes at a `now` before `until`, which is rounded up to the table's unit
-    /// of time. Whatever override the key had is replaced.
+    /// Bans a key until a time: no request of it passes at a `now` before `until`, which is rounded up to the table's
+    /// unit of time. Replaces any override of the key.
     ///
-    /// `until` is a reading of the caller's clock after `now`, at most as far ahead as the table was made for. An end
-    /// that is earlier than that of the override it replaces is at least some six units of time away.
+    /// `until` is a reading of the caller's clock after `now`, at most as far ahead as the table was made for. If it is
+    /// earlier than the end of the override that it replaces, the new end is at least about six units of time away.
     ///
     /// ```
     /// use tatcell::{Line, Override, Table, TableOptions};
@@ -146,46 +144,46 @@ impl<M: Access> Table<'_, M> {
     /// ```
     ///
     /// # Errors
-    /// [`TableError::BadAlgorithm`] where the table was not made by [`TableOptions::overrides`];
-    /// [`TableError::BadUntil`]; [`TableError::FullSet`]; [`TableError::OverrideClash`]; [`TableError::Contended`].
-    /// The key's override is as it was then.
+    /// [`TableError::BadAlgorithm`] unless the table was made by [`TableOptions::overrides`]; [`TableError::BadUntil`];
+    /// [`TableError::FullSet`]; [`TableError::OverrideClash`]; [`TableError::Contended`]. Then the key's override is as
+    /// it was.
     ///
     /// # Concurrency
-    /// Any number of threads and processes, beside any other call: the change takes effect at once and as a whole. Two
-    /// slots of the table a key.
+    /// Any number of threads and processes, together with any other call: the change takes effect at once and as a
+    /// whole. An override takes two slots of the table.
     ///
     /// [`TableOptions::overrides`]: crate::TableOptions::overrides
     pub fn ban(&self, now: u64, hash: u64, until: u64) -> Result<(), TableError> {
         self.override_key(now, hash, until, BAN)
     }
 
-    /// Exempts a key until a time: everything of it passes at a `now` before `until`, which is rounded down to the
-    /// table's unit of time, and nothing is charged. Whatever override the key had is replaced.
+    /// Exempts a key until a time: every request of it passes, uncharged, at a `now` before `until`, which is rounded
+    /// down to the table's unit of time. Replaces any override of the key.
     ///
     /// # Errors
-    /// As [`ban`](Table::ban); [`TableError::BadUntil`] also where `until` lies within the current unit of time.
+    /// The errors of [`ban`](Table::ban); [`TableError::BadUntil`] also if `until` is in the current unit of time.
     ///
     /// # Concurrency
-    /// As [`ban`](Table::ban).
+    /// Like [`ban`](Table::ban).
     pub fn exempt(&self, now: u64, hash: u64, until: u64) -> Result<(), TableError> {
         self.override_key(now, hash, until, EXEMPT)
     }
 
-    /// Ends a key's override at once, and says whether there was one.
+    /// Ends a key's override at once, and returns whether there was one.
     ///
-    /// One of its two slots stays taken until it would have ended, and is used again for the same key.
+    /// One of its two slots stays taken until the override would have ended; the same key can use it again.
     ///
     /// # Errors
     /// [`TableError::BadAlgorithm`], [`TableError::Contended`]; nothing is changed then.
     ///
     /// # Concurrency
-    /// As [`ban`](Table::ban).
+    /// Like [`ban`](Table::ban).
     pub fn lift(&self, now: u64, hash: u64) -> Result<bool, TableError> {
         self.holds_overrides()?;
         let (layout, now_q) = (&self.geometry.layout, self.geometry.clock_q(now));
         let (set, tag) = self.place(hash);
         for _ in 0..MAX_LOST {
-            // A word of another key is not lifted.
+            // A word of another key must not be lifted.
             if self.look(now, hash).is_none() {
                 return Ok(false);
             }
@@ -200,14 +198,14 @@ impl<M: Access> Table<'_, M> {
         Err(TableError::Contended)
     }
 
-    /// Tells whether a key is banned or exempt at `now`, and for how long. Reads only.
+    /// Returns whether a key is banned or exempt at `now`, and for how long. Only reads.
     ///
     /// # Errors
-    /// [`TableError::BadAlgorithm`] where the table was not made by
+    /// [`TableError::BadAlgorithm`] unless the table was made by
     /// [`TableOptions::overrides`](crate::TableOptions::overrides).
     ///
     /// # Concurrency
-    /// As [`ban`](Table::ban). Cost: one or two cache lines of a key without override, as many more with one.
+    /// Like [`ban`](Table::ban). Cost: one or two cache lines for a key without override, twice as many for one with.
     #[inline]
     pub fn overridden(&self, now: u64, hash: u64) -> Result<Option<Override>, TableError> {
         self.holds_overrides()?;
@@ -223,7 +221,7 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// [`overridden`](Table::overridden) in a table that `holds_overrides` has seen.
+    /// Does the same as [`overridden`](Table::overridden) after the caller has called `holds_overrides`.
     #[inline(always)]
     pub(crate) fn look(&self, now: u64, hash: u64) -> Option<Override> {
         let state = self.state_at(now, hash)?;
@@ -238,7 +236,7 @@ impl<M: Access> Table<'_, M> {
         })
     }
 
-    /// The state of a key's live word.
+    /// Returns the state of a key's live word.
     #[inline(always)]
     fn state_at(&self, now: u64, hash: u64) -> Option<State> {
         let (layout, now_q) = (&self.geometry.layout, self.geometry.clock_q(now));
@@ -246,7 +244,7 @@ impl<M: Access> Table<'_, M> {
         let (_, _, word) = set.find_wide(self.wide, layout, tag)?;
         match State::split(OVERRIDE_BITS, layout.lead(word, now_q)) {
             State { ahead: 0, .. } => None,
-            // Nothing is stored so far ahead: what is has come round, and nobody is exempt by it.
+            // No store reaches so far ahead, so this word has wrapped, and it must not exempt anybody.
             State { ahead, aux: EXEMPT } if ahead > self.geometry.horizon >> OVERRIDE_BITS => None,
             state => Some(state),
         }
@@ -257,7 +255,7 @@ impl<M: Access> Table<'_, M> {
         matches!(self.state_at(now, second_hash(hash)), Some(State { aux: WITNESS, .. }))
     }
 
-    /// Units of time that a word which is lowered stays ahead: above every claim of its slot.
+    /// Returns how many units of time ahead a lowered word stays, which is above every claim of its slot.
     fn floor(&self) -> u64 {
         (self.geometry.layout.grace.wrapping_add(2) >> OVERRIDE_BITS).wrapping_add(1)
     }
@@ -266,7 +264,7 @@ impl<M: Access> Table<'_, M> {
         self.holds_overrides()?;
         let g = &self.geometry;
         let (longest, ticks) = (g.horizon >> OVERRIDE_BITS, until.wrapping_sub(now));
-        // Of the unit of now this has passed.
+        // The ticks of the current unit of time that have passed.
         let part = now & 1u64.wrapping_shl(g.shr.into()).wrapping_sub(1);
         let ends = part.checked_add(ticks).ok_or(TableError::BadUntil)?;
         let ahead = match aux {
@@ -277,9 +275,9 @@ impl<M: Access> Table<'_, M> {
             return Err(TableError::BadUntil);
         }
         let second = second_hash(hash);
-        // Of one key: the mixing step has a fixed point with a chance of 2^-64.
+        // A key whose second hash equals its hash clashes with itself: a fixed point of the mixing step, chance 2^-64.
         let found = self.state_at(now, hash);
-        // Whoever sees an override sees its witness, which was there before.
+        // A thread that sees an override must also see its witness, which was stored before.
         M::fence();
         match found {
             Some(State { aux: BAN | EXEMPT, .. }) if !self.is_witnessed(now, hash) => {
@@ -288,7 +286,7 @@ impl<M: Access> Table<'_, M> {
             Some(State { aux: WITNESS, .. }) => return Err(TableError::OverrideClash),
             _ => {}
         }
-        // No witness for an override that has no room.
+        // An override that has no room must not leave a witness.
         let (set, tag) = self.place(hash);
         if !set.has_room(&g.layout, tag, g.clock_q(now)) {
             return Err(TableError::FullSet);
@@ -312,10 +310,10 @@ impl<M: Access> Table<'_, M> {
 }
 
 impl<const N: usize> Set<'_, N> {
-    /// Is there a slot of the key, or one that it may take?
+    /// Returns whether the set has a slot of the key, or one that it may take.
     fn has_room(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
         self.slots().any(|(_, slot)| {
-            // ORDERING: Relaxed; single word, value only. The insert looks again.
+            // ORDERING: Relaxed; single word, value only. The insert scans again.
             let word = slot.load(Ordering::Relaxed);
             layout.has_tag(word, tag) || layout.is_reusable(word, now_q)
         })

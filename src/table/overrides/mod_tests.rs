@@ -1,4 +1,4 @@
-//! What an override stores: beside words of the other sort, at the ends of what may be said, where there is no room.
+//! What an override stores: next to words of the other sort, with the longest end, and where there is no room.
 
 use std::vec::Vec;
 
@@ -8,7 +8,7 @@ use crate::table::layout::options::TableOptions;
 
 const NOW: u64 = 1 << 40;
 const KEY: u64 = 0x1234_5678_9abc_def1;
-/// The longest end, in units of time, which are ticks here: one more than was asked for, for part of a unit.
+/// The longest end, in units of time, which are ticks here: one more than was asked for, because a unit may be partial.
 const LONGEST: u64 = (1 << 20) + 1;
 
 fn memory(lines: usize) -> Vec<Line> {
@@ -33,7 +33,7 @@ fn a_witness_only_becomes_later_and_is_nobodys_override() {
         let next = |of: State, now| Put { state: of, floor: 6 }.next(now);
         assert_eq!(next(state(50, aux), state(90, WITNESS)), None);
         assert_eq!(next(state(50, WITNESS), state(90, aux)), None);
-        // What has ended is nothing.
+        // A state that has ended counts as absent.
         assert_eq!(next(state(50, WITNESS), state(0, aux)), Some(state(50, WITNESS)));
         assert_eq!(next(state(50, aux), state(0, WITNESS)), Some(state(50, aux)));
         for (now, then) in [(49, 50), (50, 50), (51, 51), (90, 90)] {
@@ -42,7 +42,7 @@ fn a_witness_only_becomes_later_and_is_nobodys_override() {
     }
 }
 
-/// A key whose place holds the witness of another, and one whose witness would lie in the place of another's override.
+/// A key whose place holds the witness of another, and a key whose witness would take the place of another's override.
 #[test]
 fn a_clash_is_told_and_changes_nothing() {
     type Put = fn(&Table<'_>, u64) -> Result<(), TableError>;
@@ -61,12 +61,12 @@ fn a_clash_is_told_and_changes_nothing() {
     }
 }
 
-/// No witness for an override that has no room.
+/// An override that has no room leaves no witness.
 #[test]
 fn a_full_set_gets_no_witness_elsewhere() {
     let lines = memory(66);
     let table = table(&lines);
-    // All of one set, their witnesses anywhere.
+    // All keys are in one set, their witnesses anywhere.
     let key = |n: u64| 1 << 32 | (n + 1);
     let held = (0..64).take_while(|n| table.ban(NOW, key(*n), NOW + 500).is_ok()).count() as u64;
     assert!((12..=16).contains(&held), "{held}");
@@ -78,7 +78,7 @@ fn a_full_set_gets_no_witness_elsewhere() {
     assert_eq!(words(&lines), before);
 }
 
-/// Up to the longest end, that included; a reading from before finds an exemption that is longer than any, and none.
+/// The longest end is accepted. To an earlier reading the exemption is longer than any can be, so it does not count.
 #[test]
 fn the_longest_end_may_be_said_and_no_exemption_is_longer() {
     let lines = memory(4);
@@ -95,7 +95,7 @@ fn the_longest_end_may_be_said_and_no_exemption_is_longer() {
     }
 }
 
-/// A word that was lowered lies above every claim that its slot may have had, or a stalled insert could take a later
+/// A lowered word lies above every claim that its slot may have had. Otherwise a stalled insert could take a later
 /// claim for its own.
 #[test]
 fn a_lowered_word_stays_above_the_claims_of_its_slot() {
@@ -113,7 +113,7 @@ fn a_lowered_word_stays_above_the_claims_of_its_slot() {
         let (layout, (set, tag)) = (table.geometry.layout, table.place(KEY));
         let (_, _, word) = set.find(&layout, tag).unwrap();
         let lead = layout.lead(word, table.geometry.clock_q(NOW));
-        // The longest claim that is no takeover, and a drop of it.
+        // Above the longest claim that is no takeover, and above a drop of it.
         assert!(lead > layout.grace + 2 && lead < 100, "{lead} of {}", layout.grace);
     }
 }

@@ -1,5 +1,5 @@
-//! One request of one key on its set: what is asked, what an insert has met, what it ends with; and the two swaps that
-//! change a debt, the charge of a live slot and the commit of a claim.
+//! One request of one key on its set: what it asks, what its insert has met, how it ends; and the two swaps that change
+//! a debt, the charge of a live slot and the commit of a claim.
 //!
 //! `insert` and `settle` find the slot, by the protocol that is drawn in `insert`.
 
@@ -18,14 +18,14 @@ pub(in crate::table) struct Ask<'a, O> {
     pub tag: Tag,
     pub now_q: u64,
     pub op: &'a O,
-    /// Under `Sampled`: this request may take over a debt.
+    /// Under `Sampled`: whether this request may take over a debt.
     pub sample: bool,
 }
 
 /// What an insert has met so far.
 #[derive(Default)]
 pub(in crate::table) struct Met {
-    /// Looks at the set that are over.
+    /// Completed scans of the set.
     pub looks: u32,
     /// Swaps lost to rivals.
     pub lost: u32,
@@ -33,13 +33,13 @@ pub(in crate::table) struct Met {
     pub own: Option<Seen>,
 }
 
-/// What a request ended with; `None` answer = contended.
+/// How a request ended; an answer of `None` means contended.
 pub(crate) struct Done {
     pub answer: Option<Answer>,
     pub tracking: Tracking,
-    /// Number in the table of the slot charged.
+    /// The number in the table of the charged slot.
     pub slot: u32,
-    /// The key was not there before.
+    /// Whether the key was absent before.
     pub inserted: bool,
 }
 
@@ -62,17 +62,16 @@ impl<O> Clone for Ask<'_, O> {
 impl<O> Copy for Ask<'_, O> {}
 
 impl<O: Operation> Ask<'_, O> {
-    /// May this request take the slot of another key?
+    /// Returns whether this request may take the slot of another key.
     #[inline(always)]
     pub fn may_take(&self, word: u64) -> bool {
         let Ask { layout, now_q, .. } = *self;
-        // Where debts are inherited, the debt of a dropped takeover stays with its slot: taking the slot for nothing
-        // would forgive it.
+        // Where debts are inherited, that of a dropped takeover stays with its slot. A plain claim would forgive it.
         let inherit = matches!(self.policy, FullPolicy::Inherit);
         layout.is_reusable(word, now_q) && !(inherit && layout.holds_debt(word, now_q))
     }
 
-    /// The claim on a slot that it may take.
+    /// Returns the claim on a slot that the request may take.
     #[inline(always)]
     pub fn claim(&self, word: u64) -> u64 {
         let Ask { layout, tag, now_q, .. } = *self;
@@ -83,7 +82,7 @@ impl<O: Operation> Ask<'_, O> {
         }
     }
 
-    /// How the charge is reported that commits this claim.
+    /// Returns how the charge that commits this claim is reported.
     #[inline(always)]
     pub fn tracking(&self, claim: u64) -> Tracking {
         match self.policy {
@@ -93,11 +92,10 @@ impl<O: Operation> Ask<'_, O> {
         }
     }
 
-    /// Makes the claim LIVE with this lead, the answer being that of the operation. `None`: it changed
-    /// meanwhile.
+    /// Makes the claim LIVE with this lead and returns `answer`. Returns `None` if the claim has changed.
     ///
-    /// The caller has seen, in a look behind a fence after the claim was placed or seen, no LIVE and no lower claim
-    /// of the key, and has dropped every higher one that the look met.
+    /// The caller has scanned the set behind a fence after the claim was placed or seen. It found no LIVE word and no
+    /// lower claim of the key, and has dropped every higher claim that it found.
     #[inline(always)]
     pub fn commit<A: Access, const N: usize>(
         &self,
@@ -108,11 +106,11 @@ impl<O: Operation> Ask<'_, O> {
     ) -> Option<Done> {
         let Ask { layout, tag, now_q, .. } = *self;
         let ahead = layout.lead(claim.word, now_q);
-        // A claim lies above everything that the slot held, and a store never lowers a payload: so a commit ends at the
-        // claim or above it. A takeover needs no such care, because `lead` has the debt that it took over.
+        // A claim lies above everything that the slot held, and a store never lowers a payload, so the commit must not
+        // lie before the claim. A takeover needs no such care: `lead` includes the debt that it took over.
         let lead = if Layout::is_takeover(claim.word) { lead } else { self.op.commit_lead(lead, ahead) };
         answer.lead = lead;
-        // What lies below the claim is nobody's charge, so no permit may give it back.
+        // Nobody was charged for what lies below the claim, so no permit may give it back.
         answer.stored = self.op.refundable(answer.stored, lead.saturating_sub(ahead));
         let next = layout.live(tag, now_q.wrapping_add(lead));
         A::replace(set.slot(claim.at), claim.word, next).ok()?;
@@ -122,7 +120,7 @@ impl<O: Operation> Ask<'_, O> {
 }
 
 impl<const N: usize> Set<'_, N> {
-    /// Charges a live slot while it stays the key's. `None`: the slot changed hands, look again.
+    /// Charges a live slot as long as it belongs to the key. Returns `None` if the slot changed hands: scan again.
     #[inline(always)]
     pub(in crate::table) fn charge<A: Access, O: Operation>(
         &self,
@@ -139,7 +137,7 @@ impl<const N: usize> Set<'_, N> {
             let Some(lead) = store else { return Some(Done::hit(answer, self.number(seen.at))) };
             match A::replace(slot, word, layout.live(tag, now_q.wrapping_add(lead))) {
                 Ok(()) => return Some(Done::hit(answer, self.number(seen.at))),
-                // The failed swap has read the word: no second load.
+                // The failed swap has returned the current word, so no second load is needed.
                 Err(found) => {
                     *lost += 1;
                     word = found;
@@ -147,10 +145,10 @@ impl<const N: usize> Set<'_, N> {
             }
             if cfg!(tatcell_back_off) {
                 back_off(*lost);
-                // ORDERING: Relaxed; single word, value only. What was found is old by now.
+                // ORDERING: Relaxed; single word, value only. The wait has made the word of the swap old.
                 word = slot.load(Ordering::Relaxed);
             }
-            // Reset, or expired and taken by another key: the key may be in another slot by now.
+            // Reset, or expired and taken by another key: this key may be in another slot by now.
             if !layout.is_live_of(word, tag) {
                 return None;
             }

@@ -7,35 +7,35 @@
 //! ```
 //!
 //! A plain compare-and-swap insert is wrong: callers hold different `now`, so two of them can find different slots
-//! reusable and give one key two slots, each with a full burst. Here a thread first claims a slot (charging
-//! nothing), then looks at the whole set again, and only the lowest claim of a key may commit.
+//! reusable and give one key two slots, each with a full burst. Here a thread first claims a slot, which charges
+//! nothing. Then it scans the whole set again, and only the lowest claim of a key may commit.
 //!
-//! An insert whose key nobody else inserts meets no other word of its tag in either look, and this file is all that it
-//! runs: the look before, the claim, the fence, the look after, the commit. Whatever else a look meets, and a set
-//! without a free slot, is left to `settle`, which looks again.
+//! If nobody else inserts the key, neither scan finds another word of its tag, and this file is all that runs: first
+//! scan, claim, fence, second scan, commit. In any other case, and without a free slot, `settle` scans again.
 //!
 //! Invariants:
-//! - at most one LIVE word per tag and set: whoever commits has seen, after its claim (or a stranger's claim that it
-//!   helps) was in place, that no other LIVE and no lower claim of the tag exists, and has dropped every higher one
-//!   that it saw; whoever placed one that it did not see meets this claim in its own look, or what became of it;
-//! - a claim word never recurs in a slot (its payload is above everything the slot held), so a commit or a kill
-//!   cannot hit a later claim by accident;
-//! - a refund lowers a payload, but not below what its slot was claimed at: the permit of a committing charge excludes
-//!   the claim. Two uses of permits break that, and with it the two points above: several permits of one key refunded
-//!   oldest first without `strict_refunds`, and a refund by a reading behind that of a later insert of the key, where
-//!   the clocks in use lie more than a unit of time apart. The explorer has both as pinned cases
-//!   (`step/step_permits.rs`), and the guide says so;
-//! - a claim stores no charge: a thread that dies holding one has charged nothing, anyone with the same key commits
-//!   it in its place, and everyone else may reuse the slot once it expires.
+//! - at most one LIVE word per tag and set: a committing thread has scanned the set after its claim (or another
+//!   thread's claim that it helps) was in place. It found no other LIVE word and no lower claim of the tag, and dropped
+//!   every higher one that it found. A thread that placed one unseen finds this claim, or what became of it, in its own
+//!   scan;
+//! - a claim word never recurs in a slot (its payload is above everything the slot held), so a commit or a kill cannot
+//!   hit a later claim by accident;
+//! - a refund lowers a payload, but not below the claim of its slot: the permit of a committing charge excludes the
+//!   claim. Two uses of permits break that, and with it the two points above: refunding several permits of one key
+//!   oldest first without `strict_refunds`, and refunding by a reading behind that of a later insert of the key, if the
+//!   clocks in use differ by more than a unit of time. The explorer pins both (`step/step_permits.rs`); the guide names
+//!   them;
+//! - a claim stores no charge: a thread that dies holding one has charged nothing. Any thread with the same key commits
+//!   it instead, and all others may reuse the slot once it expires.
 //!
-//! Order among claims is the address order of the set, the same for all threads; the order of the search is home
-//! line first. The fence between placing (or seeing) a claim and looking again is `SeqCst`: with acquire and release
-//! alone two threads can each miss the other's claim (store buffering; the models have that as a must-fail case). Looks
-//! are relaxed: which of two claims is seen is for the fence alone, and whatever else was seen is compared by a swap.
+//! Claims are ordered by address in the set, the same for all threads; searches go home line first. The fence between
+//! placing (or seeing) a claim and the next scan is `SeqCst`: with acquire and release alone two threads can each miss
+//! the other's claim (store buffering; the models have that as a must-fail case). The loads of a scan are relaxed: the
+//! fence alone decides which of two claims is seen, and a swap compares everything else.
 //!
-//! Progress: lock-free, at most [`MAX_LOST`](crate::MAX_LOST) lost swaps and `MAX_PASSES` looks, then contended and
-//! nothing charged; a claim of its own is taken back by one swap more, which may be lost, too. A hit
-//! costs one swap, a denied hit only reads, an insert two swaps.
+//! Progress: lock-free. After [`MAX_LOST`](crate::MAX_LOST) lost swaps or `MAX_PASSES` scans the answer is contended
+//! and nothing is charged; the request's own claim is taken back by one more swap, which may be lost too. A hit costs
+//! one swap, a denied hit only loads, an insert two swaps.
 
 use super::attempt::{Ask, Done, Met};
 use super::search::line::{LineWords, Words};
@@ -48,7 +48,7 @@ use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::{Layout, Tag};
 
 impl<const N: usize> Set<'_, N> {
-    /// The first slot whose bit is set, in search order: its position and the slot.
+    /// Returns the first slot whose bit is set, in search order, and its position.
     #[inline(always)]
     fn pick(&self, home: u32, next: impl FnOnce() -> u32) -> Option<(usize, &AtomicU64)> {
         let (line, first, bits) = match home {
@@ -75,7 +75,7 @@ impl<const N: usize> Set<'_, N> {
         sample: bool,
     ) -> Done {
         let ask = Ask { layout, policy, tag, now_q, op, sample };
-        // Most known keys are in their home line: the second one is loaded only if they are not, and kept, because an
+        // Most known keys are in their home line. The second line is loaded only for the others, and kept because an
         // insert needs it too.
         let home = Words::load(self.home);
         let (mut next, mut lost) = (None, 0);
@@ -84,7 +84,7 @@ impl<const N: usize> Set<'_, N> {
         if let Some((at, slot)) = tagged {
             // ORDERING: Relaxed; single word, value only.
             let word = slot.load(Ordering::Relaxed);
-            // A claim of the key is no hit: somebody inserts it, and `settle` helps.
+            // A claim of the key is no hit: another thread inserts it, and `settle` helps.
             if layout.is_live_of(word, tag) {
                 if let Some(done) = self.charge::<A, O>(ask, Seen { at, word }, &mut lost) {
                     return done;
@@ -96,7 +96,7 @@ impl<const N: usize> Set<'_, N> {
         self.settle::<A, O>(ask, Met { lost, ..Met::default() })
     }
 
-    /// The slot of the second line that has this tag, LIVE or CLAIM, with its word; or that line as it was seen.
+    /// Returns the slot of the second line that has this tag, LIVE or CLAIM, with its word; else the line as loaded.
     #[inline(always)]
     pub(in crate::table) fn second(&self, layout: &Layout, tag: Tag) -> Result<(&AtomicU64, u64), Words<N>> {
         let next = Words::load(self.next);
@@ -107,8 +107,9 @@ impl<const N: usize> Set<'_, N> {
         }
     }
 
-    /// As [`run`](Set::run) for a key that was not in its second line, `next`, and most likely is not in the home line.
-    /// Inline: of the answer only that is made which the caller asks for. `None`: it is there, nothing was done.
+    /// Does the same as [`run`](Set::run) for a key that was not in its second line, `next`, and most likely is not in
+    /// the home line. Inline, so that the compiler computes only the parts of the answer that are used. Returns `None`,
+    /// nothing done, if the key is in the home line.
     #[inline(always)]
     pub(in crate::table) fn insert_behind<A: Access, O: Operation>(
         &self,
@@ -122,7 +123,7 @@ impl<const N: usize> Set<'_, N> {
         Some(self.insert::<A, O>(ask, home, next))
     }
 
-    /// Inserts a key of which the look that gave `home` and `next` met no word.
+    /// Inserts a key of which the scan that loaded `home` and `next` found no word.
     #[inline(always)]
     fn insert<A: Access, O: Operation>(&self, ask: Ask<'_, O>, home: Words<N>, next: Words<N>) -> Done {
         // A refused request, or one that stores nothing, needs no slot.
@@ -138,9 +139,9 @@ impl<const N: usize> Set<'_, N> {
         if A::replace(slot, word, claim.word).is_err() {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 1, own: None });
         }
-        // Between the claim and the look behind it: without it two threads can each miss the other's claim.
+        // Separates the claim from the next scan: without the fence two threads can each miss the other's claim.
         A::fence_behind_swap();
-        // Exclusive table: the first look already proved the key absent.
+        // Exclusive table: the first scan already proved the key absent.
         if !A::EXCLUSIVE && !self.is_alone(&ask, at) {
             return self.settle::<A, O>(ask, Met { looks: 1, lost: 0, own: Some(claim) });
         }
@@ -150,10 +151,9 @@ impl<const N: usize> Set<'_, N> {
         }
     }
 
-    /// The slot that an insert of this key takes: the first EMPTY one in search order, else the one that has been
-    /// expired longest, so that a key that was away finds its slot again while there is any other. Gives its position,
-    /// the slot and its word. `None` also where it has changed hands since the look, its debt is to be inherited, or it
-    /// is a tombstone: `settle` knows what to do then.
+    /// Returns the slot that an insert of this key takes, its position and its word: the first EMPTY one in search
+    /// order, else the one that has been expired longest. Returns `None` also if the slot changed hands since the scan,
+    /// its debt is to be inherited, or it is a tombstone: `settle` handles these cases.
     #[inline(always)]
     fn vacancy<O: Operation>(
         &self,
@@ -173,10 +173,10 @@ impl<const N: usize> Set<'_, N> {
         (ask.may_take(word) && !layout.has_tag(word, tag)).then_some((at, slot, word))
     }
 
-    /// Is the word at this position the only one of its tag in the set?
+    /// Returns whether the word at this position is the only one of its tag in the set.
     #[inline(always)]
     fn is_alone<O>(&self, ask: &Ask<'_, O>, at: usize) -> bool {
-        // Loaded again: the words of the look before are from ahead of the fence.
+        // Loads again, because the words of the first scan were loaded before the fence.
         let (home, next) = (Words::load(self.home), Words::load(self.next));
         Words::tagged_in(&home, &next, ask.layout, ask.tag) == 1 << at
     }

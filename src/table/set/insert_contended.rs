@@ -1,16 +1,16 @@
-//! The insert that is not alone: rivals, claims left behind, full sets.
+//! The insert that meets others: rivals, abandoned claims, full sets.
 //!
 //! ```text
-//!            .-- LIVE of the key ------------> charge it; changed hands: look again
-//!   look ----+-- CLAIM of the key, new ------> remember it; look again
+//!            .-- LIVE of the key ------------> charge it; changed hands: scan again
+//!   scan ----+-- CLAIM of the key, new ------> remember it; scan again
 //!            +-- CLAIM of the key, known ----> drop the higher ones, commit it
-//!            +-- a free slot ----------------> claim it; look again
+//!            +-- a free slot ----------------> claim it; scan again
 //!            '-- neither --------------------> the policy: a verdict, or claim the slot with the smallest debt
 //! ```
 //!
-//! Where [`insert`](super::insert) looks for words of one tag and stops, each look here reads all slots and weighs
-//! them. The protocol and its invariants are drawn there; a claim seen in two looks with a fence between them counts
-//! as its own, whoever placed it.
+//! [`insert`](super::insert) only searches for the words of one tag; each scan here reads all slots and compares them.
+//! The protocol and its invariants are drawn there. A claim found in two scans with a fence between them counts as the
+//! request's own, even if another placed it.
 
 use super::attempt::{Ask, Done, Met};
 use super::set::{Seen, Set};
@@ -22,22 +22,22 @@ use crate::sync::MAX_LOST;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::layout::word::Layout;
 
-/// Looks at the set after which an insert gives up. Each lost race costs at most three.
+/// Scans of the set after which an insert gives up. Each lost race costs at most three.
 const MAX_PASSES: u32 = 3 * MAX_LOST;
 
-/// What one look at a whole set found.
+/// What one scan of a whole set found.
 struct Survey {
     live: Option<Seen>,
     /// The lowest claim of the key, in address order.
     claim: Option<Seen>,
     /// The slot that an insert takes: the first EMPTY one in search order, else the one that has been expired longest.
     free: Option<Seen>,
-    /// How good that one is.
+    /// How long that one has been expired; the largest number if it is EMPTY.
     free_age: u64,
-    /// The slot with the smallest debt, any key: live, or (where debts are inherited) emptied with its debt kept.
+    /// The slot with the smallest debt of any key: live, or (where debts are inherited) emptied with its debt kept.
     least: Option<Seen>,
     least_lead: u64,
-    /// The lead of the first slot to drain, tombstones included.
+    /// The lead of the slot that drains first, tombstones included.
     soonest: u64,
 }
 
@@ -53,9 +53,9 @@ impl<const N: usize> Set<'_, N> {
             least_lead: u64::MAX,
             soonest: u64::MAX,
         };
-        // A fold, so that the two lines become two plain loops.
+        // A fold, so that the compiler makes two plain loops for the two lines.
         self.slots().for_each(|(at, slot)| {
-            // ORDERING: Relaxed; single words, values only. A look behind a claim has a fence ahead.
+            // ORDERING: Relaxed; single words, values only. A fence precedes the scan that follows a claim.
             let word = slot.load(Ordering::Relaxed);
             let seen = Seen { at, word };
             if layout.has_tag(word, tag) {
@@ -72,7 +72,7 @@ impl<const N: usize> Set<'_, N> {
             } else if !layout.is_claim(word) {
                 let lead = layout.lead(word, now_q);
                 found.soonest = found.soonest.min(lead);
-                // A tombstone is nobody's debt: it is waited for, not taken over.
+                // A tombstone is nobody's debt: an insert waits for it and does not take it over.
                 if lead < found.least_lead && layout.tombstone_lead(word, now_q) == 0 {
                     (found.least, found.least_lead) = (Some(seen), lead);
                 }
@@ -81,15 +81,15 @@ impl<const N: usize> Set<'_, N> {
         found
     }
 
-    /// Turns a claim back into an empty slot; whoever was faster is right.
+    /// Turns a claim back into an empty slot. If another thread has changed it first, that stands.
     fn drop_claim<A: Access>(&self, layout: &Layout, claim: Option<Seen>) {
         if let Some(Seen { at, word }) = claim {
             let _ = A::replace(self.slot(at), word, layout.dropped(word));
         }
     }
 
-    /// Drops every claim of the key that is higher than `than`. False: one of them changed, or has committed, since
-    /// the look; look again.
+    /// Drops every claim of the key that is higher than `than`. Returns false if one of them has changed or committed
+    /// since the scan: scan again.
     fn drop_higher<A: Access, O>(&self, ask: &Ask<'_, O>, than: usize) -> bool {
         let Ask { layout, tag, .. } = *ask;
         self.slots().filter(|(at, _)| self.rank(*at) > self.rank(than)).all(|(_, slot)| {
@@ -103,7 +103,7 @@ impl<const N: usize> Set<'_, N> {
         })
     }
 
-    /// Looks at the set, does what it calls for and looks again, up to the bound.
+    /// Scans the set, does what the result calls for and scans again, up to the bound.
     #[cold]
     #[inline(never)]
     pub(in crate::table) fn settle<A: Access, O: Operation>(&self, ask: Ask<'_, O>, met: Met) -> Done {
@@ -114,12 +114,12 @@ impl<const N: usize> Set<'_, N> {
             if lost >= MAX_LOST {
                 break;
             }
-            // Between placing or seeing a claim and the next look; ahead of the first look there is neither.
+            // Separates placing or seeing a claim from the next scan. Neither has happened before the first scan.
             if pass != 0 {
                 A::fence();
             }
             let survey = self.survey(&ask);
-            // A live word decides, whatever claims there are: they are late, and whoever sees them drops them.
+            // A live word decides, whatever claims there are: they came late, and threads that find them drop them.
             if let Some(seen) = survey.live {
                 match self.charge::<A, O>(ask, seen, &mut lost) {
                     None => continue,
@@ -130,8 +130,8 @@ impl<const N: usize> Set<'_, N> {
                 }
             }
             if let Some(claim) = survey.claim {
-                // A claim commits only after a look that began behind it. Whoever placed one that this look missed sees
-                // this claim in its own look, so one of both gives way.
+                // A claim commits only after a scan that began later. A thread that placed one which this scan missed
+                // finds this claim in its own scan, so one of the two gives way.
                 if !known.is_some_and(|k| k.at == claim.at && k.word == claim.word) {
                     known = Some(claim);
                     continue;
@@ -144,7 +144,8 @@ impl<const N: usize> Set<'_, N> {
                         return Done::untracked(Some(answer), ask.tracking(claim.word));
                     }
                 };
-                // Rivals hold higher claims, or left them behind. Gone, they cannot commit a second slot of this key.
+                // Rivals hold higher claims or abandoned them. Once dropped, they cannot commit a second slot of this
+                // key.
                 if self.drop_higher::<A, O>(&ask, claim.at) {
                     if let Some(done) = ask.commit::<A, N>(self, claim, lead, answer) {
                         return done;
@@ -171,19 +172,19 @@ impl<const N: usize> Set<'_, N> {
                         let claim = layout.claim_of_debt(tag, seen.word);
                         if matches!(policy, FullPolicy::Inherit) {
                             let inherited = op.step(ask.claim_lead(claim));
-                            // Refused, or a charge that is at its cap: nothing would be stored, so nobody loses a slot.
+                            // Refused, or a charge that is at its cap: nothing would be stored, so no key loses a slot.
                             if inherited.answer.verdict != Verdict::Conforming || inherited.store.is_none() {
                                 return Done::untracked(Some(inherited.answer), Tracking::Inherited);
                             }
                         }
                         (seen, claim)
                     }
-                    // Every slot is being inserted into at this moment: no verdict rather than a guess.
+                    // At this moment every slot is being claimed: return no verdict rather than a guess.
                     None if matches!(policy, FullPolicy::Inherit) && survey.soonest == u64::MAX => break,
                     _ => return full(policy, fresh.answer, op.shadows(), &survey),
                 }
             };
-            // The next look tells whether this claim is the lowest one, and only then it is committed.
+            // This claim commits only after the next scan has shown that it is the lowest one.
             if A::replace(self.slot(seen.at), seen.word, claim).is_ok() {
                 own = Some(Seen { at: seen.at, word: claim });
                 known = own;
@@ -191,14 +192,14 @@ impl<const N: usize> Set<'_, N> {
                 lost += 1;
             }
         }
-        // At the bound nothing is charged, and the claim would only keep a slot from others until it expires.
+        // At the bound nothing is charged. The claim would only keep others from the slot until it expires.
         self.drop_claim::<A>(layout, own);
         Done::untracked(None, Tracking::Tracked)
     }
 }
 
 impl<O> Ask<'_, O> {
-    /// The lead that a claim commits on: what it took over, or nothing.
+    /// Returns the lead that a claim commits on: the debt that it took over, or 0.
     fn claim_lead(&self, claim: u64) -> u64 {
         if Layout::is_takeover(claim) && matches!(self.policy, FullPolicy::Inherit) {
             self.layout.lead(claim.wrapping_sub(1), self.now_q)
@@ -208,9 +209,9 @@ impl<O> Ask<'_, O> {
     }
 }
 
-/// The answer of a policy that stores nothing.
+/// Returns the answer of a policy that stores nothing.
 fn full(policy: FullPolicy, fresh: Answer, shadows: bool, survey: &Survey) -> Done {
-    // The first slot to drain; a set of claims alone drains within the claim lifetime.
+    // Waits for the slot that drains first. A set of claims alone drains within the claim lifetime.
     let wait = if survey.soonest == u64::MAX { 1 } else { survey.soonest };
     let answer = match policy {
         FullPolicy::Admit | FullPolicy::Sampled => Answer { stored: 0, ..fresh },

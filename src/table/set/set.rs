@@ -1,4 +1,4 @@
-//! The set of a key: its home line and the neighbour of that, and how a live slot is found and changed in it.
+//! The set of a key, its home line and the neighbouring line; and how a live slot is found and changed in it.
 
 use super::search::{Avx512, Base, Scan};
 use crate::sync::access::{Access, Shared};
@@ -24,13 +24,13 @@ pub(in crate::table) struct Seen {
 impl<'a, const N: usize> Set<'a, N> {
     #[inline(always)]
     pub fn slot(&self, at: usize) -> &AtomicU64 {
-        // Positions come from searches and loops over the set. A wrong one would be a slot of this key's set all the
-        // same: nothing outside of it is touched.
+        // Positions come from searches of the set and loops over it. Even a wrong one would name a slot of this set, so
+        // nothing else can be touched.
         let (line, i) = if at < N { (self.home, at) } else { (self.next, at - N) };
         line.get(i).unwrap_or_else(|| impossible!(&self.home[0]))
     }
 
-    /// Position in address order.
+    /// Returns the position in address order.
     #[inline(always)]
     pub(in crate::table) fn rank(&self, at: usize) -> usize {
         if self.line & 1 == 1 {
@@ -40,20 +40,20 @@ impl<'a, const N: usize> Set<'a, N> {
         }
     }
 
-    /// Number in the table of the slot at a position in search order.
+    /// Returns the number in the table of the slot at a position in search order.
     #[inline(always)]
     pub(in crate::table) fn number(&self, at: usize) -> u32 {
         let (line, i) = if at < N { (self.line, at) } else { (self.line ^ 1, at - N) };
         line * N as u32 + i as u32
     }
 
-    /// Finds the key's live slot: home line first, lowest slot first. Gives its position, the slot and its word.
+    /// Finds the key's live slot: home line first, lowest slot first. Returns its position, the slot and its word.
     #[inline(always)]
     pub fn find(&self, layout: &Layout, tag: Tag) -> Option<(usize, &AtomicU64, u64)> {
         self.find_by::<Shared>(Base, layout, tag)
     }
 
-    /// As [`find`](Set::find), with another way to search a line, in a table of this access.
+    /// Does the same as [`find`](Set::find) with another way to search a line, in a table of this access.
     #[inline(always)]
     pub fn find_by<A: Access>(
         &self,
@@ -69,7 +69,7 @@ impl<'a, const N: usize> Set<'a, N> {
         Some((first + i, slot, word))
     }
 
-    /// As [`find`](Set::find), with AVX-512 where there is one: a branch that never changes.
+    /// Does the same as [`find`](Set::find), with AVX-512 if there is one. That branch always goes the same way.
     #[inline(always)]
     pub fn find_wide(
         &self,
@@ -83,7 +83,7 @@ impl<'a, const N: usize> Set<'a, N> {
         }
     }
 
-    /// Finds the key's live slot in the home line alone; gives it with its word.
+    /// Finds the key's live slot in the home line only. Returns the slot and its word.
     #[inline(always)]
     pub fn find_home<A: Access>(
         &self,
@@ -96,16 +96,16 @@ impl<'a, const N: usize> Set<'a, N> {
         Some((slot, word))
     }
 
-    /// Every slot with its position, in search order.
+    /// Iterates over every slot with its position, in search order.
     #[inline(always)]
     pub(in crate::table) fn slots(&self) -> impl Iterator<Item = (usize, &AtomicU64)> {
         self.home.iter().chain(self.next).enumerate()
     }
 
-    /// Turns the key's live word into a tombstone where it owes anything. False when contended.
+    /// Turns the key's live word into a tombstone if it owes anything. Returns false when contended.
     pub(in crate::table) fn reset<A: Access>(&self, layout: &Layout, tag: Tag, now_q: u64) -> bool {
         for _ in 0..MAX_LOST {
-            // Searched again each time: whoever won the swap may have moved the key.
+            // Searches again each time: the winner of the swap may have moved the key.
             let Some((_, slot, word)) = self.find(layout, tag) else { return true };
             let owes = layout.lead(word, now_q) != 0;
             if !owes || A::replace(slot, word, layout.tombstone(word)).is_ok() {
@@ -115,7 +115,7 @@ impl<'a, const N: usize> Set<'a, N> {
         false
     }
 
-    /// Position in search order of a slot by its number; `None` where it is not one of this set.
+    /// Returns the position in search order of the slot with this number, or `None` if this set does not have it.
     fn position(&self, number: u32) -> Option<usize> {
         let (line, i) = (number / N as u32, number as usize % N);
         match line ^ self.line {
@@ -125,9 +125,8 @@ impl<'a, const N: usize> Set<'a, N> {
         }
     }
 
-    /// Changes the key's live word in the slot of this number, if it is there; never inserts. `step` maps the word to
-    /// an answer and the next word, if any. The inner `None`: it is not there. The outer one: contended, nothing
-    /// changed.
+    /// Changes the key's live word in the slot of this number; never inserts. `step` maps the word to an answer and the
+    /// next word, if any. Returns `Some(None)` if the word is not there, and `None` if contended, nothing changed.
     pub(in crate::table) fn update_in<A: Access, T>(
         &self,
         number: u32,
@@ -135,7 +134,7 @@ impl<'a, const N: usize> Set<'a, N> {
         tag: Tag,
         step: impl Fn(u64) -> (T, Option<u64>),
     ) -> Option<Option<T>> {
-        // A permit of another key, or one of before the table was restored with other lines.
+        // A permit of another key, or from before a restore with another number of lines.
         let Some(at) = self.position(number) else { return Some(None) };
         let slot = self.slot(at);
         for _ in 0..MAX_LOST {
@@ -154,8 +153,8 @@ impl<'a, const N: usize> Set<'a, N> {
     }
 }
 
-/// The first slot of those that a search of this line gave, its place in the line and its word, if that is still LIVE
-/// with this tag.
+/// Returns the first slot that a search of this line found, after its place in the line and before its word, if the
+/// word is still LIVE with this tag.
 #[inline(always)]
 fn seen_at<'a, A: Access, S: Scan, const N: usize>(
     _: S,
@@ -168,12 +167,12 @@ fn seen_at<'a, A: Access, S: Scan, const N: usize>(
         return None;
     }
     let first = bits.trailing_zeros() as usize;
-    // SAFETY: `matches` gives `BITS` bits a slot, all of them set or none, and one is: `first` is `BITS` times the
-    // place of a slot of the line, whose words have so many bytes (more than 8 under the model checker).
+    // SAFETY: `matches` sets all `BITS` bits of a slot or none, and at least one bit is set. So `first` is `BITS` times
+    // the place of a slot in the line, and the offset is that of its word (more than 8 bytes under the model checker).
     let slot = unsafe { &*line.as_ptr().byte_add(first * (size_of::<AtomicU64>() / S::BITS as usize)) };
-    // ORDERING: Relaxed; single word, value only. The insert path looks again.
+    // ORDERING: Relaxed; single word, value only. The insert path scans again.
     let word = slot.load(Ordering::Relaxed);
-    // Changed hands in between, which with one owner it cannot have: the insert path looks at the whole set.
+    // With one owner the word cannot have changed hands. Otherwise the insert path scans the whole set.
     (A::EXCLUSIVE || layout.is_live_of(word, tag)).then_some((first / S::BITS as usize, slot, word))
 }
 
@@ -181,7 +180,7 @@ fn seen_at<'a, A: Access, S: Scan, const N: usize>(
 mod tests {
     use super::*;
 
-    /// Search order begins at home, address order at the even line: for a home of either parity.
+    /// Search order begins at the home line, address order at the even line, for a home line of either parity.
     #[test]
     fn a_set_is_in_address_order() {
         let lines: [[AtomicU64; 8]; 2] =
@@ -205,7 +204,7 @@ mod tests {
         }
     }
 
-    /// What a pair of limits gives back is in the slot whose number it kept: the position must be that of the slot.
+    /// A pair of limits refunds the slot whose number it kept, so the position must be that of the slot.
     #[test]
     fn a_live_slot_is_found_with_its_position() {
         let layout = Layout::new(20, 1 << 20, 16);

@@ -1,4 +1,4 @@
-//! The numbers of a table that read and write its slots, in q-units, for a program that does it by itself.
+//! The numbers in q-units with which a program can read and write a table's slots by itself.
 #![forbid(unsafe_code)]
 
 use crate::keys::HashKind;
@@ -8,44 +8,44 @@ use crate::table::handle::Table;
 use crate::table::layout::geometry::{HEADER_LINES, SLOTS_PER_LINE};
 use crate::table::layout::policy::FullPolicy;
 
-/// The numbers that read and write the slots of a table of GCRA, in q-units, for a program that does it by itself (BPF:
-/// `tatcell_bpf.h`). The seed is not among them: it is the caller's.
+/// Holds the numbers, in q-units, with which a program can read and write the slots of a GCRA table by itself (BPF:
+/// `tatcell_bpf.h`). The seed is not among them: the caller has it.
 ///
-/// The home line of a hash is `(hash >> 32) * lines >> 32`; the tag, the hash's low bits in their place, is
-/// `hash * (mask + 1)` without bit 63 and without the bits of `mask`, and `mask + 1` where that is 0.
+/// The home line of a hash is `(hash >> 32) * lines >> 32`. The tag is the low bits of the hash, in their place: `hash
+/// * (mask + 1)` without bit 63 and without the bits of `mask`, or `mask + 1` if that is 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableNumbers {
-    /// The full-set policy.
+    /// The policy for full sets.
     pub policy: FullPolicy,
     /// How keys are hashed.
     pub hash: HashKind,
-    /// A tick is 2^shift_left q-units.
+    /// One tick is 2^shift_left q-units.
     pub shift_left: u32,
-    /// A q-unit is 2^shift_right ticks; one of both shifts is 0.
+    /// One q-unit is 2^shift_right ticks; at least one of both shifts is 0.
     pub shift_right: u32,
     /// Lines of 8 slots, without the header.
     pub lines: u32,
-    /// Bytes of the header, which the slots follow.
+    /// Bytes of the header. The slots follow it.
     pub header_bytes: u32,
-    /// The payload's bits of a slot word; above it lie the tag, and the claim bit on top.
+    /// The payload bits of a slot word. The tag lies above them, and the claim bit on top.
     pub mask: u64,
-    /// H.
+    /// H, the longest debt that a slot can hold.
     pub horizon_q: u64,
     /// H + S: a slot is live iff 1 <= payload - now <= this.
     pub window_q: u64,
     /// The claim lifetime.
     pub claim_lifetime_q: u64,
-    /// How far an empty slot's version may lie ahead and still be taken.
+    /// How far ahead the version of an empty slot may lie so that the slot can still be taken.
     pub grace_q: u64,
-    /// Permits carry it.
+    /// The generation of the table, which permits carry.
     pub generation: u64,
-    /// Is there one owner at a time?
+    /// Whether the table has one owner at a time.
     pub exclusive: bool,
 }
 
 impl<M: Access> Table<'_, M> {
-    /// Gives what a program needs to know that reads and writes this table's slots by itself.
+    /// Returns what a program must know to read and write this table's slots by itself.
     ///
     /// ```
     /// use tatcell::{Line, LimitSpec, Table, TableOptions};
@@ -59,7 +59,7 @@ impl<M: Access> Table<'_, M> {
     /// ```
     ///
     /// # Errors
-    /// [`TableError::BadAlgorithm`]: the table's algorithm is not GCRA, and these numbers are.
+    /// [`TableError::BadAlgorithm`] if the table's algorithm is not GCRA.
     pub fn numbers(&self) -> Result<TableNumbers, TableError> {
         let g = &self.geometry;
         if !g.is_gcra() {

@@ -1,4 +1,4 @@
-//! What a table came out as.
+//! What a table reports about itself.
 #![forbid(unsafe_code)]
 
 use crate::keys::HashKind;
@@ -9,33 +9,33 @@ use crate::table::layout::geometry::SLOTS_PER_LINE;
 use crate::table::layout::policy::FullPolicy;
 use crate::time::ticks_up;
 
-/// The numbers of a table; times are ticks.
+/// Reports the numbers of a table; times are ticks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct TableInfo {
-    /// Slots, and lines of 8 slots, without the header.
+    /// Slots, without the header.
     pub slots: u64,
-    /// Lines of slots.
+    /// Lines of 8 slots, without the header.
     pub lines: u64,
     /// Bytes of the image, header included.
     pub image_bytes: u64,
-    /// The full-set policy.
+    /// The policy for full sets.
     pub policy: FullPolicy,
     /// How keys are hashed.
     pub hash: HashKind,
     /// Bits of a slot's tag.
     pub tag_bits: u32,
-    /// One q-unit is 2^-resolution ticks; a unit of time where words hold a count.
+    /// One q-unit is 2^-resolution ticks. Where words hold a count, one unit of time is.
     pub resolution: i32,
-    /// By which all its keys are limited.
+    /// The algorithm of all limits of the table.
     pub algorithm: Algorithm,
-    /// Bits of a slot that count units beside the time; 0 for GCRA and decay.
+    /// Bits of a slot that count units, besides the time; 0 for GCRA and decay.
     pub count_bits: u32,
-    /// Aligned windows: ticks by which the clocks of callers may differ; else 0.
+    /// Aligned windows: ticks by which callers' clocks may differ; else 0.
     pub guard: u64,
     /// H, the longest debt that a slot can hold.
     pub horizon: u64,
-    /// S: a reading older than this finds a key expired and full.
+    /// S: an older reading than this finds no debt.
     pub skew: u64,
     /// H + S, how long a false debt can last.
     pub window: u64,
@@ -43,13 +43,13 @@ pub struct TableInfo {
     pub span: u64,
     /// Ticks within which every slot should be swept once.
     pub sweep_interval: u64,
-    /// For how long a thread that was stopped inside an insert keeps the slot.
+    /// How long a thread that was stopped inside an insert keeps the slot.
     pub claim_lifetime: u64,
-    /// Ticks per second, as the table's maker said; 0 = unsaid.
+    /// Ticks per second, as the table's maker said; 0 = unknown.
     pub tick_hz: u64,
-    /// How often the table was restored, and one.
+    /// How often the table was restored or migrated, plus one.
     pub generation: u64,
-    /// Is there one owner at a time?
+    /// Whether the table has one owner at a time.
     pub exclusive: bool,
     /// Most ticks by which a window of this table ends later than specified: one less than its unit of time. 0 where
     /// that is a tick, and for GCRA.
@@ -57,7 +57,7 @@ pub struct TableInfo {
 }
 
 impl<M: Access> Table<'_, M> {
-    /// Everything about this table, for reports.
+    /// Returns everything about this table, for reports.
     pub fn info(&self) -> TableInfo {
         let g = &self.geometry;
         let ticks = |q: u64| ticks_up(q, 0, g.shl, g.shr);

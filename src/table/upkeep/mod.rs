@@ -1,4 +1,4 @@
-//! Running a table: sweeps, statistics, the busiest keys, and what it says of itself.
+//! Running a table: sweeps, statistics, the busiest keys, and what a table reports about itself.
 
 pub(super) mod export;
 pub(super) mod info;

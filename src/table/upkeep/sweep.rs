@@ -7,41 +7,41 @@ use crate::table::handle::Table;
 use crate::table::layout::geometry::SLOTS_PER_LINE;
 use crate::table::layout::image::Line;
 
-/// What a scan of the slots found.
+/// Sums up the slots of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Load alpha in millionths: live slots / slots.
     pub load_ppm: u64,
-    /// Slots looked at.
+    /// Slots that were scanned.
     pub slots: u64,
     /// Slots with a live key.
     pub live: u64,
-    /// Inserts in progress (or abandoned and not yet reused).
+    /// Inserts in progress, or abandoned and not yet reused.
     pub claims: u64,
-    /// Slots whose key has drained; as good as empty.
+    /// Slots whose key has drained: as good as empty.
     pub expired: u64,
     /// Live slots by lead: element k counts leads in (H / 2^(k+1), H / 2^k], the last one all smaller leads.
     pub debt: [u64; 8],
 }
 
-/// One live slot, as of its reading.
+/// Describes one live slot, as of its load.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Slot {
-    /// Number of the slot.
+    /// The number of the slot.
     pub number: u32,
-    /// Tag of its key: the low bits of the hash.
+    /// The tag of its key: the low bits of the hash.
     pub tag: u32,
     /// Ticks until the key's burst is full again.
     pub reset_after: u64,
 }
 
 impl<M: Access> Table<'_, M> {
-    /// Empties expired slots among `count` slots from number `from`; returns the number to continue from, 0 after
-    /// the last. Needed at most once per [`sweep_interval`](Table::sweep_interval); a few slots a call from a timer
-    /// do. Changes no decision.
+    /// Empties the expired ones of `count` slots from number `from` on. Returns the number to continue from, 0 after
+    /// the last slot. It is enough to sweep all slots once per [`sweep_interval`](Table::sweep_interval), a few slots a
+    /// call, from a timer. Changes no decision.
     ///
     /// # Concurrency
-    /// Beside any other call. One load per slot, one swap per expired one.
+    /// Together with any other call. One load per slot, one swap per expired one.
     pub fn sweep(&self, now: u64, from: usize, count: usize) -> usize {
         let layout = &self.geometry.layout;
         let now_q = self.geometry.clock_q(now);
@@ -50,7 +50,7 @@ impl<M: Access> Table<'_, M> {
             // ORDERING: Relaxed; single word, and the swap below decides.
             let seen = word.load(Ordering::Relaxed);
             if layout.is_sweepable(seen, now_q) {
-                // Lost to a newer word: that slot is in use again.
+                // If a newer word wins, the slot is in use again.
                 let _ = M::replace(word, seen, layout.swept(now_q));
             }
         }
@@ -61,10 +61,10 @@ impl<M: Access> Table<'_, M> {
         }
     }
 
-    /// Scans all slots and sums up.
+    /// Scans all slots and returns sums.
     ///
     /// # Concurrency
-    /// Beside any other call; each word as of its reading. Reads every line once.
+    /// Together with any other call; each word is as of its load. Reads every line once.
     pub fn stats(&self, now: u64) -> Stats {
         let layout = &self.geometry.layout;
         let now_q = self.geometry.clock_q(now);
@@ -96,14 +96,14 @@ impl<M: Access> Table<'_, M> {
         stats
     }
 
-    /// Finds the next live slot at or after number `from`; None after the last. Continue from `number + 1`.
+    /// Finds the next live slot at or after number `from`; `None` after the last. Continue from `number + 1`.
     ///
     /// # Concurrency
-    /// Beside any other call; each word as of its reading.
+    /// Together with any other call; each word is as of its load.
     pub fn next_live(&self, now: u64, from: usize) -> Option<Slot> {
         let g = &self.geometry;
         let now_q = self.geometry.clock_q(now);
-        // For so long an aligned window that is over still keeps its slot.
+        // An aligned window that is over keeps its slot for this long.
         let kept = (g.guard as u64).wrapping_shl(g.shl as u32);
         (from..self.slots()).find_map(|number| {
             // ORDERING: Relaxed; single word, value only.
@@ -119,14 +119,14 @@ impl<M: Access> Table<'_, M> {
 
     /// Makes one key full again at once; an absent key already is. Returns false when contended.
     ///
-    /// The key's slot is left as a tombstone until the debt that it held has drained: the slot is nobody's for that
-    /// time, at most one horizon, and no permit of before the reset can be refunded. A key that has drained by `now` is
-    /// full already and is left as it is: to a clock behind `now` the rest of its debt still counts.
+    /// The slot keeps a tombstone until the debt that it held has drained, at most one horizon. No key gets the slot
+    /// until then, and no permit from before the reset gives anything back. A key that has drained by `now` is full
+    /// already and stays as it is: to a clock behind `now` the rest of its debt still counts.
     ///
-    /// Of a table of overrides it [lifts](Table::lift) that of the key.
+    /// In a table of overrides it [lifts](Table::lift) that of the key.
     ///
     /// # Concurrency
-    /// Beside any other call.
+    /// Together with any other call.
     pub fn reset_key(&self, now: u64, hash: u64) -> bool {
         if matches!(self.geometry.algorithm, Algorithm::Overrides) {
             return self.lift(now, hash).is_ok();

@@ -1,9 +1,8 @@
-//! Top talkers: the keys with the largest debts, and whose they may be.
+//! Top talkers: the keys with the largest debts, and how to find whose they are.
 //!
-//! A table keeps no keys. A slot tells a tag and a set, so of any hash it can be said whether the slot may be its:
-//! wrongly for one stranger in 2^(tag bits) * sets. Who feeds a small sample of hashes with their keys, of refused
-//! requests for instance, finds the names of the largest debts there: a key that is refused often is in it almost
-//! surely.
+//! A table keeps no keys. A slot knows a tag and a set, so of any hash it can say whether it may hold that key; it is
+//! wrong for one other key in 2^(tag bits) * sets. Keep a small sample of hashes with their keys, for instance of
+//! refused requests, to find the names of the largest debts: a key that is refused often is almost surely in it.
 #![forbid(unsafe_code)]
 
 use super::sweep::Slot;
@@ -12,10 +11,10 @@ use crate::table::handle::Table;
 use crate::table::layout::geometry::SLOTS_PER_LINE;
 
 impl<M: Access> Table<'_, M> {
-    /// Finds the live slots with the longest debts, the longest first, as many as `out` has places. Returns how many
-    /// there are; the rest of `out` stays as it is.
+    /// Finds the live slots with the longest debts, longest first, as many as `out` has places. Returns their number;
+    /// the rest of `out` stays as it is.
     ///
-    /// A debt is measured in time, by `reset_after`: where words hold a count, slots whose windows end last come first.
+    /// A debt is measured in time, by `reset_after`. Where words hold a count, slots whose windows end last come first.
     ///
     /// ```
     /// use tatcell::{LimitSpec, Line, Slot, Table, TableOptions};
@@ -26,7 +25,7 @@ impl<M: Access> Table<'_, M> {
     /// for (client, cost) in [("192.0.2.1", 3), ("192.0.2.2", 20), ("192.0.2.3", 9)] {
     ///     assert!(table.check(&limit, 0, client.as_bytes(), cost)?.passes());
     /// }
-    /// // What a server would keep of the requests that it refused: a few hashes with their names.
+    /// // What a server keeps of the requests that it refused: a few hashes with their names.
     /// let seen = ["192.0.2.2", "192.0.2.9"].map(|client| (table.hash(client.as_bytes()), client));
     /// let mut top = [Slot::default(); 2];
     /// assert_eq!(table.top(0, &mut top), 2);
@@ -37,8 +36,8 @@ impl<M: Access> Table<'_, M> {
     /// ```
     ///
     /// # Concurrency
-    /// Beside any other call; each word as of its reading. Reads every line once, and compares each live slot with the
-    /// shortest debt in `out`; those that are longer with all of `out`.
+    /// Together with any other call; each word is as of its load. Reads every line once. For each live slot it does a
+    /// binary search in `out`, and moves the entries behind the place that it found.
     pub fn top(&self, now: u64, out: &mut [Slot]) -> usize {
         let mut found = 0usize;
         let mut from = 0;
@@ -49,14 +48,14 @@ impl<M: Access> Table<'_, M> {
             if found < out.len() {
                 found += 1;
             }
-            // What lies behind moves back by one, and the last one out.
+            // Everything behind the place moves back by one, and the last entry drops out.
             let rest = out.get_mut(place..found).unwrap_or_else(|| impossible!(&mut []));
             rest.iter_mut().fold(slot, |moved, place| core::mem::replace(place, moved));
         }
         found
     }
 
-    /// Says whether the key of this hash may be the one in this slot: its tag and one of its lines are.
+    /// Returns whether the key of this hash may be the one in this slot: the tag and one of its lines match.
     pub fn may_be(&self, slot: &Slot, hash: u64) -> bool {
         let (set, tag) = self.place(hash);
         let layout = &self.geometry.layout;

@@ -1,4 +1,4 @@
-//! A structure that has grown since its first release, which no structure of ABI 1 has yet.
+//! A structure that has grown since its first release, as no structure of ABI 1 has yet.
 use super::*;
 use crate::capi::codes::{TATCELL_ERR_OPTION, TATCELL_ERR_OVERLAP, TATCELL_ERR_SIZE};
 use crate::capi::pointers::places::Span;
@@ -18,14 +18,14 @@ unsafe impl Grows for Grown {
     const FIRST: usize = 16;
 }
 
-/// Runs under the contract, which a test keeps: it hands over places as long as they say, for the call.
+/// Runs under the contract, which the tests keep: they pass places that last for the call, at their stated length.
 fn with<T>(run: impl FnOnce(Contract<'_>) -> T) -> T {
     let frame = ();
-    // SAFETY: the contract.
+    // SAFETY: the contract, which the tests keep.
     run(unsafe { Contract::of(&frame) })
 }
 
-/// What a caller brings: the size, and so many words behind it that are not 0.
+/// Returns what a caller brings: the size, and words behind it, of which those before `filled` are not 0.
 fn brought(size: u32, filled: usize) -> [u64; 8] {
     let second_half = if cfg!(target_endian = "little") { 32 } else { 0 };
     let head = u64::from(size) << (32 - second_half) | 7 << second_half;

@@ -1,8 +1,8 @@
-//! What the threads of a world may be answered when each request of a burst is a call of its own, in the order of its
-//! keys: what a burst must not go beyond.
+//! What the threads of a world may be answered if each request of a burst is a call of its own, in the order of its
+//! keys. A burst must not be answered anything else.
 //!
-//! Every schedule of these calls is looked at as one of the world's own is, access by access. Orders of whole calls
-//! would be too few: a takeover under way keeps others from its slot, so they forgive or inherit another debt.
+//! Every schedule of these calls is explored access by access, like the world's own. Orders of whole calls would be too
+//! few: a takeover in progress keeps others from its slot, so they forgive or inherit another debt.
 
 use std::vec;
 use std::vec::Vec;
@@ -12,7 +12,7 @@ use super::world::{Op, Outcome, Verdicts, World};
 use crate::answer::{Tracking, Verdict};
 use crate::sync::access::Access;
 
-/// The requests of a call: more than one of a burst.
+/// Returns the number of requests in a call: more than one only in a burst.
 fn size(op: &Op) -> usize {
     match op {
         Op::Burst { keys, .. } | Op::Groups { keys, .. } | Op::Counted { keys, .. } => keys.len(),
@@ -20,7 +20,7 @@ fn size(op: &Op) -> usize {
     }
 }
 
-/// A script whose bursts are single calls.
+/// Returns a script with single calls for its bursts.
 pub(super) fn singly(script: &[Op]) -> Vec<Op> {
     let before = |call: usize| script[..call].iter().map(size).sum();
     let of_call = |op: &Op| match *op {
@@ -33,7 +33,7 @@ pub(super) fn singly(script: &[Op]) -> Vec<Op> {
     script.iter().flat_map(of_call).collect()
 }
 
-/// What passed of the calls of a script.
+/// Returns which requests of a script passed, one bit each.
 fn passed(script: &[Op], outcomes: &[Outcome]) -> u64 {
     let bits = |outcome: &Outcome| match outcome {
         Outcome::Decided { verdict, .. } => verdict.passes().into(),
@@ -47,7 +47,7 @@ fn passed(script: &[Op], outcomes: &[Outcome]) -> u64 {
     })
 }
 
-/// The verdicts of a state in which all have ended.
+/// Returns the verdicts of a state in which all threads have ended.
 pub(super) fn verdicts<A: Access>(world: &World<A>, s: &State, lists: &Lists) -> Verdicts {
     let singles: Vec<Vec<Op>> = world.scripts.iter().map(|script| singly(script)).collect();
     let of_thread = |thread: &Thread| {
@@ -60,7 +60,7 @@ pub(super) fn verdicts<A: Access>(world: &World<A>, s: &State, lists: &Lists) ->
     all
 }
 
-/// Units charged to a slot, and debts forgiven, by the calls that have ended.
+/// Returns the units that ended calls have charged to a slot, and the debts that they have forgiven.
 pub(super) fn charged_and_forgiven<A: Access>(world: &World<A>, s: &State, lists: &Lists) -> (u64, u64) {
     let mut sums = (0, 0);
     for thread in &s.threads[..world.scripts.len()] {
@@ -84,7 +84,7 @@ pub(super) fn charged_and_forgiven<A: Access>(world: &World<A>, s: &State, lists
     sums
 }
 
-/// Was a request admitted to a slot?
+/// Returns whether a request was admitted to a slot.
 pub(super) fn is_charged(outcome: &Outcome) -> bool {
     matches!(
         outcome,
@@ -96,7 +96,7 @@ pub(super) fn is_charged(outcome: &Outcome) -> bool {
     )
 }
 
-/// The part of a key that tells it in its set.
+/// Returns the part of a key that identifies it in its set.
 pub(super) fn tag(key: u64) -> u64 {
     key & (u64::MAX >> 1)
 }

@@ -16,19 +16,19 @@ use crate::table::layout::policy::FullPolicy;
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(super) enum Check {
-    /// At most one LIVE word a key.
+    /// There is at most one LIVE word a key.
     OneLive,
     /// No claim is at or below an earlier one of its slot.
     ClaimsRise,
-    /// What a key was admitted, less what was given back, fits a token bucket over the clock readings used, once more
-    /// for each reset, and each call of another key by a clock that is T or more ahead.
+    /// What a key was admitted, minus what was given back, fits a token bucket over the clock readings used, once more
+    /// for each reset, and for each call of another key by a clock that is T or more ahead.
     KeyEnvelope,
-    /// What the whole set was admitted fits one token bucket a slot and reset.
+    /// What the whole set was admitted fits one token bucket for each slot and each reset.
     SetEnvelope,
-    /// What a key was admitted fits so many units, once more for each reset; of limits that count.
+    /// A key was admitted at most this many units, once more for each reset; for limits that count.
     Units(u64),
-    /// When all have ended, what was charged fits one token bucket a slot, and one more for each debt that was forgiven
-    /// and counted (one instant, no reset).
+    /// When all have ended, the charges fit one token bucket a slot, and one more for each forgiven debt that was
+    /// counted (one instant, no reset).
     Forgives,
     /// When all have ended, the verdicts are those that single calls have in some schedule of the same threads.
     AsCalls,
@@ -38,15 +38,15 @@ pub(super) enum Check {
     Conserves,
     /// When all have ended, the first key of the first thread was admitted.
     SomeoneAdmitted,
-    /// A saved set holds no key twice but where it moved meanwhile, and no debt that nobody had.
+    /// A saved set holds no claim, and no debt that nobody had.
     SavedDebts,
-    /// A saved set holds the debts of all slots that owed at the start, by whatever key (one instant).
+    /// A saved set holds the debts of all slots that owed at the start, under whatever key (one instant).
     SavedAll,
-    /// A migrated set holds no key twice, and no debt that nobody had.
+    /// A migrated set holds no claim, no key twice, and no debt that nobody had.
     MigratedDebts,
     /// A migrated set holds what was owed before the migration began.
     MigratedAll,
-    /// From every state every thread, and a fresh one, ends when it runs alone.
+    /// From every state each thread ends if it runs alone, and so does a fresh one.
     Progress,
 }
 
@@ -101,23 +101,23 @@ pub(super) struct Checker<'w, A: Access> {
     probed: Seen,
 }
 
-/// Units of a key.
+/// Sums over the calls of a key.
 #[derive(Clone, Copy, Default)]
 struct Sums {
     admitted: u64,
-    /// Ticks, or units where the limit counts.
+    /// Ticks, or units if the limit counts.
     back: u64,
     resets: u64,
     /// Calls of other keys that have begun.
     others: u64,
-    /// What calls that have begun and not ended may have charged.
+    /// What unfinished calls may have charged.
     pending: u64,
 }
 
 impl<'w, A: Access> Checker<'w, A> {
     pub fn new(world: &'w World<A>, checks: &'w [Check]) -> Checker<'w, A> {
         let calls = || world.scripts.iter().flatten();
-        // By their tags: what shares set and tag shares a debt.
+        // By their tags: keys with one set and tag share a debt.
         let mut keys: Vec<u64> = calls().flat_map(keys_of).map(tag).collect();
         keys.sort_unstable();
         keys.dedup();
@@ -139,7 +139,7 @@ impl<'w, A: Access> Checker<'w, A> {
         })
     }
 
-    /// Have all threads made all their calls?
+    /// Returns whether all threads have made all their calls.
     pub fn have_ended(&self, s: &State) -> bool {
         let scripts = &self.world.scripts;
         let ended = |thread: &Thread| usize::from(thread.done) == scripts[usize::from(thread.script)].len();
@@ -264,7 +264,7 @@ impl<'w, A: Access> Checker<'w, A> {
         }
     }
 
-    /// Does a saved set hold a debt above what its key was charged so far, or a claim?
+    /// Returns whether a saved set holds a claim, or a debt above what its key was charged so far.
     fn is_bad(&self, saved: &[u64], s: &State, lists: &Lists) -> bool {
         let layout = &self.world.table.geometry.layout;
         saved.iter().any(|word| layout.is_claim(*word))
@@ -276,7 +276,7 @@ impl<'w, A: Access> Checker<'w, A> {
             })
     }
 
-    /// The debts of all words, those of takeovers under way included (one instant).
+    /// Sums the debts of all words, including those of takeovers in progress (one instant).
     fn debts(&self, words: &[u64]) -> u64 {
         let layout = &self.world.table.geometry.layout;
         let debt = |word: &u64| match (layout.is_live(*word), word & 1) {
@@ -288,7 +288,7 @@ impl<'w, A: Access> Checker<'w, A> {
     }
 }
 
-/// Runs each thread, then fresh calls, alone.
+/// Runs each thread alone, then fresh calls. Returns what goes wrong.
 fn stuck<A: Access>(
     world: &World<A>,
     last: u64,
@@ -319,7 +319,7 @@ fn stuck<A: Access>(
         for (now, drained) in [(last, false), (last + 64, false), (last + 2 * window, true)] {
             world.set(&s.words);
             if drained {
-                // So that what the world watches is all that there is.
+                // Everything else must have gone, so that the watched words are all there is.
                 world.surround(now);
             }
             let request = Request { limit: &world.limit, now, cost: 1, room: 0 };
@@ -336,7 +336,7 @@ fn stuck<A: Access>(
     None
 }
 
-/// What is wrong with how a fresh call ended.
+/// Returns what is wrong with how a fresh call ended.
 fn amiss<A: Access>(
     world: &World<A>,
     s: &State,

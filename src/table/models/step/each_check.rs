@@ -1,5 +1,5 @@
-//! MUST FAIL: each check by itself, in a world of which it has to say that something is wrong. One that could not fail
-//! would let every world pass.
+//! MUST FAIL: each check alone, in a world in which it must find a fault. A check that could not fail would let every
+//! world pass.
 
 use super::check::Check;
 use super::search::{answered_singly, breaks};
@@ -14,7 +14,7 @@ use crate::sync::AtomicU64;
 use crate::table::layout::policy::FullPolicy;
 
 weakened! {
-    /// Charges one emission interval more than it is asked for.
+    /// Charges one emission interval more than it was asked for.
     ChargesMore, false, |slot, old, new| {
         let is_new = is_claim(old) && !is_claim(new) && !is_empty(new);
         Shared::replace(slot, old, if is_new { new + T } else { new })
@@ -29,19 +29,19 @@ weakened! {
     }
 }
 weakened! {
-    /// Takes a slot over without a word of the debt in it.
+    /// Takes a slot over without the debt in it.
     TakesNoDebt, false, |slot, old, new| {
         let takes_over = is_claim(new) && !is_claim(old) && !is_empty(old);
         Shared::replace(slot, old, if takes_over { new & !1 } else { new })
     }
 }
 
-/// Two slots of room for two units each.
+/// Two slots with room for two units each.
 fn of_two<A: Access>(policy: FullPolicy) -> World<A> {
     World::of(LimitSpec::new(1, T, 2), policy, 2, &[0, 8])
 }
 
-/// Room for one unit of X in a full set in which nothing expires, and two threads that ask for it.
+/// A full set in which nothing expires has room for one unit of X, and two threads ask for it.
 fn room_for_one<A: Access>() -> World<A> {
     let w = of_two(FullPolicy::Deny);
     let olds = [w.live(X, NOW + T), w.live(Z, NOW + 2 * T)];
@@ -49,7 +49,7 @@ fn room_for_one<A: Access>() -> World<A> {
     w.thread(&[Op::Counted { keys: &[X, Z], now: NOW }]).thread(&[check(X, NOW)])
 }
 
-/// Both keys have a slot and owe nothing; two threads ask for all that X may have, one of them for all of Z's, too.
+/// Both keys have a slot and owe nothing. Two threads ask for all that X may have, one of them also for all of Z's.
 fn room_for_all<A: Access>() -> World<A> {
     let w = of_two(FullPolicy::Deny);
     let olds = [w.live(X, NOW), w.live(Z, NOW)];
@@ -57,26 +57,26 @@ fn room_for_all<A: Access>() -> World<A> {
     w.start(0, olds[0]).start(1, olds[1]).thread(&[x, x, z, z]).thread(&[x, x])
 }
 
-/// A save beside an insert.
+/// A save during an insert.
 fn saved<A: Access>() -> World<A> {
     of_two(FullPolicy::Admit).thread(&[check(X, NOW)]).thread(&[Op::Save { now: NOW }])
 }
 
-/// Two threads died as they inserted one key, each with a debt taken over; whoever commits one claim drops the other.
+/// Two threads died inserting one key, each with a debt taken over. Whoever commits one claim drops the other.
 fn inherited<A: Access>() -> World<A> {
     let w = of_two(FullPolicy::Inherit);
     let dead = [w.claim(X, NOW + 11), w.claim(X, NOW + 7)];
     w.start(0, dead[0]).start(1, dead[1]).thread(&[check(X, NOW)]).thread(&[check(Y, NOW)])
 }
 
-/// Takes the debt of a stranger over, beside a save.
+/// A takeover of a stranger's debt, during a save.
 fn saved_beside_a_takeover<A: Access>() -> World<A> {
     let w = of_two(FullPolicy::Inherit);
     let olds = [w.live(Z, NOW + T), w.live(4, NOW + 2 * T)];
     w.start(0, olds[0]).start(1, olds[1]).thread(&[check(X, NOW)]).thread(&[Op::Save { now: NOW }])
 }
 
-/// Expects that this check alone finds its world to be wrong.
+/// Checks that this check alone finds a fault in its world.
 fn is_found_out(of: Check) {
     let says = of.broken();
     let (name, checks) = (std::format!("{of:?} alone"), &[of]);

@@ -1,7 +1,7 @@
 //! What must hold of the table that a migration made.
 //!
-//! It decides by nobody's leave: whoever charges while it runs may not find that in the new table. What was owed before
-//! it began, and was not given back, it must find.
+//! It waits for nobody: what is charged while it runs may be missing in the new table. What was owed before it began,
+//! and was not given back, must be there.
 
 use std::vec::Vec;
 
@@ -16,7 +16,7 @@ use crate::table::layout::policy::FullPolicy;
 struct Ended<'a> {
     now: u64,
     words: &'a [u64],
-    /// The calls of its thread before it, and how they ended.
+    /// The earlier calls of its thread, and how they ended.
     before: Vec<(&'a Op, &'a Outcome)>,
 }
 
@@ -38,14 +38,14 @@ fn ended<'a, A: Access>(
     })
 }
 
-/// When the debt of a key at the start ends, by a clock that is at `last`; 0 where it has none then.
+/// Returns when the debt that a key has at the start ends, by a clock that is at `last`; 0 if it has none then.
 fn start_of<A: Access>(world: &World<A>, key: u64, last: u64) -> u64 {
     let layout = &world.table.geometry.layout;
     let live = world.words.iter().filter(|word| layout.is_live_of(**word, layout.tag(key)));
     live.map(|word| layout.lead(*word, last)).filter(|lead| *lead != 0).max().map_or(0, |lead| last + lead)
 }
 
-/// The keys that something is known of: those that are asked for, and those that owe at the start.
+/// Returns the keys of which something is known: those that are asked for, and those that owe at the start.
 fn known<A: Access>(world: &World<A>, keys: &[u64]) -> Vec<u64> {
     let layout = &world.table.geometry.layout;
     let start = world.words.iter().filter(|word| layout.is_live(**word));
@@ -56,8 +56,8 @@ fn known<A: Access>(world: &World<A>, keys: &[u64]) -> Vec<u64> {
     all
 }
 
-/// Is there a set with a claim, with two words of one tag, or with a debt that is larger than `charged` tells of all
-/// calls that have begun, or of nobody? Where sets that are full speak for all keys, of all keys together.
+/// Returns whether some set has a claim, two words of one tag, a debt of an unknown key, or one above what `charged`
+/// says of all calls that have begun; of all keys together if full sets bound all keys.
 pub(super) fn too_much<A: Access>(
     world: &World<A>,
     keys: &[u64],
@@ -87,9 +87,9 @@ pub(super) fn too_much<A: Access>(
     found
 }
 
-/// Is a debt lost that was there before the migration began: at the start, or charged before by its own thread? Of
-/// debts that no clock finds drained, of keys that nobody resets, and up to a horizon ahead of the migration's clock.
-/// Under Inherit the words of a full set hold it if the key has lost its slot.
+/// Returns whether a debt from before the migration is lost: one at the start, or charged earlier by its own thread.
+/// Counts debts that no clock finds drained, of keys that nobody resets, up to a horizon ahead of the migration's
+/// clock. Under Inherit the words of a full set hold the debt if the key has lost its slot.
 pub(super) fn lost<A: Access>(world: &World<A>, keys: &[u64], last: u64, s: &State, lists: &Lists) -> bool {
     let target = world.target();
     let layout = &target.geometry.layout;

@@ -11,7 +11,7 @@ use crate::table::layout::geometry::{Geometry, HEADER_LINES};
 use crate::table::layout::image::Line;
 use crate::table::layout::options::TableOptions;
 
-/// Where the migrations of a world go: into memory that each has to itself.
+/// Where the migrations of a world go: each into memory of its own.
 pub(super) struct Target<A: Access> {
     options: TableOptions,
     lines: usize,
@@ -19,10 +19,10 @@ pub(super) struct Target<A: Access> {
     how: How<A>,
 }
 
-/// The words of the slots of a table made by migrating one into lines with these options at this reading.
+/// Migrates a table into lines with these options at this reading, and returns the words of the new slots.
 pub(super) type How<A> = fn(&Table<'_, A>, &[Line], &TableOptions, u64) -> Vec<u64>;
 
-/// As shipped.
+/// Migrates as shipped.
 pub(super) fn shipped<A: Access>(
     table: &Table<'_, A>,
     lines: &[Line],
@@ -48,14 +48,14 @@ impl<A: Access> Target<A> {
         (self.how)(table, &lines, &self.options, now)
     }
 
-    /// What a LIVE word of the new table owes at this reading of the migration, as a time on the callers' clock.
+    /// Returns when the debt of a LIVE word of the new table ends, on the callers' clock, as of this reading.
     pub fn until(&self, word: u64, now: u64) -> u64 {
         let Geometry { layout, shr, .. } = &self.geometry;
         let now_q = self.geometry.clock_q(now);
         now_q.wrapping_add(layout.lead(word, now_q)) << shr
     }
 
-    /// Until when the longest debt of the new table lasts, that begins at this reading.
+    /// Returns when the longest possible debt of the new table ends that begins at this reading.
     pub fn horizon(&self, now: u64) -> u64 {
         let Geometry { horizon, shr, .. } = self.geometry;
         (self.geometry.clock_q(now) + horizon) << shr

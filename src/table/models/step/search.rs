@@ -1,4 +1,4 @@
-//! Every state that the threads of a world can reach, breadth first, and the shortest way to one that is wrong.
+//! Finds every state that the threads of a world can reach, breadth first, and the shortest way to a wrong one.
 
 use std::collections::{HashSet, VecDeque};
 use std::format;
@@ -19,7 +19,7 @@ pub(super) struct Found {
     pub states: usize,
     /// What is wrong, and the shortest schedule that leads there.
     pub violation: Option<String>,
-    /// Steps of it.
+    /// The number of its steps.
     pub steps: usize,
 }
 
@@ -28,7 +28,7 @@ pub(super) struct Search<'w, A: Access> {
     checker: Checker<'w, A>,
     watched: Vec<*const AtomicU64>,
     lists: Lists,
-    /// Below every payload of the world.
+    /// A payload below all payloads of the world.
     origin: u64,
 }
 
@@ -66,7 +66,7 @@ impl<'w, A: Access> Search<'w, A> {
         s
     }
 
-    /// The state after one step of a thread.
+    /// Returns the state after one step of a thread.
     fn step(&mut self, s: &State, who: usize) -> State {
         let thread = s.threads[who];
         let script = &self.world.scripts[usize::from(thread.script)];
@@ -93,7 +93,7 @@ impl<'w, A: Access> Search<'w, A> {
             (None, Some(found)) => thread.log = self.lists.longer(thread.log, found),
             (None, None) => unreachable!("a call was stopped before its first access"),
         }
-        // Threads of one script are interchangeable.
+        // Threads with one script are interchangeable, so they are kept in order.
         for i in 1..self.world.scripts.len() {
             let mut j = i;
             while j > 0
@@ -111,13 +111,13 @@ impl<'w, A: Access> Search<'w, A> {
         usize::from(thread.done) < self.world.scripts[usize::from(thread.script)].len()
     }
 
-    /// Looks at everything reachable; stops at what is wrong, or at `cap` states.
+    /// Checks everything reachable. Stops at a fault, or at `cap` states.
     pub fn run(mut self, cap: usize) -> Found {
         let threads = self.world.scripts.len();
         let start = self.start();
         let mut seen = Seen::new();
         seen.is_new(&start);
-        // Of each state the one before it, and the thread that took the step.
+        // For each state, the state before it and the thread that took the step.
         let mut ways = vec![(0u32, 0u8)];
         let (mut left, mut next) = (VecDeque::from([start]), 0);
         while let Some(s) = left.pop_front().filter(|_| ways.len() < cap) {
@@ -139,7 +139,7 @@ impl<'w, A: Access> Search<'w, A> {
         Found { states: ways.len(), violation: None, steps: 0 }
     }
 
-    /// Looks at everything reachable; what `of` makes of the states in which all have ended.
+    /// Explores everything reachable. Returns what `of` makes of the states in which all threads have ended.
     pub fn ends<T: Eq + Hash>(mut self, of: impl Fn(&State, &Lists) -> T) -> HashSet<T> {
         let (mut left, mut ends) = (vec![self.start()], HashSet::new());
         let mut seen = Seen::new();
@@ -201,7 +201,7 @@ impl<'w, A: Access> Search<'w, A> {
     }
 }
 
-/// Looks at what single calls are answered in the place of a world's bursts, for `Check::AsCalls`.
+/// Explores the answers that single calls get in place of a world's bursts, for `Check::AsCalls`.
 pub(super) fn answered_singly<A: Access>(mut world: World<A>) -> World<A> {
     let singles = world.scripts.iter().map(|script| calls::singly(script)).collect();
     let scripts = std::mem::replace(&mut world.scripts, singles);
@@ -210,11 +210,11 @@ pub(super) fn answered_singly<A: Access>(mut world: World<A>) -> World<A> {
     world
 }
 
-/// More states than any world here has: one that goes on beyond them has threads that undo each other without end. As
-/// many would take 10 GB.
+/// More states than any world here has. A world with more has threads that undo each other without end; so many states
+/// would take 10 GB.
 const MANY: usize = 200_000_000;
 
-/// Looks at every state of a world, and fails at one that is wrong.
+/// Checks every state of a world, and panics at a fault.
 pub(super) fn holds<A: Access>(name: &str, world: &World<A>, checks: &[Check]) {
     let found = Search::new(world, checks).run(MANY);
     std::println!("step: {name}: {} states", found.states);
@@ -224,7 +224,7 @@ pub(super) fn holds<A: Access>(name: &str, world: &World<A>, checks: &[Check]) {
     }
 }
 
-/// Expects this to be wrong in a state of a world, and nothing else before it; gives the steps to it.
+/// Expects this fault in a state of a world, and no other before it. Returns the number of steps to it.
 pub(super) fn breaks<A: Access>(name: &str, world: &World<A>, checks: &[Check], what: &str) -> usize {
     let found = Search::new(world, checks).run(MANY);
     let wrong = found.violation.unwrap_or_else(|| panic!("{name}: it holds, in {} states", found.states));

@@ -1,4 +1,4 @@
-//! What the explorer knows of a state: the words, and what each thread has learnt of them; which were seen.
+//! What the explorer knows of a state: the words, what each thread has learnt of them, and which states it has seen.
 
 use std::collections::hash_map::RandomState;
 use std::collections::{HashMap, HashSet};
@@ -9,14 +9,13 @@ use std::vec::Vec;
 use super::world::{Outcome, MOST};
 
 /// The words, and for each thread what it has learnt: how its calls ended, and what the accesses of the present one
-/// found. Two numbers a thread, of lists that [`Lists`] keeps.
+/// found. A thread stores both as numbers of lists in [`Lists`].
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub(super) struct State {
     pub words: [u64; MOST],
-    /// The highest claim that each slot has held, as its distance above a payload that
-    /// is below all of the world; 0 = none.
+    /// The highest claim that each slot has held, as its distance above a payload below all of the world; 0 = none.
     pub highest: [u64; MOST],
-    /// A claim at or below an earlier one of its slot was placed.
+    /// Whether a claim at or below an earlier one of its slot was placed.
     pub recurred: bool,
     pub threads: [Thread; MOST],
 }
@@ -25,18 +24,18 @@ pub(super) struct State {
 pub(super) struct Thread {
     /// How its calls ended.
     pub outcomes: u32,
-    /// What the accesses of its present call found.
+    /// What the accesses of its present call have found.
     pub log: u32,
-    /// Its script.
+    /// The number of its script.
     pub script: u8,
-    /// The calls that have ended.
+    /// How many calls have ended.
     pub done: u8,
 }
 
 /// Lists that states share, each known by a number; 0 is the empty one.
 #[derive(Default)]
 pub(super) struct Lists {
-    /// A log is a shorter one and what one more access found.
+    /// A log is a shorter one plus what one more access found.
     logs: Vec<(u32, u64)>,
     log_of: HashMap<(u32, u64), u32>,
     pub outcomes: Vec<Vec<Outcome>>,
@@ -81,8 +80,8 @@ impl Lists {
     }
 }
 
-/// What was seen, by 128 bits of two keyed hashes: of 1e8 things two would share random ones with a chance of 1e-23,
-/// and then one would not be looked at. A state itself is some eight times as long.
+/// What was seen, as 128 bits of two keyed hashes: among 1e8 random states two would have the same bits with a chance
+/// of 1e-23, and one of them would be skipped. A state itself is about eight times as long.
 pub(super) struct Seen {
     prints: HashSet<u128>,
     hashes: [RandomState; 2],

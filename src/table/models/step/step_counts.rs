@@ -1,4 +1,4 @@
-//! Worlds of tables that count: fixed windows and sliding counters through claim, commit, takeover and a roll.
+//! Worlds of tables that count: fixed windows and sliding counters through claim, commit, takeover and a window's end.
 
 use super::check::Check;
 use super::search::holds;
@@ -37,12 +37,12 @@ fn inserts_of_one_instant_count_in_one_window() {
 fn a_window_that_ends_between_the_clocks_is_not_counted_twice() {
     let spec = LimitSpec::fixed_window(UNITS, T);
     let w = counting(spec, FullPolicy::Admit);
-    // The stranger's window is over for the clocks that are ahead.
+    // The stranger's window is over by the clocks that are ahead.
     let stranger = window(&w, Y, NOW + 1, 1);
     let w = w.start(0, stranger).thread(&[check(X, NOW)]).thread(&[check(X, NOW + 2)]);
     holds("counts: a stranger's window ends", &w.thread(&[check(X, NOW + 2)]), &checks(UNITS));
-    // The key's own window ends between look and swap: what is charged before counts in the old one, so two windows'
-    // units may pass, less the one that was used.
+    // The key's own window ends between load and swap: charges before that count in the old one, so the units of two
+    // windows may pass, minus the one that was used.
     let w = counting(spec, FullPolicy::Admit);
     let own = window(&w, X, NOW + 1, 1);
     let w = w.start(0, own).thread(&[check(X, NOW), check(X, NOW)]).thread(&[check(X, NOW + 1)]);

@@ -1,4 +1,4 @@
-//! Worlds of the other forms: bursts beside single calls, charges after the fact.
+//! Worlds of other calls: bursts against single calls, and charges after the fact.
 
 use super::check::Check;
 use super::search::holds;
@@ -16,7 +16,7 @@ fn a_burst_beside_single_calls_admits_no_more() {
     let live = [w.live(X, NOW + 5), w.live(Z, NOW + 1)];
     let w = w.start(0, live[0]).start(1, live[1]).thread(&[burst]).thread(&[check(X, NOW)]);
     holds("a burst on a live slot and one that expires", &w.thread(&[check(Y, NOW + 2)]), EXACT);
-    // Room for one unit: whoever stores where it should swap admits two.
+    // Room for one unit: storing instead of swapping would admit two.
     let w = World::shared(LimitSpec::new(1, T, 2), FullPolicy::Admit, 2, &[0, 8]);
     let live = w.live(X, NOW + T);
     let w = w.start(0, live).thread(&[Op::Burst { keys: &[X, Z], now: NOW }]).thread(&[check(X, NOW)]);

@@ -1,4 +1,4 @@
-//! Worlds of bursts by groups: rivals that charge, insert, take over and give back between decode and swaps.
+//! Worlds of bursts in groups, with rivals that charge, insert, take over and refund between decode and swaps.
 
 use super::check::Check;
 use super::search::{answered_singly, breaks, holds};
@@ -9,7 +9,7 @@ use crate::limit::LimitSpec;
 use crate::sync::access::{Access, Shared};
 use crate::table::layout::policy::FullPolicy;
 
-/// Room for one unit of X beside whatever else is asked.
+/// X has room for one unit, whatever else is asked.
 fn owing<A: Access>(keys: &'static [u64]) -> World<A> {
     let w = World::of(LimitSpec::new(1, T, 2), FullPolicy::Admit, 2, &[0, 8]);
     let live = w.live(X, NOW + T);
@@ -25,7 +25,7 @@ fn groups_beside_single_calls_admit_no_more() {
     let live = [w.live(X, NOW + 5), w.live(Z, NOW + 1)];
     let w = w.start(0, live[0]).start(1, live[1]).thread(&[groups]).thread(&[check(X, NOW)]);
     holds("groups on a live slot and one that expires", &w.thread(&[check(Y, NOW + 2)]), EXACT);
-    // Room for one unit: whoever stores where it should swap admits two.
+    // Room for one unit: storing instead of swapping would admit two.
     holds("a group where there is room for one", &owing::<Shared>(&[X, X]), EXACT);
     holds("groups where there is room for one", &owing::<Shared>(&[X, Z, X, Z]), EXACT);
 }
@@ -49,18 +49,18 @@ fn groups_under_takeovers_never_double_a_key() {
     for policy in [FullPolicy::Inherit, FullPolicy::Deny] {
         let w = World::shared(LimitSpec::new(1, T, 2), policy, 2, &[0, 8]);
         let olds = [w.live(Z, NOW + 10), w.live(Y, NOW + 21)];
-        // The first lane inserts where a later one was decoded from; a rival does the same meanwhile.
+        // The first lane inserts where a later lane was decoded; a rival does the same meanwhile.
         let w = w.start(0, olds[0]).start(1, olds[1]);
         let w = w.thread(&[Op::Groups { keys: &[X, Z, Y, X], now: NOW }]).thread(&[check(4, NOW)]);
         holds(&std::format!("groups under takeovers, {policy:?}"), &w, shared);
     }
 }
 
-/// Keys whose requests at `NOW` are among the one in 16 that a Sampled table lets take a slot over.
+/// Keys whose requests at `NOW` are among the one in 16 that may take over a slot of a Sampled table.
 const S: u64 = sampled(4);
 const S2: u64 = sampled(S + 1);
 
-/// The first key from this one on that may; its hash is the key.
+/// Returns the first such key from this one on; its hash is the key.
 const fn sampled(mut key: u64) -> u64 {
     while (key ^ NOW).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 60 != 0 {
         key += 1;
@@ -68,7 +68,7 @@ const fn sampled(mut key: u64) -> u64 {
     key
 }
 
-/// A full set in which Y owes so much, and Z a little more, and the threads beside one with a burst.
+/// A full set in which Y owes `y` ticks and Z a little more; one thread has the burst, the others are rivals.
 fn full(policy: FullPolicy, y: u64, burst: Op, rivals: &[&[Op]]) -> World {
     let w = World::shared(LimitSpec::new(1, T, 2), policy, 2, &[0, 8]);
     let olds = [w.live(Y, NOW + y), w.live(Z, NOW + y + 40)];
@@ -76,9 +76,9 @@ fn full(policy: FullPolicy, y: u64, burst: Op, rivals: &[&[Op]]) -> World {
     answered_singly(rivals.iter().fold(w, |w, rival| w.thread(rival)))
 }
 
-/// An insert by an earlier lane takes the slot of a later one over that was denied when the group was decoded.
+/// An insert by an earlier lane takes over the slot of a later one that was denied when the group was decoded.
 ///
-/// One LIVE word a key is more than Sampled promises.
+/// Sampled does not promise one LIVE word a key.
 #[test]
 fn groups_that_forgive_a_denied_lane_its_debt_decide_as_single_calls() {
     let checks = &[Check::AsCalls, Check::Forgives, Check::Progress];
@@ -101,8 +101,8 @@ fn groups_that_forgive_a_denied_lane_its_debt_decide_as_single_calls() {
     holds("Sampled, a denied lane beside another takeover and its own key", &w, checks);
 }
 
-/// The same where the debt is inherited: who owes too much to pass owes too much to be inherited, too, so a rival that
-/// gives back what it has charged lies between decode and insert.
+/// The same where the debt is inherited. A key that owes too much to pass also owes too much to be inherited, so a
+/// rival refunds its own charge between decode and insert.
 #[test]
 fn groups_that_inherit_from_a_denied_lane_decide_as_single_calls() {
     let checks = &[

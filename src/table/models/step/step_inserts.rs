@@ -1,4 +1,4 @@
-//! Worlds of inserts: one instant, clocks apart, strangers, full sets, takeovers, the dead.
+//! Worlds of inserts: one instant, different clocks, strangers, full sets, takeovers, dead threads.
 
 use super::check::Check;
 use super::search::holds;
@@ -15,15 +15,15 @@ pub(super) fn world(slots: &[usize], policy: FullPolicy) -> World {
     World::shared(LimitSpec::new(1, T, 1), policy, 2, slots)
 }
 
-/// A key's calls, a thread each, where slot 0 expires between their clocks.
+/// One thread for each call of a key, with slot 0 expiring between their clocks.
 pub(super) fn clocks_apart(slots: &[usize], readings: &[u64]) -> World {
     let w = world(slots, FullPolicy::Admit);
     let stranger = w.live(Y, NOW + 1);
     readings.iter().fold(w.start(0, stranger), |w, d| w.thread(&[check(X, NOW + d)]))
 }
 
-/// A key's calls, a thread each. Those that are ahead sweep slot 0 first, whose word has long expired: so they find
-/// another slot free than those before them, the case that a plain insert gets wrong.
+/// One thread for each call of a key. Those with a clock ahead first sweep slot 0, whose word has long expired. So they
+/// find another slot free than the others: the case that a plain insert gets wrong.
 pub(super) fn swept<A: Access>(readings: &[u64]) -> World<A> {
     let w = World::of(LimitSpec::new(1, T, 1), FullPolicy::Admit, 2, &[0, 8]);
     let expired = w.live(Y, NOW - w.table.geometry.layout.window - 5);
@@ -49,8 +49,8 @@ fn one_instant_admits_one_unit() {
     }
 }
 
-/// Three threads of one check and two of three, of a key that is new, and one unit fewer than would take what they ask:
-/// no bound of preemptions, which loom has for these (`loom_every`).
+/// Three threads with one check each, and two with three, of a new key whose burst is less than they ask for. There is
+/// no bound of preemptions; loom has one for these (`loom_every`).
 #[test]
 fn three_by_one_and_two_by_three_checks_of_a_new_key_stay_within_the_burst() {
     let checks = [EXACT, &[Check::SomeoneAdmitted, Check::Conserves]].concat();
@@ -108,16 +108,16 @@ fn two_lines_hold_a_key_once_whatever_its_home() {
     holds("both homes of a tag, lines that expire between the clocks", &w, EXACT);
 }
 
-/// A look is not one instant. Whoever meets a claim at its end may have read another slot before a rival took it.
+/// A scan takes time. A thread that meets a claim at its end may have read another slot before a rival took that.
 ///
 /// ```text
-///   slot 0   stranger ............ claim of the rival, who looks and is alone: LIVE
+///   slot 0   stranger ............ claim of the rival, who scans and is alone: LIVE
 ///   slot 8   stranger ........................................ claim of one who had chosen it before
-///   a look              reads slot 0                                                    reads slot 8
+///   a scan              reads slot 0                                                    reads slot 8
 /// ```
 ///
-/// The rivals have the two homes of one tag, so that each takes its own of two slots that expired together, and the one
-/// who looks is behind: there is none free for it, so that it looks by itself.
+/// The rivals have the two homes of one tag, so each takes its own of two slots that expired together. The clock of the
+/// thread that scans is behind: it finds no free slot, so `settle` scans for it.
 #[test]
 fn a_claim_that_is_met_once_is_not_committed() {
     let w = world(&[0, 8], FullPolicy::Deny);
@@ -166,7 +166,7 @@ fn inherit_accounts_for_every_unit_of_the_set() {
 
 #[test]
 fn nothing_changes_where_payloads_wrap() {
-    // The clock of the world in which the payload of a debt is past the end and the clock is not.
+    // A clock at which the payload of a debt has wrapped and the clock itself has not.
     let end = (1 << 43) - 2;
     let w = world(&[0, 8], FullPolicy::Admit).surrounded(end);
     let stranger = w.live(Y, end + 1);

@@ -1,5 +1,5 @@
-//! Worlds of migrations beside inserts, refunds, sweeps, takeovers and clocks apart; and migrations that are weakened,
-//! each of which must be found out.
+//! Worlds of migrations during inserts, refunds, sweeps and takeovers, and with different clocks; and weakened
+//! migrations, whose faults must be found.
 
 use std::vec::Vec;
 
@@ -21,14 +21,14 @@ const DEBTS: [Check; 2] = [Check::MigratedDebts, Check::MigratedAll];
 const SAFE: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope, Check::Progress];
 const FULL: &[Check] = &[Check::OneLive, Check::ClaimsRise, Check::SetEnvelope, Check::Progress];
 
-/// Resolution and sets of new tables: as the old one is, twice as large, four ticks a q-unit.
+/// Resolution and number of sets of new tables: like the old one, twice as large, four ticks a q-unit.
 const TARGETS: [(i8, usize); 3] = [(0, 1), (0, 2), (-2, 1)];
 
 fn migrate(now: u64) -> Op {
     Op::Migrate { now }
 }
 
-/// Holds into every kind of table.
+/// Checks a world with each kind of new table.
 fn holds_into_each(name: &str, checks: &[Check], world: impl Fn() -> World) {
     let checks = [checks, &DEBTS].concat();
     for (resolution, sets) in TARGETS {
@@ -53,7 +53,7 @@ fn a_migration_beside_inserts_has_every_debt_once() {
     }
 }
 
-/// Z has gone and its slot is taken; X is overtaken in its own and moves to one that is read later.
+/// Z has gone and its slot is taken. X loses its slot and moves to one that is read later.
 #[test]
 fn a_migration_beside_a_key_that_moves_has_it_once() {
     holds_into_each("a migration beside moves", EXACT, || {
@@ -116,7 +116,7 @@ fn a_migration_by_clocks_units_apart_has_every_debt_once() {
     }
 }
 
-/// A world whose migrations are looked at in this way.
+/// A world whose migrations are made in this way.
 pub(super) fn weakened(resolution: i8, how: How<Shared>) -> World {
     let w = World::shared(LimitSpec::new(1, T, 4), FullPolicy::Admit, 2, &[0, 8]);
     let words = [w.live(Z, NOW - 20), w.live(Y, NOW + T + 2)];
@@ -124,7 +124,7 @@ pub(super) fn weakened(resolution: i8, how: How<Shared>) -> World {
     w.thread(&[check(Y, NOW), migrate(NOW + 3)]).migrating(resolution, 1, how)
 }
 
-/// The shipped migration of a table of nobody else that is filled with what was found in its own way.
+/// Migrates a private copy of the table, which holds what `look` finds in its words.
 fn of_a_copy(
     table: &Table<'_>,
     lines: &[Line],
@@ -144,7 +144,7 @@ fn of_a_copy(
     shipped(&copy, lines, options, now)
 }
 
-/// Drops the words that are not the same in two looks.
+/// Drops the words that differ between two loads.
 fn of_two_looks(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
     of_a_copy(table, lines, options, now, |word| {
         // ORDERING: Relaxed; single words.
@@ -157,7 +157,7 @@ fn of_two_looks(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: 
     })
 }
 
-/// Reads words in two halves, as a machine of 32 bits without loads of 64 would.
+/// Reads words in two halves, like a 32-bit machine without 64-bit loads.
 fn of_halves(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
     of_a_copy(table, lines, options, now, |word| {
         // ORDERING: Relaxed; single words.
@@ -166,7 +166,7 @@ fn of_halves(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64
     })
 }
 
-/// Loses the last word of the table that has a debt.
+/// Loses the last word that has a debt.
 pub(super) fn one_dropped(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
     let mut words = shipped(table, lines, options, now);
     if let Some(last) = words.iter_mut().rev().find(|word| **word != 0) {
@@ -181,7 +181,7 @@ fn rounded_down(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: 
     words.into_iter().map(|word| word.saturating_sub(u64::from(word != 0))).collect()
 }
 
-/// Has a word of a key in both lines.
+/// Puts a word of a key into both lines.
 pub(super) fn one_twice(table: &Table<'_>, lines: &[Line], options: &TableOptions, now: u64) -> Vec<u64> {
     let mut words = shipped(table, lines, options, now);
     words[15] = words.iter().copied().max().unwrap_or(0);

@@ -1,7 +1,7 @@
-//! What permits do not promise: two worlds in which a claim word recurs, each beside worlds that hold.
+//! What permits do not promise: two worlds in which a claim word recurs, each next to worlds that hold.
 //!
-//! A refund lowers a payload, and the permit of the charge that committed a claim leaves that claim out. So no refund
-//! of a permit of the present life of a key lowers its slot to the claim. Two uses of permits do, and each has its
+//! A refund lowers a payload, and the permit of the charge that committed a claim excludes that claim. So a refund of a
+//! permit of the key's present life does not lower its slot to the claim. Two uses of permits do, and each has its
 //! world here. If the shipped code promised more one day, these tests would fail.
 
 use super::check::Check;
@@ -25,15 +25,15 @@ fn units(key: u64, now: u64, cost: u64) -> Op {
     Op::Check { key, now, cost }
 }
 
-/// Two permits of one key, refunded oldest first. The first refund lowers the TAT under the second permit, so that the
-/// key's slot expires before the permit does. A stranger has the slot for a while, the key comes back to it, and the
-/// second permit, of the earlier life, takes the slot down to below the claim of the new one. After a reset the key
-/// claims its slot with the very same word.
+/// Two permits of one key are refunded oldest first. The first refund lowers the TAT, so the key's slot expires before
+/// the second permit does. A stranger has the slot for a while, the key comes back to it, and the second permit, of the
+/// earlier life, lowers the slot below the claim of the new one. After a reset the key claims its slot with the same
+/// word.
 ///
 /// ```text
 ///           NOW                        + 2 T               + 3 T
 ///   slot 0  X: 5 T owed, then 2 T      expired: Y takes it  expired: X again, refund, reset, X again
-///   permit  2 T stored, good until NOW + 5 T .............. worth all that the new life owes
+///   permit  2 T stored, good until NOW + 5 T .............. gives back all that the new life owes
 /// ```
 fn oldest_first(spec: LimitSpec) -> World {
     // When Y has expired and Z has not.
@@ -49,14 +49,14 @@ fn oldest_first(spec: LimitSpec) -> World {
 fn a_permit_of_an_earlier_life_lets_a_claim_recur() {
     let spec = LimitSpec::new(1, T, 5);
     breaks("a permit of an earlier life", &oldest_first(spec), &[Check::ClaimsRise], CLAIM_FALLS);
-    // Permits that age are worth nothing by then.
+    // Strict permits have aged by then and give nothing back.
     let checks = &[Check::OneLive, Check::ClaimsRise, Check::KeyEnvelope];
     holds("strict refunds", &oldest_first(spec.strict_refunds()), checks);
 }
 
-/// A permit and a reset of the key come by clocks more than an emission interval behind that of an insert. What the
-/// permit gives back by its own reading has drained for those that are ahead, and a claim recurs. No key has two slots
-/// in this world. By a clock that is up to date the permit gives back nothing.
+/// A permit and a reset of the key are used by clocks more than an emission interval behind that of an insert. What the
+/// permit gives back by its own reading has drained by the clocks that are ahead, and a claim recurs. No key has two
+/// slots in this world. By a clock that is up to date the permit gives back nothing.
 fn behind(late: u64) -> World {
     let w = World::shared(LimitSpec::new(1, T, 1), FullPolicy::Deny, 2, &[0, 8]);
     let stranger = w.live(Y, NOW + 4);
@@ -68,7 +68,7 @@ fn behind(late: u64) -> World {
 
 #[test]
 fn a_late_refund_of_before_a_reset_lets_a_claim_recur() {
-    // Its TAT lies 20 behind those that are ahead.
+    // The TAT of the late charge lies 20 ticks before `NOW`.
     holds("a late refund of what has drained", &behind(20), SAFE);
     breaks("a late refund", &behind(26), &[Check::ClaimsRise], CLAIM_FALLS);
     holds(

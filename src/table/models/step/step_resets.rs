@@ -1,4 +1,4 @@
-//! Worlds of refunds, resets, sweeps and saves beside inserts.
+//! Worlds of refunds, resets, sweeps and saves during inserts.
 
 use super::check::Check;
 use super::search::holds;
@@ -17,7 +17,7 @@ fn reset(key: u64, now: u64) -> Op {
     Op::Reset { key, now }
 }
 
-/// A limit of `burst`, clocks up to some emission intervals apart.
+/// A limit of `burst`, for clocks that differ by several emission intervals.
 fn far(policy: FullPolicy, burst: u64) -> World {
     World::shared(LimitSpec::new(1, T, burst), policy, 2, &[0, 8])
 }
@@ -54,11 +54,8 @@ fn a_reset_makes_a_key_full_and_doubles_nothing() {
     }
 }
 
-/// H commits the claim of an insert that has stalled, and the key is reset by a reading more than an emission interval
-/// old: the claim must not come again. A model of the protocol doubled the key so after 28 steps, before resets left
-/// tombstones.
-/// The permit of the charge that commits a claim does not lower the payload to the claim or below it, or the claim
-/// would recur in the same instant.
+/// The permit of the charge that commits a claim does not lower the payload to the claim or below it. Otherwise the
+/// claim would recur in the same instant.
 #[test]
 fn a_refund_does_not_bring_a_claim_back() {
     let w = far(FullPolicy::Admit, 2);
@@ -72,8 +69,8 @@ fn a_refund_does_not_bring_a_claim_back() {
     holds("two refunds", &w.thread(&[check(X, NOW)]), SAFE);
 }
 
-/// A claim that somebody else has placed is committed after two looks: in between, one that is ahead of it may have
-/// claimed a slot that the first look had passed.
+/// A claim that another thread has placed is committed only after two scans: in between, a thread whose clock is ahead
+/// may have claimed a slot that the first scan had passed.
 #[test]
 #[ignore = "long: minutes"]
 fn a_claim_met_once_is_not_committed() {
@@ -86,10 +83,12 @@ fn a_claim_met_once_is_not_committed() {
     holds("two inserts, a stranger and a sweep", &w, SAFE);
 }
 
+/// H commits the claim of an insert that has stalled, and resets the key by a reading more than an emission interval
+/// old: the claim must not come again. Before resets left tombstones, a model doubled the key so after 28 steps.
 #[test]
 #[ignore = "long: minutes"]
 fn a_reset_by_an_old_reading_doubles_nothing() {
-    // With the last check of the second thread beside the third one it does not end in minutes.
+    // With the last check of the second thread, the world of three threads does not end in minutes.
     let h = [check(X, NOW), reset(X, NOW - T - 22), check(Y, NOW - T - 2), check(X, NOW)];
     let w = |h| far(FullPolicy::Admit, 1).thread(&[check(X, NOW)]).thread(h);
     holds("an old reset, two threads", &w(&h), SAFE);
@@ -124,7 +123,7 @@ fn a_save_beside_inserts_and_takeovers_holds_no_debt_that_nobody_had() {
     holds("a save beside inserts", &w.thread(&[Op::Save { now: NOW }]), &checks);
 }
 
-/// X is overtaken in its slot and moves to one that the save has yet to read; the neighbour's key as well.
+/// X loses its slot and moves to one that the save has yet to read; the key next to it loses its slot too.
 #[test]
 fn a_save_beside_a_key_that_moves_holds_no_debt_that_nobody_had() {
     let checks = [EXACT, &[Check::SavedDebts]].concat();
@@ -133,12 +132,12 @@ fn a_save_beside_a_key_that_moves_holds_no_debt_that_nobody_had() {
     let w = w.start(0, words[0]).start(1, words[1]).start(2, words[2]);
     let w =
         w.thread(&[check(4, NOW + 4), check(5, NOW + 4), check(X, NOW + 4)]).thread(&[Op::Save { now: NOW }]);
-    // Keys that never charge may not owe anything either.
+    // Keys that never charge must not owe anything either.
     let w = w.thread(&[Op::Reset { key: Z, now: NOW }]);
     holds("a save beside moves", &w, &checks);
 }
 
-/// The debt that a takeover holds is in every save that begins after it was there.
+/// Every save has all debts from the start, also while a takeover holds one.
 #[test]
 fn a_save_beside_a_takeover_keeps_its_debt() {
     let w = World::shared(LimitSpec::new(1, T, 2), FullPolicy::Inherit, 2, &[0, 8]);

@@ -1,7 +1,7 @@
-//! MUST FAIL: the shipped calls with swaps that are weakened, each caught in a world where nothing else is wrong.
+//! MUST FAIL: the shipped calls with weakened swaps, each caught in a world where nothing else is wrong.
 //!
-//! A weakened [`Access`] sees every change of a word, and by its kind tells claims, drops and commits apart: so a rule
-//! of the protocol is broken without a copy of it.
+//! A weakened [`Access`] sees every change of a word and recognises claims, drops and commits by the words. So it
+//! breaks a rule of the protocol without a copy of the protocol.
 
 use super::check::Check;
 use super::search::{breaks, holds};
@@ -13,7 +13,7 @@ use crate::sync::access::{Access, Shared};
 use crate::sync::{AtomicU64, Ordering};
 use crate::table::layout::policy::FullPolicy;
 
-/// Of words with tags of 20 bits.
+/// In words with tags of 20 bits.
 const CLAIM: u64 = 1 << 63;
 const TAG: u64 = 0xf_ffff << 43;
 
@@ -51,13 +51,13 @@ pub(super) use weakened;
 weakened! {
     /// Stores where it should swap.
     Stores, false, |slot, _old, new| {
-        // ORDERING: none is needed in a sequentially consistent order.
+        // ORDERING: Relaxed; the explorer's order of accesses is sequentially consistent anyway.
         slot.store(new, Ordering::Relaxed);
         Ok(())
     }
 }
 weakened! {
-    /// Stores where it should charge a live word; all else is as shipped.
+    /// Stores where it should charge a live word; everything else is as shipped.
     StoresCharges, false, |slot, old, new| if is_claim(old) || is_empty(old) || (old ^ new) & TAG != 0 {
         Shared::replace(slot, old, new)
     } else {
@@ -67,7 +67,7 @@ weakened! {
     }
 }
 weakened! {
-    /// Takes itself for the only owner, and commits without a look after its claim.
+    /// Believes that it is the only owner, and commits without a scan after its claim.
     NoLookAfter, true, |slot, old, new| Shared::replace(slot, old, new)
 }
 weakened! {
@@ -79,28 +79,28 @@ weakened! {
     }
 }
 weakened! {
-    /// Goes on although a higher claim could not be dropped.
+    /// Continues although a higher claim could not be dropped.
     IgnoresFailedKill, false, |slot, old, new| {
         let replaced = Shared::replace(slot, old, new);
         if is_claim(old) && is_empty(new) { Ok(()) } else { replaced }
     }
 }
 weakened! {
-    /// Drops claims to a slot that never held anything, so that the next claim is no higher.
+    /// Drops claims to the word of a slot that never held anything, so that the next claim is no higher.
     DropsToZero, false, |slot, old, new| {
         let is_drop = is_claim(old) && is_empty(new);
         Shared::replace(slot, old, if is_drop { 0 } else { new })
     }
 }
 weakened! {
-    /// Forgets the debt of a takeover that is given up.
+    /// Forgets the debt of a dropped takeover.
     LosesParity, false, |slot, old, new| {
         let keeps_debt = is_empty(new) && new & 1 == 1;
         Shared::replace(slot, old, new + u64::from(keeps_debt))
     }
 }
 weakened! {
-    /// Leaves no tombstone where a key is reset.
+    /// Leaves no tombstone when a key is reset.
     NoTombstone, false, |slot, old, new| {
         let is_reset = !is_claim(old) && !is_empty(old) && is_empty(new);
         Shared::replace(slot, old, if is_reset { 0 } else { new })
@@ -142,7 +142,7 @@ fn step_must_fail_claims_left_or_dropped_in_vain() {
 
 #[test]
 fn step_must_fail_a_takeover_that_forgets() {
-    // Two threads died inserting one key, each with a debt taken over; whoever commits one claim drops the other.
+    // Two threads died inserting one key, each with a debt taken over. Whoever commits one claim drops the other.
     let spec = LimitSpec::new(1, T, 2);
     let w = World::<LosesParity>::of(spec, FullPolicy::Inherit, 2, &[0, 8]);
     let dead = [w.claim(X, NOW + 11), w.claim(X, NOW + 7)];

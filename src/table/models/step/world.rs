@@ -1,4 +1,4 @@
-//! What a world of the explorer is made of: a table of one set, what its slots hold, and what its threads call.
+//! The parts of a world of the explorer: a table of one set, what its slots hold, and what its threads call.
 
 use std::boxed::Box;
 use std::collections::HashSet;
@@ -20,18 +20,18 @@ use crate::table::layout::options::TableOptions;
 use crate::table::layout::policy::FullPolicy;
 use crate::table::set::search::Base;
 
-/// Ticks of an emission interval, which are q-units.
+/// Ticks of an emission interval. Ticks are q-units.
 pub(super) const T: u64 = 4096;
 /// The clock of a world, far from 0 and from a wrap.
 pub(super) const NOW: u64 = 1 << 30;
-/// Most words that a world watches, and most threads.
+/// The most words that a world watches, and the most threads.
 pub(super) const MOST: usize = 4;
 
-/// Keys, which are their hashes: a tag, and the home line in the highest bit.
+/// Keys, which are their own hashes: a tag, and the home line in the highest bit.
 pub(super) const X: u64 = 1;
 pub(super) const Y: u64 = 2;
 pub(super) const Z: u64 = 3;
-/// A key whose home is the other line.
+/// A key whose home line is the other one.
 pub(super) const Y2: u64 = 1 << 63 | Y;
 
 /// A call of a thread.
@@ -42,7 +42,7 @@ pub(super) enum Op {
         now: u64,
         cost: u64,
     },
-    /// One unit each, by one burst call.
+    /// One unit for each key, in one burst call.
     Burst {
         keys: &'static [u64],
         now: u64,
@@ -52,18 +52,18 @@ pub(super) enum Op {
         keys: &'static [u64],
         now: u64,
     },
-    /// The same, counted.
+    /// The same in groups, with counters.
     Counted {
         keys: &'static [u64],
         now: u64,
     },
-    /// After the fact.
+    /// Charges after the fact.
     Charge {
         key: u64,
         now: u64,
         cost: u64,
     },
-    /// Gives back the call number `of` of the same thread.
+    /// Refunds the call number `of` of the same thread.
     Refund {
         of: usize,
         now: u64,
@@ -80,7 +80,7 @@ pub(super) enum Op {
     Save {
         now: u64,
     },
-    /// Migrates the table into memory of the call's own.
+    /// Migrates the table into memory of its own.
     Migrate {
         now: u64,
     },
@@ -102,7 +102,7 @@ impl Op {
         }
     }
 
-    /// Units of a single call that charges.
+    /// Returns the units of a single call that charges.
     pub fn cost(&self) -> u64 {
         match *self {
             Op::Check { cost, .. } | Op::Charge { cost, .. } => cost,
@@ -111,7 +111,7 @@ impl Op {
     }
 }
 
-/// A request of one unit.
+/// Makes a request of one unit.
 pub(super) fn check(key: u64, now: u64) -> Op {
     Op::Check { key, now, cost: 1 }
 }
@@ -122,23 +122,23 @@ pub(super) enum Outcome {
     Decided {
         verdict: Verdict,
         tracking: Tracking,
-        /// What is left of it for a refund; nothing where none follows.
+        /// The permit, if a refund of this call follows; else none.
         permit: Permit,
     },
-    /// Bit i is 1 where key i passed.
+    /// Bit i is 1 if key i passed.
     Passed(u64),
-    /// The same, and how many of those that passed have no slot, or one whose debt was forgiven.
+    /// The same, and how many of those that passed got no slot, or one whose debt was forgiven.
     Counted {
         pass: u64,
         untracked: u64,
         forgiven: u64,
     },
-    /// Ticks, or units; `None`: contended.
+    /// Ticks or units given back; `None`: contended.
     Refunded(Option<u64>),
-    /// Not contended.
+    /// False: contended.
     Reset(bool),
     Swept,
-    /// The words watched, as saved.
+    /// The watched words, as saved.
     Saved(Vec<u64>),
     /// The words of all slots of the new table.
     Migrated(Vec<u64>),
@@ -158,7 +158,7 @@ impl core::hash::Hash for Outcome {
     }
 }
 
-/// Of each thread what passed, a bit each request; threads that make the same requests in no order.
+/// For each thread what passed, one bit a request. Threads with the same requests are in no particular order.
 pub(super) type Verdicts = Vec<(usize, u64)>;
 
 /// One configuration, with memory of its own.
@@ -169,30 +169,30 @@ pub(super) struct World<A: Access = Shared> {
     options: TableOptions,
     /// Where its migrations go.
     target: Option<Target<A>>,
-    /// Numbers of the slots that are watched.
+    /// Numbers of the watched slots.
     pub slots: Vec<usize>,
     /// What they hold at the start.
     pub words: Vec<u64>,
     pub scripts: Vec<Vec<Op>>,
-    /// What its threads are answered by single calls, where that was asked for.
+    /// The answers that its threads may get by single calls, if a check asks for them.
     pub answers: HashSet<Verdicts>,
 }
 
 impl World<Shared> {
-    /// As [`of`](World::of), with nothing weakened.
+    /// Makes a world like [`of`](World::of), with nothing weakened.
     pub fn shared(spec: LimitSpec, policy: FullPolicy, lifetime: u64, slots: &[usize]) -> World {
         World::of(spec, policy, lifetime, slots)
     }
 }
 
 impl<A: Access> World<A> {
-    /// A table of one set whose keys stand under this limit, with these slots free, and no thread yet.
+    /// Makes a table of one set whose keys have this limit, with these slots free and no thread yet.
     pub fn of(spec: LimitSpec, policy: FullPolicy, lifetime: u64, slots: &[usize]) -> World<A> {
         let options = TableOptions::new(spec).caller_hash().resolution(0).policy(policy);
         World::with(spec, options.claim_lifetime(lifetime).skew(16 * T), slots)
     }
 
-    /// The same with other options.
+    /// Does the same with other options.
     pub fn with(spec: LimitSpec, options: TableOptions, slots: &[usize]) -> World<A> {
         assert!(slots.len() <= MOST, "more slots than a state has room for");
         let memory: &'static [Line; 4] = Box::leak(Box::new([Line::EMPTY; 4]));
@@ -203,7 +203,7 @@ impl<A: Access> World<A> {
             .surrounded(NOW)
     }
 
-    /// Fills the slots that are not watched with claims that outlive the readings around this one.
+    /// Fills the slots that are not watched with claims that outlive all readings near this one.
     pub fn surrounded(self, now: u64) -> World<A> {
         self.surround(now);
         self
@@ -224,25 +224,25 @@ impl<A: Access> World<A> {
         self
     }
 
-    /// What a slot of the world holds at the start, by its place in the list of them.
+    /// Sets what a watched slot holds at the start, by its place in the list.
     pub fn start(mut self, at: usize, word: u64) -> World<A> {
         self.words[at] = word;
         self
     }
 
-    /// LIVE(key), this far ahead of `now`, a count with it where the table has any.
+    /// Returns LIVE(key) with this payload: a time, below it a count if the table counts.
     pub fn live(&self, key: u64, payload: u64) -> u64 {
         let layout = &self.table.geometry.layout;
         layout.live(layout.tag(key), payload)
     }
 
-    /// A claim left by a thread that died.
+    /// Returns a claim left by a thread that died.
     pub fn claim(&self, key: u64, payload: u64) -> u64 {
         let layout = &self.table.geometry.layout;
         self.live(key, payload) | (!layout.field & !layout.mask)
     }
 
-    /// Migrations go into so many sets of this resolution, in this way.
+    /// Sends migrations into a table of this resolution and number of sets, in this way.
     pub fn migrating(mut self, resolution: i8, sets: usize, how: How<A>) -> World<A> {
         self.target = Some(Target::of(self.options.resolution(resolution), sets, how));
         self
@@ -256,7 +256,7 @@ impl<A: Access> World<A> {
         &self.table.slots[number / 8].words[number % 8]
     }
 
-    /// The addresses of the words that are watched.
+    /// Returns the addresses of the watched words.
     pub fn watched(&self) -> Vec<*const AtomicU64> {
         self.slots.iter().map(|&n| self.slot(n) as *const AtomicU64).collect()
     }
@@ -275,7 +275,7 @@ impl<A: Access> World<A> {
         words
     }
 
-    /// The key of a call that charges.
+    /// Returns the key of a call that charges.
     pub fn key_of(&self, op: &Op) -> u64 {
         match *op {
             Op::Check { key, .. } | Op::Charge { key, .. } => key,
@@ -283,7 +283,7 @@ impl<A: Access> World<A> {
         }
     }
 
-    /// Makes the call number `number` of a script whose earlier calls ended so.
+    /// Makes the call number `number` of a script whose earlier calls ended as in `before`.
     pub fn call(&self, script: &[Op], number: usize, before: &[Outcome]) -> Outcome {
         let (table, limit) = (&self.table, &self.limit);
         let refunded = |of| script.iter().any(|op| matches!(op, Op::Refund { of: o, .. } if *o == of));

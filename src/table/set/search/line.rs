@@ -1,11 +1,10 @@
 //! One line as an insert sees it: which words have its tag, LIVE or CLAIM, and which it may take.
 //!
-//! As in [`search`](super) a branch on the position would cost more than the search, so the words are loaded once
-//! and compared all together: on x86-64 in vectors, elsewhere in a loop that has no exit.
+//! As in [`search`](super), a branch on the position would cost more than the search. So the words are loaded once and
+//! compared all together: on x86-64 in vectors, elsewhere in a loop that has no exit.
 //!
-//! A vector load is written in assembly and stands for loads of the eight words: each aligned 8-byte part is read
-//! whole, and neither the processor, an x86-64, nor the compiler moves it before an earlier swap or fence or behind a
-//! later one.
+//! A vector load is written in assembly and stands for loads of the eight words. An x86-64 processor reads each aligned
+//! 8-byte part whole. Neither it nor the compiler moves the load before an earlier swap or fence or behind a later one.
 
 use crate::sync::AtomicU64;
 use crate::table::layout::word::{Layout, Tag};
@@ -19,26 +18,26 @@ pub(in crate::table) use x86::Words;
 pub(in crate::table) trait LineWords<const N: usize> {
     fn load(line: &[AtomicU64; N]) -> Self;
 
-    /// Bit i is set where `word[i]` has this tag, LIVE or CLAIM.
+    /// Returns bits: bit i is set if `word[i]` has this tag, LIVE or CLAIM.
     fn tagged(&self, layout: &Layout, tag: Tag) -> u32;
 
-    /// As [`tagged`](LineWords::tagged) in two lines: bit i for those of the first, bit N + i for those of the second;
-    /// tag 0 finds the EMPTY words.
+    /// Does the same as [`tagged`](LineWords::tagged) in two lines: bit i for words of the first, bit N + i for those
+    /// of the second. Tag 0 finds the EMPTY words.
     fn tagged_in(home: &Self, next: &Self, layout: &Layout, tag: Tag) -> u32;
 
-    /// The place in two lines, 0 to 2 N - 1, of the word that has been expired longest at `now_q`, the first of
-    /// several. `None` where no word has expired. EMPTY words count as any other.
+    /// Returns the place in two lines, 0 to 2 N - 1, of the word that has been expired longest at `now_q`, the first of
+    /// several, or `None` if no word has expired. EMPTY words count like all others.
     fn oldest(home: &Self, next: &Self, layout: &Layout, now_q: u64) -> Option<usize>;
 }
 
-/// What orders words by age: `NORMAL | rest << 4 | place`, `rest` being how far the word lies beyond the first lead
-/// that has expired, modulo 2^W. The smaller, the longer expired; those of live words lie above all others.
+/// Orders words by age: `NORMAL | rest << 4 | place`, where rest is how far the word lies beyond the first lead that
+/// has expired, modulo 2^W. A smaller number has been expired longer; live words have the largest numbers.
 ///
-/// The bit makes it a positive normal number if it is read as floating point, so that the smaller of two is found by
-/// the one comparison of 64 bits that SSE2 has.
+/// The bit makes it a positive normal number if it is read as floating point, so that the only 64-bit comparison of
+/// SSE2 finds the smaller of two.
 const NORMAL: u64 = 1 << 61;
 
-/// The place in the least number of all, if its word has expired.
+/// Returns the place in the smallest number of all, if its word has expired.
 #[inline(always)]
 const fn place_of(least: u64, layout: &Layout) -> Option<usize> {
     if (least ^ NORMAL) >> 4 <= layout.mask - layout.window {
@@ -58,7 +57,7 @@ mod words {
     impl<const N: usize> LineWords<N> for Words<N> {
         #[inline(always)]
         fn load(line: &[AtomicU64; N]) -> Self {
-            // ORDERING: Relaxed; single words, values only. A look behind a claim has a fence ahead.
+            // ORDERING: Relaxed; single words, values only. A fence precedes the scan that follows a claim.
             Words(core::array::from_fn(|i| line[i].load(Ordering::Relaxed)))
         }
 
@@ -98,7 +97,6 @@ mod x86 {
     use core::arch::x86_64::*;
 
     /// Two words in each vector. SSE2 is part of x86-64: no detection.
-    ///
     pub(in crate::table) struct Words<const N: usize>([__m128i; 4]);
 
     impl<const N: usize> LineWords<N> for Words<N> {
@@ -153,7 +151,7 @@ mod x86 {
     }
 
     impl<const N: usize> Words<N> {
-        /// Of the numbers of the even and of the odd words the least. The first word is at this place.
+        /// Returns the smallest number of the even words and that of the odd words. The first word is at `place`.
         #[inline(always)]
         fn least(&self, place: u64, past: __m128i, mask: __m128i) -> __m128d {
             // SAFETY: SSE2 is enabled here.
@@ -169,7 +167,7 @@ mod x86 {
             }
         }
 
-        /// One lane of 16 bits a word, all set where it has this tag. Tags lie in the high halves of the words.
+        /// Returns 16 bits for each word, all set if it has this tag. Tags lie in the high halves of the words.
         #[inline(always)]
         fn equal(&self, layout: &Layout, tag: Tag) -> __m128i {
             // SAFETY: SSE2 is enabled here.

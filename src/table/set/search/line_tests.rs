@@ -1,4 +1,4 @@
-//! The looks against the plain functions of a word.
+//! The scans against the plain functions of a word.
 
 use super::*;
 use crate::sync::Ordering;

@@ -6,12 +6,12 @@
 //!        '----- (word ^ tag) <= mask: CLAIM clear and this tag -----'
 //! ```
 //!
-//! A loop over the slots would leave it at a random position, and the mispredicted exit costs more than the whole
+//! A loop over the slots would exit at a random position, and the mispredicted exit would cost more than the whole
 //! decision. [`Scan`] has one implementation for each instruction set that pays.
 //!
-//! A vector load of shared words is not an access that the memory model knows, so it is written in assembly: to the
-//! compiler it is opaque, and on these processors each aligned 8-byte part of it is read whole. Nothing is decided from
-//! it but where to look: the caller loads the word that was found atomically and compares it again.
+//! The memory model does not know vector loads of shared words, so they are written in assembly: the compiler cannot
+//! see into the loads, and these processors read each aligned 8-byte part whole. The result decides only which slot to
+//! use: the caller loads the word that was found atomically and compares it again.
 
 pub(in crate::table) mod line;
 
@@ -20,15 +20,15 @@ use crate::table::layout::word::{Layout, Tag};
 
 /// A way to search a line.
 pub(crate) trait Scan: Copy {
-    /// Bits of one slot in what [`matches`](Scan::matches) gives.
+    /// Number of bits for one slot in what [`matches`](Scan::matches) returns.
     const BITS: u32;
 
-    /// Bits `BITS * i` to `BITS * i + BITS - 1` are all set where `word[i]` is LIVE with this tag, and else none of
-    /// them. `N` is 8 except in models.
+    /// Sets bits `BITS * i` to `BITS * i + BITS - 1` if `word[i]` is LIVE with this tag, else none of them. `N` is 8
+    /// except in models.
     fn matches<const N: usize>(self, line: &[AtomicU64; N], layout: &Layout, tag: Tag) -> u32;
 }
 
-/// What every processor of the target runs: SSE2 on x86-64, NEON on aarch64, a loop elsewhere.
+/// The search that every processor of the target can run: SSE2 on x86-64, NEON on aarch64, a loop elsewhere.
 #[derive(Clone, Copy)]
 pub(crate) struct Base;
 
@@ -52,7 +52,7 @@ impl Scan for Base {
         }
         let (mut bits, slot) = (0, (1 << Self::BITS) - 1);
         for (i, word) in line.iter().enumerate() {
-            // ORDERING: Relaxed; single word, value only. The insert path looks again.
+            // ORDERING: Relaxed; single word, value only. The insert path scans again.
             let live = layout.is_live_of(word.load(Ordering::Relaxed), tag);
             bits |= (slot * live as u32) << (Self::BITS * i as u32);
         }
@@ -82,25 +82,25 @@ mod x86 {
     use core::arch::asm;
     use core::arch::x86_64::*;
 
-    /// One load, four instructions. (AVX2 takes eleven: measured, and no faster than SSE2.)
-    /// Only [`detect`](Avx512::detect) makes one: whoever has it may run it.
+    /// The search by AVX-512: one load, four instructions. (AVX2 takes eleven: measured, and no faster than SSE2.) Only
+    /// [`detect`](Avx512::detect) makes one, and only where the search may run.
     #[derive(Clone, Copy)]
     pub(crate) struct Avx512(());
 
     impl Avx512 {
-        /// One, if this processor searches faster with AVX-512 and the system saves its registers.
+        /// Returns one if this processor searches faster with AVX-512 and the system saves its registers.
         pub fn detect() -> Option<Avx512> {
             crate::cpu::avx512().then_some(Avx512(()))
         }
     }
 
-    /// Only [`detect`](Avx2::detect) makes one: whoever has it may run it. For groups; it searches one line as [`Base`]
-    /// does, which takes as long.
+    /// AVX2, for groups. Only [`detect`](Avx2::detect) makes one, and only where the search may run. A single line is
+    /// searched as [`Base`] does, which is as fast.
     #[derive(Clone, Copy)]
     pub(crate) struct Avx2(());
 
     impl Avx2 {
-        /// One, if this processor has AVX2 and the system saves its registers.
+        /// Returns one if this processor has AVX2 and the system saves its registers.
         pub fn detect() -> Option<Avx2> {
             crate::cpu::avx2().then_some(Avx2(()))
         }
@@ -122,8 +122,8 @@ mod x86 {
         fn matches<const N: usize>(self, line: &[AtomicU64; N], layout: &Layout, tag: Tag) -> u32 {
             const { assert!(N == 8) };
             let bits: u32;
-            // SAFETY: `detect` found AVX-512; `line` is a line of eight words, valid for 64 bytes, and
-            // `above` a word; the loads write nothing. Registers above 15 leave no state that slows SSE code down.
+            // SAFETY: `detect` found AVX-512. `line` is a line of eight words, valid for 64 bytes, and `above` is a
+            // word; the loads write nothing. Registers above 15 leave no state that slows SSE code down.
             unsafe {
                 asm!(
                     "vpbroadcastq zmm17, {tag}",
@@ -139,7 +139,7 @@ mod x86 {
         }
     }
 
-    /// SSE2 is part of x86-64: no detection. Two bits a slot, so that their place is half an offset in bytes.
+    /// SSE2 is part of x86-64: no detection. Two bits a slot: an addressing mode makes the byte offset, times 4.
     #[inline(always)]
     pub(super) fn sse2(line: *const u64, layout: &Layout, tag: Tag) -> u32 {
         let (low, high): (__m128, __m128);
@@ -168,7 +168,7 @@ mod x86 {
     }
 }
 
-/// NEON is part of aarch64: no detection. Four bits a slot: narrowing twice leaves so many, and needs no constant.
+/// NEON is part of aarch64: no detection. Four bits a slot: narrowing twice leaves four, and needs no constant.
 #[cfg(tatcell_neon)]
 #[inline(always)]
 fn neon(line: *const u64, layout: &Layout, tag: Tag) -> u32 {
@@ -178,8 +178,8 @@ fn neon(line: *const u64, layout: &Layout, tag: Tag) -> u32 {
     let bits: u32;
     // SAFETY: `line` is a line of eight words, valid for 64 bytes; the loads write nothing.
     unsafe {
-        // The high halves of words 0..3 and 4..7. All of it in assembly: what the compiler knows of a comparison's
-        // lanes it proves to itself once more, in two instructions.
+        // The high halves of words 0..3 and 4..7. All of it is assembly: with intrinsics the compiler adds two
+        // instructions that prove again what a comparison leaves in its lanes.
         core::arch::asm!(
             "ldp {a:q}, {b:q}, [{p}]",
             "ldp {c:q}, {d:q}, [{p}, #32]",

@@ -35,7 +35,7 @@ fn vector_search_equals_the_loop_for_every_position_and_tag() {
     }
 }
 
-/// Bit i of one slot as its bits in what a search gives.
+/// Spreads one bit a slot to the bits that a search returns for it.
 fn spread<S: Scan>(slots: u32) -> u32 {
     let of_slot = |i: u32| if slots >> i & 1 == 1 { ((1 << S::BITS) - 1) << (S::BITS * i) } else { 0 };
     (0..8).map(of_slot).sum()
