@@ -67,6 +67,7 @@ TEST(the_least_sizes_are_frozen) {
     EQ(TATCELL_CHAIN_MIN, sizeof(void *) == 8 ? 56 : 40);
     EQ(TATCELL_LADDER_SPEC_MIN, sizeof(void *) == 8 ? 32 : 24);
     EQ(TATCELL_SHAPER_INFO_MIN, 40);
+    EQ(TATCELL_HOST_TABLE_MIN, sizeof(void *) == 8 ? 696 : 688);
     EQ(TATCELL_HOST_MEMORY_MIN, sizeof(void *) == 8 ? 32 : 24);
 }
 

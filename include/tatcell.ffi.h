@@ -585,6 +585,15 @@ typedef struct tatcell_host_memory_t {
     int32_t reserved;
 } tatcell_host_memory_t;
 
+typedef struct tatcell_host_table_t {
+    uint32_t size;
+    uint32_t reserved;
+    uint8_t seed[16];
+    tatcell_table_t table;
+    tatcell_limit_t limit;
+    tatcell_host_memory_t memory;
+} tatcell_host_table_t;
+
 int32_t tatcell_limit_init(tatcell_limit_t *limit, uint64_t units, uint64_t period, uint64_t burst);
 int32_t tatcell_limit_init_rate(tatcell_limit_t *limit, uint64_t units_per_second, uint64_t ticks_per_second,
     uint64_t burst);
@@ -839,3 +848,6 @@ int32_t tatcell_host_memory_attach(const char *name, size_t bytes, tatcell_host_
 int32_t tatcell_host_memory_unmap(tatcell_host_memory_t *memory);
 int32_t tatcell_host_memory_unlink(const char *name, int32_t *system_error);
 int32_t tatcell_host_memory_huge_bytes(const tatcell_host_memory_t *memory, uint64_t *bytes, int32_t *system_error);
+int32_t tatcell_host_table_open(const tatcell_limit_spec_t *spec, size_t keys, uint32_t policy,
+    tatcell_host_table_t *out);
+int32_t tatcell_host_table_close(tatcell_host_table_t *table);

@@ -7,7 +7,7 @@ pub(super) mod handle;
 mod info;
 mod limit;
 mod migrate;
-mod options;
+pub(super) mod options;
 mod overrides;
 mod top;
 mod upkeep;

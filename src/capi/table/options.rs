@@ -133,7 +133,7 @@ unsafe impl Grows for tatcell_attach_options_t {
 }
 const _: () = assert!(size_of::<tatcell_attach_options_t>() == 4 * 4 + 2 * size_of::<*const u8>() + 8);
 
-fn policy(number: u32) -> Result<FullPolicy, i32> {
+pub(in crate::capi) fn policy(number: u32) -> Result<FullPolicy, i32> {
     u8::try_from(number).ok().and_then(FullPolicy::from_number).ok_or(TATCELL_ERR_OPTION)
 }
 

@@ -1,14 +1,16 @@
 //! `tatcell_host_*`: what a host with an operating system adds; only in libraries built with feature `host`.
 
+mod table;
+
 use core::ffi::{c_char, c_void};
 use core::mem::forget;
 
-use super::codes::{
+use crate::capi::codes::{
     TATCELL_ERR_ABSENT, TATCELL_ERR_EXISTS, TATCELL_ERR_FOLDER, TATCELL_ERR_NAME, TATCELL_ERR_NOT_READY,
     TATCELL_ERR_OPTION, TATCELL_ERR_SYSTEM, TATCELL_ERR_TOO_LARGE, TATCELL_ERR_TOO_SMALL,
     TATCELL_ERR_UNSUPPORTED, TATCELL_ERR_WRONG_SIZE, TATCELL_PASS,
 };
-use super::pointers::contract::{args, Contract, Grows, Out, Report};
+use crate::capi::pointers::contract::{args, Contract, Grows, Out, Report};
 use crate::host::{self, Clock, HostError, Memory, Pages, TickClock};
 
 /// clock: CLOCK_MONOTONIC. NTP slews it, and it stops while the system sleeps. Every Unix has it.
